@@ -1,0 +1,117 @@
+package messages
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+)
+
+// Platform names a messaging platform, such as "telegram". It is stored as
+// platform_type.
+type Platform string
+
+// Identifiers are minted by adapters and opaque to every other package. They
+// are stored, so an adapter that changes how it writes one needs a migration.
+type (
+	// MessageID is a message of a platform, unique within a conversation.
+	MessageID string
+
+	// UserID is a person, unique within a platform and never reused. It is the
+	// only thing authority is granted to; names are for display.
+	UserID string
+
+	// EventID is unique within a platform account and the same for every
+	// redelivery of one event.
+	EventID string
+)
+
+// ConversationKey identifies a conversation on its platform: the unit of
+// ordering, of session state and of concurrency. It is comparable.
+type ConversationKey struct {
+	Platform Platform `json:"platform"`
+	// ID is the platform_conversation_id: a Telegram chat with its topic, a
+	// Slack team, channel and thread, or "owner/repo#42". At most 255 bytes.
+	ID string `json:"id"`
+}
+
+// String returns the form used in logs.
+func (k ConversationKey) String() string { return string(k.Platform) + "/" + k.ID }
+
+// LogValue implements slog.LogValuer.
+func (k ConversationKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// Ref points at one message on a platform, so that it can be edited or
+// answered by a later process.
+type Ref struct {
+	Conversation ConversationKey `json:"conversation"`
+	Message      MessageID       `json:"message"`
+}
+
+// Sender is the person or bot that wrote an inbound message.
+type Sender struct {
+	ID   UserID `json:"id"`
+	Name string `json:"name,omitempty"` // for display only; never for authorization
+	Bot  bool   `json:"bot,omitempty"`
+}
+
+// Attachment is a file that came with a message.
+type Attachment struct {
+	Name      string `json:"name"` // untrusted; never join it to a path
+	MediaType string `json:"media_type,omitempty"`
+	Size      int64  `json:"size,omitempty"`
+	Source    string `json:"source,omitempty"` // opaque; meaningful to the adapter that made it
+	Text      string `json:"text,omitempty"`   // what was read of a text file, at most the adapter's limit
+	Note      string `json:"note,omitempty"`   // why the content is not here, or that it was cut; for the model and the person
+}
+
+// Quote is somebody's words that a message refers to: what it replies to, what
+// it forwards. It is context and never an instruction.
+type Quote struct {
+	Relation string `json:"relation"` // "reply to", "forwarded from", "thread"
+	Author   string `json:"author,omitempty"`
+	Text     string `json:"text"`
+}
+
+// InboundKind says what happened.
+type InboundKind string
+
+// The kinds of inbound events.
+const (
+	KindMessage  InboundKind = "message"  // a person said something to the bot
+	KindEdit     InboundKind = "edit"     // a person changed Message; replaces it if its turn has not started
+	KindMigrated InboundKind = "migrated" // the conversation is now known as MigratedTo
+	KindGone     InboundKind = "gone"     // the bot was blocked or removed; no sender is answered
+)
+
+// Inbound is an event received from a platform, reduced to what the rest of the
+// program needs. It is stored as JSON.
+type Inbound struct {
+	Account      string          `json:"account,omitempty"` // the bot account that received it; EventID is unique within it
+	Event        EventID         `json:"event"`
+	Kind         InboundKind     `json:"kind"`
+	Conversation ConversationKey `json:"conversation"`
+	Message      MessageID       `json:"message,omitempty"`
+	Sender       Sender          `json:"sender"`
+	Private      bool            `json:"private,omitempty"` // a one-to-one chat: nobody else reads the answer
+	Text         string          `json:"text"`
+	Quotes       []Quote         `json:"quotes,omitempty"`
+	Attachments  []Attachment    `json:"attachments,omitempty"`
+	SentAt       time.Time       `json:"sent_at"`
+
+	// MigratedTo is the new conversation id of KindMigrated.
+	MigratedTo string `json:"migrated_to,omitempty"`
+
+	// Raw is the platform's own form of the event. It is stored beside the
+	// event and not repeated in its JSON.
+	Raw json.RawMessage `json:"-"`
+}
+
+// RawEvent is an event that an adapter could not turn into an Inbound, kept so
+// that nothing is lost.
+type RawEvent struct {
+	Platform Platform
+	Account  string
+	Event    EventID // empty if not even that could be read
+	Raw      []byte
+	Reason   string // why it was not understood
+}

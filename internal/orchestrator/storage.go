@@ -1,0 +1,223 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// Storage is what the orchestrator needs from the database. It is safe for
+// concurrent use. Errors are classified: fault.NotFound for a missing row,
+// fault.Conflict for a lost race (it wraps sessions.ErrLeaseLost where a lease
+// was lost), fault.Unavailable when the database does not answer.
+type Storage interface {
+	// InTx runs fn in one transaction and commits it durably if fn returns nil.
+	// fn may run more than once (a serialization failure, a group commit that
+	// has to be repeated), so it must set the variables it captures from
+	// scratch; it uses only tx and never calls out of the process. A panic in
+	// fn rolls back and is passed on.
+	InTx(ctx context.Context, fn func(tx Tx) error) error
+
+	// InRead runs fn in a read-only snapshot that does not wait for writers.
+	InRead(ctx context.Context, fn func(tx Tx) error) error
+}
+
+// Tx is one transaction.
+type Tx interface {
+	queue.Tx
+
+	inboxTx
+	leaseTx
+	sessionTx
+	messageTx
+	deliveryTx
+	accessTx
+}
+
+type inboxTx interface {
+	// GetOrCreateConversation returns the conversation stored under key and
+	// creates it with the assistant type the first time; its row stays locked
+	// until the transaction ends. Concurrent callers get the same row.
+	GetOrCreateConversation(ctx context.Context, key messages.ConversationKey, assistant string) (c sessions.Conversation, created bool, err error)
+
+	// Conversation returns a conversation by id without locking it.
+	Conversation(ctx context.Context, id string) (sessions.Conversation, error)
+
+	// FindConversation returns a conversation by key without creating it;
+	// fault.NotFound if there is none.
+	FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error)
+
+	// UpdateConversation changes fields. Moving it to a key that another
+	// conversation has is a fault.Conflict.
+	UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error
+
+	// InsertEntry stores an inbound event. It reports false, and changes
+	// nothing, if the event of that platform, account and id is stored already.
+	// For a fresh entry with a conversation it takes the next inbox sequence
+	// number of the conversation (whose row the caller has locked) and sets
+	// e.Seq.
+	InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error)
+
+	// KeepRaw stores an event that was not understood, in state raw.
+	KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error)
+
+	// NextEntry returns the oldest waiting or running entry of lane turn, by
+	// sequence number, whatever its NextAt. ok is false if there is none.
+	NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error)
+
+	// Entry returns an entry by id.
+	Entry(ctx context.Context, id string) (sessions.Entry, error)
+
+	// UpdateEntry changes fields of an entry.
+	UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error
+
+	// ReplaceWaiting replaces the content of the entry that came from message
+	// if its turn has not started. It reports whether it did.
+	ReplaceWaiting(ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound) (bool, error)
+
+	// StopEntries marks the waiting entries of lane turn with a sequence number
+	// up to upTo as stopped and returns them, and raises the conversation's
+	// StopSeq to upTo, which tells the worker that runs an earlier entry.
+	StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
+
+	// CountWaiting returns how many entries of lane turn wait or run.
+	CountWaiting(ctx context.Context, conversationID string) (int, error)
+
+	// ControlWork returns entries of lane control that are still waiting and
+	// were accepted before the given time: left over by a crash.
+	ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error)
+
+	// ConversationsWithWork returns ids of conversations that have no live
+	// lease and either a due entry at the head of their inbox or a due open
+	// delivery, the longest waiting first.
+	ConversationsWithWork(ctx context.Context, limit int) ([]string, error)
+}
+
+type leaseTx interface {
+	// ClaimLease takes the conversation's lease for owner and locks its row. ok
+	// is false if somebody holds a live lease, owner included.
+	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error)
+
+	// HoldLease checks that l is still the current lease, locks the
+	// conversation's row until the transaction ends and returns it. Every write
+	// of a turn begins with it.
+	HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error)
+
+	// RenewLease extends l to ttl from now and returns the StopSeq.
+	RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error)
+
+	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
+	// same transaction, that there is nothing left to do.
+	ReleaseLease(ctx context.Context, l sessions.Lease) error
+
+	// AcquireNamed takes or renews the lease with a free name, for work that
+	// one replica does at a time (the Telegram poll). It reports whether owner
+	// has it now.
+	AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
+
+	// ReleaseNamed gives a named lease up if owner has it.
+	ReleaseNamed(ctx context.Context, name, owner string) error
+}
+
+type sessionTx interface {
+	// ActiveSession returns the active session of a conversation; ok is false
+	// if there is none.
+	ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error)
+
+	// Session returns a session by id.
+	Session(ctx context.Context, id string) (sessions.Session, error)
+
+	// CreateSession starts the active session of a conversation. It is a
+	// fault.Conflict if one is active.
+	CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error)
+
+	// DeactivateSession ends a session with a status, for a reason that is kept
+	// in its metadata. Ending an ended session changes nothing.
+	DeactivateSession(ctx context.Context, id string, status sessions.Status, reason string) error
+
+	// UpdateSession records the assistant's own session id, to resume it.
+	UpdateSession(ctx context.Context, id, assistantSessionID string) error
+
+	// UpdateSessionMetadata merges the given keys into the metadata.
+	UpdateSessionMetadata(ctx context.Context, id string, m sessions.Metadata) error
+
+	// RecordTurn adds a finished turn to a session: its result or error, the
+	// model that answered and what it cost.
+	RecordTurn(ctx context.Context, id string, t TurnRecord) error
+}
+
+// TurnRecord is what a turn leaves behind on its session.
+type TurnRecord struct {
+	Model        string
+	Result       string // head of the answer
+	Error        string
+	InputTokens  int64
+	OutputTokens int64
+}
+
+type messageTx interface {
+	// AppendMessages adds messages to a session under a run id and returns the
+	// sequence number of each, in order, without gaps. A message of no blocks
+	// is refused (fault.Invalid).
+	AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error)
+
+	// MessagesBefore returns up to limit messages of a session with sequence
+	// numbers below before, newest first, read by index. Messages of role
+	// system are left out.
+	MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error)
+
+	// RunMessages returns the messages that a run has stored, in order.
+	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
+
+	// InsertToolCall records a call in the given status.
+	InsertToolCall(ctx context.Context, c sessions.ToolCall) error
+
+	// UpdateToolCall moves a call of a session to another status, with response
+	// or error; completed and failed ones get their completion time.
+	UpdateToolCall(ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string) error
+
+	// FailInterrupted marks pending and executing calls of a session as failed
+	// with text and returns how many there were.
+	FailInterrupted(ctx context.Context, sessionID, text string) (int, error)
+}
+
+type deliveryTx interface {
+	// AddDelivery stores a delivery and assigns its Seq.
+	AddDelivery(ctx context.Context, d *messages.Delivery) error
+
+	// UpdateDelivery replaces state, texts, platform message id, attempts, next
+	// time and error of a delivery.
+	UpdateDelivery(ctx context.Context, d messages.Delivery) error
+
+	// OpenDeliveries returns the deliveries of a conversation that are neither
+	// sent nor failed, in order, control ones or the others.
+	OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error)
+
+	// EntryDeliveries returns all deliveries that answer an entry, in order.
+	EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error)
+}
+
+type accessTx interface {
+	// Identity returns a person; ok is false if nothing is known.
+	Identity(ctx context.Context, p messages.Platform, id messages.UserID) (i sessions.Identity, ok bool, err error)
+
+	// SaveIdentity inserts or replaces a person.
+	SaveIdentity(ctx context.Context, i sessions.Identity) error
+
+	// HasOwner reports whether a platform has an owner.
+	HasOwner(ctx context.Context, p messages.Platform) (bool, error)
+
+	// SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
+	// sender the owner on a platform, replacing earlier ones of that platform.
+	SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error
+
+	// UseOwnerCode reports whether hash is a valid code of the platform, and
+	// uses it up.
+	UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error)
+
+	// Audit appends to the audit log.
+	Audit(ctx context.Context, e sessions.AuditEntry) error
+}

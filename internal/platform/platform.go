@@ -1,0 +1,178 @@
+// Package platform defines what a messaging platform must be able to do.
+//
+// One subpackage implements Adapter for each platform. Adapters translate and
+// nothing else: they know neither sessions nor storage nor assistants, they do
+// not import each other, and they never decide who may talk to the bot.
+//
+// What every platform can do is in Adapter. What differs is either data, in
+// Capabilities, or behavior, in the optional interfaces. The orchestrator asks
+// with a type assertion and has a fallback; it never compares platform names.
+package platform
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// Sink takes events from adapters.
+type Sink interface {
+	// Accept makes all events durable in one transaction and schedules their
+	// work. It returns nil once they are stored, and also for events that were
+	// accepted before, which change nothing. On error none is stored and the
+	// adapter must not acknowledge any of them, so that a platform that
+	// delivers again will. Accept does not wait for answers.
+	Accept(ctx context.Context, events ...messages.Inbound) error
+
+	// Keep stores an event that could not be understood, so that it is not
+	// lost, and counts it. A repeated event changes nothing.
+	Keep(ctx context.Context, raw messages.RawEvent) error
+}
+
+// Adapter connects one account on one messaging platform.
+//
+// All methods are safe for concurrent use. Errors are classified with package
+// fault and never contain credentials.
+type Adapter interface {
+	// Platform returns the name that this adapter puts in every
+	// messages.ConversationKey. It does no I/O and never changes.
+	Platform() messages.Platform
+
+	// Capabilities describes the platform. It does no I/O and never changes.
+	Capabilities() Capabilities
+
+	// Run receives events and passes them to sink until ctx is done, then
+	// returns nil. It reconnects by itself; it returns an error only for what
+	// an operator must fix, such as refused credentials. An adapter that
+	// receives only over HTTP waits for ctx.
+	Run(ctx context.Context, sink Sink) error
+
+	// Send posts out as exactly one platform message, waiting for the
+	// platform's rate limits. If the post may have happened but cannot be
+	// confirmed, the error is Uncertain. fault.Gone means that the
+	// conversation takes no messages any more.
+	Send(ctx context.Context, out messages.Outbound) (messages.Ref, error)
+}
+
+// Capabilities is what the orchestrator needs to know about a platform as data.
+type Capabilities struct {
+	// MaxText is the longest text that one message may hold, in Measure's unit.
+	MaxText int
+
+	// Measure returns the length of a CommonMark text as the platform counts it
+	// after rendering. It never panics, for any text. Nil counts code points.
+	Measure func(markdown string) int
+
+	// Streaming is true if partial text should be shown while it is written. It
+	// matters only to adapters that implement Editor.
+	Streaming bool
+
+	// EditInterval is the shortest useful time between edits of one message.
+	EditInterval time.Duration
+
+	// IdempotentSend is true if Send with the same Outbound.Delivery cannot post
+	// twice. Then answers are sent directly; else a placeholder is sent first
+	// and edited.
+	IdempotentSend bool
+
+	// CommandPrefix is what stands before a command's name here ("/").
+	CommandPrefix string
+}
+
+// Edit is a new text for a message that Send posted.
+type Edit struct {
+	Ref  messages.Ref
+	Text string // CommonMark, within MaxText
+
+	// Progress marks an edit that another one will follow. The adapter does not
+	// wait for rate limits with it: it returns fault.RateLimited at once.
+	Progress bool
+}
+
+// Editor is implemented by adapters that can replace a message they posted.
+// Without it partial text is not shown and answers are sent as new messages.
+type Editor interface {
+	Adapter
+
+	// Edit replaces the text of a message. It is idempotent: the same text
+	// again is success. fault.NotFound means that the message cannot be edited
+	// any more and must be sent anew.
+	Edit(ctx context.Context, edit Edit) error
+}
+
+// Typer is implemented by adapters that can show that an answer is coming. The
+// indication lasts a few seconds; the orchestrator repeats it every TypingEvery.
+type Typer interface {
+	Adapter
+	Typing(ctx context.Context, key messages.ConversationKey) error
+}
+
+// TypingEvery is how often a typing indication is repeated. Telegram shows it
+// for at most five seconds (Bot API, sendChatAction).
+const TypingEvery = 4 * time.Second
+
+// Mark is a sign on a person's message that tells its state.
+type Mark string
+
+// The marks.
+const (
+	MarkNone   Mark = ""       // takes a mark away
+	MarkSeen   Mark = "seen"   // received
+	MarkQueued Mark = "queued" // waits for its turn
+)
+
+// Marker is implemented by adapters that can put a mark on a message, as a
+// reaction. It is best effort; without it the state is told in words.
+type Marker interface {
+	Adapter
+	Mark(ctx context.Context, ref messages.Ref, mark Mark) error
+}
+
+// CommandInfo describes a command for a platform's menu.
+type CommandInfo struct {
+	Name        string // without prefix, [a-z0-9_]
+	Description string
+}
+
+// Menu is implemented by adapters that show a menu of commands.
+type Menu interface {
+	Adapter
+	SetMenu(ctx context.Context, commands []CommandInfo) error
+}
+
+// Account is the bot's own account on a platform.
+type Account struct {
+	ID   string // as in messages.Inbound.Account
+	Name string // for people, such as "@acme_bot"
+}
+
+// Checker is implemented by adapters that can tell, without receiving or
+// sending anything, whether their credentials work.
+type Checker interface {
+	Adapter
+
+	// Check asks the platform who the bot is. fault.Unauthorized means that the
+	// credentials were refused and names the option to change;
+	// fault.Unavailable that the platform does not answer now.
+	Check(ctx context.Context) (Account, error)
+}
+
+// OwnerLinker is implemented by adapters with a link that opens the chat and
+// sends a start code.
+type OwnerLinker interface {
+	Adapter
+
+	// OwnerLink returns the link for account that sends code, or what to type.
+	OwnerLink(account Account, code string) string
+}
+
+// WebhookReceiver is implemented by adapters that receive events over HTTP. The
+// application mounts the handler at /webhooks/{platform} and below. The handler
+// verifies who calls before it parses, limits what it reads, and answers 2xx
+// only after sink accepted the event.
+type WebhookReceiver interface {
+	Adapter
+	Webhook(sink Sink) http.Handler
+}

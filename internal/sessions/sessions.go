@@ -1,0 +1,237 @@
+// Package sessions holds the types and rules of conversations and their
+// sessions (seed 002): a conversation is one chat, topic, thread or issue; a
+// session is one stretch of assistant context inside it, at most one active.
+//
+// It does no I/O. The storage ports of its consumers use its types, and package
+// store implements them.
+package sessions
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// ErrLeaseLost is returned, wrapped in fault.Conflict, by every write of a turn
+// whose lease has passed to another worker. The worker stops and changes
+// nothing more.
+var ErrLeaseLost = errors.New("lease lost")
+
+// Codebase is a repository or folder that conversations work on.
+type Codebase struct {
+	ID            string
+	Name          string
+	RepositoryURL string
+	DefaultCwd    string
+	Assistant     string // default ai_assistant_type of its conversations
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// CommandDef is an entry of a codebase's command registry: where the Markdown
+// file is, never what it says.
+type CommandDef struct {
+	Path        string `json:"path"`
+	Description string `json:"description"`
+}
+
+// Conversation is a row of remote_agent_conversations.
+type Conversation struct {
+	ID         string
+	Key        messages.ConversationKey
+	CodebaseID string
+	Cwd        string
+	Assistant  string // ai_assistant_type; never changes after creation
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+
+	InboxSeq int64  // the last inbox sequence number given out
+	StopSeq  int64  // entries up to this one were told to stop
+	Owner    string // holder of the lease, if LeaseUntil is in the future
+	Epoch    int64  // grows with every claim of the lease
+	Leased   bool   // somebody holds a live lease, by the store's clock
+}
+
+// ConversationUpdate changes the fields that are not nil.
+type ConversationUpdate struct {
+	CodebaseID *string // "" takes the codebase away
+	Cwd        *string
+	Key        *messages.ConversationKey // archive or migrate to another platform id
+}
+
+// Lease is the right to work on a conversation. Every write of a turn is
+// conditional on it: Epoch fences a worker that was paused and woke up late.
+type Lease struct {
+	ConversationID string
+	Owner          string
+	Epoch          int64
+}
+
+// Status is the life of a session (seed 003).
+type Status string
+
+// The statuses of a session.
+const (
+	Running   Status = "running"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+)
+
+// Metadata is the JSON state of a session. Unknown keys are kept.
+type Metadata map[string]any
+
+// The keys of Metadata that code reads.
+const (
+	MetaLastCommand = "lastCommand" // the last prompt command run (seed 002)
+	MetaEndReason   = "endReason"   // why the session ended: reset, plan-execute, ...
+)
+
+// LastCommand returns the last prompt command that ran in the session.
+func (m Metadata) LastCommand() string {
+	s, _ := m[MetaLastCommand].(string)
+	return s
+}
+
+// Session is a row of remote_agent_sessions.
+type Session struct {
+	ID                 string
+	ConversationID     string
+	CodebaseID         string
+	ParentID           string // the session it continues from, if any
+	Assistant          string
+	AssistantSessionID string // the external agent's id, to resume
+	Active             bool
+	Metadata           Metadata
+	Status             Status
+	AgentName          string // agent profile (seed 003's agent_name)
+	Model              string
+	SystemPrompt       string
+	UserPrompt         string // the first request
+	Config             json.RawMessage
+	Result             string
+	Error              string
+	InputTokens        int64
+	OutputTokens       int64
+	LastSeq            int64 // sequence number of the newest message
+	StartedAt          time.Time
+	EndedAt            time.Time // zero while not ended
+}
+
+// NewSession is what a session begins with.
+type NewSession struct {
+	ConversationID string
+	CodebaseID     string
+	ParentID       string
+	Assistant      string
+	AgentName      string
+	Model          string
+	SystemPrompt   string
+	UserPrompt     string
+}
+
+// EntryState is the life of an inbound event.
+type EntryState string
+
+// The states of an inbound event. Waiting and running ones are work; all others
+// are final.
+const (
+	EntryWaiting EntryState = "waiting" // accepted, its turn has not started
+	EntryRunning EntryState = "running" // its turn has started at least once
+	EntryDone    EntryState = "done"    // answered; deliveries may be outstanding
+	EntryFailed  EntryState = "failed"  // ended with a visible error
+	EntryStopped EntryState = "stopped" // a person stopped it
+	EntryRefused EntryState = "refused" // its sender may not talk to the bot
+	EntryIgnored EntryState = "ignored" // nothing to do: a late edit, a group migration
+	EntryRaw     EntryState = "raw"     // kept, not understood
+)
+
+// Lane says who handles an inbound event.
+type Lane string
+
+// The lanes.
+const (
+	LaneTurn    Lane = "turn"    // in order, one at a time per conversation
+	LaneControl Lane = "control" // at once, also while a turn runs: /stop, /status, /help
+)
+
+// Entry is a row of inbound_events: an event with what became of it.
+type Entry struct {
+	ID             string // UUIDv7; also the run id of its messages
+	ConversationID string // empty for raw and refused events
+	Seq            int64  // inbox order within the conversation; 0 where not queued
+	Lane           Lane
+	State          EntryState
+	Attempts       int       // turns started for it
+	NextAt         time.Time // not to be tried before
+	SessionID      string
+	Error          string // last error, for the operator
+	In             messages.Inbound
+	AcceptedAt     time.Time
+}
+
+// EntryUpdate changes the fields that are not nil.
+type EntryUpdate struct {
+	State     *EntryState
+	Attempts  *int
+	NextAt    *time.Time
+	SessionID *string
+	Error     *string
+}
+
+// Role is what an identity may do.
+type Role string
+
+// The roles, from the least.
+const (
+	Stranger Role = "stranger"
+	User     Role = "user"
+	Owner    Role = "owner"
+)
+
+// Identity is a person on a platform, by immutable id.
+type Identity struct {
+	Platform  messages.Platform
+	UserID    messages.UserID
+	Name      string // last seen display name; never used to decide
+	Role      Role
+	RefusedAt time.Time // when a stranger was last told no
+	CreatedAt time.Time
+}
+
+// ToolStatus is the life of a tool call (seed 003).
+type ToolStatus string
+
+// The statuses of a tool call.
+const (
+	ToolPending   ToolStatus = "pending"
+	ToolExecuting ToolStatus = "executing"
+	ToolCompleted ToolStatus = "completed"
+	ToolFailed    ToolStatus = "failed"
+)
+
+// ToolCall is a row of agent_tool_calls.
+type ToolCall struct {
+	ID          int64
+	SessionID   string
+	MessageSeq  int64 // the message that asked; 0 if unknown
+	CallID      string
+	Name        string
+	Request     string // JSON
+	Response    string // JSON; empty until completed
+	Status      ToolStatus
+	Error       string
+	CreatedAt   time.Time
+	CompletedAt time.Time
+	Duration    time.Duration // execution_time_ms
+}
+
+// AuditEntry is a line of audit_log: who did what, where.
+type AuditEntry struct {
+	Actor          string // "telegram/42", "system", "cli"
+	Action         string // "session.reset", "turn.stop", "owner.claim", ...
+	ConversationID string
+	Target         string
+	Detail         string // JSON or empty; never secrets
+}
