@@ -61,6 +61,9 @@ type inboxTx interface {
 	// e.Seq.
 	InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error)
 
+	// HasEntry reports whether an event is stored already.
+	HasEntry(ctx context.Context, in messages.Inbound) (bool, error)
+
 	// KeepRaw stores an event that was not understood, in state raw.
 	KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error)
 
@@ -146,16 +149,7 @@ type sessionTx interface {
 
 	// RecordTurn adds a finished turn to a session: its result or error, the
 	// model that answered and what it cost.
-	RecordTurn(ctx context.Context, id string, t TurnRecord) error
-}
-
-// TurnRecord is what a turn leaves behind on its session.
-type TurnRecord struct {
-	Model        string
-	Result       string // head of the answer
-	Error        string
-	InputTokens  int64
-	OutputTokens int64
+	RecordTurn(ctx context.Context, id string, t sessions.TurnRecord) error
 }
 
 type messageTx interface {

@@ -11,6 +11,7 @@ package platform
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -80,6 +81,10 @@ type Capabilities struct {
 	// CommandPrefix is what stands before a command's name here ("/").
 	CommandPrefix string
 }
+
+// Placeholder is the text of a message that is sent before there is anything to
+// say, to be edited later. An adapter may show it as it likes, or not at all.
+const Placeholder = "…"
 
 // Edit is a new text for a message that Send posted.
 type Edit struct {
@@ -175,4 +180,26 @@ type OwnerLinker interface {
 type WebhookReceiver interface {
 	Adapter
 	Webhook(sink Sink) http.Handler
+}
+
+// MovedError says that a conversation is now known under another id (a Telegram
+// group that became a supergroup). It is in the chain of the fault.Conflict
+// that Send, Edit and the other calls return for the old id.
+type MovedError struct {
+	To string // the new messages.ConversationKey.ID
+}
+
+// Error implements error.
+func (e *MovedError) Error() string { return "the conversation has moved to " + e.To }
+
+// Fetcher is implemented by adapters that can read what was attached to a
+// message. Receiving does not wait for it: attachments arrive as metadata.
+type Fetcher interface {
+	Adapter
+
+	// Fetch opens the content of an attachment that this adapter received. The
+	// caller closes it and limits what it reads of it. fault.Invalid means that
+	// the platform does not hand out a file of that size, fault.NotFound that it
+	// no longer has it.
+	Fetch(ctx context.Context, a messages.Attachment) (io.ReadCloser, error)
 }

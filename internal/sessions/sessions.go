@@ -131,6 +131,15 @@ type NewSession struct {
 	UserPrompt     string
 }
 
+// TurnRecord is what a turn leaves behind on its session.
+type TurnRecord struct {
+	Model        string
+	Result       string // head of the answer
+	Error        string
+	InputTokens  int64
+	OutputTokens int64
+}
+
 // EntryState is the life of an inbound event.
 type EntryState string
 

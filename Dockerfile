@@ -1,0 +1,28 @@
+# The image holds the binary, certificates and an empty data folder; nothing in
+# it can be logged into.
+FROM golang:1.26-alpine AS build
+WORKDIR /src
+RUN apk add --no-cache ca-certificates
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+      -ldflags "-s -w -X main.release=${VERSION}" -o /out/bot ./cmd/bot \
+ && mkdir -p -m 0700 /out/data && mkdir -m 1777 /out/tmp
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/bot /bot
+COPY --from=build --chown=10001:10001 /out/data /data
+COPY --from=build /out/tmp /tmp
+USER 10001:10001
+WORKDIR /data
+# The container's own interface; publish the port where it should be reached.
+ENV DATA_DIR=/data LISTEN_ADDR=0.0.0.0:3000
+VOLUME /data
+EXPOSE 3000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=3s --start-period=20s --retries=3 CMD ["/bot", "healthcheck"]
+ENTRYPOINT ["/bot"]
+CMD ["serve", "--no-console"]

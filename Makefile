@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-postgres lint fmt generate demo bench ci clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
+
+run: ## start the bot with a console chat
+	go run ./cmd/bot
+
+build: ## build ./bot without cgo
+	CGO_ENABLED=0 go build -trimpath -o bot ./cmd/bot
+
+test: ## run the tests; PostgreSQL only if there is a server
+	go test ./...
+
+test-postgres: ## run the tests with the race detector and fail without PostgreSQL
+	REQUIRE_POSTGRES=1 go test -race ./...
+
+lint: ## run golangci-lint
+	golangci-lint run
+
+fmt: ## format the code
+	gofmt -w cmd internal migrations
+
+generate: ## write the files that are made from code
+	go run ./cmd/bot config example > .env.example.new && mv .env.example.new .env.example
+
+demo: ## play a conversation with emulated services
+	go run ./cmd/bot demo
+
+bench: ## measure with emulated services
+	go run ./cmd/bot bench
+
+ci: ## run everything that CI runs
+	bash .ci/run
+
+clean: ## remove what build made
+	rm -f bot

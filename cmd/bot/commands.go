@@ -1,0 +1,21 @@
+package main
+
+import "github.com/alecthomas/kong"
+
+// commandLine is everything that can be said on the command line. Each command
+// is in a file of its own.
+type commandLine struct {
+	// Plugins are the flags made from the table of options.
+	kong.Plugins
+
+	EnvFile string `help:"File with options (.env is read without it, if there is one)." name:"env-file" placeholder:"FILE"`
+
+	Start       startCommand       `cmd:"" default:"1"                                                                  hidden:""`
+	Serve       serveCommand       `cmd:"" help:"Run the daemon."`
+	Config      configCommand      `cmd:"" help:"Show the effective options, or an example file."`
+	Migrate     migrateCommand     `cmd:"" help:"Show or apply the changes to the database's schema; serve applies them too."`
+	Demo        demoCommand        `cmd:"" help:"Play a conversation between emulated services, on screen and offline."`
+	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask the daemon at LISTEN_ADDR whether it runs; for containers."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
+}

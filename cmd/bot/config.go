@@ -1,0 +1,25 @@
+package main
+
+import "remote-agent/internal/config"
+
+// configCommand is about options.
+type configCommand struct {
+	Show    configShowCommand    `cmd:"" help:"Print every effective option and where it came from; secrets are masked."`
+	Example configExampleCommand `cmd:"" help:"Print an example .env file."`
+}
+
+type configShowCommand struct{}
+
+// Run implements the command.
+func (configShowCommand) Run(p *program) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	return cfg.Show(p.stdout)
+}
+
+type configExampleCommand struct{}
+
+// Run implements the command.
+func (configExampleCommand) Run(p *program) error { return config.WriteExample(p.stdout) }

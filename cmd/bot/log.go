@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lmittmann/tint"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/redact"
+)
+
+// maxLogFile is how large the log file may be at a start; a larger one is set
+// aside, in the place of an earlier one.
+const maxLogFile = 32 << 20
+
+// env returns what the application needs from the process.
+func (p *program) env(log *slog.Logger, console bool) app.Env {
+	return app.Env{
+		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
+		Console: console, Version: version(), Log: log,
+	}
+}
+
+// newLogger returns the program's logger, which keeps credentials out. With a
+// console it writes to DATA_DIR/log/bot.log, and only warnings to stderr.
+func newLogger(cfg config.Config, console bool, stderr io.Writer, environ []string) (log *slog.Logger, closeLog func(), err error) {
+	closeLog = func() {}
+	level := cfg.Log.Level
+	screenLevel := level
+	if console {
+		screenLevel = max(level, slog.LevelWarn)
+	}
+	handler := screenHandler(cfg.Log.Format, stderr, screenLevel, environ)
+	if console {
+		file, err := openLog(cfg.DataDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		closeLog = func() { _ = file.Close() } // nobody is left to tell
+		handler = slog.NewMultiHandler(fileHandler(cfg.Log.Format, file, level), handler)
+	}
+	return slog.New(redact.Handler(handler, redact.New(cfg.Secrets()...))), closeLog, nil
+}
+
+func screenHandler(format string, stderr io.Writer, level slog.Level, environ []string) slog.Handler {
+	terminal := isTerminal(stderr)
+	if format == config.FormatJSON || (format == config.FormatAuto && !terminal) {
+		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
+	}
+	noColor := slices.ContainsFunc(environ, func(e string) bool {
+		value, ok := strings.CutPrefix(e, "NO_COLOR=") // no-color.org: any value but none
+		return ok && value != ""
+	})
+	return tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: noColor || !terminal})
+}
+
+func fileHandler(format string, file io.Writer, level slog.Level) slog.Handler {
+	if format == config.FormatText {
+		return slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})
+	}
+	return slog.NewJSONHandler(file, &slog.HandlerOptions{Level: level})
+}
+
+// openLog opens the log file for this user only (platform contracts S39).
+func openLog(dataDir string) (*os.File, error) {
+	dir := filepath.Join(dataDir, "log")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, logFault(dataDir, err)
+	}
+	path := filepath.Join(dir, "bot.log")
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogFile {
+		_ = os.Rename(path, path+".1") // if that fails the log goes on growing
+	}
+	file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, logFault(dataDir, err)
+	}
+	return file, nil
+}
+
+func logFault(dataDir string, err error) error {
+	return &fault.Error{
+		Kind:   fault.Invalid,
+		Public: fmt.Sprintf("DATA_DIR %s cannot be written to by this user: change its owner, or set DATA_DIR to another folder", dataDir),
+		Err:    err,
+	}
+}

@@ -1,0 +1,150 @@
+// Command bot connects a team's chat platforms with AI assistants.
+//
+// This package is the command line, the signals and the exit code; everything
+// else is built by package app.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/redact"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // the command line or the configuration has to be changed
+)
+
+func main() {
+	ctx, stop := signals()
+	code := run(ctx, os.Args[1:], process{
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+	})
+	stop()
+	os.Exit(code)
+}
+
+// signals returns a context that ends with the first SIGINT or SIGTERM. The
+// second one ends the process at once, whatever it is doing.
+func signals() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	go func() {
+		for end := cancel; ; end = func() { os.Exit(exitFailed) } {
+			select {
+			case <-received:
+				end()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return ctx, sync.OnceFunc(func() {
+		signal.Stop(received)
+		close(over)
+		cancel()
+	})
+}
+
+// process is what the operating system gives the program.
+type process struct {
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// program is what the subcommands work with.
+type program struct {
+	process
+
+	ctx     context.Context // here because kong calls Run without one
+	source  config.Source
+	secrets []string // of the loaded configuration, for the last error message
+}
+
+// load reads the configuration.
+func (p *program) load() (config.Config, error) {
+	cfg, err := config.Load(p.source)
+	if err == nil {
+		p.secrets = cfg.Secrets()
+	}
+	return cfg, err
+}
+
+// errUsage is in the chain of errors about the command line.
+var errUsage = errors.New("see bot --help")
+
+// run runs one command and returns the exit code.
+func run(ctx context.Context, args []string, proc process) int {
+	p := &program{process: proc, ctx: ctx}
+	flags := config.NewFlags()
+	command := commandLine{Plugins: kong.Plugins{flags.Struct()}}
+
+	exited := false
+	parser, err := kong.New(&command,
+		kong.Name("bot"),
+		kong.Description("Talk to AI assistants from the chats your team uses. Without a command: serve, with a console chat."),
+		kong.Writers(proc.stdout, proc.stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(int) { exited = true }), // only --help exits
+	)
+	if err != nil {
+		return p.exitCode(err)
+	}
+	kctx, err := parser.Parse(args)
+	if exited {
+		return exitOK
+	}
+	if err != nil {
+		return p.exitCode(fmt.Errorf("%w; %w", err, errUsage))
+	}
+	p.source = config.Source{Flags: flags.Given(), Environ: proc.environ, EnvFile: command.EnvFile}
+	return p.exitCode(kctx.Run(p))
+}
+
+// exitCode says on stderr what went wrong, one line per problem, and returns the
+// exit code for it.
+func (p *program) exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	clean := redact.New(p.secrets...)
+	say := func(line string) {
+		line = strings.Join(strings.Fields(clean.String(line)), " ")
+		_, _ = fmt.Fprintf(p.stderr, "bot: %s\n", line) // the exit code says it too
+	}
+	if problems, ok := config.AsProblems(err); ok {
+		for _, problem := range problems {
+			say(problem)
+		}
+		return exitUsage
+	}
+	switch kind := fault.KindOf(err); {
+	case errors.Is(err, errUsage):
+		say(err.Error())
+		return exitUsage
+	case kind == fault.Invalid || kind == fault.Unauthorized:
+		for line := range strings.Lines(fault.Public(err)) {
+			say(line)
+		}
+		return exitUsage
+	}
+	say(err.Error())
+	return exitFailed
+}

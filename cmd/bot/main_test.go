@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+)
+
+// helperEnv turns the test binary into a program that waits for signals.
+const helperEnv = "BOT_TEST_SIGNALS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, _ := signals()
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println("stopping")
+	select {} // a stop that hangs
+}
+
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// bot runs the command line in an empty directory.
+func bot(t *testing.T, environ []string, args ...string) result {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, process{environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func TestHelpListsCommandsAndOptions(t *testing.T) {
+	r := bot(t, nil, "--help")
+	if r.code != exitOK || r.stderr != "" {
+		t.Errorf("code %d, stderr %q", r.code, r.stderr)
+	}
+	for _, want := range []string{"serve", "config show", "config example", "migrate", "version", "healthcheck", "demo", "bench"} {
+		if !strings.Contains(r.stdout, "\n  "+want) {
+			t.Errorf("no command %s", want)
+		}
+	}
+	for _, o := range config.Options() {
+		if !strings.Contains(r.stdout, "--"+o.Flag()+"=") || !strings.Contains(r.stdout, "$"+o.Name) {
+			t.Errorf("no flag or variable for %s", o.Name)
+		}
+		if o.Secret && strings.Contains(r.stdout, strings.TrimSuffix("--"+o.Flag(), "-file")+"=") {
+			t.Errorf("%s can be given as an argument", o.Name)
+		}
+	}
+}
+
+func TestUsageErrorsExitWith2(t *testing.T) {
+	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"migrate", "down"}, {"--telegram-bot-token=1:hunter2"}, {"config"}} {
+		r := bot(t, nil, args...)
+		if r.code != exitUsage || strings.Count(r.stderr, "\n") != 1 || !strings.HasPrefix(r.stderr, "bot: ") || strings.Contains(r.stderr, "hunter2") {
+			t.Errorf("%q: code %d, stderr %q", args, r.code, r.stderr)
+		}
+	}
+}
+
+func TestEveryProblemIsALineAndExitsWith2(t *testing.T) {
+	r := bot(t, []string{"TURN_TIMEOUT=5", "TELEGRAM_BOT_TOKEN=hunter2"}, "serve", "--log-level", "loud")
+	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	if r.code != exitUsage || len(lines) != 3 {
+		t.Fatalf("code %d, stderr %q", r.code, r.stderr)
+	}
+	for i, want := range []string{"TURN_TIMEOUT", "TELEGRAM_BOT_TOKEN", "--log-level"} {
+		if !strings.HasPrefix(lines[i], "bot: "+want) || strings.Contains(lines[i], "hunter2") {
+			t.Errorf("line %d = %q", i, lines[i])
+		}
+	}
+}
+
+func TestConfigShow(t *testing.T) {
+	r := bot(t, []string{"OPENAI_API_KEY=hunter2"}, "config", "show", "--openai-model=abc")
+	if r.code != exitOK || strings.Contains(r.stdout, "hunter2") || !strings.Contains(r.stdout, "abc  (flag --openai-model)") {
+		t.Errorf("code %d, stdout %s", r.code, r.stdout)
+	}
+}
+
+func TestConfigReadsEnvFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.env")
+	if err := os.WriteFile(path, []byte("LOG_LEVEL=debug\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := bot(t, nil, "--env-file", path, "config", "show")
+	if r.code != exitOK || !strings.Contains(r.stdout, "debug  (other.env)") {
+		t.Errorf("code %d, stdout %s, stderr %s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := bot(t, nil, "version"); r.code != exitOK || !strings.HasPrefix(r.stdout, "bot ") {
+		t.Errorf("%+v", r)
+	}
+	r := bot(t, nil, "version", "--json")
+	var v map[string]string
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || v["go"] != runtime.Version() {
+		t.Errorf("%+v (%v)", r, err)
+	}
+}
+
+func TestHealthcheck(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(status)
+	}))
+	addr := server.Listener.Addr().String()
+	if r := bot(t, []string{"LISTEN_ADDR=" + addr}, "healthcheck"); r.code != exitOK {
+		t.Errorf("healthy: %+v", r)
+	}
+	status = http.StatusServiceUnavailable
+	if r := bot(t, []string{"LISTEN_ADDR=" + addr}, "healthcheck"); r.code != exitFailed {
+		t.Errorf("unhealthy: %+v", r)
+	}
+	server.Close()
+	if r := bot(t, []string{"LISTEN_ADDR=" + addr}, "healthcheck"); r.code != exitFailed || !strings.Contains(r.stderr, "no daemon answers") {
+		t.Errorf("gone: %+v", r)
+	}
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"127.0.0.1:3000": "127.0.0.1:3000", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "[::1]:1", ":1": "localhost:1", "example.com:1": "example.com:1",
+	} {
+		if got := reachable(addr); got != want {
+			t.Errorf("reachable(%s) = %s, want %s", addr, got, want)
+		}
+	}
+}
+
+func TestExitCodeOfErrors(t *testing.T) {
+	t.Parallel()
+	const token = "123456789:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	cases := map[string]struct {
+		err  error
+		code int
+		line string
+	}{
+		"none":         {nil, exitOK, ""},
+		"invalid":      {fmt.Errorf("start: %w", &fault.Error{Kind: fault.Invalid, Public: "DATA_DIR is bad: fix it", Err: errors.New("x")}), exitUsage, "bot: DATA_DIR is bad: fix it\n"},
+		"unauthorized": {fault.New(fault.Unauthorized, "TELEGRAM_BOT_TOKEN was refused"), exitUsage, "bot: TELEGRAM_BOT_TOKEN was refused\n"},
+		"failed":       {errors.New("post bot" + token + "/x:\nEOF"), exitFailed, "bot: post bot[redacted]/x: EOF\n"},
+	}
+	for name, tc := range cases {
+		var stderr bytes.Buffer
+		p := &program{process: process{stderr: &stderr}}
+		if code := p.exitCode(tc.err); code != tc.code || stderr.String() != tc.line {
+			t.Errorf("%s: code %d, %q", name, code, stderr.String())
+		}
+	}
+}
+
+func TestLogsOfAConsoleGoToAPrivateFile(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	cfg, err := config.Load(config.Source{Environ: []string{"DATA_DIR=" + dir, "OPENAI_API_KEY=hunter2hunter2", "LOG_LEVEL=debug"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	log, closeLog, err := newLogger(cfg, true, &stderr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("Quiet", "key", "hunter2hunter2")
+	log.Warn("Loud", "key", "hunter2hunter2")
+	closeLog()
+
+	path := filepath.Join(dir, "log", "bot.log")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	if !strings.Contains(text, "Quiet") || !strings.Contains(text, "Loud") {
+		t.Errorf("file = %s", text)
+	}
+	if s := stderr.String(); strings.Contains(s, "Quiet") || !strings.Contains(s, "Loud") {
+		t.Errorf("stderr = %s", s)
+	}
+	if strings.Contains(text+stderr.String(), "hunter2") {
+		t.Error("a secret is in the log")
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700, dir: 0o700} {
+		if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", p, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestLogsWithoutATerminalAreJSON(t *testing.T) {
+	t.Parallel()
+	for format, check := range map[string]func(string) bool{
+		"auto": func(s string) bool { return json.Valid([]byte(s)) },
+		"json": func(s string) bool { return json.Valid([]byte(s)) },
+		"text": func(s string) bool { return strings.Contains(s, "INF Started n=1") },
+	} {
+		cfg, err := config.Load(config.Source{Environ: []string{"LOG_FORMAT=" + format}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		log, closeLog, err := newLogger(cfg, false, &stderr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("Started", slog.Int("n", 1))
+		closeLog()
+		if !check(stderr.String()) {
+			t.Errorf("%s: %q", format, stderr.String())
+		}
+	}
+}
+
+func TestDataDirThatCannotBeWrittenNamesTheOption(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openLog(file)
+	if !fault.Is(err, fault.Invalid) || !strings.HasPrefix(fault.Public(err), "DATA_DIR "+file) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestPipedInput(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	if !isPiped(r) || isPiped(null) || isPiped(strings.NewReader("")) {
+		t.Error("isPiped is wrong")
+	}
+	if isTerminal(r) || isTerminal(&bytes.Buffer{}) {
+		t.Error("isTerminal is wrong")
+	}
+}
+
+func TestFirstSignalStopsAndTheSecondEnds(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
+		cmd.Env = append(os.Environ(), helperEnv+"=1")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(out)
+		for _, want := range []string{"ready\n", "stopping\n"} {
+			if got, err := lines.ReadString('\n'); got != want {
+				t.Fatalf("%v: line %q (%v), want %q", sig, got, err, want)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = io.Copy(io.Discard, lines)
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+			t.Errorf("%v: %v, want exit code 1", sig, err)
+		}
+	}
+}

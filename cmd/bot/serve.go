@@ -1,0 +1,69 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"remote-agent/internal/app"
+)
+
+// startCommand is "bot" without a command: the daemon, with a console for the
+// person at the terminal or for text that is piped in.
+type startCommand struct{}
+
+// Run implements the command.
+func (startCommand) Run(p *program) error {
+	return p.serve(bothTerminals(p.process) || isPiped(p.stdin))
+}
+
+// serveCommand is the daemon. It reads only a terminal: what a service manager
+// connects to its input is not meant for it.
+type serveCommand struct {
+	NoConsole bool `help:"No console chat, also on a terminal."`
+}
+
+// Run implements the command.
+func (c serveCommand) Run(p *program) error {
+	return p.serve(!c.NoConsole && bothTerminals(p.process))
+}
+
+func (p *program) serve(console bool) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := newLogger(cfg, console, p.stderr, p.environ)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	for _, warning := range cfg.Warnings {
+		log.WarnContext(p.ctx, "Configuration", "warning", warning)
+	}
+	return app.Run(p.ctx, cfg, p.env(log, console))
+}
+
+func bothTerminals(proc process) bool {
+	return isTerminal(proc.stdin) && isTerminal(proc.stdout)
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
+}
+
+// isPiped reports whether somebody connected text to the input: a pipe or a
+// file, not /dev/null.
+func isPiped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	return info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular()
+}

@@ -1,0 +1,297 @@
+// Package app is the composition root: it builds everything from a Config, runs
+// it and stops it in order. It is the only package that knows all others, and
+// it can be started more than once in one process.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/store"
+	"remote-agent/internal/web"
+)
+
+// Env is what the process has besides its configuration.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Console        bool // chat on Stdin and Stdout
+	Terminal       bool // a person is at the console: prompt, growing answers
+	Version        string
+	Log            *slog.Logger
+
+	// Started, if not nil, is called once everything runs.
+	Started func(Info)
+}
+
+// Info tells what is running.
+type Info struct {
+	Addr string // where HTTP listens
+}
+
+// daemon is everything that runs.
+type daemon struct {
+	config  config.Config
+	env     Env
+	log     *slog.Logger
+	store   *store.Store
+	queue   *queue.River
+	metrics *metrics.Metrics
+
+	adapters   []platform.Adapter
+	accounts   map[messages.Platform]platform.Account // what Check told
+	troubles   map[messages.Platform]error            // why Check failed, if it may pass
+	assistants map[assistant.Name]assistant.Assistant
+	console    *console.Adapter // nil without a console
+	core       *orchestrator.Orchestrator
+	web        *web.Server
+}
+
+// Run runs the daemon until ctx is done, or until the console's input has ended
+// and nothing else is connected. It returns nil after an orderly stop. An error
+// of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
+// the operator to mend: its public text names the variable and the fix.
+func Run(ctx context.Context, cfg config.Config, env Env) error {
+	d := &daemon{config: cfg, env: env, log: env.Log,
+		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error)}
+	for _, warning := range cfg.Warnings {
+		d.log.WarnContext(ctx, "Configuration", "problem", warning)
+	}
+	if err := d.open(ctx); err != nil {
+		return errors.Join(err, d.close())
+	}
+	return errors.Join(d.run(ctx), d.close())
+}
+
+// open builds everything and checks what can be checked before anything runs.
+func (d *daemon) open(ctx context.Context) error {
+	if err := makeDataDir(d.config.DataDir); err != nil {
+		return err
+	}
+	d.metrics = metrics.New(d.env.Version)
+	if err := d.openStore(ctx); err != nil {
+		return err
+	}
+	if err := d.buildAssistants(); err != nil {
+		return err
+	}
+	if err := d.buildAdapters(); err != nil {
+		return err
+	}
+	if err := d.checkAdapters(ctx); err != nil {
+		return err
+	}
+	if err := d.buildCore(); err != nil {
+		return err
+	}
+	d.web = web.New(web.Config{
+		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), Log: d.log,
+	})
+	if err := d.web.Listen(ctx); err != nil {
+		return err
+	}
+	if d.web.Public() {
+		d.log.WarnContext(ctx, "HTTP listens on more than this machine; put a TLS proxy in front", "addr", d.web.Addr())
+	}
+	return nil
+}
+
+func makeDataDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &fault.Error{Kind: fault.Invalid, Err: err,
+			Public: fmt.Sprintf("DATA_DIR: cannot create %q; name a directory that this user may write to.", dir)}
+	}
+	return nil
+}
+
+func (d *daemon) openStore(ctx context.Context) error {
+	s, err := openStore(ctx, d.config, d.log, true)
+	if err != nil {
+		return err
+	}
+	d.store = s
+	applied, err := s.Migrate(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if len(applied) > 0 {
+		d.log.InfoContext(ctx, "Applied migrations", "count", len(applied), "dialect", s.Dialect())
+	}
+	if err := s.ClearLeases(ctx); err != nil {
+		return fmt.Errorf("clear leases: %w", err)
+	}
+	d.queue, err = queue.OpenRiver(ctx, s.Pools(), queue.Options{Log: d.log})
+	return err
+}
+
+// openStore opens the database that cfg names.
+func openStore(ctx context.Context, cfg config.Config, log *slog.Logger, exclusive bool) (*store.Store, error) {
+	url := cfg.Database.URL.Reveal()
+	if cfg.Database.Driver == config.DriverSQLite {
+		url = "sqlite:" + cfg.Database.Path
+	}
+	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: log, Exclusive: exclusive})
+}
+
+// run runs all parts. Intake and HTTP stop first because all end with ctx; the
+// orchestrator ends last, after its running turns; the database is closed by
+// close.
+func (d *daemon) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.core.Run(ctx) })
+	group.Go(func() error { return d.web.Run(ctx) })
+	d.banner()
+	d.offerOwnership(ctx)
+	for _, a := range d.adapters {
+		group.Go(func() error {
+			d.receive(ctx, a)
+			return nil
+		})
+	}
+	if d.console != nil {
+		group.Go(func() error {
+			d.endWithConsole(ctx, stop)
+			return nil
+		})
+	}
+	if d.env.Started != nil {
+		d.env.Started(Info{Addr: d.web.Addr()})
+	}
+	<-ctx.Done()
+	d.web.Drain()
+	d.log.InfoContext(ctx, "Stopping", "running_turns", d.core.RunningTurns())
+	err := group.Wait()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// close closes what open opened, the database last.
+func (d *daemon) close() error {
+	if d.store == nil {
+		return nil
+	}
+	if err := d.store.Close(); err != nil {
+		return fmt.Errorf("close the database: %w", err)
+	}
+	return nil
+}
+
+// ready implements /readyz: the database and the schema. A platform that is
+// away does not make the service unready.
+func (d *daemon) ready(ctx context.Context) []web.Check {
+	return []web.Check{
+		{Name: "database", Err: d.store.Ping(ctx)},
+		{Name: "schema", Err: d.store.CheckSchema(ctx)},
+		{Name: "workers", Err: d.core.Ready()},
+	}
+}
+
+// Migrate shows the state of the schema on env.Stdout and, with apply, brings it
+// up to date first.
+func Migrate(ctx context.Context, cfg config.Config, env Env, apply bool) error {
+	if apply {
+		if err := makeDataDir(cfg.DataDir); err != nil {
+			return err
+		}
+	}
+	s, err := openStore(ctx, cfg, env.Log, apply)
+	if err != nil {
+		return err
+	}
+	return errors.Join(showMigrations(ctx, s, env.Stdout, apply), s.Close())
+}
+
+func showMigrations(ctx context.Context, s *store.Store, out io.Writer, apply bool) error {
+	if apply {
+		if _, err := s.Migrate(ctx); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+	}
+	list, err := s.MigrationStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's state: %w", err)
+	}
+	pending := 0
+	for _, m := range list {
+		state := "pending"
+		if m.Applied {
+			state = "applied"
+		} else {
+			pending++
+		}
+		fmt.Fprintf(out, "%-8s %s\n", state, m.Name) //nolint:errcheck // a closed terminal
+	}
+	if pending > 0 {
+		fmt.Fprintf(out, "%d pending; `bot migrate up` applies them, and so does the daemon at start\n", pending) //nolint:errcheck // as above
+	}
+	return nil
+}
+
+// receive runs an adapter until ctx ends. One that needs an operator is logged
+// and the others go on.
+func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
+	log := d.log.With("platform", a.Platform())
+	run := func(ctx context.Context) error {
+		d.metrics.Connected(string(a.Platform()), true)
+		defer d.metrics.Connected(string(a.Platform()), false)
+		return a.Run(ctx, d.core)
+	}
+	var err error
+	if name := d.singleton(a); name != "" {
+		err = d.runSingle(ctx, name, run)
+	} else {
+		err = run(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.ErrorContext(ctx, "A platform is off until the service is started again", "reason", fault.Public(err), "err", err)
+	}
+}
+
+// endWithConsole stops the daemon when the console's input has ended and no
+// other platform is connected.
+func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
+	select {
+	case <-ctx.Done():
+	case <-d.console.Ended():
+		if len(d.adapters) == 1 {
+			stop()
+		}
+	}
+}
+
+// waitIdle waits until everything that the console sent has been answered.
+func (d *daemon) waitIdle(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		idle, err := d.core.Idle(ctx, console.Conversation)
+		if err != nil || idle {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"io"
+	"path/filepath"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/platform/telegram"
+)
+
+// notices is where the program tells what it does: the console's screen where
+// there is one, else stderr, so that a pipe gets answers only.
+func (d *daemon) notices() io.Writer {
+	if d.env.Terminal {
+		return d.env.Stdout
+	}
+	return d.env.Stderr
+}
+
+// banner says what is on, what is off, and how to turn it on.
+func (d *daemon) banner() {
+	c := d.config
+	d.say("Remote Agent %s\n\n", d.env.Version)
+	if c.Database.Driver == config.DriverSQLite {
+		d.say("  data      %s (SQLite)\n", c.Database.Path)
+	} else {
+		d.say("  data      PostgreSQL; files in %s\n", c.DataDir)
+	}
+	d.say("  http      http://%s  /healthz /readyz /metrics\n", d.web.Addr())
+	if c.Assistant == config.AssistantDemo {
+		d.say("  model     DEMO: scripted replies, not an AI. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local model.\n")
+	} else {
+		d.say("  model     %s, %s\n", c.Assistant, c.OpenAI.Model)
+	}
+	d.sayTelegram()
+	if d.env.Terminal {
+		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
+		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
+	}
+	d.say("\n")
+}
+
+func (d *daemon) sayTelegram() {
+	t := d.config.Telegram
+	switch account, ok := d.accounts[telegram.Name]; {
+	case !t.Token.IsSet():
+		d.say("  telegram  off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN.\n")
+	case !ok:
+		d.say("  telegram  on, but it does not answer yet; it is tried again\n")
+	default:
+		d.say("  telegram  %s by %s, %s\n", account.Name, t.Mode, d.whoMay())
+	}
+}
+
+func (d *daemon) whoMay() string {
+	allowed := d.config.Telegram.Allowed
+	switch {
+	case allowed.Everyone:
+		return "open to EVERYONE (TELEGRAM_ALLOWED_USER_IDS=*)"
+	case len(allowed.IDs) > 0:
+		return "for the people in TELEGRAM_ALLOWED_USER_IDS"
+	default:
+		return "for its owner"
+	}
+}

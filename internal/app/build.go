@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/demo"
+	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/platform/telegram"
+)
+
+// buildAssistants builds what is configured. The demo is always there, for
+// conversations that began with it; it answers no other.
+func (d *daemon) buildAssistants() error {
+	d.assistants = make(map[assistant.Name]assistant.Assistant)
+	scripted := demo.New(demo.Config{})
+	d.assistants[scripted.Name()] = scripted
+	if !d.config.OpenAI.Configured() {
+		return nil
+	}
+	a, err := openai.New(openai.Config{
+		APIKey:  d.config.OpenAI.APIKey.Reveal(),
+		BaseURL: d.config.OpenAI.BaseURL,
+		Model:   d.config.OpenAI.Model,
+		Log:     d.log,
+	})
+	if err != nil {
+		return err
+	}
+	d.assistants[a.Name()] = a
+	return nil
+}
+
+func (d *daemon) buildAdapters() error {
+	if d.env.Console {
+		d.console = console.New(console.Config{
+			In: d.env.Stdin, Out: d.env.Stdout, Terminal: d.env.Terminal, Idle: d.waitIdle,
+		})
+		d.adapters = append(d.adapters, d.console)
+	}
+	t := d.config.Telegram
+	if !t.Token.IsSet() {
+		return nil
+	}
+	a, err := telegram.New(telegram.Config{
+		Token:         t.Token.Reveal(),
+		APIURL:        t.APIURL,
+		Webhook:       t.Mode == config.ModeWebhook,
+		WebhookSecret: t.WebhookSecret.Reveal(),
+		PublicURL:     d.config.PublicURL,
+		Streaming:     t.Streaming,
+		SendRate:      t.SendRate,
+		ChatSendRate:  t.ChatSendRate,
+		Log:           d.log,
+		Observe:       d.metrics.Platform,
+	})
+	if err != nil {
+		return err
+	}
+	d.adapters = append(d.adapters, a)
+	return nil
+}
+
+// checkAdapters asks each platform who the bot is. Refused credentials stop the
+// start; a platform that does not answer is retried while running.
+func (d *daemon) checkAdapters(ctx context.Context) error {
+	for _, a := range d.adapters {
+		checker, ok := a.(platform.Checker)
+		if !ok {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		account, err := checker.Check(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			d.accounts[a.Platform()] = account
+		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
+			return err
+		default:
+			d.troubles[a.Platform()] = err
+			d.log.WarnContext(ctx, "A platform does not answer; it is tried again", "platform", a.Platform(), "err", err)
+		}
+	}
+	return nil
+}
+
+func (d *daemon) buildCore() error {
+	renew := 5 * time.Second
+	if d.config.Database.Driver == config.DriverPostgres {
+		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
+	}
+	core, err := orchestrator.New(orchestrator.Config{
+		Storage:       storage{d.store},
+		Queue:         d.queue,
+		Adapters:      d.adapters,
+		Assistants:    d.assistants,
+		Default:       assistant.Name(d.config.Assistant),
+		Placeholder:   map[assistant.Name]bool{config.AssistantDemo: true},
+		Access:        d.access(),
+		SystemPrompt:  d.config.SystemPrompt,
+		ContextTokens: d.config.ContextTokens,
+		Slots:         d.config.MaxConversations,
+		TurnTimeout:   d.config.TurnTimeout,
+		Grace:         d.config.ShutdownGrace,
+		RenewEvery:    renew,
+		Version:       d.env.Version,
+		Log:           d.log,
+		Metrics:       d.metrics,
+	})
+	d.core = core
+	return err
+}
+
+// access says who may talk without being let in by an owner. Whoever has the
+// console has the process.
+func (d *daemon) access() map[messages.Platform]orchestrator.AccessRule {
+	allowed := d.config.Telegram.Allowed
+	rule := orchestrator.AccessRule{Everyone: allowed.Everyone, IDs: make(map[messages.UserID]bool)}
+	for _, id := range allowed.IDs {
+		rule.IDs[messages.UserID(strconv.FormatInt(id, 10))] = true
+	}
+	return map[messages.Platform]orchestrator.AccessRule{
+		console.Name:  {IDs: map[messages.UserID]bool{console.Sender: true}},
+		telegram.Name: rule,
+	}
+}
+
+func (d *daemon) receivesOverHTTP(a platform.WebhookReceiver) bool {
+	return a.Platform() == telegram.Name && d.config.Telegram.Mode == config.ModeWebhook
+}
+
+// webhooks returns the handlers of the platforms that receive over HTTP.
+func (d *daemon) webhooks() map[string]http.Handler {
+	handlers := make(map[string]http.Handler)
+	for _, a := range d.adapters {
+		if hook, ok := a.(platform.WebhookReceiver); ok && d.receivesOverHTTP(hook) {
+			handlers[string(a.Platform())] = hook.Webhook(d.core)
+		}
+	}
+	return handlers
+}
+
+// offerOwnership prints a one-time owner link for each platform that nobody may
+// use yet, and sets the platforms' menus.
+func (d *daemon) offerOwnership(ctx context.Context) {
+	for _, a := range d.adapters {
+		if menu, ok := a.(platform.Menu); ok && d.troubles[a.Platform()] == nil {
+			go d.setMenu(ctx, menu)
+		}
+		linker, ok := a.(platform.OwnerLinker)
+		if !ok {
+			continue
+		}
+		code := rand.Text()
+		offered, err := d.core.OfferOwnership(ctx, a.Platform(), code)
+		if err != nil {
+			d.log.ErrorContext(ctx, "Could not make an owner link", "platform", a.Platform(), "err", err)
+		}
+		if offered {
+			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
+				a.Platform(), linker.OwnerLink(d.accounts[a.Platform()], code))
+		}
+	}
+}
+
+func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := menu.SetMenu(ctx, d.core.Menu()); err != nil && ctx.Err() == nil {
+		d.log.WarnContext(ctx, "Could not set the menu of commands", "platform", menu.Platform(), "err", err)
+	}
+}
+
+// say writes to the person who started the program. The start must not depend
+// on somebody reading it.
+func (d *daemon) say(format string, args ...any) {
+	fmt.Fprintf(d.notices(), format, args...) //nolint:errcheck // a closed terminal
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/store"
+	"remote-agent/migrations"
+)
+
+// singleTTL is how long a named lease holds without being renewed, and so the
+// longest pause in a poll after its replica died.
+const singleTTL = 15 * time.Second
+
+// singleton returns the name of the lease that an adapter needs to receive, or
+// nothing if every replica may: the adapter receives over HTTP, belongs to this
+// terminal, or there is only one process on the database.
+func (d *daemon) singleton(a platform.Adapter) string {
+	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) {
+		return ""
+	}
+	if hook, ok := a.(platform.WebhookReceiver); ok && d.receivesOverHTTP(hook) {
+		return ""
+	}
+	return "receive/" + string(a.Platform()) + "/" + d.accounts[a.Platform()].ID
+}
+
+// runSingle runs fn while this process holds the named lease, again and again
+// until ctx ends or fn fails. fn's context ends before the lease can be taken by
+// another replica.
+func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+	owner := uuid.Must(uuid.NewV7()).String()
+	defer d.releaseNamed(ctx, name, owner)
+	for {
+		if d.acquireNamed(ctx, name, owner) {
+			d.log.InfoContext(ctx, "This replica receives", "lease", name)
+			err := d.whileHeld(ctx, name, owner, fn)
+			if ctx.Err() != nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) {
+				return err
+			}
+		}
+		if !sleep(ctx, singleTTL/3) {
+			return nil
+		}
+	}
+}
+
+// whileHeld runs fn until it returns or the lease cannot be renewed.
+func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		for sleep(ctx, singleTTL/3) {
+			if !d.acquireNamed(ctx, name, owner) {
+				d.log.WarnContext(ctx, "Another replica receives now", "lease", name)
+				return
+			}
+		}
+	}()
+	err := fn(ctx)
+	cancel()
+	<-done
+	return err
+}
+
+// acquireNamed takes or renews a lease. A database that does not answer in time
+// is a no.
+func (d *daemon) acquireNamed(ctx context.Context, name, owner string) bool {
+	ctx, cancel := context.WithTimeout(ctx, singleTTL/3)
+	defer cancel()
+	held := false
+	err := d.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		held, err = tx.AcquireNamed(ctx, name, owner, singleTTL)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		d.log.WarnContext(ctx, "Could not ask for a lease", "lease", name, "err", err)
+	}
+	return err == nil && held
+}
+
+func (d *daemon) releaseNamed(ctx context.Context, name, owner string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	err := d.store.InTx(ctx, func(tx *store.Tx) error { return tx.ReleaseNamed(ctx, name, owner) })
+	if err != nil {
+		d.log.InfoContext(ctx, "Could not give a lease back; it runs out by itself", "lease", name, "err", err)
+	}
+}
+
+// sleep waits for d. It reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

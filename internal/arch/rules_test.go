@@ -1,0 +1,217 @@
+package arch
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+const module = "remote-agent"
+
+// allowed lists, for each package, the packages of this module that it may
+// import; for the leaves see there. A package that matches no key may
+// import nothing. "*" stands for one element of a path; the longest key that
+// matches counts.
+var allowed = map[string][]string{
+	"cmd/bot":      {"internal/app", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*"},
+	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "migrations"},
+
+	// The vocabulary.
+	"internal/fault":      {},
+	"internal/messages":   {},
+	"internal/messages/*": {"internal/messages"}, // test helpers
+	"internal/command":    {},
+	"internal/sessions":   {"internal/fault", "internal/messages"},
+
+	// The ports and what implements them.
+	"internal/platform":    {"internal/fault", "internal/messages"},
+	"internal/platform/*":  {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
+	"internal/assistant":   {"internal/fault", "internal/messages"},
+	"internal/assistant/*": {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/queue":       {"internal/fault"},
+	"internal/store": {
+		"internal/fault", "internal/messages", "internal/queue", "internal/sessions", "internal/orchestrator", "migrations",
+	},
+	"internal/store/*": {"internal/store"},
+	"migrations":       {},
+
+	"internal/orchestrator": {
+		"internal/assistant", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/platform", "internal/queue", "internal/sessions",
+	},
+
+	"internal/config": {},
+	"internal/web":    {"internal/fault"},
+
+	// Stand-ins for services know nothing of the program that they test.
+	"internal/emulator":   {},
+	"internal/emulator/*": {"internal/emulator"},
+
+	"internal/arch":    {},
+	"internal/journey": {"internal/*", "internal/*/*"},
+}
+
+// leaves are packages that import nothing of this module, with those that may
+// import them besides what allowed says.
+var leaves = map[string][]string{
+	"internal/failpoint": {}, // only where a key of allowed names it
+	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
+	"internal/redact":    {"cmd/bot", "internal/app", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
+}
+
+// external lists who may import what from outside. A module that is not here may
+// not be imported at all: adding a dependency is a decision, and this table is
+// where it shows. The longest prefix counts.
+var external = map[string][]string{
+	// SDKs.
+	"github.com/go-telegram/bot":        {"internal/platform/telegram"},
+	"github.com/sashabaranov/go-openai": {"internal/assistant/openai"},
+
+	// Databases.
+	"database/sql":                {"internal/store", "internal/store/*", "internal/queue"},
+	"github.com/jackc/pgx/v5":     {"internal/store", "internal/store/*", "internal/queue"},
+	"modernc.org/sqlite":          {"internal/store", "internal/store/*", "internal/queue"},
+	"github.com/pressly/goose/v3": {"internal/store", "migrations"},
+	"github.com/riverqueue/river": {"internal/queue"},
+
+	// Everything else.
+	"github.com/alecthomas/kong":          {"cmd/bot"},
+	"github.com/lmittmann/tint":           {"cmd/bot"},
+	"golang.org/x/term":                   {"cmd/bot"},
+	"github.com/joho/godotenv":            {"internal/config"},
+	"github.com/prometheus/client_golang": {"internal/metrics"},
+	"github.com/yuin/goldmark":            {"internal/platform/*"},
+	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
+	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
+	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
+	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
+	"golang.org/x/sys":                    {"internal/store", "internal/app"},
+
+	// Tests and the packages for them.
+	"testing":                    {},
+	"github.com/google/go-cmp":   {},
+	"go.uber.org/goleak":         {},
+	"pgregory.net/rapid":         {},
+	"net/http/httptest":          {"internal/emulator", "internal/emulator/*"},
+	"testing/synctest":           {},
+	"github.com/google/go-cmp/*": {},
+}
+
+// environmentReaders may read the process environment. Everybody else gets a
+// Config.
+var environmentReaders = []string{"cmd/bot", "internal/failpoint"}
+
+// pkg is what the rules look at, without tests. Paths of this module have no
+// module prefix.
+type pkg struct {
+	Path    string
+	Imports []string
+	Calls   []call // of functions that read the environment
+}
+
+// call is a place in the source.
+type call struct{ Function, Position string }
+
+// violations returns what breaks the rules, in order.
+func violations(pkgs []pkg) []string {
+	var out []string
+	for _, p := range pkgs {
+		for _, imported := range p.Imports {
+			if why := judge(p.Path, imported); why != "" {
+				out = append(out, fmt.Sprintf("%s imports %s: %s", p.Path, imported, why))
+			}
+		}
+		for _, c := range p.Calls {
+			if !forTests(p.Path) && !slices.Contains(environmentReaders, p.Path) {
+				out = append(out, fmt.Sprintf("%s calls %s at %s: options come through config.Config", p.Path, c.Function, c.Position))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// judge returns why importer may not import imported, or nothing.
+func judge(importer, imported string) string {
+	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+		return judgeOwn(importer, own)
+	}
+	rule, listed := longest(external, func(prefix string) bool {
+		return imported == prefix || strings.HasPrefix(imported, prefix+"/")
+	})
+	switch {
+	case !listed && isStandard(imported):
+		return ""
+	case !listed:
+		return "a new dependency; add it to the table in internal/arch if it is meant"
+	case matchesAny(rule, importer), forTests(importer) && !isDriver(imported):
+		return ""
+	case len(rule) == 0:
+		return "only tests may"
+	}
+	return "only " + strings.Join(rule, ", ") + " may"
+}
+
+func judgeOwn(importer, own string) string {
+	if forTests(own) && !forTests(importer) {
+		return "it is for tests"
+	}
+	if importers, ok := leaves[own]; ok && matchesAny(importers, importer) {
+		return ""
+	}
+	rule, known := longest(allowed, func(pattern string) bool { return match(pattern, importer) })
+	switch {
+	case !known:
+		return "the package is not in the table of internal/arch"
+	case matchesAny(rule, own):
+		return ""
+	}
+	return "the arrow is not in the table of internal/arch"
+}
+
+// forTests reports whether a package exists for tests: it may use testing and
+// its helpers, and no other package may use it.
+func forTests(p string) bool {
+	return strings.HasSuffix(path.Base(p), "test") || p == "internal/journey" || p == "internal/arch"
+}
+
+func isDriver(imported string) bool {
+	return strings.HasPrefix(imported, "github.com/jackc/") || strings.HasPrefix(imported, "modernc.org/") || imported == "database/sql"
+}
+
+// isStandard reports whether a path is of the standard library: its first
+// element has no dot.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+func match(pattern, p string) bool {
+	ok, err := path.Match(pattern, p)
+	return ok && err == nil
+}
+
+func matchesAny(patterns []string, p string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, p) })
+}
+
+// longest returns the value of the longest key that fits; a key without "*" goes
+// before one with it.
+func longest(table map[string][]string, fits func(key string) bool) (value []string, ok bool) {
+	best := ""
+	for key := range table {
+		if fits(key) && (best == "" || specific(key, best) > 0) {
+			best = key
+		}
+	}
+	if best == "" {
+		return nil, false
+	}
+	return table[best], true
+}
+
+func specific(a, b string) int {
+	return cmp.Or(cmp.Compare(strings.Count(b, "*"), strings.Count(a, "*")), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}

@@ -1,0 +1,119 @@
+package openai
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+// Finish reasons that only some providers send.
+const (
+	finishOverflow    api.FinishReason = "model_context_window_exceeded" // Z.ai
+	finishError       api.FinishReason = "error"                         // OpenRouter
+	finishNoResources api.FinishReason = "insufficient_system_resource"  // DeepSeek
+	maxCalls                           = 128                             // the most that the API itself allows tools
+)
+
+// answer is what has come of an answer.
+type answer struct {
+	id     string
+	model  string
+	text   strings.Builder
+	calls  []messages.ToolCall
+	args   []*strings.Builder // of the calls, by position
+	index  map[int]int        // position of the newest call of a stream index
+	finish api.FinishReason
+	usage  assistant.Usage
+}
+
+// add takes a chunk in and returns the text that it brought.
+func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta string) {
+	if chunk.ID != "" {
+		a.id = chunk.ID
+	}
+	if chunk.Model != "" {
+		a.model = chunk.Model
+	}
+	if u := chunk.Usage; u != nil {
+		// Some providers send it with each chunk; the last one is the total.
+		a.usage = assistant.Usage{InputTokens: int64(u.PromptTokens), OutputTokens: int64(u.CompletionTokens)}
+		if u.PromptTokensDetails != nil {
+			a.usage.CachedTokens = int64(u.PromptTokensDetails.CachedTokens)
+		}
+	}
+	for _, c := range chunk.Choices {
+		if c.Index != 0 {
+			continue
+		}
+		// A refusal is the answer: the model says why it will not.
+		delta += c.Delta.Content + c.Delta.Refusal
+		for _, call := range c.Delta.ToolCalls {
+			a.addCall(call)
+		}
+		if c.FinishReason != "" && c.FinishReason != api.FinishReasonNull {
+			a.finish = c.FinishReason
+		}
+	}
+	a.text.WriteString(delta)
+	return delta
+}
+
+// addCall takes a piece of a call in. Pieces of one call share an index. Some
+// servers leave the index out, or send 0 for every call: then a new id is a new
+// call.
+func (a *answer) addCall(d api.ToolCall) {
+	index := 0
+	if d.Index != nil {
+		index = *d.Index
+	}
+	at, known := a.index[index]
+	if !known || d.ID != "" && a.calls[at].ID != "" && d.ID != a.calls[at].ID {
+		if len(a.calls) == maxCalls {
+			return
+		}
+		if a.index == nil {
+			a.index = make(map[int]int)
+		}
+		at = len(a.calls)
+		a.index[index] = at
+		a.calls = append(a.calls, messages.ToolCall{})
+		a.args = append(a.args, new(strings.Builder))
+	}
+	c := &a.calls[at]
+	if c.ID == "" {
+		c.ID = d.ID
+	}
+	if c.Name == "" {
+		c.Name = d.Function.Name
+	}
+	a.args[at].WriteString(d.Function.Arguments)
+}
+
+// message returns the whole answer: its text, then its calls.
+func (a *answer) message() messages.Message {
+	m := messages.Message{Role: messages.RoleAssistant}
+	if a.text.Len() > 0 {
+		m.Blocks = append(m.Blocks, messages.Text{Text: a.text.String()})
+	}
+	for i, c := range a.calls {
+		if c.ID == "" {
+			c.ID = "call_" + rand.Text()
+		}
+		c.Arguments = a.args[i].String()
+		m.Blocks = append(m.Blocks, c)
+	}
+	metadata, err := json.Marshal(struct {
+		ID           string `json:"id,omitempty"`
+		Model        string `json:"model,omitempty"`
+		FinishReason string `json:"finish_reason,omitempty"`
+	}{a.id, a.model, string(a.finish)})
+	if err == nil {
+		m.ProviderMetadata = metadata
+	}
+	return m
+}

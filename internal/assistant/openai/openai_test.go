@@ -1,0 +1,544 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/assistanttest"
+	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/messages/messagestest"
+)
+
+const testKey = "sk-proj-canary_0123456789abcdef"
+
+func newAssistant(t testing.TB, url string) *openai.Assistant {
+	t.Helper()
+	a, err := openai.New(openai.Config{APIKey: testKey, BaseURL: url + "/v1", Model: "test-model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdleConnections)
+	return a
+}
+
+func question(text string) assistant.Turn {
+	return assistant.Turn{Conversation: "c", Run: "r", System: "Be brief.", Array: []messages.Message{messages.NewText(messages.RoleUser, text)}}
+}
+
+// stream answers with events: each is written as a data line, unless it begins
+// with a colon or names its field itself.
+func stream(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range events {
+			if !strings.HasPrefix(e, ":") && !strings.HasPrefix(e, "event:") && !strings.HasPrefix(e, "raw:") {
+				e = "data: " + e + "\n"
+			}
+			_, _ = io.WriteString(w, strings.TrimPrefix(e, "raw:")+"\n")
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+func text(s string) string {
+	quoted, _ := json.Marshal(s)
+	return fmt.Sprintf(`{"id":"x1","model":"test-model-2026","choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}]}`, quoted)
+}
+
+func finish(reason string) string {
+	return fmt.Sprintf(`{"id":"x1","model":"test-model-2026","choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason)
+}
+
+func call(index int, id, name, args string) string {
+	return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]}}]}`, index, id, name, args)
+}
+
+const (
+	usage = `{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4}}}`
+	done  = "[DONE]"
+)
+
+func fails(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for r.Context().Err() == nil {
+		_, _ = io.WriteString(w, "data: "+text("again ")+"\n\n")
+		w.(http.Flusher).Flush()
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+		}
+	}
+}
+
+var backends = map[assistanttest.Scenario]http.HandlerFunc{
+	assistanttest.Reply:        stream(text("Hello"), text(", "), text("world"), finish("stop"), usage, done),
+	assistanttest.Slow:         endless,
+	assistanttest.Cut:          stream(text("Hello"), text(", wor")),
+	assistanttest.Unauthorized: fails(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`. You can find your API key in settings.","type":"invalid_request_error","code":"invalid_api_key"}}`),
+	assistanttest.RateLimited:  fails(429, `{"error":{"message":"Rate limit reached: 90000 tokens per min","type":"tokens","code":"rate_limit_exceeded"}}`, "Retry-After", "7"),
+	assistanttest.Quota:        fails(429, `{"error":{"message":"You exceeded your current quota, please check your plan.","type":"insufficient_quota","code":"insufficient_quota"}}`),
+	assistanttest.Unavailable:  fails(503, `{"error":{"message":"The server is overloaded","type":"server_error"}}`),
+	assistanttest.Overflow:     fails(400, `{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`),
+	assistanttest.Broken:       stream(text("Hello"), `{"error":{"message":"overloaded, key `+testKey+`","type":"server_error","code":null}}`),
+}
+
+func TestContract(t *testing.T) {
+	assistanttest.Exercise(t, assistanttest.Harness{
+		Secrets: []string{testKey},
+		New: func(t *testing.T, s assistanttest.Scenario) (assistanttest.Subject, bool) {
+			backend, ok := backends[s]
+			if !ok {
+				return assistanttest.Subject{}, false
+			}
+			server := httptest.NewServer(backend)
+			a := newAssistant(t, server.URL)
+			return assistanttest.Subject{Assistant: a, Turn: question("Hi"), Close: func() {
+				a.CloseIdleConnections()
+				server.Close()
+			}}, true
+		},
+	})
+}
+
+// result is what a turn came to.
+type result struct {
+	Text     string
+	Messages []messages.Message
+	Finished *assistant.Finished
+	Err      error
+}
+
+func ask(ctx context.Context, a assistant.Assistant, turn assistant.Turn) (r result) {
+	for event, err := range a.Run(ctx, turn) {
+		if err != nil {
+			r.Err = err
+			continue
+		}
+		switch e := event.(type) {
+		case assistant.TextDelta:
+			r.Text += e.Text
+		case assistant.MessageDone:
+			r.Messages = append(r.Messages, e.Message)
+		case assistant.Finished:
+			r.Finished = &e
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished:
+		}
+	}
+	return r
+}
+
+func askServer(t *testing.T, handler http.HandlerFunc) result {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return ask(t.Context(), newAssistant(t, server.URL), question("Hi"))
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	got := askServer(t, stream(text("Hello"), text(", world"), finish("stop"), usage, done))
+	want := result{
+		Text: "Hello, world",
+		Messages: []messages.Message{{
+			Role: messages.RoleAssistant, Blocks: []messages.Block{messages.Text{Text: "Hello, world"}},
+			ProviderMetadata: json.RawMessage(`{"id":"x1","model":"test-model-2026","finish_reason":"stop"}`),
+		}},
+		Finished: &assistant.Finished{Usage: assistant.Usage{InputTokens: 12, OutputTokens: 3, CachedTokens: 4}, Model: "test-model-2026"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("turn (-want +got):\n%s", diff)
+	}
+}
+
+func TestStreamsOfManyServers(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		handler http.HandlerFunc
+		want    string
+		kind    fault.Kind
+	}{
+		"no DONE":                    {stream(text("yes"), finish("stop")), "yes", ""},
+		"finish with the last text":  {stream(`{"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`, done), "yes", ""},
+		"comments and event names":   {stream(": hello", "event: message", text("yes"), ": ping", finish("stop"), done), "yes", ""},
+		"400 keep-alives":            {stream(append(repeat(": ping", 400), text("yes"), finish("stop"), done)...), "yes", ""},
+		"no space after data":        {stream("raw:data:"+text("yes")+"\n", "raw:data:"+finish("stop")+"\r\n\r\n"), "yes", ""},
+		"cut after the finish":       {stream(text("yes"), finish("stop"), `raw:data: {"choi`), "yes", ""},
+		"reasoning is left out":      {stream(`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, text("yes"), finish("stop"), done), "yes", ""},
+		"refusal is an answer":       {stream(`{"choices":[{"delta":{"refusal":"I will not."}}]}`, finish("stop"), done), "I will not.", ""},
+		"error null":                 {stream(`{"error":null,"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`, done), "yes", ""},
+		"the word error in the text": {stream(text(`"error": {"code": 1}`), finish("stop"), done), `"error": {"code": 1}`, ""},
+		"other finish reason":        {stream(text("yes"), finish("eos"), done), "yes", ""},
+		"second choice is ignored":   {stream(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`), "yes", ""},
+
+		"DONE without a finish reason": {stream(text("yes"), done), "yes", fault.Unavailable},
+		"nothing at all":               {stream(), "", fault.Unavailable},
+		"cut inside a line":            {stream(text("yes"), `raw:data: {"choices":[{"del`), "yes", fault.Unavailable},
+		"not JSON":                     {stream(text("yes"), `{"choices":`), "yes", fault.Unavailable},
+		"empty answer":                 {stream(finish("stop"), done), "", fault.Unavailable},
+		"blank answer":                 {stream(text(" \n"), finish("stop"), done), " \n", fault.Unavailable},
+		"content filter":               {stream(text("Well"), finish("content_filter"), done), "Well", fault.Invalid},
+		"finish reason error":          {stream(text("Well"), finish("error"), done), "Well", fault.Unavailable},
+		"length without text":          {stream(finish("length"), usage, done), "", fault.Exhausted},
+		"error after keep-alives":      {stream(": ping", "event: error", `{"error":{"message":"Rate limit","code":"rate_limit_exceeded"}}`), "", fault.RateLimited},
+		"error as a number":            {stream(`{"id":"x","error":{"message":"no","code":502},"choices":[{"delta":{},"finish_reason":"error"}]}`), "", fault.Unavailable},
+		"error as a text":              {stream(`{"error":"model runner crashed"}`), "", fault.Unavailable},
+		"key refused in the stream":    {stream(`{"error":{"message":"x","code":"invalid_api_key"}}`), "", fault.Unauthorized},
+		"quota in the stream":          {stream(`{"error":{"message":"x","type":"insufficient_quota"}}`), "", fault.Exhausted},
+		"web page":                     {page("text/html; charset=utf-8", "<html>"), "", fault.Invalid},
+		"a server that cannot stream":  {page("application/json", `{"choices":[{"message":{"content":"yes"}}]}`), "", fault.Invalid},
+		"error with status 200":        {page("application/json", `{"error":{"message":"x","code":429}}`), "", fault.RateLimited},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := askServer(t, tt.handler)
+			if got.Text != tt.want || fault.KindOf(got.Err) != tt.kind {
+				t.Errorf("text %q, error of kind %q (%v), want %q, %q", got.Text, fault.KindOf(got.Err), got.Err, tt.want, tt.kind)
+			}
+			if (tt.kind == "") != (len(got.Messages) == 1 && got.Finished != nil) {
+				t.Errorf("%d messages, finished %v", len(got.Messages), got.Finished)
+			}
+		})
+	}
+}
+
+func repeat(s string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+func page(kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestAnswerCutAtTheLimitIsKeptAndSaysSo(t *testing.T) {
+	t.Parallel()
+	got := askServer(t, stream(text("A long"), call(0, "c1", "read", `{"pa`), finish("length"), usage, done))
+	if got.Err != nil || got.Finished == nil || len(got.Messages) != 1 {
+		t.Fatalf("turn: %+v", got)
+	}
+	if !strings.HasPrefix(got.Text, "A long") || !strings.Contains(got.Text, "cut off") {
+		t.Errorf("text %q does not say that it was cut", got.Text)
+	}
+	want := []messages.Block{messages.Text{Text: got.Text}}
+	if diff := cmp.Diff(want, got.Messages[0].Blocks); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestCallsAreAssembledAndNotRun(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		events []string
+		want   []messages.Block
+	}{
+		"pieces by index": {
+			[]string{text("I look."), call(0, "c1", "read", ""), call(1, "c2", "list", `{"a":`), call(0, "", "", `{"path"`), call(1, "", "", `1}`), call(0, "", "", `:"x"}`)},
+			[]messages.Block{messages.Text{Text: "I look."}, messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x"}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{"a":1}`}},
+		},
+		"every index 0": {
+			[]string{call(0, "c1", "read", "{}"), call(0, "c2", "list", "{}")},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{}`}},
+		},
+		"id in every piece": {
+			[]string{call(0, "c1", "read", `{"a"`), call(0, "c1", "read", `:1}`)},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":1}`}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := askServer(t, stream(append(tt.events, finish("tool_calls"), usage, done)...))
+			if !fault.Is(got.Err, fault.Unsupported) || !strings.Contains(fault.Public(got.Err), "read") || got.Finished != nil {
+				t.Errorf("error %v, finished %v", got.Err, got.Finished)
+			}
+			if len(got.Messages) != 2 {
+				t.Fatalf("%d messages, want the calls and their results", len(got.Messages))
+			}
+			if diff := cmp.Diff(tt.want, got.Messages[0].Blocks); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			array := append([]messages.Message{messages.NewText(messages.RoleUser, "Hi")}, got.Messages...)
+			repaired := messages.Repair(array)
+			if diff := cmp.Diff(array, repaired); diff != "" {
+				t.Errorf("Repair had to mend the record (-stored +repaired):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	body := func(message, kind, code string) string {
+		b, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": kind, "code": code}})
+		return string(b)
+	}
+	tests := map[string]struct {
+		handler  http.HandlerFunc
+		kind     fault.Kind
+		public   string // part of the public text
+		wait     time.Duration
+		overflow bool
+		limit    int
+	}{
+		"key refused":               {handler: fails(401, ""), kind: fault.Unauthorized, public: "OPENAI_API_KEY"},
+		"forbidden":                 {handler: fails(403, body("Country not supported", "request_forbidden", "")), kind: fault.Unauthorized, public: "OPENAI_API_KEY"},
+		"key refused by Google":     {handler: fails(400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`), kind: fault.Unauthorized},
+		"moderation":                {handler: fails(403, body("Your input was flagged", "", "")), kind: fault.Invalid, public: "content filter"},
+		"Azure filter":              {handler: fails(400, body("The response was filtered due to Azure's content management policy", "", "content_filter")), kind: fault.Invalid, public: "content filter"},
+		"unknown model":             {handler: fails(404, body("The model `gpt-9` does not exist", "invalid_request_error", "model_not_found")), kind: fault.Invalid, public: "OPENAI_MODEL"},
+		"unknown model as 400":      {handler: fails(400, body("Model gpt-9 not found", "", "")), kind: fault.Invalid, public: "OPENAI_MODEL"},
+		"wrong path":                {handler: fails(404, "404 page not found"), kind: fault.Invalid, public: "OPENAI_BASE_URL"},
+		"bad request":               {handler: fails(400, body("Unknown parameter: 'x'", "invalid_request_error", "")), kind: fault.Invalid, public: "refused"},
+		"no money":                  {handler: fails(402, body("Insufficient credits", "", "")), kind: fault.Exhausted, public: "quota"},
+		"spend limit":               {handler: fails(429, body("x", "enforced_spend_limit_reached", "")), kind: fault.Exhausted, public: "quota"},
+		"Google quota with a wait":  {handler: fails(429, body("You exceeded your current quota. Please retry in 7.5s.", "", "")), kind: fault.RateLimited, wait: 7500 * time.Millisecond},
+		"wait in milliseconds":      {handler: fails(429, "", "Retry-After-Ms", "1500", "Retry-After", "9"), kind: fault.RateLimited, wait: 1500 * time.Millisecond},
+		"wait in a text":            {handler: fails(429, body("Rate limit reached. Please try again in 6m0s.", "requests", "rate_limit_exceeded")), kind: fault.RateLimited, wait: 6 * time.Minute},
+		"wait that is nonsense":     {handler: fails(429, "", "Retry-After", "-5"), kind: fault.RateLimited},
+		"wait that is huge":         {handler: fails(429, "", "Retry-After", "1e30"), kind: fault.RateLimited, wait: 24 * time.Hour},
+		"server error":              {handler: fails(500, "oops"), kind: fault.Unavailable},
+		"overloaded":                {handler: fails(529, "", "Retry-After", "3"), kind: fault.Unavailable, wait: 3 * time.Second},
+		"timeout at the server":     {handler: fails(408, ""), kind: fault.Unavailable},
+		"redirect":                  {handler: fails(307, "", "Location", "https://elsewhere.example/v1/chat/completions"), kind: fault.Invalid, public: "OPENAI_BASE_URL"},
+		"tokens per minute":         {handler: fails(429, body("Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s.", "tokens", "rate_limit_exceeded")), kind: fault.RateLimited, wait: 2 * time.Second},
+		"one request above the TPM": {handler: fails(429, body("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.", "tokens", "rate_limit_exceeded")), kind: fault.Exhausted, overflow: true, limit: 30000},
+		"throttled, says tokens":    {handler: fails(400, body("ThrottlingException: too many tokens, exceeds the context window of tokens per minute", "", "")), kind: fault.Invalid},
+
+		"overflow: OpenAI":      {handler: fails(400, body("This model's maximum context length is 8192 tokens.", "", "context_length_exceeded")), kind: fault.Exhausted, overflow: true, limit: 8192},
+		"overflow: new OpenAI":  {handler: fails(400, body("Your input exceeds the context window of this model.", "", "")), kind: fault.Exhausted, overflow: true},
+		"overflow: Anthropic":   {handler: fails(400, body("prompt is too long: 210000 tokens > 200000 maximum", "", "")), kind: fault.Exhausted, overflow: true, limit: 200000},
+		"overflow: Gemini":      {handler: fails(400, body("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).", "", "")), kind: fault.Exhausted, overflow: true, limit: 1048575},
+		"overflow: llama.cpp":   {handler: fails(400, body("the request exceeds the available context size (4096 tokens), try increasing it", "exceed_context_size_error", "")), kind: fault.Exhausted, overflow: true, limit: 4096},
+		"overflow: vLLM":        {handler: fails(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. Please reduce the length of the messages.","type":"BadRequestError","code":400}`), kind: fault.Exhausted, overflow: true, limit: 4096},
+		"overflow: LM Studio":   {handler: fails(400, `{"error":"Trying to keep the first 9000 tokens when the number is greater than the context length"}`), kind: fault.Exhausted, overflow: true},
+		"overflow: Groq":        {handler: fails(400, body("Please reduce the length of the messages or completion.", "", "")), kind: fault.Exhausted, overflow: true},
+		"overflow: xAI":         {handler: fails(400, body("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", "", "")), kind: fault.Exhausted, overflow: true, limit: 131072},
+		"overflow: Mistral":     {handler: fails(400, body("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", "", "")), kind: fault.Exhausted, overflow: true, limit: 32768},
+		"overflow: Kimi":        {handler: fails(400, body("Your request exceeded model token limit: 8192", "", "")), kind: fault.Exhausted, overflow: true, limit: 8192},
+		"overflow: Copilot":     {handler: fails(400, body("prompt token count of 70000 exceeds the limit of 64000", "", "")), kind: fault.Exhausted, overflow: true, limit: 64000},
+		"overflow: Cerebras":    {handler: fails(400, ""), kind: fault.Exhausted, overflow: true},
+		"overflow: 413":         {handler: fails(413, "<html>"), kind: fault.Exhausted, overflow: true},
+		"overflow: OpenRouter":  {handler: fails(400, body("This endpoint's maximum context length is 65,536 tokens. However, you requested about 90000", "", "")), kind: fault.Exhausted, overflow: true, limit: 65536},
+		"overflow in a stream":  {handler: stream(`{"error":{"message":"context_length_exceeded","code":"context_length_exceeded"}}`), kind: fault.Exhausted, overflow: true},
+		"overflow by finishing": {handler: stream(finish("model_context_window_exceeded"), done), kind: fault.Exhausted, overflow: true},
+		"length with no output": {handler: stream(finish("length"), done), kind: fault.Exhausted, overflow: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := askServer(t, tt.handler).Err
+			if fault.KindOf(err) != tt.kind || !strings.Contains(fault.Public(err), tt.public) {
+				t.Errorf("error of kind %q, public %q, want %q, %q: %v", fault.KindOf(err), fault.Public(err), tt.kind, tt.public, err)
+			}
+			f, _ := errors.AsType[*fault.Error](err)
+			if f != nil && f.RetryAfter != tt.wait {
+				t.Errorf("retry after %v, want %v", f.RetryAfter, tt.wait)
+			}
+			o, overflow := errors.AsType[*assistant.OverflowError](err)
+			if overflow != tt.overflow || overflow && o.Limit != tt.limit {
+				t.Errorf("overflow %v (%+v), want %v with limit %d", overflow, o, tt.overflow, tt.limit)
+			}
+		})
+	}
+}
+
+func TestUnreachableServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	err := ask(t.Context(), newAssistant(t, server.URL), question("Hi")).Err
+	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
+		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
+	}
+}
+
+// pipeTransport answers with a body that the test writes, without a network, so
+// that time can be faked.
+type pipeTransport struct {
+	write func(ctx context.Context, w io.Writer)
+}
+
+func (p pipeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	r, w := io.Pipe()
+	go func() {
+		stop := context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(context.Cause(req.Context())) })
+		defer stop()
+		p.write(req.Context(), w)
+		_ = w.Close()
+	}()
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r, Request: req,
+	}, nil
+}
+
+func askPipe(t *testing.T, write func(ctx context.Context, w io.Writer)) result {
+	t.Helper()
+	a, err := openai.New(openai.Config{APIKey: testKey, Model: "m", HTTPClient: &http.Client{Transport: pipeTransport{write}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ask(t.Context(), a, question("Hi"))
+}
+
+func TestSilenceEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := time.Now()
+		got := askPipe(t, func(ctx context.Context, w io.Writer) {
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", text("Hello"))
+			<-ctx.Done()
+		})
+		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "silent") || len(got.Messages) != 0 {
+			t.Errorf("turn: %+v", got)
+		}
+		if took := time.Since(from); took != 90*time.Second {
+			t.Errorf("gave up after %v, want 90s", took)
+		}
+	})
+}
+
+func TestKeepAlivesKeepTheTurnAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := askPipe(t, func(ctx context.Context, w io.Writer) {
+			for range 20 {
+				select {
+				case <-time.After(80 * time.Second):
+				case <-ctx.Done():
+					return
+				}
+				_, _ = io.WriteString(w, ": still thinking\n\n")
+			}
+			_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", text("yes"), finish("stop"))
+		})
+		if got.Err != nil || got.Text != "yes" {
+			t.Errorf("turn: %+v", got)
+		}
+	})
+}
+
+func TestStreamThatStaysOpenAfterTheFinish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := time.Now()
+		got := askPipe(t, func(ctx context.Context, w io.Writer) {
+			_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\n", text("yes"), finish("stop"))
+			<-ctx.Done()
+		})
+		if got.Err != nil || got.Finished == nil {
+			t.Errorf("turn: %+v", got)
+		}
+		if took := time.Since(from); took > 10*time.Second {
+			t.Errorf("waited %v for the end of the stream", took)
+		}
+	})
+}
+
+func TestEndlessLineIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := askPipe(t, func(ctx context.Context, w io.Writer) {
+			piece := []byte("data: " + strings.Repeat("x", 1<<20))
+			for ctx.Err() == nil {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+		})
+		if !fault.Is(got.Err, fault.Unavailable) {
+			t.Errorf("error %v", got.Err)
+		}
+	})
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	var body []byte
+	var header http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header.Clone()
+		body, _ = io.ReadAll(r.Body)
+		backends[assistanttest.Reply](w, r)
+	}))
+	defer server.Close()
+	turn := question("Hi")
+	turn.Model = "other"
+	if err := ask(t.Context(), newAssistant(t, server.URL), turn).Err; err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"model":"other","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"include_usage":true}}`
+	if diff := cmp.Diff(want, strings.TrimSpace(string(body))); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+	if err := messagestest.OpenAI(body); err != nil {
+		t.Error(err)
+	}
+	if got := header.Get("Authorization"); got != "Bearer "+testKey {
+		t.Errorf("Authorization %q", got)
+	}
+}
+
+func TestNewNamesTheOptionToChange(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config openai.Config
+		want   string
+	}{
+		"nothing":          {openai.Config{Model: "m"}, "OPENAI_API_KEY"},
+		"key with a break": {openai.Config{APIKey: "sk-a\nb", Model: "m"}, "OPENAI_API_KEY"},
+		"no model":         {openai.Config{APIKey: "k"}, "OPENAI_MODEL"},
+		"no scheme":        {openai.Config{BaseURL: "localhost:8080/v1", Model: "m"}, "OPENAI_BASE_URL"},
+		"a password":       {openai.Config{BaseURL: "https://me:secret-word@api.example.com/v1", Model: "m"}, "OPENAI_BASE_URL"},
+		"a query":          {openai.Config{BaseURL: "https://api.example.com/v1?key=secret-word", Model: "m"}, "OPENAI_BASE_URL"},
+		"a bad escape":     {openai.Config{BaseURL: "https://secret-word%zz/v1", Model: "m"}, "OPENAI_BASE_URL"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := openai.New(tt.config)
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
+				t.Fatalf("error %v, want one that names %s", err, tt.want)
+			}
+			if strings.Contains(err.Error(), "secret-word") {
+				t.Errorf("the error repeats a secret: %v", err)
+			}
+		})
+	}
+	if _, err := openai.New(openai.Config{BaseURL: " http://127.0.0.1:1/v1/ ", Model: "m"}); err != nil {
+		t.Errorf("a local server needs no key: %v", err)
+	}
+}

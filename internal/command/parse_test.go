@@ -1,0 +1,89 @@
+package command_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/command"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text string
+		want command.Call
+		ok   bool
+	}{
+		"Plain":            {"/help", command.Call{Name: "help"}, true},
+		"LeadingSpace":     {" \n /help", command.Call{Name: "help"}, true},
+		"BotName":          {"/help@Acme_Bot stop", command.Call{Name: "help", Rest: "stop", Args: []string{"stop"}}, true},
+		"HyphenAndCase":    {"/Plan-Feature x", command.Call{Name: "plan_feature", Rest: "x", Args: []string{"x"}}, true},
+		"Quotes":           {`/run "a b" 'c "d' e\ f`, command.Call{Name: "run", Rest: `"a b" 'c "d' e\ f`, Args: []string{"a b", `c "d`, "e f"}}, true},
+		"PhoneQuotes":      {"/run “a b” c", command.Call{Name: "run", Rest: "“a b” c", Args: []string{"a b", "c"}}, true},
+		"EmptyQuotes":      {`/run "" x`, command.Call{Name: "run", Rest: `"" x`, Args: []string{"", "x"}}, true},
+		"Unclosed":         {`/run "a b`, command.Call{Name: "run", Rest: `"a b`, Args: []string{"a b"}, Unclosed: true}, true},
+		"MultilineRest":    {"/plan do\nthis", command.Call{Name: "plan", Rest: "do\nthis", Args: []string{"do", "this"}}, true},
+		"NewlineAfterName": {"/plan\nbody", command.Call{Name: "plan", Rest: "body", Args: []string{"body"}}, true},
+		"BackslashInQuote": {`/run "a\n \" \\"`, command.Call{Name: "run", Rest: `"a\n \" \\"`, Args: []string{`a\n " \`}}, true},
+		"Path":             {"/etc/passwd is what?", command.Call{}, false},
+		"Comment":          {"// hello", command.Call{}, false},
+		"Slash":            {"/", command.Call{}, false},
+		"InText":           {"use /help", command.Call{}, false},
+		"NotLatin":         {"/помощь", command.Call{}, false},
+		"TooLong":          {"/" + strings.Repeat("a", 41), command.Call{}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := command.Parse(tt.text)
+			if ok != tt.ok {
+				t.Fatalf("Parse(%q) ok = %v, want %v", tt.text, ok, tt.ok)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("Parse(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	names := []string{"help", "status", "stop", "reset", "whoami", "start"}
+	tests := map[string]string{
+		"staus": "status", "hlep": "help", "stpo": "stop", "rest": "reset", "who": "whoami",
+		"xyzzy": "", "frobnicate": "",
+	}
+	for typed, want := range tests {
+		if got, _ := command.Nearest(typed, names); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"/help", `/a "b`, "/a \\", "/a '\xff", " /x@y z", "/é", "/a “b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		call, ok := command.Parse(text)
+		if !ok {
+			return
+		}
+		if again, ok := command.Canonical(call.Name); !ok || again != call.Name {
+			t.Errorf("name %q is not canonical", call.Name)
+		}
+		total := 0
+		for _, w := range call.Args {
+			total += len(w)
+			if utf8.ValidString(text) && !utf8.ValidString(w) {
+				t.Errorf("word %q of valid text is not valid UTF-8", w)
+			}
+		}
+		if total > len(call.Rest) {
+			t.Errorf("words are longer than the text: %d > %d", total, len(call.Rest))
+		}
+	})
+}

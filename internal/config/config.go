@@ -1,0 +1,123 @@
+// Package config reads the options of the program: command-line flags over the
+// environment over a .env file over defaults.
+//
+// One table (options.go) is the source of truth for names, defaults, help and
+// validation; flags, the .env example and the listing are made from it. The
+// package never changes the process environment and prints no secret.
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Names of assistants that DEFAULT_AI_ASSISTANT may hold.
+const (
+	AssistantOpenAI = "openai"
+	AssistantDemo   = "demo"
+)
+
+// Values of TELEGRAM_MODE.
+const (
+	ModePoll    = "poll"
+	ModeWebhook = "webhook"
+)
+
+// Values of LOG_FORMAT.
+const (
+	FormatAuto = "auto" // text on a terminal, JSON otherwise
+	FormatText = "text"
+	FormatJSON = "json"
+)
+
+// Drivers of a Database.
+const (
+	DriverSQLite   = "sqlite"
+	DriverPostgres = "postgres"
+)
+
+// Config is every option of the program, parsed and checked.
+type Config struct {
+	ListenAddr       string // host:port
+	PublicURL        string // without a trailing slash; empty if there is none
+	DataDir          string
+	Database         Database
+	WorkspacePath    string
+	Assistant        string // never empty
+	MaxConversations int
+	TurnTimeout      time.Duration
+	ShutdownGrace    time.Duration
+	ContextTokens    int
+	SystemPrompt     string
+	OpenAI           OpenAI
+	Telegram         Telegram
+	Log              Log
+
+	// Warnings are problems that do not stop the program, one line each.
+	Warnings []string
+
+	values map[string]value
+}
+
+// Database says where the data is.
+type Database struct {
+	Driver string // DriverSQLite or DriverPostgres
+	Path   string // the file, for SQLite
+	URL    Secret // the connection string, for PostgreSQL
+}
+
+// OpenAI configures the model API.
+type OpenAI struct {
+	APIKey  Secret
+	BaseURL string // empty means the provider's own
+	Model   string
+}
+
+// Configured reports whether there is an API to talk to.
+func (o OpenAI) Configured() bool { return o.APIKey.IsSet() || o.BaseURL != "" }
+
+// Telegram configures the Telegram adapter. It is off without a Token.
+type Telegram struct {
+	Token         Secret
+	APIURL        string // without a trailing slash
+	Mode          string // ModePoll or ModeWebhook
+	WebhookSecret Secret
+	Allowed       AllowList
+	Streaming     bool    // show partial answers
+	SendRate      float64 // messages per second over all chats; 0 means no limit
+	ChatSendRate  float64 // messages per second and chat; 0 means no limit
+}
+
+// AllowList says who may talk to the bot without being let in by its owner.
+type AllowList struct {
+	Everyone bool
+	IDs      []int64
+}
+
+// Log configures logging.
+type Log struct {
+	Level  slog.Level
+	Format string // FormatAuto, FormatText or FormatJSON
+}
+
+// Secrets returns the text of every secret that is set, for a redactor.
+func (c Config) Secrets() []string {
+	var out []string
+	for _, o := range options {
+		if !o.Secret {
+			continue
+		}
+		// Of an address only the password is secret; the host is wanted in logs.
+		if o.mask != nil {
+			continue
+		}
+		if v := c.values[o.Name]; v.text != "" {
+			out = append(out, v.text)
+		}
+	}
+	return append(out, urlPasswords(c.Database.URL.Reveal())...)
+}
+
+// Origin returns where the value of an option came from, for people: "default",
+// "environment", ".env", "file /run/secrets/token" or "flag --listen-addr".
+func (c Config) Origin(name string) string { return c.values[name].origin }

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/joho/godotenv"
+)
+
+// maxFile bounds a .env file and a secret's file: a path that points at the
+// wrong thing must not fill the memory.
+const maxFile = 256 << 10
+
+var keyPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// readEnvFile returns the variables of a .env file. A file that does not exist
+// is empty unless it is required.
+func readEnvFile(path string, required bool) (map[string]string, error) {
+	data, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !required:
+		return nil, nil // an absent file is as good as an empty one
+	case err != nil:
+		return nil, fmt.Errorf("%s %s", path, fileTrouble(err))
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	values, err := parseEnv(data)
+	if err != nil {
+		return nil, fmt.Errorf(`%s:%d is not NAME=value: write it so, or begin the line with # (quotes around a value must be closed)`, path, malformedLine(data))
+	}
+	return values, nil
+}
+
+// parseEnv returns the variables in data. Its error may hold values and is not
+// for printing.
+func parseEnv(data []byte) (values map[string]string, err error) {
+	// The parser is somebody else's and the file anybody's.
+	defer func() {
+		if p := recover(); p != nil {
+			values, err = nil, fmt.Errorf("parser: %v", p)
+		}
+	}()
+	values, err = godotenv.UnmarshalBytes(data)
+	if err != nil {
+		return nil, err
+	}
+	for name := range values {
+		if !keyPattern.MatchString(name) {
+			return nil, errors.New("malformed name")
+		}
+	}
+	return values, nil
+}
+
+// malformedLine returns the number of the line where the first statement begins
+// that cannot be read: the one after the longest prefix that can.
+func malformedLine(data []byte) int {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	good, end := 0, 0
+	for i, line := range lines {
+		end += len(line)
+		if _, err := parseEnv(data[:end]); err == nil {
+			good = i + 1
+		}
+	}
+	return min(good+1, len(lines))
+}
+
+// unknownKeys returns a warning for every variable of the file that looks like
+// one of ours and is none.
+func unknownKeys(file string, values map[string]string) []string {
+	var known, prefixes []string
+	for _, o := range options {
+		known = append(known, o.Name)
+		if o.Secret {
+			known = append(known, o.Name+fileSuffix)
+		}
+		for _, a := range o.Aliases {
+			known = append(known, a.Name)
+		}
+		prefixes = append(prefixes, prefixOf(o.Name))
+	}
+	var warnings []string
+	for _, key := range sortedKeys(values) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		upper := strings.ToUpper(key)
+		near := nearest(upper, known)
+		// Only prefixes that several options share are ours.
+		shared := 0
+		for _, p := range prefixes {
+			if p == prefixOf(upper) {
+				shared++
+			}
+		}
+		if shared < 2 && distance(upper, near) > min(2, len(upper)/4) {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("%s (%s) is not an option and has no effect: did you mean %s?", key, file, near))
+	}
+	return warnings
+}
+
+func prefixOf(name string) string {
+	prefix, _, ok := strings.Cut(name, "_")
+	if !ok {
+		return ""
+	}
+	return prefix
+}
+
+// nearest returns the known name that name was probably meant to be: one that
+// has all its words, or else the one with the fewest different letters.
+func nearest(name string, known []string) string {
+	words := strings.Split(name, "_")
+	for _, k := range known {
+		parts := strings.Split(k, "_")
+		if !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(parts, w) }) {
+			return k
+		}
+	}
+	return slices.MinFunc(known, func(a, b string) int {
+		return distance(name, a) - distance(name, b)
+	})
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// secretFile reads a secret from a file.
+func (l *loader) secretFile(name, path string) (value, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return value{}, fmt.Errorf("is %q, which %s", path, fileTrouble(err))
+	}
+	text := strings.TrimRight(string(data), "\r\n")
+	if strings.TrimSpace(text) == "" {
+		return value{}, fmt.Errorf("is %q, which is empty: write the secret into it", path)
+	}
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		l.warn("%s%s: %s can be read by other users: chmod 600 it", name, fileSuffix, path)
+	}
+	return value{text: text, origin: "file " + path}, nil
+}
+
+var (
+	errTooLarge = errors.New("too large")
+	errNoFile   = errors.New("not a regular file")
+)
+
+// readFile reads a regular file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	// A named pipe would block in Open.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// fileTrouble says what is wrong with a file and what to do.
+func fileTrouble(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist: create it or correct the path"
+	case errors.Is(err, fs.ErrPermission):
+		return "cannot be read by this user: change its owner or permissions"
+	case errors.Is(err, errNoFile):
+		return "is not a file: correct the path"
+	case errors.Is(err, errTooLarge):
+		return fmt.Sprintf("is larger than %d KiB: correct the path", maxFile>>10)
+	default:
+		return "cannot be read: check the disk and the path"
+	}
+}

@@ -1,0 +1,189 @@
+package config
+
+// Groups of options, in the order in which they are listed.
+const (
+	groupServer    = "Server"
+	groupStorage   = "Storage"
+	groupWork      = "Conversations"
+	groupModel     = "Model"
+	groupTelegram  = "Telegram"
+	groupLog       = "Logs"
+	envFile        = ".env"
+	defaultDataDir = "./data"
+)
+
+// Option is a row of the table of options.
+type Option struct {
+	Name    string // of the environment variable
+	Default string // empty if unset is meaningful; then Empty says what it means
+	Empty   string // what it means that the option is not set
+	Secret  bool   // never shown, no flag of its own, can be read from NAME_FILE
+	Aliases []Alias
+	Group   string
+	Help    string // one sentence
+	Example string // a value for the example file; Default if empty
+
+	// parse checks text, which is not empty, and stores it in c. Its error says
+	// what is wrong and what to do, without the variable's name and without the
+	// text of a secret.
+	parse func(c *Config, text string) error
+
+	// mask returns the part of a secret that may be shown; nil shows nothing.
+	mask func(text string) string
+}
+
+// Alias is another name that is accepted for an option.
+type Alias struct {
+	Name    string
+	Renamed bool // an older name: using it is worth a warning
+
+	// convert turns the alias' value into the option's; nil takes it as it is.
+	convert func(text string) (string, error)
+}
+
+// Flag returns the name of the command-line flag, without dashes. Arguments are
+// visible to every user of a machine, so a secret has a flag for its file only.
+func (o Option) Flag() string {
+	if o.Secret {
+		return flagName(o.Name + fileSuffix)
+	}
+	return flagName(o.Name)
+}
+
+// Options returns the table.
+func Options() []Option { return append([]Option(nil), options...) }
+
+var options = []Option{
+	{
+		Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
+		Help:    "Address of the HTTP server for health, metrics and webhooks, as host:port; loopback unless you say otherwise.",
+		Aliases: []Alias{{Name: "PORT", convert: listenOnPort}},
+		parse:   parseListenAddr,
+	},
+	{
+		Name: "PUBLIC_URL", Empty: "no webhooks", Group: groupServer,
+		Help:    "Address under which the internet reaches this server; needed for webhooks only.",
+		Example: "https://bot.example.com",
+		parse:   parsePublicURL,
+	},
+	{
+		Name: "DATA_DIR", Default: defaultDataDir, Group: groupStorage,
+		Help:  "Folder of the SQLite database, the logs and the workspace; created if it is missing.",
+		parse: setText(func(c *Config) *string { return &c.DataDir }),
+	},
+	{
+		Name: "DATABASE_URL", Empty: "SQLite in DATA_DIR", Secret: true, Group: groupStorage,
+		Help:    "Database: empty, sqlite:PATH, or postgres://user:password@host/name.",
+		Example: "postgres://bot:password@localhost:5432/bot",
+		parse:   parseDatabaseURL, mask: maskURL,
+	},
+	{
+		Name: "WORKSPACE_PATH", Empty: "DATA_DIR/workspace", Group: groupStorage,
+		Help:    "Folder that conversations work in.",
+		Example: "./data/workspace",
+		parse:   setText(func(c *Config) *string { return &c.WorkspacePath }),
+	},
+	{
+		Name: "DEFAULT_AI_ASSISTANT", Empty: "openai if a key or base URL is set, else demo", Group: groupWork,
+		Help:    "What answers new conversations: openai, or demo (scripted and offline).",
+		Example: AssistantOpenAI,
+		parse:   parseAssistant,
+	},
+	{
+		Name: "MAX_CONCURRENT_CONVERSATIONS", Default: "10", Group: groupWork,
+		Help:  "How many conversations are answered at the same time; others wait and are told so.",
+		parse: setInt(func(c *Config) *int { return &c.MaxConversations }, 1, 10_000),
+	},
+	{
+		Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
+		Help:  "Longest time for one answer.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.TurnTimeout) }, true),
+	},
+	{
+		Name: "SHUTDOWN_GRACE", Default: "30s", Group: groupWork,
+		Help:  "How long running answers may finish after a stop; then they are put back.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.ShutdownGrace) }, false),
+	},
+	{
+		Name: "OPENAI_API_KEY", Empty: "no key", Secret: true, Group: groupModel,
+		Help:  "Key of the model API.",
+		parse: setSecret(func(c *Config) *Secret { return &c.OpenAI.APIKey }),
+	},
+	{
+		Name: "OPENAI_BASE_URL", Empty: "the provider's own", Group: groupModel,
+		Help:    "Address of any server with an OpenAI-compatible API, with its /v1.",
+		Example: "http://127.0.0.1:11434/v1",
+		Aliases: []Alias{{Name: "OPENAI_API_BASE", Renamed: true}},
+		parse:   setURL(func(c *Config) *string { return &c.OpenAI.BaseURL }),
+	},
+	{
+		Name: "OPENAI_MODEL", Default: "gpt-5-mini", Group: groupModel,
+		Help:  "Model to ask.",
+		parse: setText(func(c *Config) *string { return &c.OpenAI.Model }),
+	},
+	{
+		Name: "CONTEXT_TOKENS", Default: "100000", Group: groupModel,
+		Help:  "How much of a conversation is sent with each message, in tokens.",
+		parse: setInt(func(c *Config) *int { return &c.ContextTokens }, 500, 100_000_000),
+	},
+	{
+		Name: "SYSTEM_PROMPT", Empty: "a short built-in one", Group: groupModel,
+		Help:    "Instructions for the model, sent with every request.",
+		Example: `"Answer briefly."`,
+		parse:   setText(func(c *Config) *string { return &c.SystemPrompt }),
+	},
+	{
+		Name: "TELEGRAM_BOT_TOKEN", Empty: "Telegram is off", Secret: true, Group: groupTelegram,
+		Help:  "Token that @BotFather gave you.",
+		parse: parseToken,
+	},
+	{
+		Name: "TELEGRAM_API_URL", Default: officialTelegramAPI, Group: groupTelegram,
+		Help:  "Address of the Bot API; change it for a server of your own.",
+		parse: setURL(func(c *Config) *string { return &c.Telegram.APIURL }),
+	},
+	{
+		Name: "TELEGRAM_MODE", Default: ModePoll, Group: groupTelegram,
+		Help: "How messages come in: poll (works everywhere), or webhook (needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET).",
+		parse: setChoice(func(c *Config, v string) { c.Telegram.Mode = v },
+			ModePoll, ModeWebhook),
+	},
+	{
+		Name: "TELEGRAM_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: groupTelegram,
+		Help:  "What Telegram must send with every webhook call: 16 to 256 of A-Z a-z 0-9 _ -, for example from `openssl rand -hex 32`.",
+		parse: parseWebhookSecret,
+	},
+	{
+		Name: "TELEGRAM_ALLOWED_USER_IDS", Empty: "nobody until the owner link is used", Group: groupTelegram,
+		Help:    "Numeric ids of the people who may talk to the bot, with commas; * lets everyone in. /whoami tells a person's id.",
+		Example: "12345678,23456789",
+		parse:   parseAllowed,
+	},
+	{
+		Name: "TELEGRAM_STREAMING_MODE", Default: "stream", Group: groupTelegram,
+		Help: "stream shows an answer while it is written, batch when it is complete.",
+		parse: setChoice(func(c *Config, v string) { c.Telegram.Streaming = v == "stream" },
+			"stream", "batch"),
+	},
+	{
+		Name: "TELEGRAM_SEND_RATE", Default: "30", Group: groupTelegram,
+		Help:  "Messages per second over all chats; 0 means no limit.",
+		parse: setRate(func(c *Config) *float64 { return &c.Telegram.SendRate }),
+	},
+	{
+		Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: groupTelegram,
+		Help:  "Messages per second and chat; 0 means no limit.",
+		parse: setRate(func(c *Config) *float64 { return &c.Telegram.ChatSendRate }),
+	},
+	{
+		Name: "LOG_LEVEL", Default: "info", Group: groupLog,
+		Help:  "debug, info, warn or error.",
+		parse: setChoice(setLevel, "debug", "info", "warn", "error"),
+	},
+	{
+		Name: "LOG_FORMAT", Default: FormatAuto, Group: groupLog,
+		Help: "auto (text on a terminal, JSON otherwise), text or json.",
+		parse: setChoice(func(c *Config, v string) { c.Log.Format = v },
+			FormatAuto, FormatText, FormatJSON),
+	},
+}

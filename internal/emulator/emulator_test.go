@@ -1,0 +1,136 @@
+package emulator_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"remote-agent/internal/emulator"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSignalWakesEveryWaiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s emulator.Signal
+		var value atomic.Int64
+		done := make(chan error)
+		for range 3 {
+			go func() { done <- s.Wait(t.Context(), func() bool { return value.Load() == 2 }) }()
+		}
+		for range 2 {
+			synctest.Wait()
+			value.Add(1)
+			s.Notify()
+		}
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestSignalWaitReturnsTheCause(t *testing.T) {
+	t.Parallel()
+	var s emulator.Signal
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if err := s.Wait(ctx, func() bool { return false }); !errors.Is(err, cause) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := emulator.NewGate()
+		done := make(chan error)
+		go func() { done <- g.Pass(t.Context()) }()
+		<-g.Reached()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Error("passed a closed gate")
+		default:
+		}
+		g.Open()
+		g.Open()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := emulator.NewGate().Pass(canceled); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestSleep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if err := emulator.Sleep(t.Context(), time.Hour); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("slept %v, %v", time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := emulator.Sleep(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLoopbackCanComeBackAtTheSamePlace(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/reset" {
+			emulator.Reset(w)
+		}
+		_, _ = io.WriteString(w, "here")
+	})
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	get := func(url string) error {
+		resp, err := client.Get(url)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	first, err := emulator.Listen("", h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := get(first.URL()); err != nil {
+		t.Error(err)
+	}
+	if err := get(first.URL() + "/reset"); err == nil {
+		t.Error("a reset connection must be an error")
+	}
+	first.Close()
+	first.Close()
+	if err := get(first.URL()); err == nil {
+		t.Error("a closed server answers")
+	}
+	second, err := emulator.Listen(first.URL()[len("http://"):], h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := get(first.URL()); err != nil {
+		t.Error(err)
+	}
+}

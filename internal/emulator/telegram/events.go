@@ -1,0 +1,190 @@
+package telegram
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Edits changes the text of one of the person's messages.
+func (p Person) Edits(messageID int, text string) Sent {
+	s := p.server
+	s.mu.Lock()
+	c := s.open(p.chat)
+	old, ok := c.find(messageID)
+	if !ok {
+		s.mu.Unlock()
+		return Sent{ChatID: p.chat, MessageID: messageID}
+	}
+	m := *old
+	m.Text, m.Entities = text, FindEntities(text)
+	s.supersede(c, old, &m)
+	sent := Sent{ChatID: p.chat, MessageID: messageID}
+	if s.visible(c, &m, nil) {
+		sent.UpdateID = s.tell(c, "edited_message", &m, p.extra)
+	}
+	s.mu.Unlock()
+	s.changedMessage(ChangeEdited, &m)
+	return sent
+}
+
+// Deletes takes a message away. Bots are not told.
+func (p Person) Deletes(messageID int) {
+	s := p.server
+	s.mu.Lock()
+	c := s.open(p.chat)
+	n, ok := c.index(messageID)
+	if !ok {
+		s.mu.Unlock()
+		return
+	}
+	m := c.remove(n, s.opts.KeepMessages)
+	s.mu.Unlock()
+	s.changedMessage(ChangeDeleted, m)
+}
+
+// Presses presses a button of a message of the bot. It is not checked that the
+// message has such a button: people can forge that. The query's id is
+// "query<update id>".
+func (p Person) Presses(messageID int, data string) Sent {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Notify()
+	c := s.open(p.chat)
+	id := "query" + strconv.FormatInt(s.queue.next, 10)
+	query := map[string]any{
+		"id": id, "from": s.user(p.user), "data": data, "chat_instance": strconv.FormatInt(p.chat, 10),
+	}
+	if m, ok := c.find(messageID); ok {
+		query["message"] = c.wire(m, true)
+	}
+	s.callbacks[id] = true
+	return Sent{
+		UpdateID: s.enqueue(Update{Kind: "callback_query", ChatID: p.chat, Payload: query}),
+		ChatID:   p.chat, MessageID: messageID,
+	}
+}
+
+// StopsDraft presses the stop button of a draft.
+func (p Person) StopsDraft(draftID int64) Sent {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Notify()
+	c := s.open(p.chat)
+	payload := map[string]any{"chat": c.info, "draft_id": draftID}
+	if p.thread != 0 {
+		payload["message_thread_id"] = p.thread
+	}
+	return Sent{
+		UpdateID: s.enqueue(Update{Kind: "stopped_message_generation", ChatID: p.chat, Payload: payload}),
+		ChatID:   p.chat,
+	}
+}
+
+// Joins lets the person enter the chat, which shows a service message.
+func (p Person) Joins() Sent {
+	return p.send("", nil, map[string]any{"new_chat_members": []User{p.server.User(p.user)}})
+}
+
+// Leaves lets the person leave the chat, which shows a service message.
+func (p Person) Leaves() Sent {
+	return p.send("", nil, map[string]any{"left_chat_member": p.server.User(p.user)})
+}
+
+// User returns what is known of an account.
+func (s *Server) User(id int64) User {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.user(id)
+}
+
+// AddsBot lets the person bring the bot into a group.
+func (p Person) AddsBot() Sent {
+	p.setBotStatus("left", "member", nil)
+	return p.send("", nil, map[string]any{"new_chat_members": []User{p.server.bot}})
+}
+
+// RemovesBot lets the person throw the bot out of a group, after which it can do
+// nothing there.
+func (p Person) RemovesBot() Sent {
+	what := "group"
+	if p.chat < -1_000_000_000_000 {
+		what = "supergroup"
+	}
+	return p.setBotStatus("member", "kicked", forbidden("bot was kicked from the "+what+" chat"))
+}
+
+// Blocks lets the person block the bot.
+func (p Person) Blocks() Sent {
+	return p.setBotStatus("member", "kicked", forbidden("bot was blocked by the user"))
+}
+
+// Unblocks takes Blocks back.
+func (p Person) Unblocks() Sent { return p.setBotStatus("kicked", "member", nil) }
+
+// PromotesBot makes the bot an administrator of the chat.
+func (p Person) PromotesBot() Sent {
+	s := p.server
+	s.mu.Lock()
+	s.open(p.chat).botIsAdmin = true
+	s.mu.Unlock()
+	return p.setBotStatus("member", "administrator", nil)
+}
+
+func (p Person) setBotStatus(from, to string, refusal *apiError) Sent {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Notify()
+	c := s.open(p.chat)
+	c.refusal = refusal
+	id := s.enqueue(Update{Kind: "my_chat_member", ChatID: p.chat, Payload: map[string]any{
+		"chat": c.info, "from": s.user(p.user), "date": s.opts.Now().Unix(),
+		"old_chat_member": map[string]any{"status": from, "user": s.bot},
+		"new_chat_member": map[string]any{"status": to, "user": s.bot},
+	}})
+	return Sent{UpdateID: id, ChatID: p.chat}
+}
+
+// RefuseChat makes every call about a chat fail with an error, such as 400 "Bad
+// Request: chat not found" or 403 "Forbidden: user is deactivated". Zero ends it.
+func (s *Server) RefuseChat(chatID int64, status int, description string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open(chatID).refusal = nil
+	if status != 0 {
+		s.open(chatID).refusal = &apiError{code: status, text: description}
+	}
+}
+
+// DeleteTopic takes a topic and its messages away.
+func (s *Server) DeleteTopic(chatID int64, threadID int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Notify()
+	c := s.open(chatID)
+	delete(c.topics, threadID)
+	for n := len(c.messages) - 1; n >= 0; n-- {
+		if c.messages[n].ThreadID == threadID {
+			c.remove(n, s.opts.KeepMessages)
+		}
+	}
+}
+
+// Migrate turns a group into a supergroup: both get a service message, and every
+// call about the old id is refused with migrate_to_chat_id.
+func (s *Server) Migrate(oldID, newID int64) (left, arrived Sent) {
+	old := s.Person(anonymousAdmin).In(oldID)
+	left = old.send("", nil, map[string]any{"migrate_to_chat_id": newID})
+	s.mu.Lock()
+	title := s.open(oldID).info.Title
+	s.open(newID).info = &Chat{ID: newID, Type: Supergroup, Title: title}
+	s.open(oldID).refusal = &apiError{
+		code: http.StatusBadRequest, migrateTo: newID,
+		text: "Bad Request: group chat was upgraded to a supergroup chat",
+	}
+	s.mu.Unlock()
+	arrived = s.Person(anonymousAdmin).In(newID).send("", nil, map[string]any{"migrate_from_chat_id": oldID})
+	return left, arrived
+}

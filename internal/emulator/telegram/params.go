@@ -1,0 +1,152 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxBody is the largest request that is read, as in the real server.
+const maxBody = 50 << 20
+
+// params are the parameters of a call. Values that are not strings are JSON
+// texts, whichever way they were sent.
+type params map[string]string
+
+// parseParams reads the parameters from the query and from a body in any of the
+// encodings that the Bot API takes.
+func parseParams(r *http.Request) (params, error) {
+	p := params{}
+	if r.URL.RawQuery != "" {
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			return nil, err
+		}
+		p.addForm(q)
+	}
+	if r.Method == http.MethodGet {
+		return p, nil
+	}
+	body := io.LimitReader(r.Body, maxBody)
+	kind, attrs, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		kind = ""
+	}
+	switch kind {
+	case "multipart/form-data":
+		return p, p.addMultipart(body, attrs["boundary"])
+	case "application/json":
+		b, err := io.ReadAll(body)
+		if err != nil || len(b) == 0 {
+			return p, err
+		}
+		return p, p.addJSON(b)
+	case "application/x-www-form-urlencoded":
+		b, err := io.ReadAll(body)
+		if err != nil {
+			return nil, err
+		}
+		q, err := url.ParseQuery(string(b))
+		if err != nil {
+			return nil, err
+		}
+		p.addForm(q)
+	}
+	return p, nil
+}
+
+func (p params) addForm(q url.Values) {
+	for name, values := range q {
+		p[name] = values[0]
+	}
+}
+
+func (p params) addJSON(b []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return err
+	}
+	for name, raw := range fields {
+		switch {
+		case len(raw) > 0 && raw[0] == '"':
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return err
+			}
+			p[name] = s
+		case string(raw) != "null":
+			p[name] = string(raw)
+		}
+	}
+	return nil
+}
+
+func (p params) addMultipart(body io.Reader, boundary string) error {
+	if boundary == "" {
+		return errors.New("no boundary")
+	}
+	form := multipart.NewReader(body, boundary)
+	for {
+		part, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b, err := io.ReadAll(part)
+		if err != nil {
+			return err
+		}
+		if part.FileName() == "" {
+			p[part.FormName()] = string(b)
+		}
+	}
+}
+
+// int returns a number, or fallback if it is missing or not a number.
+func (p params) int(name string, fallback int64) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(p[name]), 10, 64)
+	if err != nil {
+		return fallback
+	}
+	return n
+}
+
+// bool understands what the real server understands.
+func (p params) bool(name string) bool {
+	switch strings.ToLower(strings.TrimSpace(p[name])) {
+	case "true", "yes", "1":
+		return true
+	}
+	return false
+}
+
+// json decodes a parameter into v and reports whether it was there.
+func (p params) json(name string, v any) (bool, *apiError) {
+	text := p[name]
+	if text == "" {
+		return false, nil
+	}
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		return true, badRequest("can't parse %s JSON object", strings.ReplaceAll(name, "_", " "))
+	}
+	return true, nil
+}
+
+// validUTF8 reports whether all parameters are encoded in UTF-8.
+func (p params) validUTF8() bool {
+	for _, v := range p {
+		if !utf8.ValidString(v) {
+			return false
+		}
+	}
+	return true
+}

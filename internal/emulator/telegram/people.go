@@ -1,0 +1,246 @@
+package telegram
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// anonymousAdmin is the account under which administrators write who hide.
+const anonymousAdmin = 1087968824
+
+// AddUser introduces an account, so that its name is known. Users that are not
+// introduced are called "User <id>".
+func (s *Server) AddUser(u User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[u.ID] = u
+}
+
+// AddChat introduces a chat, or changes its description. Chats that are not
+// introduced come into being when somebody writes there: a private chat for a
+// positive id, a supergroup for an id below -1000000000000, else a group. A bot
+// cannot write to a chat that does not exist.
+func (s *Server) AddChat(c Chat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.open(c.ID)
+	known.info, known.view = &c, nil
+}
+
+// open returns a chat and creates it if needed. The lock must be held.
+func (s *Server) open(id int64) *chat {
+	if c := s.chats[id]; c != nil {
+		return c
+	}
+	info := &Chat{ID: id, Type: Private}
+	switch {
+	case id < -1_000_000_000_000:
+		info.Type, info.Title = Supergroup, fmt.Sprintf("Supergroup %d", id)
+	case id < 0:
+		info.Type, info.Title = Group, fmt.Sprintf("Group %d", id)
+	default:
+		info.FirstName = s.user(id).FirstName
+	}
+	c := &chat{info: info, nextID: 1, topics: map[int]bool{}}
+	s.chats[id] = c
+	return c
+}
+
+func (s *Server) user(id int64) User {
+	if u, ok := s.users[id]; ok {
+		return u
+	}
+	return User{ID: id, FirstName: fmt.Sprintf("User %d", id)}
+}
+
+// Sent tells what became of something that a person did. UpdateID is zero if
+// the bot does not get to know of it.
+type Sent struct {
+	UpdateID  int64
+	ChatID    int64
+	MessageID int
+}
+
+// SendText lets a user write a text to a chat and returns the ids of the update
+// and the message.
+func (s *Server) SendText(chatID, userID int64, text string) (updateID int64, messageID int) {
+	sent := s.Person(userID).In(chatID).Says(text)
+	return sent.UpdateID, sent.MessageID
+}
+
+// Person is someone who does things in a chat. The methods that return a Person
+// leave the receiver as it is.
+type Person struct {
+	server  *Server
+	user    int64
+	chat    int64
+	thread  int
+	replyTo int
+	extra   map[string]any
+}
+
+// Person returns a user in their private chat with the bot.
+func (s *Server) Person(userID int64) Person {
+	return Person{server: s, user: userID, chat: userID}
+}
+
+// In returns the person in another chat.
+func (p Person) In(chatID int64) Person { p.chat, p.thread = chatID, 0; return p }
+
+// InTopic returns the person in a topic, which comes into being when they write.
+func (p Person) InTopic(threadID int) Person { p.thread = threadID; return p }
+
+// ReplyingTo returns the person answering a message.
+func (p Person) ReplyingTo(messageID int) Person { p.replyTo = messageID; return p }
+
+// With returns the person with a field that is added to their messages, or
+// replaces one, such as "forward_origin" or "entities".
+func (p Person) With(field string, value any) Person {
+	p.extra = maps.Clone(p.extra)
+	if p.extra == nil {
+		p.extra = map[string]any{}
+	}
+	p.extra[field] = value
+	return p
+}
+
+// Anonymously returns the person writing as a hidden administrator of the chat.
+func (p Person) Anonymously() Person {
+	hidden := p.With("sender_chat", Chat{ID: p.chat, Type: Supergroup})
+	hidden.user = anonymousAdmin
+	return hidden.With("from", User{ID: anonymousAdmin, IsBot: true, FirstName: "Group", Username: "GroupAnonymousBot"})
+}
+
+// ID returns the person's user id.
+func (p Person) ID() int64 { return p.user }
+
+// Says sends a text. Commands, mentions and links in it become entities.
+func (p Person) Says(text string) Sent {
+	return p.send(text, FindEntities(text), nil)
+}
+
+// Attachment is a file. Kind is "document", "photo", "voice", "audio", "video"
+// or "sticker".
+type Attachment struct {
+	Kind string
+	Name string
+	MIME string
+	Data []byte
+	Size int64 // what Telegram says it is; zero for the length of Data
+}
+
+// Sends sends a file with a caption, which may be empty.
+func (p Person) Sends(a Attachment, caption string) Sent {
+	p.server.mu.Lock()
+	fields := p.server.describe(a)
+	p.server.mu.Unlock()
+	if caption != "" {
+		fields["caption"] = caption
+		if entities := FindEntities(caption); len(entities) > 0 {
+			fields["caption_entities"] = entities
+		}
+	}
+	return p.send("", nil, fields)
+}
+
+// SendsAlbum sends several files as one group; the caption is on the first.
+func (p Person) SendsAlbum(caption string, attachments ...Attachment) []Sent {
+	var out []Sent
+	group := "album" + strconv.FormatInt(p.server.opts.Now().UnixNano(), 10)
+	for _, a := range attachments {
+		out = append(out, p.With("media_group_id", group).Sends(a, caption))
+		caption = ""
+	}
+	return out
+}
+
+// describe stores a file and returns the fields that a message has for it.
+func (s *Server) describe(a Attachment) map[string]any {
+	if a.Kind == "" {
+		a.Kind = "document"
+	}
+	id := s.keepFile(a)
+	size := s.files[id].size
+	f := map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": size}
+	switch a.Kind {
+	case "photo":
+		f["width"], f["height"] = 640, 480
+		return map[string]any{"photo": []any{f}}
+	case "sticker":
+		f["type"], f["emoji"], f["width"], f["height"] = "regular", a.Name, 512, 512
+		f["is_animated"], f["is_video"] = false, false
+		return map[string]any{"sticker": f}
+	case "voice", "audio", "video":
+		f["duration"] = 3
+	}
+	if a.MIME != "" {
+		f["mime_type"] = a.MIME
+	}
+	if a.Name != "" && a.Kind != "voice" {
+		f["file_name"] = a.Name
+	}
+	return map[string]any{a.Kind: f}
+}
+
+// send puts a message into the chat and tells the bot.
+func (p Person) send(text string, entities []Entity, fields map[string]any) Sent {
+	s := p.server
+	s.mu.Lock()
+	c := s.open(p.chat)
+	if p.thread != 0 {
+		c.topics[p.thread] = true
+		if !c.info.IsForum {
+			info := *c.info
+			info.IsForum = true
+			c.info = &info
+		}
+	}
+	now := s.opts.Now()
+	m := &Message{
+		ThreadID: p.thread, From: s.user(p.user), ReplyTo: p.replyTo,
+		Text: text, Entities: entities, CreatedAt: now, UpdatedAt: now,
+	}
+	c.add(m, s.opts.KeepMessages)
+	if s.visible(c, m, fields) {
+		m.UpdateID = s.tell(c, "message", m, fields, p.extra)
+	}
+	sent := Sent{UpdateID: m.UpdateID, ChatID: p.chat, MessageID: m.ID}
+	s.mu.Unlock()
+	s.changedMessage(ChangeReceived, m)
+	return sent
+}
+
+// tell queues an update about a message. The lock must be held.
+func (s *Server) tell(c *chat, kind string, m *Message, extras ...map[string]any) int64 {
+	fields := map[string]any{}
+	for _, extra := range extras {
+		maps.Copy(fields, extra)
+	}
+	body, err := extend(c.wire(m, true), fields)
+	if err != nil {
+		panic(fmt.Sprintf("telegram emulator: a message of kind %q: %v", kind, err))
+	}
+	return s.enqueue(Update{Kind: kind, ChatID: c.info.ID, Payload: body})
+}
+
+// visible reports whether the bot gets a message, by the rules of privacy mode.
+func (s *Server) visible(c *chat, m *Message, fields map[string]any) bool {
+	if !s.opts.Privacy || !c.isGroup() || c.botIsAdmin {
+		return true
+	}
+	if replied, ok := c.find(m.ReplyTo); ok && replied.FromBot {
+		return true
+	}
+	caption, _ := fields["caption"].(string)
+	if m.Text == "" && caption == "" {
+		return len(fields) > 0 && fields["new_chat_members"] != nil
+	}
+	text := m.Text + caption
+	if strings.Contains(strings.ToLower(text), "@"+strings.ToLower(s.bot.Username)) {
+		return true
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return strings.HasPrefix(first, "/") && !strings.Contains(first, "@")
+}

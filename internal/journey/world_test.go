@@ -1,0 +1,230 @@
+// Package journey tests what a person sees over several steps: the real program
+// on a real database, against wire-level emulators that outlive its restarts.
+package journey_test
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/store/storetest"
+)
+
+const (
+	token = "1000:test-token-of-the-emulator"
+	key   = "sk-test-0123456789abcdef"
+	ann   = int64(42)  // allowed
+	bob   = int64(77)  // allowed
+	eve   = int64(666) // a stranger
+)
+
+// patience bounds every wait. It is only reached when a test fails.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// eachDatabase runs a journey on SQLite and on PostgreSQL.
+func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		journey(t, newWorld(t, ""))
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		journey(t, newWorld(t, storetest.PostgresURL(t)))
+	})
+}
+
+// world is a bot with its surroundings. The emulators keep their state while the
+// bot is stopped and started.
+type world struct {
+	t   *testing.T
+	tg  *telegram.Server
+	ai  *openai.Server
+	env map[string]string
+
+	addr string
+	stop context.CancelFunc
+	done chan error
+}
+
+func newWorld(t *testing.T, databaseURL string) *world {
+	t.Helper()
+	w := &world{
+		t:  t,
+		tg: telegram.New(telegram.Options{Token: token, BotUsername: "acme_bot"}),
+		ai: openai.New(openai.Options{APIKey: key}),
+	}
+	for _, start := range []func() error{w.tg.Start, w.ai.Start} {
+		if err := start(); err != nil {
+			t.Fatalf("start an emulator: %v", err)
+		}
+	}
+	w.env = map[string]string{
+		"LISTEN_ADDR":               "127.0.0.1:0",
+		"DATA_DIR":                  filepath.Join(t.TempDir(), "data"),
+		"DATABASE_URL":              databaseURL,
+		"OPENAI_API_KEY":            key,
+		"OPENAI_BASE_URL":           w.ai.URL(),
+		"OPENAI_MODEL":              "test-model",
+		"TELEGRAM_BOT_TOKEN":        token,
+		"TELEGRAM_API_URL":          w.tg.URL(),
+		"TELEGRAM_ALLOWED_USER_IDS": "42,77",
+		"TELEGRAM_SEND_RATE":        "0",
+		"TELEGRAM_CHAT_SEND_RATE":   "0",
+		"SHUTDOWN_GRACE":            "5s",
+	}
+	t.Cleanup(func() {
+		w.shutdown()
+		w.tg.Close()
+		w.ai.Close()
+		if refused := w.ai.Refusals(); len(refused) > 0 {
+			t.Errorf("the model API refused %d requests, the first: %+v", len(refused), refused[0])
+		}
+	})
+	return w
+}
+
+// with changes options for the next start.
+func (w *world) with(options map[string]string) *world {
+	maps.Copy(w.env, options)
+	return w
+}
+
+func (w *world) config() config.Config {
+	w.t.Helper()
+	var environ []string
+	for name, value := range w.env {
+		if value != "" {
+			environ = append(environ, name+"="+value)
+		}
+	}
+	none := filepath.Join(w.t.TempDir(), "none.env")
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Source{Environ: environ, EnvFile: none})
+	if err != nil {
+		w.t.Fatalf("load configuration: %v", err)
+	}
+	return cfg
+}
+
+// start runs the bot and waits until it runs.
+func (w *world) start() *world {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	started := make(chan app.Info, 1)
+	done := make(chan error, 1)
+	cfg := w.config()
+	env := app.Env{
+		Stdin: strings.NewReader(""), Stdout: &logWriter{t: w.t}, Stderr: &logWriter{t: w.t}, Version: "test",
+		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Started: func(i app.Info) { started <- i },
+	}
+	go func() { done <- app.Run(ctx, cfg, env) }()
+	w.stop, w.done = cancel, done
+	select {
+	case info := <-started:
+		w.addr = info.Addr
+	case err := <-done:
+		w.t.Fatalf("the bot did not start: %v", err)
+	case <-time.After(patience):
+		w.t.Fatal("the bot did not start in time")
+	}
+	return w
+}
+
+// shutdown stops the bot in order.
+func (w *world) shutdown() {
+	if w.stop == nil {
+		return
+	}
+	w.stop()
+	select {
+	case err := <-w.done:
+		if err != nil {
+			w.t.Errorf("the bot ended with an error: %v", err)
+		}
+	case <-time.After(patience):
+		w.t.Error("the bot did not stop in time")
+	}
+	w.stop = nil
+}
+
+func (w *world) restart() {
+	w.t.Helper()
+	w.shutdown()
+	w.start()
+}
+
+// ctx bounds a wait.
+func (w *world) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+// says sends a text to the bot in the private chat of a user.
+func (w *world) says(user int64, text string) telegram.Sent {
+	return w.tg.Person(user).Says(text)
+}
+
+// sees waits until the newest message of the bot in a chat satisfies check.
+func (w *world) sees(chat int64, what string, check func(texts []string) bool) []string {
+	w.t.Helper()
+	var texts []string
+	err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool {
+		texts = l.Chat(chat).BotTexts()
+		return check(texts)
+	})
+	if err != nil {
+		w.t.Fatalf("did not see %s; saw %q", what, texts)
+	}
+	return texts
+}
+
+// seesText waits for a message of the bot that contains every part.
+func (w *world) seesText(chat int64, parts ...string) string {
+	w.t.Helper()
+	var found string
+	w.sees(chat, strings.Join(parts, " … "), func(texts []string) bool {
+		for _, text := range texts {
+			if containsAll(text, parts) {
+				found = text
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// logWriter writes lines to the test's log while the test runs.
+type logWriter struct{ t *testing.T }
+
+func (l *logWriter) Write(p []byte) (int, error) {
+	if l.t.Context().Err() == nil {
+		l.t.Log(strings.TrimRight(string(p), "\n"))
+	}
+	return len(p), nil
+}

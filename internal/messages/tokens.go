@@ -1,0 +1,46 @@
+package messages
+
+const (
+	// bytesPerToken is below the four or more bytes that a token of English
+	// prose has, about that of source code, and that of one Chinese, Japanese or
+	// Korean character.
+	bytesPerToken = 3
+
+	messageTokens = 4  // role and separators of a message
+	blockTokens   = 8  // ids, names and brackets of a call, a result or a file
+	mediaTokens   = 16 // the line that describes an attachment
+)
+
+// EstimateTokens returns about how many tokens m costs a model. It errs on the
+// high side for prose and code, and can be too low for random text (base64,
+// hashes), so a caller still handles a provider's overflow error. It looks at
+// lengths only: its cost does not depend on how long the texts are.
+func EstimateTokens(m Message) int {
+	tokens := messageTokens
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case Text:
+			tokens += tokensOf(len(b.Text))
+		case ToolCall:
+			tokens += blockTokens + tokensOf(len(b.ID)+len(b.Name)+len(b.Arguments))
+		case ToolResult:
+			tokens += blockTokens + tokensOf(len(b.CallID)+len(b.Name)+len(b.Content))
+		case Thinking:
+			tokens += blockTokens + tokensOf(len(b.Text)+len(b.Signature))
+		case Attachment:
+			tokens += mediaTokens + tokensOf(len(b.Name)+len(b.MediaType)+len(b.Text)+len(b.Note))
+		}
+	}
+	return tokens
+}
+
+// EstimateAll returns the sum of EstimateTokens over msgs.
+func EstimateAll(msgs []Message) int {
+	total := 0
+	for _, m := range msgs {
+		total += EstimateTokens(m)
+	}
+	return total
+}
+
+func tokensOf(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }

@@ -1,0 +1,313 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+var _ platform.Sink = (*Orchestrator)(nil)
+
+// accepted is what became of an event within the transaction of Accept, and
+// what is to be done once it is committed.
+type accepted struct {
+	entry  sessions.Entry
+	fresh  bool
+	lease  *sessions.Lease // this process got the conversation, and holds a slot for it
+	waits  bool            // somebody else works on the conversation, or no slot is free
+	refuse bool            // tell the sender once that the bot is private
+	owner  bool            // the sender has just become the owner
+}
+
+// Accept implements platform.Sink: one transaction for all events, then the work
+// starts in this process where a slot is free. It is safe to repeat: an event
+// that is stored already changes nothing.
+func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
+	begin := time.Now()
+	var plan []accepted
+	giveBack := func() {
+		for _, a := range plan {
+			if a.lease != nil {
+				o.slots.release()
+			}
+		}
+		plan = plan[:0]
+	}
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		giveBack() // of an earlier run of this function
+		for _, in := range events {
+			a, err := o.acceptOne(ctx, tx, in)
+			plan = append(plan, a)
+			if err != nil {
+				return fmt.Errorf("accept event %s: %w", in.Event, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		giveBack()
+		return err
+	}
+	for _, a := range plan {
+		o.afterAccept(ctx, a)
+		o.countAccepted(a)
+	}
+	if len(events) > 0 {
+		o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
+	}
+	return nil
+}
+
+// countAccepted keeps the figures of received and repeated events.
+func (o *Orchestrator) countAccepted(a accepted) {
+	p, kind := string(a.entry.In.Conversation.Platform), string(a.entry.In.Kind)
+	if a.fresh {
+		o.config.Metrics.Received(p, kind)
+	} else {
+		o.config.Metrics.Deduplicated(p, kind)
+	}
+}
+
+// Keep implements platform.Sink.
+func (o *Orchestrator) Keep(ctx context.Context, raw messages.RawEvent) error {
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		_, err := tx.KeepRaw(ctx, raw)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep raw event: %w", err)
+	}
+	o.config.Metrics.KeptRaw(string(raw.Platform))
+	o.config.Log.WarnContext(ctx, "Kept an event that was not understood",
+		"platform", raw.Platform, "event", raw.Event, "reason", raw.Reason)
+	return nil
+}
+
+func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound) (accepted, error) {
+	a := accepted{entry: sessions.Entry{
+		ID:         uuid.Must(uuid.NewV7()).String(),
+		Lane:       sessions.LaneTurn,
+		State:      sessions.EntryIgnored,
+		In:         in,
+		AcceptedAt: time.Now(),
+	}}
+	switch in.Kind {
+	case messages.KindMigrated:
+		return o.acceptMigration(ctx, tx, a)
+	case messages.KindGone:
+		return o.store(ctx, tx, a)
+	case messages.KindMessage, messages.KindEdit:
+	default:
+		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
+	}
+	verdict, err := o.authorize(ctx, tx, in)
+	if err != nil {
+		return a, err
+	}
+	if verdict.role == sessions.Stranger {
+		return o.acceptStranger(ctx, tx, a)
+	}
+	a.owner = verdict.claimed
+	if in.Kind == messages.KindEdit {
+		return o.acceptEdit(ctx, tx, a)
+	}
+	return o.acceptMessage(ctx, tx, a)
+}
+
+// store inserts the entry as it is, for events that cause no work.
+func (o *Orchestrator) store(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	var err error
+	a.fresh, err = tx.InsertEntry(ctx, &a.entry)
+	return a, err
+}
+
+// acceptStranger records that somebody without access wrote. What they wrote is
+// not kept.
+func (o *Orchestrator) acceptStranger(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	in := a.entry.In
+	a.entry.State = sessions.EntryRefused
+	a.entry.In.Text, a.entry.In.Quotes, a.entry.In.Attachments, a.entry.In.Raw = "", nil, nil, nil
+	a, err := o.store(ctx, tx, a)
+	if err != nil || !a.fresh || !in.Private || in.Kind != messages.KindMessage {
+		return a, err
+	}
+	a.refuse, err = o.refusalDue(ctx, tx, in)
+	return a, err
+}
+
+// acceptEdit replaces a message whose turn has not started. A later edit is
+// kept in the record and changes nothing.
+func (o *Orchestrator) acceptEdit(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return a, err
+	}
+	a, err = o.store(ctx, tx, a)
+	if err != nil || !a.fresh || conv.ID == "" {
+		return a, err
+	}
+	in := a.entry.In
+	in.Kind = messages.KindMessage
+	_, err = tx.ReplaceWaiting(ctx, conv.ID, in.Message, in)
+	return a, err
+}
+
+// acceptMigration moves a conversation to the id its platform now uses.
+func (o *Orchestrator) acceptMigration(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	a, err := o.store(ctx, tx, a)
+	if err != nil || !a.fresh {
+		return a, err
+	}
+	return a, o.moveConversation(ctx, tx, a.entry.In.Conversation, a.entry.In.MigratedTo)
+}
+
+// moveConversation gives a conversation another platform id. If the new id has
+// a conversation of its own already, both stay.
+func (o *Orchestrator) moveConversation(ctx context.Context, tx Tx, from messages.ConversationKey, to string) error {
+	conv, err := tx.FindConversation(ctx, from)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	key := messages.ConversationKey{Platform: from.Platform, ID: to}
+	if _, err := tx.FindConversation(ctx, key); !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
+		return err
+	}
+	return tx.Audit(ctx, sessions.AuditEntry{
+		Actor: "system", Action: "conversation.move", ConversationID: conv.ID, Target: key.String(),
+	})
+}
+
+// acceptMessage puts a message into the inbox of its conversation and claims
+// the conversation if it is free and so is a slot.
+func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	conv, err := o.conversation(ctx, tx, &a)
+	if err != nil {
+		return a, err
+	}
+	a.entry.ConversationID = conv.ID
+	a.entry.State = sessions.EntryWaiting
+	a.entry.Lane = o.lane(a.entry.In.Text)
+	a, err = o.store(ctx, tx, a)
+	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
+		return a, err
+	}
+	switch {
+	case conv.Leased: // its holder looks into the inbox, under the row's lock, before it leaves
+		a.waits = true
+	case o.slots.try():
+		lease, ok, err := tx.ClaimLease(ctx, conv.ID, o.owner, o.config.LeaseTTL)
+		if err != nil || !ok {
+			o.slots.release()
+			return a, err
+		}
+		a.lease = &lease
+	default:
+		a.waits = true
+		err = o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID})
+	}
+	if err == nil && a.waits {
+		err = o.noticeWaiting(ctx, tx, a.entry)
+	}
+	return a, err
+}
+
+// lane says whether text is a command that does not wait.
+func (o *Orchestrator) lane(text string) sessions.Lane {
+	call, ok := command.Parse(text)
+	if !ok {
+		return sessions.LaneTurn
+	}
+	if _, ok := o.prompt(call); ok {
+		return sessions.LaneTurn
+	}
+	return sessions.LaneControl // also unknown ones: the answer is the nearest name
+}
+
+// conversation returns the conversation of the entry, locked. One that began
+// with a placeholder assistant is put aside as soon as a real one is
+// configured: its row keeps its assistant, the chat gets a new row.
+func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (sessions.Conversation, error) {
+	key, fallback := a.entry.In.Conversation, string(o.config.Default)
+	conv, created, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	if err != nil || created || !o.outgrown(conv) || conv.Leased {
+		return conv, err
+	}
+	if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+		return conv, err // a repeated event changes nothing
+	}
+	if idle, err := nothingOpen(ctx, tx, conv.ID); err != nil || !idle {
+		return conv, err
+	}
+	archived := messages.ConversationKey{
+		Platform: key.Platform,
+		ID:       fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[:8]),
+	}
+	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
+		return conv, err
+	}
+	err = tx.Audit(ctx, sessions.AuditEntry{
+		Actor: "system", Action: "conversation.archive", ConversationID: conv.ID, Target: archived.String(),
+	})
+	if err != nil {
+		return conv, err
+	}
+	next, _, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	if err != nil {
+		return conv, err
+	}
+	a.entry.ConversationID = next.ID
+	return next, addNotice(ctx, tx, next.ID, "", fmt.Sprintf(
+		"This chat began with the %s assistant. From here on %s answers, in a fresh conversation; the earlier one is kept.",
+		conv.Assistant, fallback))
+}
+
+// outgrown reports whether a conversation belongs to a placeholder assistant
+// although a real one is configured.
+func (o *Orchestrator) outgrown(conv sessions.Conversation) bool {
+	for name := range o.config.Placeholder {
+		if string(name) == conv.Assistant {
+			return name != o.config.Default
+		}
+	}
+	return false
+}
+
+// afterAccept starts what the transaction decided. Nothing here may be
+// necessary: if the process dies now, the sweep finds the work.
+func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
+	log := o.config.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
+	switch {
+	case !a.fresh:
+		log.DebugContext(ctx, "Ignored a repeated event", "event", a.entry.In.Event)
+	case a.lease != nil:
+		lease := *a.lease
+		if !o.spawn(func(ctx context.Context) { o.workOn(ctx, lease) }) {
+			o.slots.release() // stopping: the lease runs out and somebody else takes over
+		}
+	case a.entry.State == sessions.EntryRefused:
+		o.config.Metrics.Refused(string(a.entry.In.Conversation.Platform))
+		log.InfoContext(ctx, "Refused a stranger", "sender", a.entry.In.Sender.ID)
+		if a.refuse {
+			o.spawn(func(ctx context.Context) { o.sendRefusal(ctx, a.entry.In) })
+		}
+	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
+		o.startControl(a.entry)
+	case a.waits:
+		o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) })
+	}
+}

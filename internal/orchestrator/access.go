@@ -1,0 +1,155 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// refusalEvery is how often a stranger is told no.
+const refusalEvery = 24 * time.Hour
+
+// ownerCodeTTL is how long a one-time owner link works.
+const ownerCodeTTL = 15 * time.Minute
+
+type verdict struct {
+	role    sessions.Role
+	claimed bool // by this message
+}
+
+// authorize says who the sender is, by immutable id only. It is asked when a
+// message arrives and again when its turn runs. A valid one-time code in
+// "/start <code>" makes its sender the owner.
+func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound) (verdict, error) {
+	if in.Sender.Bot || in.Sender.ID == "" {
+		return verdict{role: sessions.Stranger}, nil
+	}
+	role, err := o.roleOf(ctx, tx, in.Conversation.Platform, in.Sender.ID)
+	if err != nil || role == sessions.Owner {
+		return verdict{role: role}, err
+	}
+	code := ownerCode(in)
+	if code == "" {
+		return verdict{role: role}, nil
+	}
+	ok, err := tx.UseOwnerCode(ctx, in.Conversation.Platform, hashCode(code))
+	if err != nil || !ok {
+		return verdict{role: role}, err
+	}
+	if err := o.makeOwner(ctx, tx, in); err != nil {
+		return verdict{}, err
+	}
+	return verdict{role: sessions.Owner, claimed: true}, nil
+}
+
+func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, id messages.UserID) (sessions.Role, error) {
+	who, known, err := tx.Identity(ctx, p, id)
+	if err != nil {
+		return sessions.Stranger, err
+	}
+	if known && who.Role != sessions.Stranger {
+		return who.Role, nil
+	}
+	if rule := o.config.Access[p]; rule.Everyone || rule.IDs[id] {
+		return sessions.User, nil
+	}
+	return sessions.Stranger, nil
+}
+
+// ownerCode returns the code of a private "/start <code>".
+func ownerCode(in messages.Inbound) string {
+	call, ok := command.Parse(in.Text)
+	if !ok || call.Name != "start" || len(call.Args) != 1 || !in.Private || in.Kind != messages.KindMessage {
+		return ""
+	}
+	return call.Args[0]
+}
+
+func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound) error {
+	err := tx.SaveIdentity(ctx, sessions.Identity{
+		Platform: in.Conversation.Platform,
+		UserID:   in.Sender.ID,
+		Name:     in.Sender.Name,
+		Role:     sessions.Owner,
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(in), Action: "owner.claim", Target: actor(in)})
+}
+
+// actor names the sender of in for the audit log.
+func actor(in messages.Inbound) string {
+	return string(in.Conversation.Platform) + "/" + string(in.Sender.ID)
+}
+
+func hashCode(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:])
+}
+
+// OfferOwnership stores code as the one-time owner code of a platform, if the
+// platform has no owner and no other way in. It reports whether the code is to
+// be shown. The code works once, for 15 minutes.
+func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
+	if rule := o.config.Access[p]; rule.Everyone || len(rule.IDs) > 0 {
+		return false, nil
+	}
+	offered := false
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		owned, err := tx.HasOwner(ctx, p)
+		if err != nil || owned {
+			offered = false
+			return err
+		}
+		offered = true
+		return tx.SaveOwnerCode(ctx, p, hashCode(code), time.Now().Add(ownerCodeTTL))
+	})
+	if err != nil {
+		return false, fmt.Errorf("offer ownership: %w", err)
+	}
+	return offered, nil
+}
+
+// refusalDue reports whether a stranger is to be told no now, and remembers it.
+func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inbound) (bool, error) {
+	p := in.Conversation.Platform
+	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
+	if err != nil {
+		return false, err
+	}
+	now := time.Now()
+	if known && now.Sub(who.RefusedAt) < refusalEvery {
+		return false, nil
+	}
+	return true, tx.SaveIdentity(ctx, sessions.Identity{
+		Platform: p, UserID: in.Sender.ID, Name: in.Sender.Name, Role: sessions.Stranger, RefusedAt: now,
+	})
+}
+
+// sendRefusal tells a stranger no, once: a stranger's message is not an accepted
+// one, so this is the only text that is sent without a delivery record, and it
+// is not repeated.
+func (o *Orchestrator) sendRefusal(ctx context.Context, in messages.Inbound) {
+	adapter := o.adapters[in.Conversation.Platform]
+	if adapter == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err := adapter.Send(ctx, messages.Outbound{
+		Conversation: in.Conversation,
+		ReplyTo:      in.Message,
+		Text: fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.",
+			in.Sender.ID),
+	})
+	if err != nil {
+		o.config.Log.InfoContext(ctx, "Could not tell a stranger no", "conversation", in.Conversation, "err", err)
+	}
+}

@@ -1,0 +1,261 @@
+// Package orchestrator is what happens between a message and its answer:
+// accept, authorize, command or turn, deliver.
+//
+// Its stages are separate files: accept.go makes events durable, access.go says
+// who may, worker.go drains one conversation's inbox under its lease, turn.go
+// runs the assistant, progress.go shows it, deliver.go brings answers out, and
+// control.go runs the commands that do not wait. Each stage begins and ends with
+// one transaction and may run twice.
+//
+// It names no platform, provider or database.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
+)
+
+// AccessRule says who may talk to the bot on a platform without being stored as
+// an identity.
+type AccessRule struct {
+	Everyone bool
+	IDs      map[messages.UserID]bool
+}
+
+// Config configures an Orchestrator. The zero value of an optional field means
+// its default.
+type Config struct {
+	Storage    Storage
+	Queue      queue.Queue
+	Adapters   []platform.Adapter
+	Assistants map[assistant.Name]assistant.Assistant
+	Default    assistant.Name // of new conversations; a key of Assistants
+	Access     map[messages.Platform]AccessRule
+
+	// Placeholder names assistants that only stand in until a real one is
+	// configured: their conversations are archived and begun anew.
+	Placeholder map[assistant.Name]bool
+
+	SystemPrompt  string
+	ContextTokens int           // budget of the message array; default 100,000
+	Slots         int           // conversations worked on at once; default 10
+	TurnTimeout   time.Duration // default 60 minutes
+	Grace         time.Duration // how long running turns may finish after a stop; default 30 seconds
+	MaxAttempts   int           // tries of a turn before its error is final; default 5
+
+	LeaseTTL   time.Duration // default 20 seconds
+	RenewEvery time.Duration // also how soon a stop on another replica arrives; default 5 seconds
+
+	Version string // for /status
+	Log     *slog.Logger
+	Metrics *metrics.Metrics // may be nil
+}
+
+func (c *Config) defaults() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.TurnTimeout, time.Hour)
+	set(&c.Grace, 30*time.Second)
+	set(&c.LeaseTTL, 20*time.Second)
+	set(&c.RenewEvery, 5*time.Second)
+	for _, n := range []struct {
+		v *int
+		d int
+	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxAttempts, 5}} {
+		if *n.v == 0 {
+			*n.v = n.d
+		}
+	}
+}
+
+// Causes of a turn's end from outside. They are causes of its context.
+var (
+	errStopped   = errors.New("stopped by a person")
+	errShutdown  = errors.New("the service is stopping")
+	errTurnLimit = errors.New("the turn reached its time limit")
+)
+
+// Orchestrator moves messages from adapters to assistants and back. It
+// implements platform.Sink. All methods are safe for concurrent use.
+type Orchestrator struct {
+	config   Config
+	owner    string // this process, as a holder of leases
+	started  time.Time
+	adapters map[messages.Platform]platform.Adapter
+	commands map[string]controlCommand
+	prompts  map[string]promptCommand
+	slots    *slots
+	running  running
+	marks    sync.Map // entry id -> struct{}: marked as queued by this process
+	windows  *windowCache
+
+	control chan struct{} // limits control commands at work
+
+	mu   sync.Mutex
+	base context.Context // of all workers; nil before Run; guarded by mu
+	work sync.WaitGroup
+}
+
+// New returns an Orchestrator. It starts nothing.
+func New(config Config) (*Orchestrator, error) {
+	config.defaults()
+	if _, ok := config.Assistants[config.Default]; !ok {
+		return nil, fault.Newf(fault.Invalid, "the default assistant %q is not configured", config.Default)
+	}
+	o := &Orchestrator{
+		config:   config,
+		owner:    uuid.Must(uuid.NewV7()).String(),
+		started:  time.Now(),
+		adapters: make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
+		slots:    newSlots(config.Slots),
+		control:  make(chan struct{}, 32),
+		windows:  newWindowCache(config.Slots * 4),
+	}
+	o.running.turns = make(map[string]*turnHandle)
+	for _, a := range config.Adapters {
+		if _, twice := o.adapters[a.Platform()]; twice {
+			return nil, fmt.Errorf("platform %q is configured twice", a.Platform())
+		}
+		o.adapters[a.Platform()] = a
+	}
+	o.commands = controlCommands()
+	o.prompts = builtinPrompts()
+	return o, nil
+}
+
+// Run works until ctx is done. Then it starts nothing new, lets running turns
+// finish for Config.Grace, puts the rest back without counting an attempt, and
+// returns when none is running. It returns an error only if the queue fails.
+func (o *Orchestrator) Run(ctx context.Context) error {
+	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	o.mu.Lock()
+	o.base = base
+	o.mu.Unlock()
+
+	if err := o.sweep(ctx, queue.Job{}); err != nil {
+		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
+	}
+	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{
+		queue.KindTurn:  func(ctx context.Context, job queue.Job) error { return o.Ring(ctx, job.Key) },
+		queue.KindSweep: o.sweep,
+	})
+	o.slots.close()
+	o.drain(cancel)
+	return err
+}
+
+// drain waits for the workers: first politely, then with a cancel.
+func (o *Orchestrator) drain(cancel context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() {
+		o.mu.Lock()
+		o.base = nil // no new worker
+		o.mu.Unlock()
+		o.work.Wait()
+		close(done)
+	}()
+	grace := time.NewTimer(o.config.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return
+	case <-grace.C:
+	}
+	cancel(errShutdown)
+	<-done
+}
+
+// spawn runs fn as a worker with the base context. It reports false, and runs
+// nothing, before Run and while the process stops.
+func (o *Orchestrator) spawn(fn func(ctx context.Context)) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.base == nil {
+		return false
+	}
+	base := o.base
+	o.work.Go(func() { fn(base) })
+	return true
+}
+
+// recoverPanic turns a panic of a stage into a logged error, so that one broken
+// turn does not end the others. settle may be nil.
+func (o *Orchestrator) recoverPanic(ctx context.Context, stage string, settle func(error)) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	o.config.Log.ErrorContext(ctx, "Recovered from a panic", "stage", stage, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if settle != nil {
+		settle(fault.Wrap(fmt.Errorf("panic: %v", v), fault.Internal, stage))
+	}
+}
+
+// RunningTurns returns how many turns run in this process.
+func (o *Orchestrator) RunningTurns() int { return o.running.count() }
+
+// Idle reports whether this process has nothing to do for a conversation: no
+// entry waits or runs and no delivery is open.
+func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (bool, error) {
+	idle := false
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		idle = false
+		conv, err := tx.FindConversation(ctx, key)
+		if fault.Is(err, fault.NotFound) {
+			idle = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		idle, err = nothingOpen(ctx, tx, conv.ID)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for open work: %w", err)
+	}
+	return idle, nil
+}
+
+// nothingOpen reports whether a conversation has neither work nor open
+// deliveries.
+func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
+	if n, err := tx.CountWaiting(ctx, conversationID); err != nil || n > 0 {
+		return false, err
+	}
+	for _, control := range []bool{false, true} {
+		open, err := tx.OpenDeliveries(ctx, conversationID, control)
+		if err != nil || len(open) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Ready returns an error unless the workers take work.
+func (o *Orchestrator) Ready() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.base == nil {
+		return fault.New(fault.Unavailable, "the workers do not run")
+	}
+	return nil
+}

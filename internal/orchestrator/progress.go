@@ -1,0 +1,327 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// typingAfter is how long a turn runs until the typing indication begins. A
+// quick answer needs none.
+const typingAfter = 700 * time.Millisecond
+
+// quietAfter is how often the elapsed time is shown while nothing else changes.
+const quietAfter = 30 * time.Second
+
+// progress shows a turn while it runs: it puts the placeholder in place and
+// edits it with the text so far. It is best effort; the answer does not depend
+// on it. One goroutine owns the placeholder until finish returns.
+type progress struct {
+	w       *worker
+	adapter platform.Adapter
+	editor  platform.Editor // nil where messages cannot be edited
+	caps    platform.Capabilities
+	begin   time.Time
+
+	mu      sync.Mutex // guards the text so far
+	body    strings.Builder
+	earlier string // text of messages before the current one
+	tools   []toolRow
+
+	placed  *messages.Delivery // nil where no placeholder is used
+	changed chan struct{}      // capacity 1: there is something new to show
+	stopped context.Context    // ended by finish: pauses and edits end, a first send does not
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the goroutine has ended
+}
+
+type toolRow struct {
+	id, text string
+	done, ok bool
+}
+
+// placeholder returns the delivery that shows the turn until it ends: that of
+// an earlier attempt, or a new one. It is nil where messages cannot be edited.
+func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (*messages.Delivery, error) {
+	if _, ok := w.adapter().(platform.Editor); !ok {
+		return nil, nil
+	}
+	if entry.Attempts > 0 {
+		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
+			return d, err
+		}
+	}
+	d := w.newDelivery(entry, "")
+	d.Final = false
+	d.State = messages.DeliverySending // from here on it may exist
+	return &d, tx.AddDelivery(ctx, &d)
+}
+
+// openPlaceholder finds the placeholder of an entry that has not ended.
+func openPlaceholder(ctx context.Context, tx Tx, entry sessions.Entry) (*messages.Delivery, error) {
+	all, err := tx.EntryDeliveries(ctx, entry.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		if !d.Final && !d.Control && d.State != messages.DeliveryFailed {
+			return &d, nil
+		}
+	}
+	return nil, nil
+}
+
+func (w *worker) adapter() platform.Adapter { return w.o.adapters[w.conv.Key.Platform] }
+
+func (w *worker) caps() platform.Capabilities {
+	if a := w.adapter(); a != nil {
+		return a.Capabilities()
+	}
+	return platform.Capabilities{}
+}
+
+// startProgress begins to show a turn.
+func (w *worker) startProgress(d decision) *progress {
+	p := &progress{
+		w: w, adapter: w.adapter(), caps: w.caps(), begin: time.Now(), placed: d.begun.placeholder,
+		changed: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	p.stopped, p.stop = context.WithCancel(w.ctx)
+	p.editor, _ = p.adapter.(platform.Editor)
+	go p.run(w.ctx)
+	return p
+}
+
+// finish stops showing and returns the placeholder as it is then, or nil.
+func (p *progress) finish() *messages.Delivery {
+	p.stop()
+	<-p.done
+	return p.placed
+}
+
+func (p *progress) run(ctx context.Context) {
+	defer close(p.done)
+	defer p.w.o.recoverPanic(ctx, "progress", nil)
+	if p.adapter == nil {
+		return
+	}
+	typing := p.typing(p.stopped)
+	defer typing.Wait()
+	if p.placed == nil || (p.placed.Message == "" && !p.place(ctx)) {
+		return
+	}
+	p.edits(ctx)
+}
+
+// typing repeats the typing indication until ctx ends.
+func (p *progress) typing(ctx context.Context) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	typer, ok := p.adapter.(platform.Typer)
+	if !ok {
+		return &wg
+	}
+	key := p.w.conv.Key
+	wg.Go(func() {
+		timer := time.NewTimer(typingAfter)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			if err := typer.Typing(ctx, key); err != nil && ctx.Err() == nil {
+				p.w.o.config.Log.DebugContext(ctx, "Typing indication failed", "err", err)
+			}
+			timer.Reset(platform.TypingEvery)
+		}
+	})
+	return &wg
+}
+
+// place sends the placeholder and records its id. It reports whether there is a
+// message to edit.
+func (p *progress) place(ctx context.Context) bool {
+	for try := 1; ; try++ {
+		err := p.w.place(ctx, p.adapter, p.placed)
+		if err == nil {
+			return true
+		}
+		after, again := fault.Retry(err)
+		again = again || fault.Uncertain(err)
+		if !again || try == 5 {
+			p.w.o.config.Log.InfoContext(ctx, "Could not place the first message", "conversation", p.w.conv.Key, "err", err)
+			return false
+		}
+		select {
+		case <-p.stopped.Done():
+			return false
+		case <-time.After(max(after, backoff(try))):
+		}
+	}
+}
+
+// edits shows what is new, no faster than the platform likes. An edit that is
+// under way when the turn ends is waited for: if it were cut off, the platform
+// might still apply it, after the answer.
+func (p *progress) edits(ctx context.Context) {
+	if p.editor == nil || !p.caps.Streaming {
+		<-p.stopped.Done()
+		return
+	}
+	shown := ""
+	quiet := time.NewTicker(quietAfter)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-p.stopped.Done():
+			return
+		case <-p.changed:
+		case <-quiet.C:
+		}
+		if text := p.render(); text != shown {
+			err := p.editor.Edit(ctx, platform.Edit{Ref: p.ref(), Text: text, Progress: true})
+			switch {
+			case err == nil:
+				shown = text
+			case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
+				return
+			default: // shed; the next change shows it
+			}
+		}
+		select { // the pace of the platform
+		case <-p.stopped.Done():
+			return
+		case <-time.After(p.caps.EditInterval):
+		}
+	}
+}
+
+func (p *progress) ref() messages.Ref {
+	return messages.Ref{Conversation: p.w.conv.Key, Message: p.placed.Message}
+}
+
+// render returns what to show now, within the platform's limit.
+func (p *progress) render() string {
+	p.mu.Lock()
+	text := p.earlier + p.body.String()
+	var rows []string
+	for _, r := range p.tools {
+		mark := "◐"
+		if r.done {
+			mark = "✔"
+			if !r.ok {
+				mark = "✖"
+			}
+		}
+		rows = append(rows, mark+" "+r.text)
+	}
+	p.mu.Unlock()
+	if n := len(rows); n > 7 {
+		rows = append([]string{fmt.Sprintf("✔ %d earlier steps", n-7)}, rows[n-7:]...)
+	}
+	status := strings.Join(rows, "  \n")
+	if strings.TrimSpace(text) == "" {
+		if elapsed := time.Since(p.begin); status == "" && elapsed >= quietAfter {
+			status = "◐ Working · " + clock(elapsed)
+		}
+		text = status
+	} else if status != "" {
+		text = status + "\n\n" + text
+	}
+	if strings.TrimSpace(text) == "" {
+		return platform.Placeholder
+	}
+	parts := p.w.split(text)
+	return parts[len(parts)-1]
+}
+
+func (p *progress) notify() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (p *progress) write(text string) {
+	p.mu.Lock()
+	p.body.WriteString(text)
+	p.mu.Unlock()
+	p.notify()
+}
+
+// text returns what was said in the current message.
+func (p *progress) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.body.String()
+}
+
+// messageDone closes the current message: text after it belongs to the next.
+func (p *progress) messageDone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.body.Len() > 0 {
+		p.earlier += p.body.String() + "\n\n"
+		p.body.Reset()
+	}
+}
+
+// reset forgets the text of an attempt that is begun again.
+func (p *progress) reset() {
+	p.mu.Lock()
+	p.body.Reset()
+	p.earlier, p.tools = "", nil
+	p.mu.Unlock()
+}
+
+func (p *progress) firstText() {
+	p.w.o.config.Metrics.FirstToken(p.w.conv.Assistant, time.Since(p.begin))
+}
+
+func (p *progress) tool(e assistant.ToolStarted) {
+	p.mu.Lock()
+	text := e.Name
+	if e.Summary != "" {
+		text += ": " + head(strings.ReplaceAll(e.Summary, "\n", " "), 200)
+	}
+	p.tools = append(p.tools, toolRow{id: e.ID, text: text})
+	p.mu.Unlock()
+	p.notify()
+}
+
+func (p *progress) toolDone(e assistant.ToolFinished) {
+	p.mu.Lock()
+	for i := range p.tools {
+		if p.tools[i].id == e.ID {
+			p.tools[i].done, p.tools[i].ok = true, e.OK
+		}
+	}
+	p.mu.Unlock()
+	p.notify()
+}
+
+// showParked edits the placeholder of a turn that waits. It is best effort.
+func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text string) {
+	editor, ok := w.adapter().(platform.Editor)
+	if !ok || placed == nil || placed.Message == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err := editor.Edit(ctx, platform.Edit{
+		Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Progress: true,
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
+	}
+}

@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// running knows the turns that this process works on, so that they can be
+// stopped.
+type running struct {
+	mu    sync.Mutex // guards turns and their fields seq and stopUpTo
+	turns map[string]*turnHandle
+}
+
+// turnHandle is a worker's current turn. It is registered before the turn is
+// taken from the inbox, so that no stop can fall between the two.
+type turnHandle struct {
+	seq      int64 // of the entry; 0 until it is known
+	stopUpTo int64
+	since    time.Time
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed by the worker when the turn has ended
+}
+
+func (r *running) add(conversationID string, h *turnHandle) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns[conversationID] = h
+}
+
+// begin tells which entry the turn works on, and stops it if that was asked for
+// in the meantime.
+func (r *running) begin(h *turnHandle, seq int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.seq = seq
+	if seq <= h.stopUpTo {
+		h.cancel(errStopped)
+	}
+}
+
+// remove takes h away. Its done channel is closed.
+func (r *running) remove(conversationID string, h *turnHandle) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns[conversationID] == h {
+		delete(r.turns, conversationID)
+	}
+	close(h.done)
+}
+
+// count returns how many turns have begun.
+func (r *running) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, h := range r.turns {
+		if h.seq != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// since returns when the turn of a conversation began; ok is false if none runs
+// in this process.
+func (r *running) sinceOf(conversationID string) (since time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.turns[conversationID]
+	if h == nil || h.seq == 0 {
+		return time.Time{}, false
+	}
+	return h.since, true
+}
+
+// stop cancels the turn of a conversation if its entry was accepted up to upTo.
+// It returns the turn, or nil if this process has none.
+func (r *running) stop(conversationID string, upTo int64) *turnHandle {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.turns[conversationID]
+	if h == nil || h.seq > upTo {
+		return nil
+	}
+	h.stopUpTo = max(h.stopUpTo, upTo)
+	if h.seq != 0 {
+		h.cancel(errStopped)
+	}
+	return h
+}

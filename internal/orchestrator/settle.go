@@ -1,0 +1,301 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// notifyAfter is how long a turn may take until its answer is a new message:
+// an edit of the placeholder notifies nobody.
+const notifyAfter = 45 * time.Second
+
+// settleTurn ends a turn in one transaction: its messages, its record, its
+// deliveries. It returns the outcome's name for the log.
+func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) (string, error) {
+	switch {
+	case out.err == nil:
+		return "answered", w.settleAnswer(d, out, placed)
+	case errors.Is(out.err, sessions.ErrLeaseLost):
+		return "lease_lost", out.err
+	case errors.Is(out.err, errStopped):
+		return "stopped", w.settleStop(d, out, placed)
+	case errors.Is(out.err, errShutdown):
+		return "interrupted", w.putBack(d, out, placed)
+	case errors.Is(out.err, errTurnLimit):
+		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.TurnTimeout)
+	}
+	if after, ok := fault.Retry(out.err); ok && d.entry.Attempts < w.o.config.MaxAttempts {
+		return "retried", w.parkTurn(d, out, placed, max(after, backoff(d.entry.Attempts)))
+	}
+	return "failed", w.settleError(d, out, placed)
+}
+
+// settleAnswer stores the answer together with the deliveries that bring it.
+func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery) error {
+	ctx, cancel := w.settling()
+	defer cancel()
+	text := answer(out.rest)
+	var seqs []int64
+	err := w.hold(ctx, func(tx Tx) error {
+		var err error
+		seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...)
+		if err != nil {
+			return err
+		}
+		err = tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{
+			Model:        out.finished.Model,
+			Result:       head(text, 500),
+			InputTokens:  out.finished.Usage.InputTokens,
+			OutputTokens: out.finished.Usage.OutputTokens,
+		})
+		if err != nil {
+			return err
+		}
+		if d.begun.prompt != nil {
+			if err := tx.UpdateSessionMetadata(ctx, d.begun.session.ID, sessions.Remember(d.begun.prompt.meta)); err != nil {
+				return err
+			}
+		}
+		return w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, text, out.took)
+	})
+	if err != nil {
+		w.o.windows.forget(d.begun.session.ID)
+		return fmt.Errorf("store the answer: %w", err)
+	}
+	failpoint.Hit(failpoint.AnswerStored)
+	w.o.windows.extend(d.begun.session.ID, out.rest, seqs)
+	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
+	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
+	return nil
+}
+
+// settling returns the context for the end of a turn: what was done is written
+// down even if the process has begun to stop.
+func (w *worker) settling() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(w.ctx), 10*time.Second)
+}
+
+// settleStop ends a turn that a person stopped. What was said so far is kept.
+func (w *worker) settleStop(d decision, out outcome, placed *messages.Delivery) error {
+	shown := fmt.Sprintf("⏹ Stopped after %s.", clock(out.took))
+	if out.text != "" {
+		shown = out.text + "\n\n" + shown
+	}
+	return w.settleEarly(d, out, sessions.EntryStopped, placed, "stopped", shown)
+}
+
+// settleError ends a turn that cannot be finished, visibly: what happened, what
+// was kept, what to do next.
+func (w *worker) settleError(d decision, out outcome, placed *messages.Delivery) error {
+	text := "✖ " + fault.Public(out.err)
+	if d.entry.Attempts > 1 {
+		text += fmt.Sprintf(" I tried %d times.", d.entry.Attempts)
+	}
+	text += "\n\nYour message is kept. " + nextStep(out.err)
+	if fault.KindOf(out.err) == fault.Internal {
+		text += fmt.Sprintf(" (Error %s, for the operator's log.)", d.entry.ID[len(d.entry.ID)-8:])
+	}
+	if out.text != "" {
+		text = out.text + "\n\n" + text
+	}
+	return w.settleEarly(d, out, sessions.EntryFailed, placed, out.err.Error(), text)
+}
+
+// nextStep says what a person can do about an error.
+func nextStep(err error) string {
+	switch fault.KindOf(err) {
+	case fault.Unauthorized, fault.Unsupported:
+		return "An operator has to look at the configuration."
+	case fault.Exhausted:
+		return "/new starts a fresh conversation."
+	case fault.Invalid:
+		return "Ask in another way, or /new for a fresh conversation."
+	default:
+		return "Send it again to try once more."
+	}
+}
+
+// settleEarly ends a turn without an answer. Text that was shown stays in the
+// session, so that the next turn knows of it.
+func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState, placed *messages.Delivery, errText, shown string) error {
+	ctx, cancel := w.settling()
+	defer cancel()
+	w.o.windows.forget(d.begun.session.ID)
+	err := w.hold(ctx, func(tx Tx) error {
+		rest := out.rest
+		if answer(rest) == "" && out.text != "" {
+			rest = append(rest, messages.NewText(messages.RoleAssistant, out.text))
+		}
+		if len(rest) > 0 {
+			if _, err := tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, rest...); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.FailInterrupted(ctx, d.begun.session.ID, "interrupted, may have run"); err != nil {
+			return err
+		}
+		if err := tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{Error: errText}); err != nil {
+			return err
+		}
+		return w.settleEntry(ctx, tx, d.entry, state, errText, placed, shown, out.took)
+	})
+	if err != nil {
+		return fmt.Errorf("store the end of a turn: %w", err)
+	}
+	return nil
+}
+
+// settleStopped ends an entry that was told to stop while nobody worked on it.
+func (w *worker) settleStopped(ctx context.Context, tx Tx, entry sessions.Entry) error {
+	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", "⏹ Stopped before it went on.")
+}
+
+// settleWith ends an entry without a turn, in the transaction that found it.
+func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText, shown string) error {
+	placed, err := openPlaceholder(ctx, tx, entry)
+	if err != nil {
+		return err
+	}
+	return w.settleEntry(ctx, tx, entry, state, errText, placed, shown, 0)
+}
+
+// settleEntry closes an entry and stores the deliveries of its last word. The
+// placeholder takes the first part, unless the turn took so long that the
+// answer has to be a message of its own.
+func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, text string, took time.Duration) error {
+	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &errText}); err != nil {
+		return err
+	}
+	parts := w.split(text)
+	announce := ""
+	if placed != nil {
+		d := *placed
+		d.Final, d.NextAt = true, time.Time{}
+		if took >= notifyAfter && d.Message != "" {
+			d.Text = fmt.Sprintf("✔ Worked for %s", clock(took))
+			announce = "✔ Ready"
+		} else {
+			d.Text, parts = parts[0], parts[1:]
+		}
+		if err := tx.UpdateDelivery(ctx, d); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		d := w.newDelivery(entry, part)
+		d.Placeholder = announce
+		announce = ""
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Delivery {
+	d := messages.Delivery{
+		ID:             newDeliveryID(),
+		ConversationID: w.conv.ID,
+		EventID:        entry.ID,
+		Text:           text,
+		Final:          true,
+		State:          messages.DeliveryPending,
+	}
+	if !entry.In.Private {
+		d.ReplyTo = entry.In.Message
+	}
+	return d
+}
+
+func newDeliveryID() messages.DeliveryID {
+	return messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
+}
+
+// split cuts a text for the conversation's platform.
+func (w *worker) split(text string) []string {
+	caps := w.caps()
+	if caps.MaxText <= 0 {
+		return []string{text}
+	}
+	if parts := platform.Split(text, caps.MaxText, caps.Measure); len(parts) > 0 {
+		return parts
+	}
+	return []string{text}
+}
+
+// parkTurn puts a turn aside that failed for a passing reason. It runs again
+// after wait, with the same placeholder.
+func (w *worker) parkTurn(d decision, out outcome, placed *messages.Delivery, wait time.Duration) error {
+	ctx, cancel := w.settling()
+	defer cancel()
+	at := time.Now().Add(wait)
+	errText := out.err.Error()
+	w.o.windows.forget(d.begun.session.ID)
+	err := w.hold(ctx, func(tx Tx) error {
+		if err := tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{NextAt: &at, Error: &errText}); err != nil {
+			return err
+		}
+		return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+	})
+	if err != nil {
+		return fmt.Errorf("park a turn: %w", err)
+	}
+	w.showParked(ctx, placed, fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
+		d.entry.Attempts+1, w.o.config.MaxAttempts, clock(wait)))
+	return nil
+}
+
+// putBack returns a turn that the shutdown interrupted to the inbox. The attempt
+// does not count.
+func (w *worker) putBack(d decision, out outcome, placed *messages.Delivery) error {
+	ctx, cancel := w.settling()
+	defer cancel()
+	attempts := max(d.entry.Attempts-1, 0)
+	err := w.hold(ctx, func(tx Tx) error {
+		return tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{Attempts: &attempts})
+	})
+	if err != nil {
+		return fmt.Errorf("put a turn back: %w", err)
+	}
+	w.showParked(ctx, placed, "⏸ The service restarts. I go on with this afterwards.")
+	return out.err
+}
+
+// backoff is the pause after the n-th failed attempt: 1, 2, 4, ... 60 seconds.
+func backoff(n int) time.Duration {
+	return min(time.Second<<min(max(n-1, 0), 6), time.Minute)
+}
+
+// clock writes a duration as people read it: 12 s, 4:05, 1:02:03.
+func clock(d time.Duration) string {
+	s := int(d.Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	default:
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+}
+
+// head returns the beginning of a text, at most n runes.
+func head(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}

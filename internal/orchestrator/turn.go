@@ -1,0 +1,351 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// crashAttempts is how often a turn may begin, in multiples of MaxAttempts,
+// before it is taken for one that ends the process.
+const crashAttempts = 3
+
+// begunTurn is what the transaction that begins a turn decided.
+type begunTurn struct {
+	session     sessions.Session
+	prompt      *promptCommand // nil for a plain message
+	placeholder *messages.Delivery
+}
+
+// outcome is what the assistant made of a turn.
+type outcome struct {
+	text      string             // what was said, also when it ended early
+	rest      []messages.Message // complete messages that are not stored yet
+	finished  assistant.Finished
+	toolsOpen bool // a tool call was recorded and not answered
+	err       error
+	took      time.Duration
+}
+
+// beginEntry begins the turn of an entry, or settles it without one. It runs in
+// the transaction that decided on it; it is safe to repeat after a crash: the
+// user's message and the placeholder of an earlier attempt are found again.
+func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (decision, error) {
+	v, err := w.o.authorize(ctx, tx, entry.In)
+	switch {
+	case err != nil:
+		return decision{}, err
+	case v.role == sessions.Stranger:
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
+			"You are not allowed to talk to this bot any more, so I did not start on this.")
+	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
+			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
+	case w.needsFetch(entry):
+		return decision{what: fetch, entry: entry}, nil
+	}
+	call, _ := command.Parse(entry.In.Text)
+	d := decision{what: turn, entry: entry}
+	if p, ok := w.o.prompt(call); ok {
+		d.begun.prompt = &p
+	}
+	var plan string
+	if d.begun.session, plan, err = w.resolveSession(ctx, tx, entry, d.begun.prompt); err != nil {
+		return decision{}, err
+	}
+	if err := w.storeRequest(ctx, tx, entry, d.begun, call, plan); err != nil {
+		return decision{}, err
+	}
+	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
+		return decision{}, err
+	}
+	running, attempts := sessions.EntryRunning, entry.Attempts+1
+	d.entry.State, d.entry.Attempts, d.entry.SessionID = running, attempts, d.begun.session.ID
+	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
+		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
+	})
+}
+
+// storeRequest appends the person's message to the session, the first time the
+// turn begins. Later attempts go on with what is stored; calls that were
+// interrupted are marked as such and never repeated by us.
+func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, call command.Call, plan string) error {
+	if entry.Attempts > 0 {
+		stored, err := tx.RunMessages(ctx, entry.ID)
+		if err != nil {
+			return err
+		}
+		if len(stored) > 0 {
+			_, err := tx.FailInterrupted(ctx, b.session.ID, "interrupted, may have run")
+			return err
+		}
+	}
+	in := entry.In
+	if filled, ok := w.filled[entry.ID]; ok {
+		in.Attachments = filled
+	}
+	_, err := tx.AppendMessages(ctx, b.session.ID, entry.ID, requestMessage(in, b.prompt, call, plan))
+	return err
+}
+
+// resolveSession returns the session that a turn runs in: that of an earlier
+// attempt, else the active one, else a new one. If the transition rule says so,
+// the active one ends first, and its plan is returned for the new one.
+func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry, prompt *promptCommand) (s sessions.Session, plan string, err error) {
+	if entry.SessionID != "" {
+		if s, err = tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
+			return s, "", err
+		}
+	}
+	s, active, err := tx.ActiveSession(ctx, w.conv.ID)
+	if err != nil {
+		return s, "", err
+	}
+	parent := ""
+	if active {
+		if prompt == nil || sessions.Next(s.Metadata, prompt.meta) == sessions.Continue {
+			return s, "", nil
+		}
+		if plan, err = lastAnswer(ctx, tx, s); err != nil {
+			return s, "", err
+		}
+		if err = tx.DeactivateSession(ctx, s.ID, sessions.Completed, string(sessions.Restart)); err != nil {
+			return s, "", err
+		}
+		parent = s.ID
+	}
+	name := assistant.Name(w.conv.Assistant)
+	model := ""
+	if a := w.o.config.Assistants[name]; a != nil {
+		model = a.Model()
+	}
+	s, err = tx.CreateSession(ctx, sessions.NewSession{
+		ConversationID: w.conv.ID,
+		CodebaseID:     w.conv.CodebaseID,
+		ParentID:       parent,
+		Assistant:      w.conv.Assistant,
+		AgentName:      "default",
+		Model:          model,
+		SystemPrompt:   w.o.config.SystemPrompt,
+		UserPrompt:     entry.In.Text,
+	})
+	return s, plan, err
+}
+
+// lastAnswer returns the text of the last thing the assistant said in a
+// session.
+func lastAnswer(ctx context.Context, tx Tx, s sessions.Session) (string, error) {
+	recent, err := tx.MessagesBefore(ctx, s.ID, s.LastSeq+1, 20)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range recent {
+		if text := m.PlainText(); m.Role == messages.RoleAssistant && text != "" {
+			return text, nil
+		}
+	}
+	return "", nil
+}
+
+// runTurn runs the assistant on a begun turn and settles it.
+func (w *worker) runTurn(ctx context.Context, d decision) error {
+	o := w.o
+	w.turns++
+	ctx, cancel := context.WithTimeoutCause(ctx, o.config.TurnTimeout, errTurnLimit)
+	defer cancel()
+	log := o.config.Log.With("conversation", d.entry.In.Conversation, "entry", d.entry.ID, "attempt", d.entry.Attempts)
+	o.unmark(d.entry)
+	o.config.Metrics.Running(1)
+	defer o.config.Metrics.Running(-1)
+	p := w.startProgress(d)
+	begin := time.Now()
+	out := w.ask(ctx, d, p)
+	out.took = time.Since(begin)
+	if cause := context.Cause(ctx); cause != nil && out.err != nil {
+		out.err = cause
+	}
+	placed := p.finish()
+	result, err := w.settleTurn(d, out, placed)
+	o.config.Metrics.TurnEnded(w.conv.Assistant, result, out.took)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
+		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
+	return nil
+}
+
+// ask runs the assistant. When the model's context window overflows it tries
+// once more with half the window.
+func (w *worker) ask(ctx context.Context, d decision, p *progress) outcome {
+	name := assistant.Name(w.conv.Assistant)
+	a := w.o.config.Assistants[name]
+	if a == nil {
+		return outcome{err: fault.Newf(fault.Unsupported,
+			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /reset does not change it.", name)}
+	}
+	budget := w.o.config.ContextTokens
+	for try := 1; ; try++ {
+		array, err := w.assemble(ctx, d, budget)
+		if err != nil {
+			return outcome{err: err}
+		}
+		failpoint.Hit(failpoint.BeforeModel)
+		out := w.consume(ctx, a, assistant.Turn{
+			Conversation: w.conv.ID,
+			Run:          d.entry.ID,
+			System:       d.begun.session.SystemPrompt,
+			Array:        array,
+			Resume:       d.begun.session.AssistantSessionID,
+		}, d, p)
+		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
+		if !is || try > 1 || ctx.Err() != nil {
+			if is {
+				out.err = &fault.Error{Kind: fault.Exhausted, Err: out.err,
+					Public: "This conversation is too long for the model, even shortened. /new starts a fresh one; nothing is deleted."}
+			}
+			return out
+		}
+		budget = smallerBudget(budget, overflow.Limit, array)
+		p.reset()
+		w.o.config.Log.InfoContext(ctx, "Context window exceeded; trying a smaller one", "tokens", budget)
+	}
+}
+
+// smallerBudget halves what was really sent, or less if the provider named its
+// limit.
+func smallerBudget(budget, limit int, array []messages.Message) int {
+	sent := 0
+	for _, m := range array {
+		sent += messages.EstimateTokens(m)
+	}
+	budget = min(budget, sent) / 2
+	if limit > 0 {
+		budget = min(budget, limit/2)
+	}
+	return budget
+}
+
+// consume ranges over the assistant's events: it shows text, stores messages as
+// they complete, and keeps the last one for the transaction that ends the turn.
+func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, d decision, p *progress) (out outcome) {
+	defer w.o.recoverPanic(ctx, "assistant", func(err error) { out.err = err })
+	deltas := 0
+	for event, err := range a.Run(ctx, t) {
+		if err != nil {
+			out.err = err
+			break
+		}
+		switch e := event.(type) {
+		case assistant.TextDelta:
+			if deltas++; deltas == 1 {
+				p.firstText()
+			} else {
+				failpoint.Hit(failpoint.MidStream)
+			}
+			p.write(e.Text)
+		case assistant.Resumable:
+			err = w.hold(w.ctx, func(tx Tx) error { return tx.UpdateSession(w.ctx, d.begun.session.ID, e.Session) })
+		case assistant.ToolStarted:
+			p.tool(e)
+			err = w.toolStarted(d, e)
+		case assistant.ToolFinished:
+			p.toolDone(e)
+		case assistant.MessageDone:
+			err = w.messageDone(&out, d, e.Message)
+			p.messageDone()
+		case assistant.Finished:
+			out.finished = e
+		}
+		if err != nil {
+			out.err = fmt.Errorf("store what the assistant did: %w", err)
+			break
+		}
+	}
+	out.text = p.text()
+	if out.err == nil && answer(out.rest) == "" {
+		out.err = fault.New(fault.Unavailable, "The model gave an empty answer.")
+	}
+	return out
+}
+
+// answer returns the text of the turn's last assistant message.
+func answer(rest []messages.Message) string {
+	for i := len(rest) - 1; i >= 0; i-- {
+		if rest[i].Role == messages.RoleAssistant {
+			return rest[i].PlainText()
+		}
+	}
+	return ""
+}
+
+// messageDone keeps a complete message for the end of the turn, or stores it at
+// once if it has to do with tools: a call is on record before it runs.
+func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error {
+	out.rest = append(out.rest, m)
+	calls, results := toolBlocks(m)
+	if len(calls) == 0 && len(results) == 0 {
+		return nil
+	}
+	session := d.begun.session.ID
+	err := w.hold(w.ctx, func(tx Tx) error {
+		seqs, err := tx.AppendMessages(w.ctx, session, d.entry.ID, out.rest...)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			err := tx.InsertToolCall(w.ctx, sessions.ToolCall{
+				SessionID: session, MessageSeq: seqs[len(seqs)-1], CallID: c.ID, Name: c.Name,
+				Request: c.Arguments, Status: sessions.ToolPending,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, r := range results {
+			status, errText := sessions.ToolCompleted, ""
+			if r.IsError {
+				status, errText = sessions.ToolFailed, r.Content
+			}
+			if err := tx.UpdateToolCall(w.ctx, session, r.CallID, status, jsonText(r.Content), errText); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		out.rest = nil
+	}
+	return err
+}
+
+func (w *worker) toolStarted(d decision, e assistant.ToolStarted) error {
+	return w.hold(w.ctx, func(tx Tx) error {
+		err := tx.UpdateToolCall(w.ctx, d.begun.session.ID, e.ID, sessions.ToolExecuting, "", "")
+		if fault.Is(err, fault.NotFound) {
+			return nil // an agent that reports calls without messages of its own
+		}
+		return err
+	})
+}
+
+func toolBlocks(m messages.Message) (calls []messages.ToolCall, results []messages.ToolResult) {
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.ToolCall:
+			calls = append(calls, b)
+		case messages.ToolResult:
+			results = append(results, b)
+		case messages.Text, messages.Thinking, messages.Attachment:
+		}
+	}
+	return calls, results
+}

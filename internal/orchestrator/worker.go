@@ -1,0 +1,341 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// ringPatience is how long a wake-up waits for a slot here before it is offered
+// to any replica again.
+const ringPatience = time.Second
+
+// Ring looks after a conversation: it claims its lease and drains its inbox, in
+// the background. It returns queue.ErrBusy if no slot becomes free within a
+// second, and nil if there is nothing to do or somebody else does it.
+func (o *Orchestrator) Ring(ctx context.Context, conversationID string) error {
+	patience, cancel := context.WithTimeout(ctx, ringPatience)
+	defer cancel()
+	if !o.slots.acquire(patience) {
+		return queue.ErrBusy
+	}
+	var (
+		lease sessions.Lease
+		ok    bool
+	)
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		var err error
+		lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
+		return err
+	})
+	if err == nil && ok && o.spawn(func(ctx context.Context) { o.workOn(ctx, lease) }) {
+		return nil
+	}
+	o.slots.release()
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted since
+	}
+	return err
+}
+
+// sweep rings for every conversation that has work and no live lease, and runs
+// control commands that a crash left over. It is what makes lost wake-ups and
+// dead processes harmless.
+func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
+	var (
+		ids  []string
+		left []sessions.Entry
+	)
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		if ids, err = tx.ConversationsWithWork(ctx, 100); err != nil {
+			return err
+		}
+		left, err = tx.ControlWork(ctx, time.Now().Add(-5*time.Second), 100)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look for work: %w", err)
+	}
+	for _, e := range left {
+		o.startControl(e)
+	}
+	for i, id := range ids {
+		if err := o.Ring(ctx, id); err != nil {
+			if errors.Is(err, queue.ErrBusy) {
+				return nil // all slots work; the next sweep goes on
+			}
+			return err
+		}
+		o.config.Metrics.SweepRang(1)
+		o.config.Log.DebugContext(ctx, "Sweep rang", "conversation_id", ids[i])
+	}
+	return nil
+}
+
+// worker drains the inbox of one conversation while it holds its lease.
+type worker struct {
+	o      *Orchestrator
+	lease  sessions.Lease
+	conv   sessions.Conversation            // as of the last step; not written while a turn runs
+	ctx    context.Context                  // ends when the lease is lost or the process must stop
+	sent   []messages.Delivery              // sent but not yet recorded; the next transaction records them
+	filled map[string][]messages.Attachment // what was read of attachments, by entry id
+	turns  int                              // turns run since the lease was claimed
+}
+
+// workOn is a worker's life. It owns a slot and a lease and gives both back.
+func (o *Orchestrator) workOn(ctx context.Context, lease sessions.Lease) {
+	defer o.slots.release()
+	failpoint.Hit(failpoint.Claimed)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := &worker{o: o, lease: lease, ctx: ctx}
+	beat := make(chan struct{})
+	go func() {
+		defer close(beat)
+		w.heartbeat(cancel)
+	}()
+	defer func() {
+		cancel(nil)
+		<-beat
+	}()
+	log := o.config.Log.With("conversation_id", lease.ConversationID)
+	// After a panic the lease runs out by itself; crashAttempts bounds repeats.
+	defer o.recoverPanic(ctx, "worker", nil)
+	for {
+		more, err := w.step()
+		switch {
+		case err == nil && more:
+			continue
+		case err == nil:
+			return
+		case errors.Is(err, sessions.ErrLeaseLost):
+			o.config.Metrics.LeaseLost()
+			log.WarnContext(ctx, "Lost the lease; somebody else works on this conversation")
+			return
+		case context.Cause(ctx) != nil:
+			w.abandon()
+			return
+		default:
+			// The lease runs out by itself and the sweep rings again: the pause is
+			// the backoff.
+			log.ErrorContext(ctx, "Work on a conversation failed; it is taken up again", "err", err)
+			return
+		}
+	}
+}
+
+// heartbeat renews the lease while the worker works. If it cannot be renewed in
+// time, the worker is canceled before somebody else may take over.
+func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
+	ticker := time.NewTicker(w.o.config.RenewEvery)
+	defer ticker.Stop()
+	valid := time.Now().Add(w.o.config.LeaseTTL)
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		asked := time.Now()
+		ctx, done := context.WithDeadline(w.ctx, valid)
+		var stopSeq int64
+		err := w.o.config.Storage.InTx(ctx, func(tx Tx) error {
+			var err error
+			stopSeq, err = tx.RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
+			return err
+		})
+		done()
+		switch {
+		case err == nil:
+			valid = asked.Add(w.o.config.LeaseTTL)
+			w.o.running.stop(w.lease.ConversationID, stopSeq) // asked for on another replica
+		case errors.Is(err, sessions.ErrLeaseLost), time.Now().Add(w.o.config.RenewEvery).After(valid):
+			cancel(fmt.Errorf("%w: %w", sessions.ErrLeaseLost, err))
+			return
+		}
+	}
+}
+
+// abandon gives the lease back when the process stops, so that somebody else
+// can go on at once. Failing is harmless: the lease runs out.
+func (w *worker) abandon() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 5*time.Second)
+	defer cancel()
+	err := w.o.config.Storage.InTx(ctx, func(tx Tx) error {
+		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+			return err
+		}
+		if err := w.recordSent(ctx, tx); err != nil {
+			return err
+		}
+		return tx.ReleaseLease(ctx, w.lease)
+	})
+	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) {
+		w.o.config.Log.WarnContext(ctx, "Could not give a lease back", "conversation_id", w.lease.ConversationID, "err", err)
+	}
+}
+
+// hold runs fn in a transaction that is fenced by the lease. It is safe for
+// concurrent use by the worker and its progress.
+func (w *worker) hold(ctx context.Context, fn func(tx Tx) error) error {
+	return w.o.config.Storage.InTx(ctx, func(tx Tx) error {
+		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// step does one thing: deliver what is open, or work on the oldest entry. It
+// reports false when the lease has been given back.
+func (w *worker) step() (more bool, err error) {
+	turnCtx, cancel := context.WithCancelCause(w.ctx)
+	defer cancel(nil)
+	handle := &turnHandle{since: time.Now(), cancel: cancel, done: make(chan struct{})}
+	w.o.running.add(w.lease.ConversationID, handle)
+	defer w.o.running.remove(w.lease.ConversationID, handle)
+
+	var next decision
+	err = w.o.config.Storage.InTx(w.ctx, func(tx Tx) error {
+		var err error
+		if w.conv, err = tx.HoldLease(w.ctx, w.lease); err != nil {
+			return err
+		}
+		if err := w.recordSent(w.ctx, tx); err != nil {
+			return err
+		}
+		next, err = w.decide(w.ctx, tx)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("take the next entry: %w", err)
+	}
+	w.sent = nil
+	switch next.what {
+	case leave:
+		return false, nil
+	case deliver:
+		return true, w.deliverAll(next.open)
+	case fetch:
+		w.fetchAttachments(next.entry)
+		return true, nil
+	case settled:
+		return true, nil
+	default:
+		w.o.running.begin(handle, next.entry.Seq)
+		return true, w.runTurn(turnCtx, next)
+	}
+}
+
+// recordSent writes down deliveries that were sent since the last transaction.
+func (w *worker) recordSent(ctx context.Context, tx Tx) error {
+	for _, d := range w.sent {
+		if err := tx.UpdateDelivery(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// what is the kind of a decision.
+type what int
+
+const (
+	leave   what = iota // nothing to do now: the lease is released
+	deliver             // open deliveries come first
+	fetch               // attachments of the entry have to be read before its turn
+	settled             // the entry was settled without a turn
+	turn                // the turn has begun
+)
+
+// decision is what a step does.
+type decision struct {
+	what  what
+	open  []messages.Delivery
+	entry sessions.Entry
+	begun begunTurn
+}
+
+// decide looks at the conversation, whose row is locked, and begins what is to
+// be done.
+func (w *worker) decide(ctx context.Context, tx Tx) (decision, error) {
+	now := time.Now()
+	open, wait, err := w.openDeliveries(ctx, tx, now)
+	if err != nil {
+		return decision{}, err
+	}
+	if len(open) > 0 {
+		return decision{what: deliver, open: open}, nil
+	}
+	if !wait.IsZero() {
+		return w.leaveUntil(ctx, tx, wait)
+	}
+	entry, ok, err := tx.NextEntry(ctx, w.conv.ID)
+	if err != nil {
+		return decision{}, err
+	}
+	if !ok {
+		return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+	}
+	stopped := entry.Seq <= w.conv.StopSeq
+	switch {
+	case !stopped && entry.NextAt.After(now):
+		return w.leaveUntil(ctx, tx, entry.NextAt)
+	case !stopped && w.turns > 0 && w.o.slots.contended(): // others had to wait for this one
+		return w.leaveUntil(ctx, tx, time.Time{})
+	}
+	if stopped {
+		return decision{what: settled}, w.settleStopped(ctx, tx, entry)
+	}
+	return w.beginEntry(ctx, tx, entry)
+}
+
+// leaveUntil releases the lease and asks to be woken at a time (zero: now,
+// behind those who wait for a slot).
+func (w *worker) leaveUntil(ctx context.Context, tx Tx, at time.Time) (decision, error) {
+	if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at}); err != nil {
+		return decision{}, err
+	}
+	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+}
+
+// openDeliveries returns the deliveries to send now, in order. If the first of
+// them has to wait, wait says until when. Answers to control commands are left
+// to those who run them, unless they are overdue.
+func (w *worker) openDeliveries(ctx context.Context, tx Tx, now time.Time) (open []messages.Delivery, wait time.Time, err error) {
+	control, err := tx.OpenDeliveries(ctx, w.conv.ID, true)
+	if err != nil {
+		return nil, wait, err
+	}
+	for _, d := range control {
+		if !d.NextAt.After(now) {
+			open = append(open, d)
+		}
+	}
+	ordered, err := tx.OpenDeliveries(ctx, w.conv.ID, false)
+	if err != nil {
+		return nil, wait, err
+	}
+	for _, d := range ordered {
+		if !d.Final {
+			continue // the placeholder of a turn that is not over
+		}
+		if d.NextAt.After(now) {
+			if len(open) == 0 {
+				wait = d.NextAt
+			}
+			break
+		}
+		open = append(open, d)
+	}
+	return open, wait, nil
+}

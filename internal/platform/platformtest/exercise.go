@@ -1,0 +1,408 @@
+package platformtest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Failure is a way in which the platform can fail the next outgoing call.
+type Failure string
+
+// The failures. A rig that cannot produce one skips the test.
+const (
+	RefusedCredentials Failure = "refused credentials" // 401
+	RateLimit          Failure = "rate limit"          // 429 with RateLimitWait
+	ServerError        Failure = "server error"        // 5xx from the platform itself
+	ChatGone           Failure = "chat gone"           // the bot was blocked or removed
+	MessageGone        Failure = "message gone"        // what is to be edited was deleted
+	NoAnswer           Failure = "no answer"           // the connection breaks after the request
+)
+
+// RateLimitWait is how long the platform asks to wait in a RateLimit failure.
+const RateLimitWait = 17 * time.Second
+
+// wait bounds what is waited for in the suite.
+const wait = 20 * time.Second
+
+// Harness says how to try one adapter. New is called for each test, so that
+// tests do not see each other.
+type Harness struct {
+	// New starts a stand-in of the platform and returns an adapter that talks to
+	// it. It ends everything through t.Cleanup.
+	New func(t *testing.T) Rig
+}
+
+// Rig is one adapter with a stand-in of its platform. Functions that are nil
+// are things that the platform does not have; their tests are skipped.
+type Rig struct {
+	Adapter platform.Adapter
+
+	// Conversation is one that the bot may post in.
+	Conversation messages.ConversationKey
+
+	// Secrets must appear in no error.
+	Secrets []string
+
+	// Mount makes the stand-in deliver to the adapter's webhook. It is called
+	// once, before anything is delivered.
+	Mount func(h http.Handler)
+
+	// Deliver makes a person say text to the bot in Conversation. It returns
+	// the id that the event will have, without waiting for it to be received.
+	Deliver func(text string) messages.EventID
+
+	// Redeliver makes the stand-in deliver unacknowledged events again, if it
+	// does not do so by itself.
+	Redeliver func()
+
+	// Malformed delivers something that is not a valid event.
+	Malformed func()
+
+	// Acknowledged reports whether the platform holds the event for received.
+	Acknowledged func(id messages.EventID) bool
+
+	// Posts returns the texts that the conversation shows now, by message id.
+	Posts func() map[messages.MessageID]string
+
+	// Fail makes the next outgoing call fail. It reports false if it cannot.
+	Fail func(f Failure) bool
+
+	// Close ends the stand-in. It is called before goroutines are counted.
+	Close func()
+}
+
+// Exercise runs the contract suite.
+func Exercise(t *testing.T, h Harness) {
+	t.Helper()
+	t.Run("RunReturnsOnCancel", func(t *testing.T) { runReturnsOnCancel(t, h) })
+	for _, f := range []Failure{RefusedCredentials, RateLimit, ServerError, ChatGone, NoAnswer} {
+		t.Run("ClassifiesA"+strings.ReplaceAll(string(f), " ", ""), func(t *testing.T) { classifies(t, h.rig(t), f) })
+	}
+	for name, test := range map[string]func(*testing.T, Rig){
+		"AcceptedBeforeAcknowledged":  acceptedBeforeAcknowledged,
+		"RefusedEventIsNotAcked":      refusedEventIsNotAcked,
+		"MalformedEventDoesNotBlock":  malformedEventDoesNotBlock,
+		"OrderIsKept":                 orderIsKept,
+		"SendPostsOneMessage":         sendPostsOneMessage,
+		"EditReplacesAndIsIdempotent": editReplaces,
+		"CanceledContextIsHonored":    canceledContext,
+		"CapabilitiesAreUsable":       capabilities,
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, h.rig(t))
+		})
+	}
+}
+
+// rig returns a fresh rig that is closed at the end of the test.
+func (h Harness) rig(t *testing.T) Rig {
+	t.Helper()
+	r := h.New(t)
+	if r.Close != nil {
+		t.Cleanup(r.Close)
+	}
+	return r
+}
+
+// start runs the adapter and returns a function that ends it and waits.
+func (r Rig) start(t *testing.T, sink platform.Sink) (stop func()) {
+	t.Helper()
+	if hook, ok := r.Adapter.(platform.WebhookReceiver); ok && r.Mount != nil {
+		r.Mount(hook.Webhook(sink))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Adapter.Run(ctx, sink) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Run returned %v after its context was done, want nil", err)
+			}
+		case <-time.After(wait):
+			t.Errorf("Run did not return within %v after its context was done", wait)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func (s *Sink) has(id messages.EventID) func() bool {
+	return func() bool {
+		return slices.ContainsFunc(s.Events(), func(e messages.Inbound) bool { return e.Event == id })
+	}
+}
+
+func (s *Sink) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	if err := s.Wait(ctx, done); err != nil {
+		t.Fatalf("%s: still waiting after %v", what, wait)
+	}
+}
+
+// eventually polls, for what only the stand-in can tell.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: still waiting after %v", what, wait)
+		case <-tick.C:
+		}
+	}
+}
+
+func (r Rig) needs(t *testing.T, ok bool, what string) {
+	t.Helper()
+	if !ok {
+		t.Skipf("this platform's rig has no %s", what)
+	}
+}
+
+func acceptedBeforeAcknowledged(t *testing.T, r Rig) {
+	r.needs(t, r.Deliver != nil && r.Acknowledged != nil, "acknowledgment")
+	sink := &Sink{BeforeAccept: func(events []messages.Inbound) error {
+		for _, e := range events {
+			if r.Acknowledged(e.Event) {
+				t.Errorf("event %s was acknowledged before it was stored", e.Event)
+			}
+		}
+		return nil
+	}}
+	r.start(t, sink)
+	id := r.Deliver("hello")
+	sink.await(t, "accepting the event", sink.has(id))
+	eventually(t, "acknowledging the event", func() bool { return r.Acknowledged(id) })
+	e := sink.Events()[0]
+	if e.Conversation != r.Conversation || e.Text != "hello" || e.Kind != messages.KindMessage || e.Sender.ID == "" || e.Message == "" {
+		t.Errorf("accepted %+v, want a message \"hello\" in %s with sender and message id", e, r.Conversation)
+	}
+	if e.SentAt.IsZero() || len(e.Raw) == 0 {
+		t.Errorf("the event lacks its time (%v) or its raw form (%d bytes)", e.SentAt, len(e.Raw))
+	}
+}
+
+func refusedEventIsNotAcked(t *testing.T, r Rig) {
+	r.needs(t, r.Deliver != nil && r.Acknowledged != nil, "acknowledgment")
+	refuse := make(chan messages.EventID, 64)
+	failures := 2
+	sink := &Sink{BeforeAccept: func(events []messages.Inbound) error {
+		if failures == 0 {
+			return nil
+		}
+		failures--
+		for _, e := range events {
+			refuse <- e.Event
+		}
+		return fault.New(fault.Unavailable, "the database is away")
+	}}
+	r.start(t, sink)
+	id := r.Deliver("hello")
+	for range 2 {
+		select {
+		case got := <-refuse:
+			if got != id {
+				t.Errorf("delivered with event id %s, want %s", got, id)
+			}
+			if r.Acknowledged(id) {
+				t.Error("an event that was not stored is acknowledged")
+			}
+		case <-time.After(wait):
+			t.Fatal("an event that was not stored is not delivered again")
+		}
+		if r.Redeliver != nil {
+			r.Redeliver()
+		}
+	}
+	sink.await(t, "accepting the event in the end", sink.has(id))
+	eventually(t, "acknowledging the event", func() bool { return r.Acknowledged(id) })
+	if n := len(sink.Events()); n != 1 {
+		t.Errorf("%d events for one delivery", n)
+	}
+}
+
+func malformedEventDoesNotBlock(t *testing.T, r Rig) {
+	r.needs(t, r.Malformed != nil && r.Deliver != nil, "malformed events")
+	sink := &Sink{}
+	r.start(t, sink)
+	r.Malformed()
+	id := r.Deliver("after")
+	sink.await(t, "accepting what comes after a malformed event", sink.has(id))
+	sink.await(t, "keeping the malformed event", func() bool { return len(sink.Kept()) == 1 })
+	raw := sink.Kept()[0]
+	if len(raw.Raw) == 0 || raw.Reason == "" || raw.Platform != r.Adapter.Platform() {
+		t.Errorf("kept %+v, want the raw event with a reason", raw)
+	}
+}
+
+func orderIsKept(t *testing.T, r Rig) {
+	r.needs(t, r.Deliver != nil, "delivery")
+	sink := &Sink{}
+	r.start(t, sink)
+	var want, got []messages.EventID
+	for range 20 {
+		want = append(want, r.Deliver("hello"))
+	}
+	sink.await(t, "accepting all events", func() bool { return len(sink.Events()) == len(want) })
+	for _, e := range sink.Events() {
+		got = append(got, e.Event)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events arrived as %v, want %v", got, want)
+	}
+}
+
+func (r Rig) send(ctx context.Context, text string) (messages.Ref, error) {
+	return r.Adapter.Send(ctx, messages.Outbound{Delivery: "d-1", Conversation: r.Conversation, Text: text})
+}
+
+func sendPostsOneMessage(t *testing.T, r Rig) {
+	r.needs(t, r.Posts != nil, "view of posts")
+	ref, err := r.send(t.Context(), "hello")
+	if err != nil {
+		t.Fatalf("Send: %v", err)
+	}
+	if ref.Conversation != r.Conversation || ref.Message == "" {
+		t.Errorf("Send returned %+v", ref)
+	}
+	posts := r.Posts()
+	if len(posts) != 1 || posts[ref.Message] != "hello" {
+		t.Errorf("the conversation shows %v, want \"hello\" as %s", posts, ref.Message)
+	}
+}
+
+func editReplaces(t *testing.T, r Rig) {
+	editor, ok := r.Adapter.(platform.Editor)
+	r.needs(t, ok && r.Posts != nil, "editing")
+	ref, err := r.send(t.Context(), "one")
+	if err != nil {
+		t.Fatalf("Send: %v", err)
+	}
+	for range 2 {
+		if err := editor.Edit(t.Context(), platform.Edit{Ref: ref, Text: "two"}); err != nil {
+			t.Fatalf("Edit: %v", err)
+		}
+	}
+	if posts := r.Posts(); len(posts) != 1 || posts[ref.Message] != "two" {
+		t.Errorf("the conversation shows %v, want \"two\" as %s", posts, ref.Message)
+	}
+	if r.Fail != nil && r.Fail(MessageGone) {
+		err := editor.Edit(t.Context(), platform.Edit{Ref: ref, Text: "three"})
+		r.checkError(t, MessageGone, err)
+		if !fault.Is(err, fault.NotFound) {
+			t.Errorf("editing a deleted message: %v is %q, want %q", err, fault.KindOf(err), fault.NotFound)
+		}
+	}
+}
+
+func classifies(t *testing.T, r Rig, f Failure) {
+	want := map[Failure]fault.Kind{
+		RefusedCredentials: fault.Unauthorized, RateLimit: fault.RateLimited, ServerError: fault.Unavailable,
+		ChatGone: fault.Gone, NoAnswer: fault.Unavailable,
+	}[f]
+	r.needs(t, r.Fail != nil && r.Fail(f), string(f))
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	_, err := r.send(ctx, "hello")
+	r.checkError(t, f, err)
+	if kind := fault.KindOf(err); kind != want {
+		t.Errorf("Send: %v is %q, want %q", err, kind, want)
+	}
+	// What may have been posted must not be posted again blindly.
+	uncertain := f == NoAnswer && !r.Adapter.Capabilities().IdempotentSend
+	if got := fault.Uncertain(err); got != uncertain {
+		t.Errorf("Send: %v: uncertain is %v, want %v", err, got, uncertain)
+	}
+	after, _ := fault.Retry(err)
+	if f == RateLimit && (after > RateLimitWait || after < RateLimitWait-time.Second) {
+		t.Errorf("Send: retry after %v, want %v", after, RateLimitWait)
+	}
+}
+
+func (r Rig) checkError(t *testing.T, f Failure, err error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", f)
+		return
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		for _, s := range r.Secrets {
+			if strings.Contains(e.Error(), s) || strings.Contains(fault.Public(e), s) {
+				t.Errorf("%s: the error contains a credential", f)
+			}
+		}
+	}
+}
+
+func canceledContext(t *testing.T, r Rig) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.send(ctx, "hello")
+	if kind := fault.KindOf(err); kind != fault.Canceled {
+		t.Errorf("Send with a canceled context: %v is %q, want %q", err, kind, fault.Canceled)
+	}
+	if r.Posts != nil && len(r.Posts()) != 0 {
+		t.Errorf("Send with a canceled context posted %v", r.Posts())
+	}
+}
+
+func runReturnsOnCancel(t *testing.T, h Harness) {
+	before := goleak.IgnoreCurrent()
+	r := h.New(t)
+	sink := &Sink{}
+	stop := r.start(t, sink)
+	if r.Deliver != nil {
+		id := r.Deliver("hello")
+		sink.await(t, "accepting an event", sink.has(id))
+	}
+	stop()
+	if r.Close != nil {
+		r.Close()
+		goleak.VerifyNone(t, before)
+	}
+}
+
+func capabilities(t *testing.T, r Rig) {
+	c := r.Adapter.Capabilities()
+	if r.Adapter.Platform() == "" || r.Adapter.Platform() != r.Conversation.Platform {
+		t.Errorf("Platform is %q, conversations are on %q", r.Adapter.Platform(), r.Conversation.Platform)
+	}
+	if c.MaxText < platform.MinSplit {
+		t.Errorf("MaxText is %d", c.MaxText)
+	}
+	measure := c.Measure
+	if measure == nil {
+		return
+	}
+	for _, s := range []string{"", "a", "\xff", "```", "> > >", "|a|\n|-|", "[a](b", strings.Repeat("*", 5000)} {
+		if n := measure(s); n < 0 {
+			t.Errorf("Measure(%q) is %d", s, n)
+		}
+	}
+	if measure("hello world") < len("hello world") {
+		t.Error("Measure of plain text is shorter than the text")
+	}
+}

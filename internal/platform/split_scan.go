@@ -1,0 +1,316 @@
+package platform
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// fence is a fenced code block of the text.
+type fence struct {
+	prefix string // block quote marks that stand before each of its lines
+	indent int    // columns between prefix and mark
+	mark   string // the run of backticks or tildes
+	info   string // what follows mark on the first line
+	inline int    // content column of the list marker on the same line, or 0
+}
+
+func (f *fence) reopen() string { return f.prefix + f.mark + f.info + "\n" }
+
+// closeIndent is how far the closing mark is indented: as far as the block,
+// unless the part continues the block and was moved to the left margin.
+func (f *fence) closeIndent(continued bool) int {
+	if continued {
+		return 0
+	}
+	return f.indent
+}
+
+// line is one line of the text with its line feed.
+type line struct {
+	start, end int
+	block      bool   // a block starts here: cutting before it is best
+	list       bool   // belongs to a list, so its indentation is not code
+	in         *fence // the code block that the line is part of, marks included
+	opens      bool   // is the first line of in
+	closes     bool   // is the last line of in
+}
+
+func (l line) text(s string) string { return s[l.start:l.end] }
+func (l line) blank(s string) bool  { return strings.TrimSpace(s[l.start:l.end]) == "" }
+
+// scanLines cuts text into lines and finds out which blocks they belong to. It
+// is a scanner of lines and not a CommonMark parser: where the two differ, a
+// cut is less pretty but nothing is lost. A code block whose first line is
+// longer than maxOpen bytes cannot be reopened and counts as plain text.
+func scanLines(text string, maxOpen int) []line {
+	lines := make([]line, 0, strings.Count(text, "\n")+1)
+	var open *fence
+	after := true  // the line before was blank or ended a block
+	title := false // the last line with text was a heading
+	list := false
+	for start := 0; start < len(text); {
+		end := len(text)
+		if i := strings.IndexByte(text[start:], '\n'); i >= 0 {
+			end = start + i + 1
+		}
+		l := line{start: start, end: end}
+		t := strings.TrimRight(text[start:end], "\r\n")
+		blank := strings.TrimSpace(t) == ""
+		if open != nil && open.endsBefore(t, blank) {
+			open, after = nil, true
+		}
+		switch {
+		case open != nil:
+			l.in, l.list = open, list
+			if open.closedBy(t) {
+				l.closes, open, after = true, nil, true
+			}
+		case blank:
+			l.list, after = list, true
+		default:
+			indent := indentOf(t)
+			marker := listMarker(t) > 0
+			list = marker || list && (indent > 0 || !after)
+			l.list = list
+			heading := headingMark(t)
+			l.block = heading || after && !title && (!list || indent == 0 || !marker)
+			title, after = heading, false
+			if f := parseFence(t, list); f != nil && len(t) <= maxOpen {
+				l.in, l.opens, l.block, open = f, true, true, f
+			}
+		}
+		lines = append(lines, l)
+		start = end
+	}
+	return lines
+}
+
+// parseFence returns the code block that t opens, or nil.
+func parseFence(t string, list bool) *fence {
+	prefix := quotePrefix(t)
+	rest := t[len(prefix):]
+	f := &fence{prefix: prefix}
+	if n := listMarker(rest); n > 0 {
+		f.inline = n
+		rest = strings.Repeat(" ", n) + rest[n:]
+	}
+	body := strings.TrimLeft(rest, " \t")
+	f.indent = indentOf(rest)
+	if f.indent > 3 && f.inline == 0 && !list {
+		return nil // indented code
+	}
+	n := markLen(body)
+	if n < 3 {
+		return nil
+	}
+	f.mark, f.info = body[:n], strings.TrimSpace(body[n:])
+	if f.mark[0] == '`' && strings.Contains(f.info, "`") {
+		return nil // inline code
+	}
+	return f
+}
+
+// endsBefore reports whether the block has ended without a closing mark because
+// t is outside of the quote or list that it is in.
+func (f *fence) endsBefore(t string, blank bool) bool {
+	if f.prefix != "" && quotePrefix(t) == "" {
+		return true
+	}
+	return f.inline > 0 && !blank && indentOf(t[len(commonPrefix(t, f.prefix)):]) < f.inline
+}
+
+// closedBy reports whether t is the closing line.
+func (f *fence) closedBy(t string) bool {
+	t = strings.TrimSpace(t[len(commonPrefix(t, f.prefix)):])
+	n := markLen(t)
+	return n >= len(f.mark) && n == len(t) && t[0] == f.mark[0]
+}
+
+// markLen returns the length of the run of backticks or tildes t starts with.
+func markLen(t string) int {
+	if t == "" || t[0] != '`' && t[0] != '~' {
+		return 0
+	}
+	return len(t) - len(strings.TrimLeft(t, t[:1]))
+}
+
+// quotePrefix returns the block quote marks at the start of t.
+func quotePrefix(t string) string {
+	end, spaces := 0, 0
+	for i := range len(t) {
+		switch t[i] {
+		case '>':
+			end, spaces = i+1, 0
+			if i+1 < len(t) && t[i+1] == ' ' {
+				end = i + 2
+			}
+		case ' ':
+			if spaces++; spaces > 4 {
+				return t[:end]
+			}
+		default:
+			return t[:end]
+		}
+	}
+	return t[:end]
+}
+
+// commonPrefix returns as much of prefix as t starts with, with or without the
+// space after the last mark.
+func commonPrefix(t, prefix string) string {
+	if strings.HasPrefix(t, prefix) {
+		return prefix
+	}
+	if p := strings.TrimRight(prefix, " "); strings.HasPrefix(t, p) {
+		return p
+	}
+	return ""
+}
+
+// listMarker returns the length of the list marker at the start of t, with the
+// white space around it, or 0.
+func listMarker(t string) int {
+	i := len(t) - len(strings.TrimLeft(t, " \t"))
+	start := i
+	for i < len(t) && i-start < 9 && t[i] >= '0' && t[i] <= '9' {
+		i++
+	}
+	if i < len(t) && (i > start && (t[i] == '.' || t[i] == ')') || i == start && strings.IndexByte("-*+", t[i]) >= 0) {
+		if i+1 < len(t) && t[i+1] == ' ' {
+			return i + 2
+		}
+	}
+	return 0
+}
+
+func headingMark(t string) bool {
+	n := len(t) - len(strings.TrimLeft(t, "#"))
+	return n > 0 && n <= 6 && (n == len(t) || t[n] == ' ')
+}
+
+// indentOf returns the columns of white space that t starts with.
+func indentOf(t string) int {
+	col := 0
+	for i := range len(t) {
+		switch t[i] {
+		case ' ':
+			col++
+		case '\t':
+			col += 4 - col%4
+		default:
+			return col
+		}
+	}
+	return col
+}
+
+// stripIndent takes up to n columns of white space from the start of t.
+func stripIndent(t string, n int) string {
+	col := 0
+	for i := range len(t) {
+		if col >= n {
+			return t[i:]
+		}
+		switch t[i] {
+		case ' ':
+			col++
+		case '\t':
+			col += 4 - col%4
+		default:
+			return t[i:]
+		}
+	}
+	return t
+}
+
+// lastBreak returns the best end for a part within text[from:to]: after the
+// last sentence, else after the last word, if that is not too far back, else at
+// the last boundary between user-perceived characters.
+func lastBreak(text string, from, to int) int {
+	window := text[from:to]
+	half := len(window) / 2
+	for i := len(window) - 1; i > half; i-- {
+		if window[i] == ' ' && strings.IndexByte(".!?", window[i-1]) >= 0 {
+			return from + i + 1
+		}
+	}
+	if to < len(text) && (text[to] == ' ' || text[to] == '\n') {
+		return to
+	}
+	if i := strings.LastIndexAny(window, " \t"); i > half {
+		return from + i + 1
+	}
+	return clusterStart(text, from, to)
+}
+
+// runeStart returns the start of the rune that position i is in.
+func runeStart(text string, i int) int {
+	for back := 0; back < utf8.UTFMax && i > 0 && i < len(text) && !utf8.RuneStart(text[i]); back++ {
+		i--
+	}
+	return i
+}
+
+// clusterStart returns the last position at or before to, and after from, that
+// is between two user-perceived characters. A character of more than 64 code
+// points is cut where it is.
+func clusterStart(text string, from, to int) int {
+	pos := to
+	for range 64 {
+		if pos <= from {
+			return to
+		}
+		if !joined(text, from, pos) {
+			return pos
+		}
+		_, size := utf8.DecodeLastRuneInString(text[from:pos])
+		pos -= size
+	}
+	return to
+}
+
+const (
+	zwj          = '\u200d'
+	nonJoiner    = '\u200c'
+	riA, riZ     = '\U0001F1E6', '\U0001F1FF' // regional indicators: a pair is a flag
+	skinA, skinZ = '\U0001F3FB', '\U0001F3FF'
+	tagA, tagZ   = '\U000E0020', '\U000E007F'
+)
+
+// joined reports whether the code points before and after pos belong to one
+// character. It is the part of Unicode's rules (UAX 29) that chat text needs:
+// combining marks, emoji sequences, flags, Hangul and line ends.
+func joined(text string, from, pos int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[from:pos])
+	after, size := utf8.DecodeRuneInString(text[pos:])
+	if size == 0 {
+		return false
+	}
+	switch {
+	case before == '\r' && after == '\n':
+		return true
+	case before == '\n':
+		return false
+	case before == zwj, after == zwj, after == nonJoiner, unicode.Is(unicode.M, after),
+		after >= skinA && after <= skinZ, after >= tagA && after <= tagZ:
+		return true
+	case isHangul(before) && after >= 0x1160 && after <= 0x11FF, before >= 0x1100 && before <= 0x115F && isHangul(after):
+		return true
+	case isRegional(before) && isRegional(after):
+		n := 0
+		for p := pos; p > from; n++ {
+			r, size := utf8.DecodeLastRuneInString(text[from:p])
+			if !isRegional(r) {
+				break
+			}
+			p -= size
+		}
+		return n%2 == 1
+	}
+	return false
+}
+
+func isRegional(r rune) bool { return r >= riA && r <= riZ }
+
+func isHangul(r rune) bool { return r >= 0x1100 && r <= 0x11FF || r >= 0xAC00 && r <= 0xD7A3 }

@@ -1,0 +1,397 @@
+package telegram
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+
+	"remote-agent/internal/messages"
+)
+
+const (
+	maxName     = 128  // code points of a person's or a file's name
+	maxQuote    = 8000 // code points of a quoted message
+	groupPerson = "someone"
+)
+
+// translate turns an update into an event. ok is false for an update that is
+// nobody's business here: of an unknown kind, a service message, of a bot, or
+// not meant for the bot. An error means that it could not be understood.
+func (a *Adapter) translate(me identity, raw json.RawMessage) (in messages.Inbound, ok bool, err error) {
+	var u update
+	if err := json.Unmarshal(raw, &u); err != nil {
+		return in, false, fmt.Errorf("decoding the update: %w", err)
+	}
+	id, known := parseUpdateID(u.ID)
+	if !known {
+		return in, false, errNoUpdateID
+	}
+	in = messages.Inbound{Account: a.account, Event: eventID(id), Raw: raw}
+	switch {
+	case u.Message != nil:
+		in.Kind = messages.KindMessage
+		return me.message(in, u.Message)
+	case u.Edited != nil:
+		in.Kind = messages.KindEdit
+		return me.message(in, u.Edited)
+	case u.Member != nil:
+		if s := u.Member.New.Status; s != "kicked" && s != "left" {
+			return in, false, nil
+		}
+		in.Kind = messages.KindGone
+		in.Conversation = makeKey(u.Member.Chat.ID, 0)
+		in.Sender = sender(&u.Member.From)
+		in.Private = u.Member.Chat.Type == "private"
+		in.SentAt = time.Unix(u.Member.Date, 0).UTC()
+		return in, true, nil
+	}
+	return in, false, nil
+}
+
+// message fills in from m.
+func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, bool, error) {
+	if m.Chat.ID == 0 {
+		return in, false, fmt.Errorf("the message has no chat")
+	}
+	in.Message = messages.MessageID(strconv.Itoa(m.ID))
+	in.SentAt = time.Unix(m.Date, 0).UTC()
+	if old, to := m.Chat.ID, m.MigrateTo; to != 0 || m.MigrateFrom != 0 {
+		if to == 0 { // told from the new group's side
+			old, to = m.MigrateFrom, m.Chat.ID
+		}
+		in.Kind = messages.KindMigrated
+		in.Conversation = makeKey(old, 0)
+		in.MigratedTo = makeKey(to, 0).ID
+		return in, true, nil
+	}
+	// A bot, a channel, or an administrator who hides behind the group: nobody
+	// whose authority could be checked (contract A3).
+	if m.From == nil || m.From.IsBot || m.From.ID == 0 || m.SenderChat != nil {
+		return in, false, nil
+	}
+	thread := 0
+	if m.TopicMessage {
+		thread = m.Thread
+	}
+	in.Conversation = makeKey(m.Chat.ID, thread)
+	in.Sender = sender(m.From)
+	in.Private = m.Chat.Type == "private"
+	in.Attachments = attachments(m)
+
+	text, entities := m.words()
+	if text == "" && len(in.Attachments) == 0 {
+		return in, false, nil // a service message
+	}
+	cleaned, addressed := me.addressed(m, text, entities)
+	if !in.Private && !addressed {
+		return in, false, nil
+	}
+	in.Text = cleaned
+	in.Quotes = quotes(m)
+	if m.ForwardOrigin != nil && in.Text != "" {
+		// Somebody else's words are never an instruction.
+		in.Quotes = append(in.Quotes, quote("forwarded from", m.ForwardOrigin.name(), in.Text))
+		in.Text = ""
+	}
+	return in, true, nil
+}
+
+// words returns the text of m, or the caption of what it shows.
+func (m *message) words() (string, []entity) {
+	switch {
+	case m.Text != "":
+		return m.Text, m.Entities
+	case m.Caption != "":
+		return m.Caption, m.CaptionEntities
+	default:
+		return richText(m.RichMessage), nil
+	}
+}
+
+func sender(u *user) messages.Sender {
+	return messages.Sender{ID: messages.UserID(strconv.FormatInt(u.ID, 10)), Name: u.name(), Bot: u.IsBot}
+}
+
+// name returns a person's name for display.
+func (u *user) name() string {
+	name := cleanName(u.FirstName + " " + u.LastName)
+	if name == "" && u.Username != "" {
+		name = "@" + cleanName(u.Username)
+	}
+	return name
+}
+
+func (c *chatInfo) name() string {
+	if name := cleanName(c.Title); name != "" {
+		return name
+	}
+	return cleanName(c.Username)
+}
+
+func (o *origin) name() string {
+	switch {
+	case o == nil:
+		return ""
+	case o.SenderUser != nil:
+		return o.SenderUser.name()
+	case o.SenderName != "":
+		return cleanName(o.SenderName)
+	case o.SenderChat != nil:
+		return o.SenderChat.name()
+	case o.Chat != nil:
+		return o.Chat.name()
+	}
+	return ""
+}
+
+// cleanName makes a name that a stranger chose fit for one line.
+func cleanName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200d' {
+			return ' '
+		}
+		return r
+	}, s)
+	return cutRunes(strings.Join(strings.Fields(s), " "), maxName)
+}
+
+// quotes returns what m refers to.
+func quotes(m *message) []messages.Quote {
+	var list []messages.Quote
+	switch {
+	case m.ReplyTo != nil && !m.replyIsTopic():
+		text, _ := m.ReplyTo.words()
+		if m.Quote != nil && m.Quote.Text != "" {
+			text = m.Quote.Text
+		}
+		for _, att := range attachments(m.ReplyTo) {
+			text = strings.TrimSpace(text + "\n[" + att.Name + "]")
+		}
+		author := groupPerson
+		if m.ReplyTo.SenderChat != nil {
+			author = m.ReplyTo.SenderChat.name()
+		} else if m.ReplyTo.From != nil {
+			author = m.ReplyTo.From.name()
+		}
+		if text != "" {
+			list = append(list, quote("reply to", author, text))
+		}
+	case m.ExternalReply != nil && m.Quote != nil && m.Quote.Text != "":
+		list = append(list, quote("reply to", m.ExternalReply.Origin.name(), m.Quote.Text))
+	}
+	return list
+}
+
+func quote(relation, author, text string) messages.Quote {
+	return messages.Quote{Relation: relation, Author: author, Text: cutRunes(text, maxQuote)}
+}
+
+// replyIsTopic reports whether what m replies to is only the topic it is in:
+// Telegram shows every message of a topic as a reply to the topic's creation.
+func (m *message) replyIsTopic() bool {
+	return m.TopicMessage && (m.ReplyTo.ID == m.Thread || len(m.ReplyTo.TopicCreated) > 0)
+}
+
+// addressed reports whether m is meant for the bot: it mentions it, is a
+// command for it, or answers it. The text is returned without the mention and
+// with a bare command name.
+func (me identity) addressed(m *message, text string, entities []entity) (string, bool) {
+	replied := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == me.id && !m.replyIsTopic()
+	if m.ForwardOrigin != nil {
+		return text, replied
+	}
+	if m.Chat.Type != "private" {
+		cut, mentioned := me.takeMentions(text, entities)
+		if mentioned {
+			text, replied = cut, true
+		}
+	}
+	text, command := me.command(text)
+	return text, command != notOurs && (replied || command == ours)
+}
+
+type commandFor int
+
+const (
+	noCommand commandFor = iota
+	ours                 // "/cmd" or "/cmd@us"
+	notOurs              // "/cmd@other_bot"
+)
+
+// command reports whose command text is, and takes our name off it.
+func (me identity) command(text string) (string, commandFor) {
+	trimmed := strings.TrimLeft(text, " \t\r\n")
+	if len(trimmed) < 2 || trimmed[0] != '/' || !isNameByte(trimmed[1]) {
+		return text, noCommand
+	}
+	end := 1
+	for end < len(trimmed) && (isNameByte(trimmed[end]) || trimmed[end] == '-') {
+		end++
+	}
+	if end == len(trimmed) || trimmed[end] != '@' {
+		if end < len(trimmed) && !unicode.IsSpace(rune(trimmed[end])) {
+			return text, noCommand // a path such as /etc/hosts
+		}
+		return text, ours
+	}
+	name := end + 1
+	for name < len(trimmed) && isNameByte(trimmed[name]) {
+		name++
+	}
+	if !strings.EqualFold(trimmed[end+1:name], me.username) {
+		return text, notOurs
+	}
+	return trimmed[:end] + trimmed[name:], ours
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// takeMentions returns text without the mentions of the bot. Offsets count
+// UTF-16 units and are whatever the update says: one that is out of range is
+// passed over. A message without any entities is searched for the name.
+func (me identity) takeMentions(text string, entities []entity) (string, bool) {
+	if !strings.Contains(text, "@") && !hasTextMention(entities) {
+		return text, false
+	}
+	if len(entities) == 0 {
+		return me.takeName(text)
+	}
+	units := utf16.Encode([]rune(text))
+	found := false
+	for i := len(entities) - 1; i >= 0; i-- {
+		e := entities[i]
+		if e.Offset < 0 || e.Length <= 0 || e.Offset > len(units) || e.Length > len(units)-e.Offset {
+			continue
+		}
+		said := string(utf16.Decode(units[e.Offset : e.Offset+e.Length]))
+		switch {
+		case e.Type == "mention" && strings.EqualFold(said, "@"+me.username):
+		case e.Type == "text_mention" && e.User != nil && e.User.ID == me.id:
+		default:
+			continue
+		}
+		found = true
+		units = append(units[:e.Offset:e.Offset], units[e.Offset+e.Length:]...)
+	}
+	if !found {
+		return text, false
+	}
+	return closeGap(string(utf16.Decode(units))), true
+}
+
+func hasTextMention(entities []entity) bool {
+	for _, e := range entities {
+		if e.Type == "text_mention" {
+			return true
+		}
+	}
+	return false
+}
+
+// takeName is takeMentions for a text that came without entities.
+func (me identity) takeName(text string) (string, bool) {
+	name := "@" + me.username
+	found := false
+	for from := 0; from+len(name) <= len(text); {
+		i := strings.IndexByte(text[from:], '@')
+		if i < 0 || from+i+len(name) > len(text) {
+			break
+		}
+		start, end := from+i, from+i+len(name)
+		from = start + 1
+		whole := (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end]))
+		if whole && strings.EqualFold(text[start:end], name) {
+			text, from, found = text[:start]+text[end:], start, true
+		}
+	}
+	if !found {
+		return text, false
+	}
+	return closeGap(text), true
+}
+
+// closeGap tidies what a mention leaves behind: "@bot: do it" is "do it".
+func closeGap(text string) string {
+	text = strings.TrimSpace(text)
+	if rest := strings.TrimLeft(text, ",:"); rest != text && (rest == "" || rest[0] == ' ' || rest[0] == '\n') {
+		text = strings.TrimSpace(rest)
+	}
+	return strings.ReplaceAll(text, "  ", " ")
+}
+
+// attachments returns what m shows besides text, as metadata.
+func attachments(m *message) []messages.Attachment {
+	var list []messages.Attachment
+	add := func(f *file, name, mime string) {
+		if f == nil || f.ID == "" {
+			return
+		}
+		att := messages.Attachment{Name: fileName(f.Name, name), MediaType: f.MIMEType, Size: max(f.Size, 0), Source: f.ID}
+		if att.MediaType == "" {
+			att.MediaType = mime
+		}
+		if att.Size > maxDownload {
+			att.Note = "larger than the 20 MB that Telegram lets bots download"
+		}
+		list = append(list, att)
+	}
+	if n := len(m.Photo); n > 0 { // sizes of one picture, the largest last
+		add(&m.Photo[n-1], "photo.jpg", "image/jpeg")
+	}
+	if m.Animation == nil { // an animation is also given as a document
+		add(m.Document, "file", "application/octet-stream")
+	}
+	add(m.Animation, "animation.mp4", "video/mp4")
+	add(m.Audio, "audio.mp3", "audio/mpeg")
+	add(m.Video, "video.mp4", "video/mp4")
+	add(m.VideoNote, "video-note.mp4", "video/mp4")
+	add(m.Voice, "voice.ogg", "audio/ogg")
+	if s := m.Sticker; s != nil {
+		switch {
+		case s.Animated:
+			add(s, "sticker.tgs", "application/x-tgsticker")
+		case s.Video:
+			add(s, "sticker.webm", "video/webm")
+		default:
+			add(s, "sticker.webp", "image/webp")
+		}
+		if len(list) > 0 && s.Emoji != "" {
+			list[len(list)-1].Note = "a sticker that means " + cleanName(s.Emoji)
+		}
+	}
+	return append(list, unread(m)...)
+}
+
+// unread names content that is shown in the chat but not passed on.
+func unread(m *message) []messages.Attachment {
+	var list []messages.Attachment
+	for _, c := range []struct {
+		raw  json.RawMessage
+		name string
+	}{
+		{m.Contact, "contact"}, {m.Location, "location"}, {m.Venue, "venue"}, {m.Poll, "poll"}, {m.Dice, "dice"},
+		{m.Game, "game"}, {m.Story, "story"}, {m.Checklist, "checklist"}, {m.PaidMedia, "paid media"},
+	} {
+		if len(c.raw) > 0 && string(c.raw) != "null" && (c.name != "location" || len(m.Venue) == 0) {
+			list = append(list, messages.Attachment{Name: c.name, Note: "this kind of content cannot be read"})
+		}
+	}
+	return list
+}
+
+// fileName makes a file's name harmless to show; it still must not be used as a
+// path.
+func fileName(name, fallback string) string {
+	name = cleanName(path.Base(strings.ReplaceAll(name, `\`, "/")))
+	if name == "" || name == "." || name == ".." || name == "/" {
+		return fallback
+	}
+	return name
+}

@@ -1,0 +1,333 @@
+// Package telegram connects one bot account of the Telegram Bot API.
+//
+// It receives by long polling or by webhook and confirms an update to Telegram
+// only after the sink has stored it. It sends plain text with entities, never
+// with a parse mode, so what a model writes cannot break or forge formatting.
+// The Bot API library is used for its methods and its models; its update loop
+// confirms before the handler has run, so receiving is done here.
+package telegram
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Name is the platform's name in every conversation key.
+const Name = messages.Platform("telegram")
+
+const (
+	defaultAPIURL = "https://api.telegram.org"
+
+	// maxText is the limit of sendMessage in code points; counting UTF-16 units
+	// keeps it in every way of counting (Bot API, sendMessage).
+	maxText = 4096
+
+	// callTimeout bounds every call but getUpdates.
+	callTimeout = 30 * time.Second
+)
+
+// Config configures an Adapter.
+type Config struct {
+	Token  string // from @BotFather: "<bot id>:<secret>"
+	APIURL string // of a self-hosted Bot API server; empty is Telegram's own
+
+	Webhook       bool   // receive over HTTP and not by polling
+	WebhookSecret string // 16 to 256 of [A-Za-z0-9_-]; required with Webhook
+	PublicURL     string // where Telegram reaches this program; required with Webhook
+
+	Streaming bool // show answers while they are written
+
+	SendRate     float64 // messages and edits per second over all chats; 0 is no limit
+	ChatSendRate float64 // the same for one chat; groups get at most 20 a minute; 0 is no limit
+
+	Log *slog.Logger
+
+	// Observe counts events of a small, fixed set of names. May be nil.
+	Observe func(event string)
+}
+
+// Adapter is a Telegram bot account. It implements platform.Adapter and all
+// optional interfaces of that package.
+type Adapter struct {
+	cfg     Config
+	base    string // Config.APIURL without a slash at the end
+	account string // the bot's user id
+	botID   int64
+	log     *slog.Logger
+	observe func(string)
+
+	client *http.Client // sends; Run closes what it leaves idle
+	poller *http.Client // polls: the same transport, no timeout of its own
+	api    *bot.Bot
+	render *renderer
+	limits *limiter
+
+	// self is who getMe says that we are, once known.
+	self    atomic.Pointer[identity]
+	selfing sync.Mutex // held while getMe is asked, so that it is asked once
+}
+
+type identity struct {
+	id       int64
+	username string
+}
+
+var (
+	_ platform.Editor          = (*Adapter)(nil)
+	_ platform.Typer           = (*Adapter)(nil)
+	_ platform.Marker          = (*Adapter)(nil)
+	_ platform.Menu            = (*Adapter)(nil)
+	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.OwnerLinker     = (*Adapter)(nil)
+	_ platform.WebhookReceiver = (*Adapter)(nil)
+	_ platform.Fetcher         = (*Adapter)(nil)
+)
+
+var (
+	tokenForm  = regexp.MustCompile(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
+	secretForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,256}$`)
+)
+
+// New returns an adapter for the account of cfg.Token. It does no I/O. What is
+// wrong with cfg is a fault.Invalid that names the option.
+func New(cfg Config) (*Adapter, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(string) {}
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns = 128
+	transport.MaxIdleConnsPerHost = 64
+	transport.IdleConnTimeout = 30 * time.Second
+	a := &Adapter{
+		cfg:     cfg,
+		base:    strings.TrimRight(cfg.APIURL, "/"),
+		log:     cfg.Log,
+		observe: cfg.Observe,
+		client:  &http.Client{Transport: transport, CheckRedirect: noRedirect},
+		poller:  &http.Client{Transport: transport, CheckRedirect: noRedirect},
+		render:  newRenderer(),
+		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),
+	}
+	if a.base == "" {
+		a.base = defaultAPIURL
+	}
+	a.account, _, _ = strings.Cut(cfg.Token, ":")
+	api, err := bot.New(cfg.Token, bot.WithSkipGetMe(), bot.WithServerURL(a.base),
+		bot.WithHTTPClient(callTimeout, observed{a.client}),
+		bot.WithErrorsHandler(func(error) {}), bot.WithDebugHandler(func(string, ...any) {}))
+	if err != nil {
+		return nil, fault.Wrap(a.scrub(err), fault.Internal, "preparing the Telegram client")
+	}
+	a.api, a.botID = api, api.ID()
+	return a, nil
+}
+
+// noRedirect keeps requests, whose paths hold the token, from going anywhere
+// else: a redirected request would also carry the path as its Referer.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func (c Config) check() error {
+	if !tokenForm.MatchString(c.Token) {
+		return fault.New(fault.Invalid, "TELEGRAM_BOT_TOKEN is not a bot token: it looks like 123456789:AbC-dEf and comes from @BotFather")
+	}
+	if c.APIURL != "" && !isWebURL(c.APIURL) {
+		return fault.New(fault.Invalid, "TELEGRAM_API_URL is not an http or https URL")
+	}
+	if c.SendRate < 0 || c.ChatSendRate < 0 {
+		return fault.New(fault.Invalid, "TELEGRAM_SEND_RATE and TELEGRAM_CHAT_SEND_RATE must not be negative")
+	}
+	if !c.Webhook {
+		return nil
+	}
+	if !secretForm.MatchString(c.WebhookSecret) {
+		return fault.New(fault.Invalid, "TELEGRAM_WEBHOOK_SECRET must have 16 to 256 characters of A-Z, a-z, 0-9, _ and -; without it anyone could pose as Telegram")
+	}
+	if !isWebURL(c.PublicURL) {
+		return fault.New(fault.Invalid, "PUBLIC_URL must be the http or https address under which Telegram reaches this program")
+	}
+	return nil
+}
+
+func isWebURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// Platform implements platform.Adapter.
+func (a *Adapter) Platform() messages.Platform { return Name }
+
+// Capabilities implements platform.Adapter.
+func (a *Adapter) Capabilities() platform.Capabilities {
+	return platform.Capabilities{
+		MaxText:       maxText,
+		Measure:       a.render.measure,
+		Streaming:     a.cfg.Streaming,
+		EditInterval:  time.Second,
+		CommandPrefix: "/",
+	}
+}
+
+// Run implements platform.Adapter.
+func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
+	defer a.client.CloseIdleConnections()
+	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if a.cfg.Webhook {
+		return a.runWebhook(ctx)
+	}
+	return a.poll(ctx, sink)
+}
+
+// introduce asks who we are until Telegram answers. It returns an error only
+// for refused credentials.
+func (a *Adapter) introduce(ctx context.Context) error {
+	wait := newBackoff(200*time.Millisecond, 30*time.Second)
+	for ctx.Err() == nil {
+		_, err := a.whoami(ctx)
+		if err == nil || fault.Is(err, fault.Unauthorized) {
+			return err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		a.log.WarnContext(ctx, "telegram does not answer, trying again", "error", err)
+		wait.sleep(ctx, retryAfter(err))
+	}
+	return nil
+}
+
+// whoami returns the account, asking Telegram the first time.
+func (a *Adapter) whoami(ctx context.Context) (identity, error) {
+	if me := a.self.Load(); me != nil {
+		return *me, nil
+	}
+	a.selfing.Lock()
+	defer a.selfing.Unlock()
+	if me := a.self.Load(); me != nil {
+		return *me, nil
+	}
+	return a.askSelf(ctx)
+}
+
+func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
+	var user *models.User
+	err := a.call(ctx, "getMe", true, func(ctx context.Context) (err error) {
+		user, err = a.api.GetMe(ctx)
+		return err
+	})
+	if err != nil {
+		return identity{}, err
+	}
+	me := identity{id: a.botID, username: user.Username}
+	a.self.Store(&me)
+	return me, nil
+}
+
+// Check implements platform.Checker.
+func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
+	me, err := a.askSelf(ctx)
+	if err != nil {
+		return platform.Account{}, err
+	}
+	return platform.Account{ID: a.account, Name: "@" + me.username}, nil
+}
+
+// OwnerLink implements platform.OwnerLinker.
+func (a *Adapter) OwnerLink(account platform.Account, code string) string {
+	return "https://t.me/" + url.PathEscape(strings.TrimPrefix(account.Name, "@")) + "?start=" + url.QueryEscape(code)
+}
+
+// SetMenu implements platform.Menu. Commands that Telegram would refuse are
+// left out, and descriptions cut to its limit (Bot API, BotCommand).
+func (a *Adapter) SetMenu(ctx context.Context, commands []platform.CommandInfo) error {
+	var list []models.BotCommand
+	for _, c := range commands {
+		if !commandForm.MatchString(c.Name) || c.Description == "" || len(list) == 100 {
+			continue
+		}
+		list = append(list, models.BotCommand{Command: c.Name, Description: cutRunes(c.Description, 256)})
+	}
+	for _, scope := range []models.BotCommandScope{&models.BotCommandScopeAllPrivateChats{}, &models.BotCommandScopeAllGroupChats{}} {
+		err := a.call(ctx, "setMyCommands", true, func(ctx context.Context) error {
+			_, err := a.api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var commandForm = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// maxDownload is the largest file that the Bot API hands out (getFile).
+const maxDownload = 20 << 20
+
+// Fetch implements platform.Fetcher. The download link holds the token, so it
+// is neither returned nor logged.
+func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
+	if att.Source == "" {
+		return nil, fault.New(fault.Unsupported, "That kind of attachment cannot be read.")
+	}
+	if att.Size > maxDownload {
+		return nil, fault.New(fault.Invalid, "Telegram lets bots download files of at most 20 MB.")
+	}
+	var file *models.File
+	err := a.call(ctx, "getFile", true, func(ctx context.Context) (err error) {
+		file, err = a.api.GetFile(ctx, &bot.GetFileParams{FileID: att.Source})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if file.FilePath == "" || strings.HasPrefix(file.FilePath, "/") || strings.Contains(file.FilePath, "..") {
+		return nil, fault.Wrap(errBadPath, fault.Unsupported, "downloading a file")
+	}
+	return a.download(ctx, (&url.URL{Path: file.FilePath}).EscapedPath())
+}
+
+func (a *Adapter) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.cfg.Token+"/"+path, http.NoBody)
+	if err != nil {
+		return nil, fault.Wrap(a.scrub(err), fault.Internal, "downloading a file")
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, fault.Wrap(a.scrub(err), networkKind(ctx), "downloading a file")
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		kind := fault.NotFound
+		if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests {
+			kind = fault.Unavailable
+		}
+		return nil, fault.Wrap(statusError(resp.StatusCode), kind, "downloading a file")
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxDownload), resp.Body}, nil
+}

@@ -1,0 +1,116 @@
+package telegram
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-telegram/bot"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+)
+
+const (
+	maxWebhookBody = 1 << 20
+	secretHeader   = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // a header's name
+	webhookPath    = "/webhooks/telegram"
+)
+
+// runWebhook tells Telegram where to deliver and waits for ctx.
+func (a *Adapter) runWebhook(ctx context.Context) error {
+	wait := newBackoff(time.Second, time.Minute)
+	for ctx.Err() == nil {
+		err := a.setWebhook(ctx)
+		if err == nil {
+			a.log.InfoContext(ctx, "telegram delivers to the webhook", "account", a.account)
+			<-ctx.Done()
+			break
+		}
+		if fault.Is(err, fault.Unauthorized) {
+			return err
+		}
+		if fault.Is(err, fault.Invalid) {
+			return &fault.Error{Kind: fault.Invalid, Public: "Telegram does not accept PUBLIC_URL as a webhook address.", Err: err}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		a.log.WarnContext(ctx, "the webhook could not be set, trying again", "error", err)
+		wait.sleep(ctx, retryAfter(err))
+	}
+	return nil
+}
+
+// setWebhook leaves undelivered updates in place.
+func (a *Adapter) setWebhook(ctx context.Context) error {
+	return a.call(ctx, "setWebhook", true, func(ctx context.Context) error {
+		_, err := a.api.SetWebhook(ctx, &bot.SetWebhookParams{
+			URL:            strings.TrimRight(a.cfg.PublicURL, "/") + webhookPath,
+			SecretToken:    a.cfg.WebhookSecret,
+			AllowedUpdates: allowedUpdates(),
+		})
+		return err
+	})
+}
+
+// deleteWebhook leaves undelivered updates in place.
+func (a *Adapter) deleteWebhook(ctx context.Context) error {
+	return a.call(ctx, "deleteWebhook", true, func(ctx context.Context) error {
+		_, err := a.api.DeleteWebhook(ctx, &bot.DeleteWebhookParams{})
+		return err
+	})
+}
+
+// Webhook implements platform.WebhookReceiver. Every answer has an empty body:
+// Telegram would execute a body that names a method.
+func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
+	want := sha256.Sum256([]byte(a.cfg.WebhookSecret))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.cfg.Webhook {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		given := r.Header.Values(secretHeader)
+		got := sha256.Sum256([]byte(strings.Join(given, "\n")))
+		if len(given) != 1 || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			a.observe("webhook_refused")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
+		if err != nil {
+			status := http.StatusBadRequest
+			if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+				status = http.StatusRequestEntityTooLarge
+			}
+			w.WriteHeader(status)
+			return
+		}
+		w.WriteHeader(a.receive(r.Context(), sink, body))
+	})
+}
+
+// receive stores one delivered update and returns the HTTP status: 200 when it
+// is durable, 503 when Telegram has to deliver it again. Something malformed is
+// durable once it is kept; refusing it would block the chat behind it.
+func (a *Adapter) receive(ctx context.Context, sink platform.Sink, body []byte) int {
+	_, err := a.take(ctx, sink, []json.RawMessage{body})
+	if err != nil {
+		a.observe("sink_error")
+		a.log.ErrorContext(ctx, "an update from telegram could not be stored; it will come again", "error", err)
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,209 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
+
+	"remote-agent/internal/fault"
+)
+
+// Options tunes the queue. The zero value of a duration means its default.
+type Options struct {
+	Log *slog.Logger // may not be nil
+
+	FetchCooldown time.Duration // shortest time between fetches; default 5 ms
+	FetchPoll     time.Duration // longest time between fetches; default 250 ms
+	SweepEvery    time.Duration // period of KindSweep; default 5 s
+	BusyPause     time.Duration // how long ErrBusy puts a job off; default 1 s
+	Workers       int           // handlers that run at once; default 16
+}
+
+const (
+	jobTimeout  = 30 * time.Second // handlers only start work
+	stopTimeout = 10 * time.Second
+	maxAttempts = 4
+	keepJobs    = 5 * time.Minute
+)
+
+// River is the Queue behind which River stores the jobs, in the same database
+// as everything else.
+type River struct {
+	options  Options
+	pools    Pools
+	postgres *river.Client[pgx.Tx]  // for enqueueing on PostgreSQL
+	sqlite   *river.Client[*sql.Tx] // for enqueueing on SQLite
+}
+
+var _ Queue = (*River)(nil)
+
+// OpenRiver returns a queue in the database of pools, whose schema Migrate has
+// made. It starts nothing: Run does.
+func OpenRiver(_ context.Context, pools Pools, options Options) (*River, error) {
+	options.FetchCooldown = cmp.Or(options.FetchCooldown, 5*time.Millisecond)
+	options.FetchPoll = max(cmp.Or(options.FetchPoll, 250*time.Millisecond), options.FetchCooldown)
+	options.SweepEvery = cmp.Or(options.SweepEvery, 5*time.Second)
+	options.BusyPause = cmp.Or(options.BusyPause, time.Second)
+	options.Workers = cmp.Or(options.Workers, 16)
+
+	r := &River{options: options, pools: pools}
+	insertOnly := &river.Config{Logger: quiet(options.Log)}
+	var err error
+	if pools.Postgres != nil {
+		r.postgres, err = river.NewClient(riverpgxv5.New(pools.Postgres), insertOnly)
+	} else {
+		r.sqlite, err = river.NewClient(riversqlite.New(pools.SQLite), insertOnly)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "open queue")
+	}
+	return r, nil
+}
+
+// wake is the stored form of a Job. One River kind serves all of ours.
+type wake struct {
+	Job Kind   `json:"kind"`
+	Key string `json:"key,omitempty"`
+}
+
+// Kind implements river.JobArgs.
+func (wake) Kind() string { return "wake" }
+
+// Enqueue implements Queue.
+func (r *River) Enqueue(ctx context.Context, tx Tx, job Job) error {
+	args := wake{Job: job.Kind, Key: job.Key}
+	opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: job.At}
+	var err error
+	switch handle := tx.Handle().(type) {
+	case pgx.Tx:
+		_, err = r.postgres.InsertTx(ctx, handle, args, opts)
+	case *sql.Tx:
+		// The transaction is shared with other callers, and SQLite rolls all of
+		// it back when a statement is interrupted.
+		_, err = r.sqlite.InsertTx(context.WithoutCancel(ctx), handle, args, opts)
+	default:
+		return fault.Newf(fault.Internal, "queue: unknown transaction %T", handle)
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "enqueue job")
+	}
+	return nil
+}
+
+// Run implements Queue. It may be called once at a time.
+func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
+	if r.pools.Postgres != nil {
+		return work(ctx, r, riverpgxv5.New(r.pools.Postgres), handlers)
+	}
+	return work(ctx, r, riversqlite.New(r.pools.SQLite), handlers)
+}
+
+func work[T any](ctx context.Context, r *River, driver riverdriver.Driver[T], handlers map[Kind]Handler) error {
+	config, err := r.config(handlers)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "configure queue")
+	}
+	client, err := river.NewClient(driver, config)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "configure queue")
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	// River gets a context that does not end, so that running handlers are not
+	// cut off by the one that ends the fetching.
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "start queue")
+	}
+	<-ctx.Done()
+
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := client.Stop(stop); err != nil {
+		r.options.Log.WarnContext(ctx, "Queue did not stop in time", "err", err)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if err := client.StopAndCancel(stop); err != nil {
+			return fault.Wrap(err, fault.Internal, "stop queue")
+		}
+	}
+	return nil
+}
+
+func (r *River) config(handlers map[Kind]Handler) (*river.Config, error) {
+	workers := river.NewWorkers()
+	if err := river.AddWorkerSafely(workers, &worker{river: r, handlers: handlers}); err != nil {
+		return nil, err
+	}
+	sweep := river.NewPeriodicJob(
+		river.PeriodicInterval(r.options.SweepEvery),
+		func() (river.JobArgs, *river.InsertOpts) {
+			return wake{Job: KindSweep}, &river.InsertOpts{MaxAttempts: 1}
+		},
+		&river.PeriodicJobOpts{RunOnStart: true},
+	)
+	return &river.Config{
+		Logger:            quiet(r.options.Log),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: r.options.Workers}},
+		Workers:           workers,
+		PeriodicJobs:      []*river.PeriodicJob{sweep},
+		FetchCooldown:     r.options.FetchCooldown,
+		FetchPollInterval: r.options.FetchPoll,
+		// On SQLite listening is polling too, twenty times a second.
+		PollOnly:                    r.pools.Postgres == nil,
+		JobTimeout:                  jobTimeout,
+		RescueStuckJobsAfter:        4 * jobTimeout,
+		MaxAttempts:                 maxAttempts,
+		RetryPolicy:                 retryPolicy{},
+		CompletedJobRetentionPeriod: keepJobs,
+		CancelledJobRetentionPeriod: keepJobs,
+		DiscardedJobRetentionPeriod: 24 * time.Hour,
+	}, nil
+}
+
+// worker hands River's jobs to the handlers.
+type worker struct {
+	river.WorkerDefaults[wake]
+	river    *River
+	handlers map[Kind]Handler
+}
+
+// Work implements river.Worker.
+func (w *worker) Work(ctx context.Context, job *river.Job[wake]) error {
+	handler, ok := w.handlers[job.Args.Job]
+	log := w.river.options.Log.With("job_kind", job.Args.Job, "key", job.Args.Key, "attempt", job.Attempt)
+	if !ok {
+		// A newer replica may know it; the sweep covers everything else.
+		log.WarnContext(ctx, "Dropped a job of an unknown kind")
+		return nil
+	}
+	err := handler(ctx, Job{Kind: job.Args.Job, Key: job.Args.Key, At: job.ScheduledAt})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrBusy):
+		return river.JobSnooze(w.river.options.BusyPause)
+	}
+	log.WarnContext(ctx, "Job failed", "err", err)
+	return fmt.Errorf("job %s: %w", job.Args.Job, err)
+}
+
+// retryPolicy waits 1, 4, 9 ... seconds.
+type retryPolicy struct{}
+
+// NextRetry implements river.ClientRetryPolicy.
+func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	n := time.Duration(len(job.Errors) + 1)
+	return time.Now().Add(n * n * time.Second)
+}

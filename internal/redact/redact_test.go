@@ -1,0 +1,178 @@
+package redact_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/redact"
+)
+
+// canaries are tokens of every shape. They are put together at run time, so
+// that no scanner takes this file for a leak.
+func canaries() map[string]string {
+	return map[string]string{
+		"openai":       "sk-" + strings.Repeat("aB3", 12),
+		"openai proj":  "sk-proj-" + strings.Repeat("aB3_", 12),
+		"anthropic":    "sk-ant-api03-" + strings.Repeat("aB-", 12),
+		"github":       "ghp_" + strings.Repeat("aB3", 12),
+		"github oauth": "gho_" + strings.Repeat("aB3", 12),
+		"github app":   "ghs_" + strings.Repeat("a.B-", 12),
+		"github fine":  "github_pat_" + strings.Repeat("aB_", 12),
+		"slack bot":    "xoxb-" + strings.Repeat("123-", 6),
+		"slack app":    "xapp-1-" + strings.Repeat("A1-", 6),
+		"aws":          "AKIA" + strings.Repeat("A1", 8),
+		"jwt":          "eyJ" + strings.Repeat("hb", 8) + ".eyJ" + strings.Repeat("zd", 8) + "." + strings.Repeat("c", 20),
+		"telegram":     "123456789:" + strings.Repeat("A", 35),
+		"pem":          "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----",
+		"cut pem":      "-----BEGIN PRIVATE KEY-----\nMIIabc",
+	}
+}
+
+func TestStringRemovesTokensOfEveryShape(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	for name, token := range canaries() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := r.String("before " + token)
+			if strings.Contains(got, token) || !strings.HasPrefix(got, "before ") || !strings.Contains(got, redact.Mask) {
+				t.Errorf("String = %q", got)
+			}
+			if again := r.String(got); again != got {
+				t.Errorf("redacting twice changed %q to %q", got, again)
+			}
+		})
+	}
+}
+
+func TestStringKeepsOrdinaryText(t *testing.T) {
+	t.Parallel()
+	r := redact.New("", "x", "abc")
+	for _, text := range []string{
+		"",
+		"plain words, x and abc",
+		"at 12:30 the task-runner sk-1 said eyJ",
+		"http://127.0.0.1:3000/healthz",
+		"see https://example.com/a:b@c and a@b.example",
+		"commit 0123456789abcdef0123456789abcdef01234567",
+		"telegram/-1001234567890:12",
+	} {
+		if got := r.String(text); got != text {
+			t.Errorf("String(%q) = %q", text, got)
+		}
+	}
+}
+
+func TestStringMasksPasswordsInAddresses(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"postgres://bot:hunter2@db:5432/bot": "postgres://bot:[redacted]@db:5432/bot",
+		"postgres://bot:p@ss@db/bot":         "postgres://bot:[redacted]@db/bot",
+		"redis://:hunter2@cache/0":           "redis://:[redacted]@cache/0",
+		"http://u:p@h and http://h2/x@y":     "http://u:[redacted]@h and http://h2/x@y",
+	} {
+		if got := redact.New().String(in); got != want {
+			t.Errorf("String(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestStringRemovesTelegramTokenInAnAddress(t *testing.T) {
+	t.Parallel()
+	token := canaries()["telegram"]
+	got := redact.New().String(`Post "https://api.telegram.org/bot` + token + `/getMe": EOF`)
+	if strings.Contains(got, token) {
+		t.Errorf("String = %q", got)
+	}
+}
+
+func TestStringRemovesConfiguredSecretsInEveryForm(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret&value/with+signs"
+	r := redact.New(secret, "another-one")
+	for _, form := range []string{
+		secret,
+		"s3cret%26value%2Fwith%2Bsigns",
+		base64.StdEncoding.EncodeToString([]byte(secret)),
+		base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"another-one",
+	} {
+		if got := r.String("<" + form + ">"); got != "<"+redact.Mask+">" {
+			t.Errorf("String(%q) = %q", form, got)
+		}
+	}
+}
+
+func TestNilRedactorKnowsShapes(t *testing.T) {
+	t.Parallel()
+	var r *redact.Redactor
+	if got := r.String(canaries()["github"]); got != redact.Mask {
+		t.Errorf("String = %q", got)
+	}
+}
+
+type valuer struct{ s string }
+
+func (v valuer) LogValue() slog.Value { return slog.StringValue(v.s) }
+
+type panicky struct{ p *string }
+
+func (p *panicky) Error() string { return *p.p }
+
+func TestHandlerRedactsEverything(t *testing.T) {
+	t.Parallel()
+	const secret = "configured-secret"
+	var buf bytes.Buffer
+	log := slog.New(redact.Handler(slog.NewJSONHandler(&buf, nil), redact.New(secret)))
+
+	log = log.With("with", secret).WithGroup("g").With(slog.Group("inner", "k", secret))
+	log.Info("message "+secret,
+		"string", secret,
+		"error", fmt.Errorf("doing: %w", errors.New(secret)),
+		"bytes", []byte(secret),
+		"valuer", valuer{secret},
+		"struct", struct{ A, B string }{"a", secret},
+		"pointer", &struct{ C *string }{new(secret)},
+		"map", map[string]any{"k": []string{secret}},
+		"number", 42,
+		"nil_error", (*panicky)(nil),
+	)
+	out := buf.String()
+	if strings.Contains(out, secret) {
+		t.Errorf("the secret is in the log: %s", out)
+	}
+	for _, want := range []string{`"number":42`, `"with":"[redacted]"`, `"inner":{"k":"[redacted]"}`, "PANIC"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in %s", want, out)
+		}
+	}
+}
+
+func FuzzString(f *testing.F) {
+	for _, c := range canaries() {
+		f.Add(c)
+	}
+	f.Add("postgres://a:b@c://d:e@f")
+	f.Add("Bearer Bearer abcdefghij")
+	r := redact.New("configured-secret")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := r.String(s + "configured-secret")
+		if strings.Contains(got, "configured-secret") {
+			t.Errorf("String(%q) = %q", s, got)
+		}
+	})
+}
+
+func BenchmarkString(b *testing.B) {
+	r := redact.New("configured-secret", "another-secret-value")
+	line := `Turn finished conversation=telegram/42 session_id=0191 duration_ms=1234 tokens=55`
+	b.ReportAllocs()
+	for b.Loop() {
+		r.String(line)
+	}
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+const conversationColumns = `
+	id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at,
+	inbox_seq, stop_seq, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
+
+func scanConversation(c *sessions.Conversation) []any {
+	return []any{
+		text{&c.ID}, &c.Key.Platform, &c.Key.ID, text{&c.CodebaseID}, text{&c.Cwd}, &c.Assistant,
+		stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
+		&c.InboxSeq, &c.StopSeq, text{&c.Owner}, &c.Epoch, &c.Leased,
+	}
+}
+
+// GetOrCreateConversation returns the conversation stored under key and creates
+// it with the assistant type the first time (empty: the default). Its row stays
+// locked until the transaction ends. Concurrent callers get the same row.
+func (t *Tx) GetOrCreateConversation(
+	ctx context.Context, key messages.ConversationKey, assistant string,
+) (c sessions.Conversation, created bool, err error) {
+	c, ok, err := t.lockConversation(ctx, key)
+	if err != nil || ok {
+		return c, false, err
+	}
+	id, err := newID()
+	if err != nil {
+		return c, false, err
+	}
+	if assistant == "" {
+		assistant = defaultAssistant
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
+		VALUES ($1, $2, $3, $4)
+		ON CONFLICT (platform_type, platform_conversation_id) DO NOTHING`,
+		id, string(key.Platform), key.ID, assistant)
+	if err != nil {
+		return c, false, fmt.Errorf("create conversation: %w", err)
+	}
+	// Whoever lost the race sees the winner's row: the insert has waited for its
+	// commit.
+	c, ok, err = t.lockConversation(ctx, key)
+	if err == nil && !ok {
+		err = fault.New(fault.Conflict, "")
+	}
+	return c, n == 1, err
+}
+
+func (t *Tx) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
+	ok, err = t.one(ctx, scanConversation(&c), `
+		SELECT `+conversationColumns+` FROM remote_agent_conversations
+		WHERE platform_type = $1 AND platform_conversation_id = $2 {lock}`,
+		string(key.Platform), key.ID)
+	if err != nil {
+		err = fmt.Errorf("read conversation: %w", err)
+	}
+	return c, ok, err
+}
+
+// FindConversation returns a conversation by key without creating or locking
+// it; fault.NotFound if there is none.
+func (t *Tx) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
+	var c sessions.Conversation
+	ok, err := t.one(ctx, scanConversation(&c), `
+		SELECT `+conversationColumns+` FROM remote_agent_conversations
+		WHERE platform_type = $1 AND platform_conversation_id = $2`,
+		string(key.Platform), key.ID)
+	return found(c, ok, err, "conversation")
+}
+
+// Conversation returns a conversation by id without locking it; fault.NotFound
+// if there is none.
+func (t *Tx) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+	var c sessions.Conversation
+	ok, err := t.one(ctx, scanConversation(&c), `
+		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
+	return found(c, ok, err, "conversation")
+}
+
+// found makes the result of a read by id.
+func found[T any](value T, ok bool, err error, what string) (T, error) {
+	var none T
+	if err != nil {
+		return none, fmt.Errorf("read %s: %w", what, err)
+	}
+	if !ok {
+		return none, notFound(what)
+	}
+	return value, nil
+}
+
+// UpdateConversation changes the fields of u that are not nil. Moving the
+// conversation to a key that another one has is a fault.Conflict. The assistant
+// type cannot be changed: move the conversation to an archive key and create
+// another under the old key.
+func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
+	if u.Key != nil {
+		other, err := t.FindConversation(ctx, *u.Key)
+		if err == nil && other.ID != id {
+			return fault.New(fault.Conflict, "Another conversation is there already.")
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	var platform, platformID, codebase, cwd any
+	if u.Key != nil {
+		platform, platformID = string(u.Key.Platform), u.Key.ID
+	}
+	if u.CodebaseID != nil {
+		codebase = orNull(*u.CodebaseID)
+	}
+	if u.Cwd != nil {
+		cwd = orNull(*u.Cwd)
+	}
+	n, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations SET
+			platform_type = COALESCE($2, platform_type),
+			platform_conversation_id = COALESCE($3, platform_conversation_id),
+			codebase_id = CASE WHEN $4 THEN $5 ELSE codebase_id END,
+			cwd = CASE WHEN $6 THEN $7 ELSE cwd END,
+			updated_at = {stamp}
+		WHERE id = $1`,
+		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd)
+	if err != nil {
+		return fmt.Errorf("update conversation: %w", err)
+	}
+	if n == 0 {
+		return notFound("conversation")
+	}
+	return nil
+}
+
+// DeleteConversation deletes a conversation with its sessions, their messages
+// and tool calls, and its deliveries. Of its inbound events only the fact stays
+// that they were received, so that a redelivery is still a duplicate.
+func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
+	if _, err := t.exec(ctx, `
+		UPDATE inbound_events SET
+			data = NULL, raw = NULL, error = NULL,
+			state = CASE WHEN state IN ('waiting', 'running') THEN 'stopped' ELSE state END
+		WHERE conversation_id = $1`, id); err != nil {
+		return fmt.Errorf("delete conversation: %w", err)
+	}
+	n, err := t.exec(ctx, `DELETE FROM remote_agent_conversations WHERE id = $1`, id)
+	if err != nil {
+		return fmt.Errorf("delete conversation: %w", err)
+	}
+	if n == 0 {
+		return notFound("conversation")
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func TestGetOrCreateConversationGivesConcurrentCallersOneRow(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		var mu sync.Mutex
+		ids, creations := map[string]bool{}, 0
+		errs := together(50, func(int) error {
+			var id string
+			var created bool
+			err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				c, fresh, err := tx.GetOrCreateConversation(ctx, key("chat"), "demo")
+				id, created = c.ID, fresh
+				return err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			ids[id] = true
+			if created {
+				creations++
+			}
+			return err
+		})
+		if len(errs) > 0 {
+			t.Fatalf("%d callers failed, first: %v", len(errs), errs[0])
+		}
+		if len(ids) != 1 || creations != 1 {
+			t.Errorf("%d ids and %d creations, want 1 and 1", len(ids), creations)
+		}
+	})
+}
+
+func TestConversationKeepsItsAssistant(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "chat")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			again, created, err := tx.GetOrCreateConversation(ctx, key("chat"), "openai")
+			if created || again.Assistant != "demo" {
+				t.Errorf("created %v with assistant %q, want the old row with demo", created, again.Assistant)
+			}
+			return err
+		})
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE remote_agent_conversations SET ai_assistant_type = 'openai' WHERE id = $1`, c.ID)
+		})
+		wantKind(t, err, fault.Invalid)
+		if err == nil || !strings.Contains(err.Error(), "locked at creation") {
+			t.Errorf("the database said %v", err)
+		}
+	})
+}
+
+func TestConversationIsArchivedUnderAnotherKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		old := b.conversation(t, "chat")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			archive := key("chat#archived-1")
+			if err := tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &archive}); err != nil {
+				return err
+			}
+			fresh, created, err := tx.GetOrCreateConversation(ctx, key("chat"), "openai")
+			if err != nil {
+				return err
+			}
+			if !created || fresh.ID == old.ID || fresh.Assistant != "openai" {
+				t.Errorf("got %+v, created %v", fresh, created)
+			}
+			return nil
+		})
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: ptr(key("chat"))})
+		})
+		wantKind(t, err, fault.Conflict)
+	})
+}
+
+func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "chat")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			code, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w/app"})
+			if err != nil {
+				return err
+			}
+			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID, Cwd: ptr("/w/app")}); err != nil {
+				return err
+			}
+			got, err := tx.Conversation(ctx, c.ID)
+			if err != nil {
+				return err
+			}
+			want := c
+			want.CodebaseID, want.Cwd = code.ID, "/w/app"
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sessions.Conversation{}, "UpdatedAt")); diff != "" {
+				t.Errorf("conversation (-want +got):\n%s", diff)
+			}
+			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: ptr("")}); err != nil {
+				return err
+			}
+			got, err = tx.FindConversation(ctx, c.Key)
+			if got.CodebaseID != "" || got.Cwd != "/w/app" {
+				t.Errorf("codebase %q and directory %q, want none and /w/app", got.CodebaseID, got.Cwd)
+			}
+			return err
+		})
+	})
+}
+
+func TestMissingRowsAreNotFound(t *testing.T) {
+	t.Parallel()
+	const none = "01900000-0000-7000-8000-000000000000"
+	reads := map[string]func(ctx context.Context, tx *store.Tx) error{
+		"Conversation":     func(ctx context.Context, tx *store.Tx) error { _, err := tx.Conversation(ctx, none); return err },
+		"FindConversation": func(ctx context.Context, tx *store.Tx) error { _, err := tx.FindConversation(ctx, key("x")); return err },
+		"Session":          func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
+		"Entry":            func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
+		"Codebase":         func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
+		"UpdateSession":    func(ctx context.Context, tx *store.Tx) error { return tx.UpdateSession(ctx, none, "x") },
+		"DeactivateSession": func(ctx context.Context, tx *store.Tx) error {
+			return tx.DeactivateSession(ctx, none, sessions.Completed, "")
+		},
+		"StopEntries": func(ctx context.Context, tx *store.Tx) error { _, err := tx.StopEntries(ctx, none, 1); return err },
+		"CreateSession": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: none, Assistant: "demo"})
+			return err
+		},
+	}
+	each(t, func(t *testing.T, b bundle) {
+		for name, read := range reads {
+			if err := b.try(t, read); !fault.Is(err, fault.NotFound) {
+				t.Errorf("%s: error %v, want not_found", name, err)
+			}
+		}
+	})
+}
+
+func TestTooLongValuesAreInvalid(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := tx.GetOrCreateConversation(ctx, key(strings.Repeat("é", 256)), "demo")
+			return err
+		})
+		wantKind(t, err, fault.Invalid)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := tx.GetOrCreateConversation(ctx, key(strings.Repeat("é", 255)), "demo")
+			return err
+		})
+	})
+}
+
+func TestDeletingCascades(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		s := b.session(t, e.ConversationID)
+		b.fill(t, e, s)
+		if got, want := b.counts(t), (counts{1, 1, 2, 1, 1, 1}); got != want {
+			t.Fatalf("before: %+v, want %+v", got, want)
+		}
+
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `DELETE FROM agent_messages WHERE session_id = $1`, s.ID)
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			calls, err := tx.ToolCalls(ctx, s.ID)
+			if len(calls) != 1 || calls[0].MessageSeq != 0 {
+				t.Errorf("after deleting messages: %+v, want one call without message", calls)
+			}
+			return err
+		})
+
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, e.ConversationID) })
+		if got, want := b.counts(t), (counts{0, 0, 0, 0, 0, 1}); got != want {
+			t.Errorf("after: %+v, want %+v", got, want)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Entry(ctx, e.ID)
+			if got.In.Text != "" || got.State != sessions.EntryStopped {
+				t.Errorf("the event still says %q in state %s", got.In.Text, got.State)
+			}
+			return err
+		})
+		if _, fresh, err := b.tryAccept(t, "chat", "1"); fresh || err != nil {
+			t.Errorf("redelivery after deletion: fresh %v, %v", fresh, err)
+		}
+	})
+}
+
+// fill stores two messages, a tool call and a delivery.
+func (b bundle) fill(t testing.TB, e sessions.Entry, s sessions.Session) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		seqs, err := tx.AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...)
+		if err != nil {
+			return err
+		}
+		if err := tx.InsertToolCall(ctx, sessions.ToolCall{
+			SessionID: s.ID, MessageSeq: seqs[1], CallID: "call_1", Name: "shell", Request: `{}`,
+		}); err != nil {
+			return err
+		}
+		return tx.AddDelivery(ctx, delivery(e, "hello"))
+	})
+}
+
+type counts struct{ conversations, sessions, messages, calls, deliveries, events int }
+
+func (b bundle) counts(t testing.TB) (c counts) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+		for table, n := range map[string]*int{
+			"remote_agent_conversations": &c.conversations, "remote_agent_sessions": &c.sessions,
+			"agent_messages WHERE part = 0": &c.messages, "agent_tool_calls": &c.calls,
+			"deliveries": &c.deliveries, "inbound_events": &c.events,
+		} {
+			if *n, err = store.Count(ctx, tx, `SELECT count(*) FROM `+table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return c
+}
+
+func TestCodebaseWithConversationsCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "chat")
+		var code sessions.Codebase
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			if code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w"}); err != nil {
+				return err
+			}
+			if code.Assistant != "claude" || code.CreatedAt.IsZero() {
+				t.Errorf("defaults of a codebase: %+v", code)
+			}
+			if _, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, CodebaseID: code.ID, Assistant: "demo"}); err != nil {
+				return err
+			}
+			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID})
+		})
+		remove := func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, code.ID) }
+		wantKind(t, b.try(t, remove), fault.Conflict)
+		raw := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `DELETE FROM remote_agent_codebases WHERE id = $1`, code.ID)
+		})
+		if raw == nil {
+			t.Error("the database itself let the codebase go")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: ptr("")})
+		})
+		b.do(t, remove)
+		wantKind(t, b.try(t, remove), fault.NotFound)
+	})
+}
+
+func TestCommandRegistry(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		var code sessions.Codebase
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w", RepositoryURL: "https://x/y"})
+			return err
+		})
+		names := []string{"prime", "plan-feature", "execute", "review", "commit"}
+		errs := together(len(names), func(i int) error {
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.RegisterCommand(ctx, code.ID, names[i], sessions.CommandDef{Path: names[i] + ".md", Description: "does"})
+			})
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.CodebaseCommands(ctx, code.ID)
+			if len(got) != len(names) || got["prime"].Path != "prime.md" {
+				t.Errorf("registry %v, want the five commands", got)
+			}
+			if err := tx.UpdateCodebaseCommands(ctx, code.ID, nil); err != nil {
+				return err
+			}
+			if got, err = tx.CodebaseCommands(ctx, code.ID); len(got) != 0 {
+				t.Errorf("registry after clearing: %v", got)
+			}
+			return err
+		})
+	})
+}

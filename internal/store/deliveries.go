@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+const deliveryColumns = `
+	id, conversation_id, event_id, seq, reply_to, placeholder, body, final, control, message_id,
+	state, attempts, next_ms, error, created_ms`
+
+func scanDelivery(d *messages.Delivery) []any {
+	return []any{
+		&d.ID, text{&d.ConversationID}, text{&d.EventID}, &d.Seq, &d.ReplyTo, &d.Placeholder, &d.Text, &d.Final,
+		&d.Control, &d.Message, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt},
+	}
+}
+
+// AddDelivery stores a delivery and assigns its Seq, and its ID, State and
+// CreatedAt if they are empty. It locks the conversation's row.
+func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
+	if d.ID == "" {
+		id, err := newID()
+		if err != nil {
+			return err
+		}
+		d.ID = messages.DeliveryID(id)
+	}
+	if d.State == "" {
+		d.State = messages.DeliveryPending
+	}
+	if d.CreatedAt.IsZero() {
+		d.CreatedAt = time.Now()
+	}
+	ok, err := t.one(ctx, []any{&d.Seq}, `
+		UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + 1 WHERE id = $1
+		RETURNING delivery_seq`, d.ConversationID)
+	if _, err := found(d.Seq, ok, err, "conversation"); err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `
+		INSERT INTO deliveries (`+deliveryColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		string(d.ID), d.ConversationID, orNull(d.EventID), d.Seq, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
+		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), d.Error, millis(d.CreatedAt))
+	return wrap(err, "store delivery")
+}
+
+// UpdateDelivery replaces state, texts, platform message id, attempts, next time
+// and error of a delivery.
+func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
+	n, err := t.exec(ctx, `
+		UPDATE deliveries SET
+			placeholder = $2, body = $3, final = $4, message_id = $5, state = $6, attempts = $7, next_ms = $8,
+			error = $9, reply_to = $10
+		WHERE id = $1`,
+		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
+		millis(d.NextAt), d.Error, string(d.ReplyTo))
+	if err != nil {
+		return fmt.Errorf("update delivery: %w", err)
+	}
+	if n == 0 {
+		return notFound("delivery")
+	}
+	return nil
+}
+
+const openDeliveriesSQL = `
+	SELECT ` + deliveryColumns + ` FROM deliveries
+	WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed') AND control = $2
+	ORDER BY seq`
+
+// OpenDeliveries returns the deliveries of a conversation that are neither sent
+// nor failed, in order, control ones or the others.
+func (t *Tx) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
+	return t.deliveries(ctx, openDeliveriesSQL, conversationID, control)
+}
+
+// EntryDeliveries returns all deliveries that answer an entry, in order.
+func (t *Tx) EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error) {
+	return t.deliveries(ctx, `SELECT `+deliveryColumns+` FROM deliveries WHERE event_id = $1 ORDER BY seq`, entryID)
+}
+
+func (t *Tx) deliveries(ctx context.Context, query string, args ...any) ([]messages.Delivery, error) {
+	var list []messages.Delivery
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var d messages.Delivery
+		err := scan(scanDelivery(&d)...)
+		list = append(list, d)
+		return err
+	}, query, args...)
+	return list, wrap(err, "read deliveries")
+}

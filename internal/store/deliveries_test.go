@@ -1,0 +1,166 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func delivery(e sessions.Entry, text string) *messages.Delivery {
+	return &messages.Delivery{
+		ConversationID: e.ConversationID, EventID: e.ID, ReplyTo: e.In.Message, Text: text, Final: true,
+		CreatedAt: time.Now().Truncate(time.Millisecond).UTC(),
+	}
+}
+
+func TestDeliveryRoundTrip(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		want := *delivery(e, "")
+		want.Placeholder, want.Final = "...", false
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &want) })
+		if want.ID == "" || want.Seq != 1 || want.State != messages.DeliveryPending {
+			t.Fatalf("assigned: %+v", want)
+		}
+		want.State, want.Message, want.Text, want.Final = messages.DeliveryPlaced, "99", "the answer", true
+		want.Attempts, want.Error, want.NextAt = 2, "429", time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.EntryDeliveries(ctx, e.ID)
+			if diff := cmp.Diff([]messages.Delivery{want}, got); diff != "" {
+				t.Errorf("delivery (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		want.ID = "none"
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) }), fault.NotFound)
+	})
+}
+
+func TestOpenDeliveriesAreOrderedAndSeparated(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		errs := together(10, func(i int) error {
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				d := delivery(e, fmt.Sprint(i))
+				d.Control = i%2 == 1
+				if i == 0 {
+					d.State = messages.DeliverySent
+				}
+				return tx.AddDelivery(ctx, d)
+			})
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		for control, want := range map[bool]int{true: 5, false: 4} {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, err := tx.OpenDeliveries(ctx, e.ConversationID, control)
+				if len(got) != want {
+					t.Errorf("control %v: %d open, want %d", control, len(got), want)
+				}
+				for i := 1; i < len(got); i++ {
+					if got[i].Seq <= got[i-1].Seq {
+						t.Errorf("control %v: %d after %d", control, got[i].Seq, got[i-1].Seq)
+					}
+				}
+				return err
+			})
+		}
+	})
+}
+
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		want := sessions.Identity{
+			Platform: "test", UserID: "42", Name: "Ann", Role: sessions.Stranger,
+			RefusedAt: time.UnixMilli(1).UTC(), CreatedAt: time.UnixMilli(2).UTC(),
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, ok, err := tx.Identity(ctx, "test", "42"); ok || err != nil {
+				t.Errorf("known before it was saved: %v, %v", ok, err)
+			}
+			if err := tx.SaveIdentity(ctx, want); err != nil {
+				return err
+			}
+			if has, err := tx.HasOwner(ctx, "test"); has || err != nil {
+				t.Errorf("a stranger counts as owner: %v, %v", has, err)
+			}
+			want.Role, want.RefusedAt = sessions.Owner, time.Time{}
+			again := want
+			again.CreatedAt = time.Now()
+			if err := tx.SaveIdentity(ctx, again); err != nil {
+				return err
+			}
+			got, _, err := tx.Identity(ctx, "test", "42")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("identity (-want +got):\n%s", diff)
+			}
+			if has, _ := tx.HasOwner(ctx, "test"); !has {
+				t.Error("no owner after one was saved")
+			}
+			if has, _ := tx.HasOwner(ctx, "other"); has {
+				t.Error("the owner of one platform owns another")
+			}
+			return err
+		})
+	})
+}
+
+func TestOwnerCodeWorksOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		use := func(hash string) (ok bool) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				ok, err = tx.UseOwnerCode(ctx, "test", hash)
+				return err
+			})
+			return ok
+		}
+		save := func(hash string, expires time.Duration) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.SaveOwnerCode(ctx, "test", hash, time.Now().Add(expires))
+			})
+		}
+		save("old", time.Hour)
+		save("new", time.Hour)
+		if use("old") || !use("new") || use("new") {
+			t.Error("want: the old code replaced, the new one good once")
+		}
+		save("late", -time.Second)
+		if use("late") {
+			t.Error("an expired code was good")
+		}
+	})
+}
+
+func TestAuditLogOnlyGrows(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Audit(ctx, sessions.AuditEntry{Actor: "test/42", Action: "session.reset", Target: "x"})
+		})
+		for _, statement := range []string{`UPDATE audit_log SET actor = 'me'`, `DELETE FROM audit_log`} {
+			err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return store.Exec(ctx, tx, statement) })
+			wantKind(t, err, fault.Invalid)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			n, err := store.Count(ctx, tx, `SELECT count(*) FROM audit_log WHERE actor = 'test/42' AND at_ms > 0`)
+			if n != 1 {
+				t.Errorf("%d lines, want 1", n)
+			}
+			return err
+		})
+	})
+}

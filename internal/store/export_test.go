@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// What tests do beside the methods: plain SQL, as a person with a shell would.
+
+// Exec runs a statement.
+func Exec(ctx context.Context, tx *Tx, query string, args ...any) error {
+	_, err := tx.exec(ctx, query, args...)
+	return err
+}
+
+// Count returns the single number of a query.
+func Count(ctx context.Context, tx *Tx, query string, args ...any) (n int, err error) {
+	_, err = tx.one(ctx, []any{&n}, query, args...)
+	return n, err
+}
+
+// String returns the single text of a query.
+func String(ctx context.Context, tx *Tx, query string, args ...any) (s string, err error) {
+	_, err = tx.one(ctx, []any{text{&s}}, query, args...)
+	return s, err
+}
+
+// HotQueries are the reads that every turn makes, with arguments.
+func HotQueries() map[string]struct {
+	SQL  string
+	Args []any
+} {
+	type q = struct {
+		SQL  string
+		Args []any
+	}
+	return map[string]q{
+		"MessagesBefore":        {messagesBeforeSQL, []any{"s", 100, 10}},
+		"NextEntry":             {nextEntrySQL, []any{"c"}},
+		"OpenDeliveries":        {openDeliveriesSQL, []any{"c", false}},
+		"ConversationsWithWork": {conversationsWithWorkSQL, []any{10}},
+		"ControlWork":           {controlWorkSQL, []any{1, 10}},
+		"ActiveSession":         {activeSessionSQL, []any{"c"}},
+	}
+}
+
+// Plan returns SQLite's plan of a query, one step a line.
+func Plan(ctx context.Context, tx *Tx, query string, args ...any) (string, error) {
+	var steps []string
+	err := tx.each(ctx, func(scan func(...any) error) error {
+		var id, parent, unused int
+		var detail string
+		err := scan(&id, &parent, &unused, &detail)
+		steps = append(steps, detail)
+		return err
+	}, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return "", fmt.Errorf("explain: %w", err)
+	}
+	return strings.Join(steps, "\n"), nil
+}
+
+// AwaitQueued waits until n callers wait for the SQLite writer.
+func AwaitQueued(s *Store, n int) {
+	for {
+		s.writer.mu.Lock()
+		queued := len(s.writer.waiting)
+		s.writer.mu.Unlock()
+		if queued >= n {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// Commits returns how many groups the SQLite writer has begun.
+func Commits(s *Store) int64 { return s.writer.groups.Load() }
+
+// Prepared returns how many statements the writer's connection has parsed.
+func Prepared(ctx context.Context, s *Store) (n int) {
+	conn, err := s.writerDB.Conn(ctx)
+	if err != nil {
+		return -1
+	}
+	defer conn.Close()
+	_ = conn.Raw(func(c any) error {
+		caching, ok := c.(*cachingConn)
+		if !ok {
+			return fmt.Errorf("a connection without cache: %T", c)
+		}
+		n = caching.parsed
+		return nil
+	})
+	return n
+}

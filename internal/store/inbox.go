@@ -1,0 +1,329 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+const entryColumns = `
+	id, conversation_id, seq, lane, state, attempts, next_ms, session_id, error, data, raw, accepted_ms`
+
+// entryRow is an entry on its way out of the database.
+type entryRow struct {
+	entry sessions.Entry
+	data  string
+	raw   []byte
+}
+
+func (r *entryRow) dest() []any {
+	e := &r.entry
+	return []any{
+		text{&e.ID}, text{&e.ConversationID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt},
+		text{&e.SessionID}, text{&e.Error}, text{&r.data}, &r.raw, msTime{&e.AcceptedAt},
+	}
+}
+
+// decode reads the event itself. An entry that was raw, or whose conversation
+// was deleted, has none.
+func (r *entryRow) decode() (sessions.Entry, error) {
+	if r.data != "" {
+		if err := json.Unmarshal([]byte(r.data), &r.entry.In); err != nil {
+			return sessions.Entry{}, fault.Wrap(err, fault.Internal, "decode inbound event "+r.entry.ID)
+		}
+	}
+	r.entry.In.Raw = r.raw
+	return r.entry, nil
+}
+
+// InsertEntry stores an inbound event. It reports false, and changes nothing, if
+// the event of that platform, account and id is stored already. Empty fields of
+// e get their defaults: a fresh id, lane turn, state waiting, accepted now. For
+// a fresh entry with a conversation, whose row the caller has locked, e.Seq
+// becomes the next number of its inbox.
+func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
+	if e.In.Event == "" {
+		return false, fault.New(fault.Invalid, "An event needs an id.")
+	}
+	if e.ID == "" {
+		if e.ID, err = newID(); err != nil {
+			return false, err
+		}
+	}
+	if e.Lane == "" {
+		e.Lane = sessions.LaneTurn
+	}
+	if e.State == "" {
+		e.State = sessions.EntryWaiting
+	}
+	if e.AcceptedAt.IsZero() {
+		e.AcceptedAt = time.Now()
+	}
+	data, err := json.Marshal(e.In)
+	if err != nil {
+		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
+	}
+	fresh, err = t.one(ctx, []any{&e.Seq}, `
+		INSERT INTO inbound_events (
+			id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
+			session_id, message_id, error, data, raw, accepted_ms)
+		VALUES (
+			$1, $2, $3, $4, $5,
+			COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
+			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		ON CONFLICT (platform_type, account, event_id) DO NOTHING
+		RETURNING seq`,
+		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
+		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
+		orNull(e.SessionID), string(e.In.Message), orNull(e.Error), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt))
+	if err != nil {
+		return false, fmt.Errorf("store inbound event: %w", err)
+	}
+	if !fresh || e.ConversationID == "" {
+		return fresh, nil
+	}
+	if _, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq); err != nil {
+		return false, fmt.Errorf("advance inbox: %w", err)
+	}
+	return true, nil
+}
+
+// KeepRaw stores an event that was not understood, in state raw. One without an
+// id is recognized by its content.
+func (t *Tx) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
+	id, err := newID()
+	if err != nil {
+		return false, err
+	}
+	event := string(raw.Event)
+	if event == "" {
+		sum := sha256.Sum256(raw.Raw)
+		event = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO inbound_events (id, platform_type, account, event_id, state, error, raw, accepted_ms)
+		VALUES ($1, $2, $3, $4, 'raw', $5, $6, {now})
+		ON CONFLICT (platform_type, account, event_id) DO NOTHING`,
+		id, string(raw.Platform), raw.Account, event, orNull(raw.Reason), bytesOrNull(raw.Raw))
+	if err != nil {
+		return false, fmt.Errorf("keep raw event: %w", err)
+	}
+	return n == 1, nil
+}
+
+// HasEntry reports whether the event of that platform, account and id is stored
+// already.
+func (t *Tx) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
+	var id string
+	ok, err := t.one(ctx, []any{text{&id}}, `
+		SELECT id FROM inbound_events WHERE platform_type = $1 AND account = $2 AND event_id = $3`,
+		string(in.Conversation.Platform), in.Account, string(in.Event))
+	return ok, wrap(err, "look for an inbound event")
+}
+
+// openTurn is the condition of the partial index idx_inbound_events_open; SQLite
+// uses the index only if the query repeats it word for word.
+const openTurn = `lane = 'turn' AND state IN ('waiting', 'running')`
+
+const nextEntrySQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE conversation_id = $1 AND ` + openTurn + `
+	ORDER BY seq LIMIT 1`
+
+// NextEntry returns the oldest waiting or running entry of lane turn, by
+// sequence number, whatever its NextAt. ok is false if there is none.
+func (t *Tx) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
+	var row entryRow
+	ok, err = t.one(ctx, row.dest(), nextEntrySQL, conversationID)
+	if err != nil || !ok {
+		return e, false, wrap(err, "read next event")
+	}
+	e, err = row.decode()
+	return e, err == nil, err
+}
+
+// Entry returns an entry by id; fault.NotFound if there is none.
+func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+	var row entryRow
+	ok, err := t.one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE id = $1`, id)
+	if _, err := found(row, ok, err, "event"); err != nil {
+		return sessions.Entry{}, err
+	}
+	return row.decode()
+}
+
+// UpdateEntry changes the fields of u that are not nil.
+func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
+	var state, attempts, next any
+	if u.State != nil {
+		state = string(*u.State)
+	}
+	if u.Attempts != nil {
+		attempts = *u.Attempts
+	}
+	if u.NextAt != nil {
+		next = millis(*u.NextAt)
+	}
+	var session, errText any
+	if u.SessionID != nil {
+		session = orNull(*u.SessionID)
+	}
+	if u.Error != nil {
+		errText = orNull(*u.Error)
+	}
+	n, err := t.exec(ctx, `
+		UPDATE inbound_events SET
+			state = COALESCE($2, state),
+			attempts = COALESCE($3, attempts),
+			next_ms = COALESCE($4, next_ms),
+			session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
+			error = CASE WHEN $7 THEN $8 ELSE error END
+		WHERE id = $1`,
+		id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText)
+	if err != nil {
+		return fmt.Errorf("update event: %w", err)
+	}
+	if n == 0 {
+		return notFound("event")
+	}
+	return nil
+}
+
+// ReplaceWaiting replaces the content of the entry that came from message if its
+// turn has not started. It reports whether it did.
+func (t *Tx) ReplaceWaiting(
+	ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound,
+) (bool, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
+	}
+	n, err := t.exec(ctx, `
+		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw)
+		WHERE conversation_id = $1 AND message_id = $2 AND state = 'waiting' AND attempts = 0`,
+		conversationID, string(message), string(data), bytesOrNull(in.Raw))
+	if err != nil {
+		return false, fmt.Errorf("replace waiting event: %w", err)
+	}
+	return n > 0, nil
+}
+
+// StopEntries marks the waiting entries of lane turn with a sequence number up
+// to upTo as stopped and returns them in order, and raises the conversation's
+// StopSeq to upTo, which tells the worker that runs an earlier entry.
+func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+	n, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations
+		SET stop_seq = CASE WHEN stop_seq < $2 THEN $2 ELSE stop_seq END WHERE id = $1`, conversationID, upTo)
+	if err != nil {
+		return nil, fmt.Errorf("stop conversation: %w", err)
+	}
+	if n == 0 {
+		return nil, notFound("conversation")
+	}
+	stopped, err := t.entries(ctx, `
+		SELECT `+entryColumns+` FROM inbound_events
+		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND seq <= $2
+		ORDER BY seq {lock}`, conversationID, upTo)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stopped {
+		if _, err := t.exec(ctx, `UPDATE inbound_events SET state = 'stopped' WHERE id = $1`, stopped[i].ID); err != nil {
+			return nil, fmt.Errorf("stop event: %w", err)
+		}
+		stopped[i].State = sessions.EntryStopped
+	}
+	return stopped, nil
+}
+
+func (t *Tx) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
+	var list []sessions.Entry
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var row entryRow
+		if err := scan(row.dest()...); err != nil {
+			return err
+		}
+		e, err := row.decode()
+		list = append(list, e)
+		return err
+	}, query, args...)
+	return list, wrap(err, "read events")
+}
+
+// CountWaiting returns how many entries of lane turn wait or run.
+func (t *Tx) CountWaiting(ctx context.Context, conversationID string) (int, error) {
+	var n int
+	_, err := t.one(ctx, []any{&n}, `
+		SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND `+openTurn, conversationID)
+	return n, wrap(err, "count waiting events")
+}
+
+const controlWorkSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE lane = 'control' AND state = 'waiting' AND accepted_ms < $1
+	ORDER BY accepted_ms, seq LIMIT $2`
+
+// ControlWork returns entries of lane control that are still waiting and were
+// accepted before the given time, oldest first: left over by a crash.
+func (t *Tx) ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error) {
+	return t.entries(ctx, controlWorkSQL, millis(before), limit)
+}
+
+// A head is due: the first open entry of a conversation, or a final delivery
+// with none before it that has to wait. A delivery whose text is not decided is
+// its entry's work.
+const conversationsWithWorkSQL = `
+	SELECT c.id FROM (
+		SELECT e.conversation_id AS id, e.accepted_ms AS since
+		FROM inbound_events e
+		WHERE e.lane = 'turn' AND e.state IN ('waiting', 'running')
+			AND e.conversation_id IS NOT NULL AND e.next_ms <= {now}
+			AND NOT EXISTS (
+				SELECT 1 FROM inbound_events h
+				WHERE h.conversation_id = e.conversation_id
+					AND h.lane = 'turn' AND h.state IN ('waiting', 'running') AND h.seq < e.seq)
+		UNION ALL
+		SELECT d.conversation_id AS id, d.created_ms AS since
+		FROM deliveries d
+		WHERE d.state IN ('pending', 'sending', 'placed') AND d.final AND d.next_ms <= {now}
+			AND (d.control OR NOT EXISTS (
+				SELECT 1 FROM deliveries h
+				WHERE h.conversation_id = d.conversation_id AND h.state IN ('pending', 'sending', 'placed')
+					AND NOT h.control AND h.seq < d.seq AND h.next_ms > {now}))
+	) AS work
+	JOIN remote_agent_conversations c ON c.id = work.id
+	WHERE c.lease_owner IS NULL OR c.lease_until <= {now}
+	GROUP BY c.id
+	ORDER BY min(work.since), c.id
+	LIMIT $1`
+
+// ConversationsWithWork returns ids of conversations that have no live lease and
+// either a due entry at the head of their inbox or a due open delivery, the
+// longest waiting first.
+func (t *Tx) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
+	var ids []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, conversationsWithWorkSQL, limit)
+	return ids, wrap(err, "find conversations with work")
+}
+
+// wrap adds what was being done to err, and leaves nil alone.
+func wrap(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

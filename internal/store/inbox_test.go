@@ -1,0 +1,364 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func TestEntryRoundTrip(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		want := b.accept(t, "chat", "1", func(e *sessions.Entry) {
+			e.In.Text = "NUL \x00 and \u00e9"
+			e.In.Quotes = []messages.Quote{{Relation: "reply to", Author: "Bo", Text: "x"}}
+			e.AcceptedAt = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
+			e.NextAt = time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Entry(ctx, want.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("entry (-want +got):\n%s", diff)
+			}
+			return err
+		})
+	})
+}
+
+func TestEventIsStoredOnceUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		var mu sync.Mutex
+		fresh := 0
+		errs := together(40, func(i int) error {
+			_, ok, err := b.tryAccept(t, "chat", fmt.Sprint(i%4))
+			mu.Lock()
+			defer mu.Unlock()
+			if ok {
+				fresh++
+			}
+			return err
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		c := b.conversation(t, "chat")
+		if got := b.counts(t).events; got != 4 || fresh != 4 || c.InboxSeq != 4 {
+			t.Errorf("%d rows, %d fresh, last number %d; want 4 of each", got, fresh, c.InboxSeq)
+		}
+	})
+}
+
+func TestInboxNumbersHaveNoGapsAndNoInversions(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const callers, perCaller = 16, 8
+		got := make([][]int64, callers)
+		errs := together(callers, func(i int) error {
+			for n := range perCaller {
+				e, _, err := b.tryAccept(t, "chat", fmt.Sprintf("%d-%d", i, n))
+				if err != nil {
+					return err
+				}
+				// A duplicate in between takes no number.
+				if _, fresh, err := b.tryAccept(t, "chat", fmt.Sprintf("%d-%d", i, n)); fresh || err != nil {
+					return fmt.Errorf("duplicate: fresh %v, %w", fresh, err)
+				}
+				got[i] = append(got[i], e.Seq)
+			}
+			return nil
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		var all []int64
+		for i, seqs := range got {
+			if !slices.IsSorted(seqs) {
+				t.Errorf("caller %d got %v: a later message before an earlier one", i, seqs)
+			}
+			all = append(all, seqs...)
+		}
+		slices.Sort(all)
+		for i, seq := range all {
+			if seq != int64(i+1) {
+				t.Fatalf("number %d is %d: a gap or a repetition", i, seq)
+			}
+		}
+	})
+}
+
+func TestEntriesOfSeveralConversationsInOneTransactionDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		chats := []string{"a", "b"}
+		errs := together(4, func(i int) error {
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				for n := range chats {
+					chat := chats[(n+i)%len(chats)] // each caller in another order
+					c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
+					if err != nil {
+						return err
+					}
+					e := sessions.Entry{ConversationID: c.ID, In: inbound(chat, fmt.Sprintf("%s%d", chat, i))}
+					if _, err := tx.InsertEntry(ctx, &e); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		if got := b.counts(t).events; got != 8 {
+			t.Errorf("%d events, want 8", got)
+		}
+	})
+}
+
+func TestNextEntryGoesByNumber(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		first := b.accept(t, "chat", "1", func(e *sessions.Entry) { e.NextAt = time.Now().Add(time.Hour) })
+		second := b.accept(t, "chat", "2")
+		b.accept(t, "chat", "3", func(e *sessions.Entry) { e.Lane = sessions.LaneControl })
+		b.accept(t, "other", "4")
+		next := func() (id string) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				e, _, err := tx.NextEntry(ctx, first.ConversationID)
+				id = e.ID
+				return err
+			})
+			return id
+		}
+		update := func(id string, u sessions.EntryUpdate) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateEntry(ctx, id, u) })
+		}
+		if got := next(); got != first.ID {
+			t.Errorf("next is %s, want the first whatever its time", got)
+		}
+		update(first.ID, sessions.EntryUpdate{State: ptr(sessions.EntryRunning), Attempts: ptr(1)})
+		if got := next(); got != first.ID {
+			t.Errorf("next is %s, want the running one", got)
+		}
+		update(first.ID, sessions.EntryUpdate{State: ptr(sessions.EntryDone)})
+		if got := next(); got != second.ID {
+			t.Errorf("next is %s, want the second", got)
+		}
+		update(second.ID, sessions.EntryUpdate{State: ptr(sessions.EntryFailed), Error: ptr("why")})
+		if got := next(); got != "" {
+			t.Errorf("next is %s, want none", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			e, err := tx.Entry(ctx, first.ID)
+			if e.Attempts != 1 || e.State != sessions.EntryDone {
+				t.Errorf("first: %+v", e)
+			}
+			return err
+		})
+	})
+}
+
+func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		running := b.accept(t, "chat", "1", func(e *sessions.Entry) { e.State = sessions.EntryRunning })
+		waiting := b.accept(t, "chat", "2")
+		stop := b.accept(t, "chat", "3", func(e *sessions.Entry) { e.Lane = sessions.LaneControl })
+		later := b.accept(t, "chat", "4")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.StopEntries(ctx, stop.ConversationID, stop.Seq)
+			if err != nil {
+				return err
+			}
+			if len(got) != 1 || got[0].ID != waiting.ID || got[0].State != sessions.EntryStopped {
+				t.Errorf("stopped %+v, want the waiting one", got)
+			}
+			if _, err := tx.StopEntries(ctx, stop.ConversationID, 1); err != nil {
+				return err
+			}
+			c, err := tx.Conversation(ctx, stop.ConversationID)
+			if c.StopSeq != stop.Seq {
+				t.Errorf("stop number %d, want %d: it never goes back", c.StopSeq, stop.Seq)
+			}
+			return err
+		})
+		for _, want := range []struct {
+			id    string
+			state sessions.EntryState
+		}{{running.ID, sessions.EntryRunning}, {waiting.ID, sessions.EntryStopped}, {stop.ID, sessions.EntryWaiting}, {later.ID, sessions.EntryWaiting}} {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				e, err := tx.Entry(ctx, want.id)
+				if e.State != want.state {
+					t.Errorf("entry %d is %s, want %s", e.Seq, e.State, want.state)
+				}
+				return err
+			})
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			n, err := tx.CountWaiting(ctx, stop.ConversationID)
+			if n != 2 {
+				t.Errorf("%d wait or run, want 2", n)
+			}
+			return err
+		})
+	})
+}
+
+func TestReplaceWaitingChangesOnlyWhatHasNotStarted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		edit := func(text string) (done bool) {
+			in := inbound("chat", "edit")
+			in.Text = text
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				done, err = tx.ReplaceWaiting(ctx, e.ConversationID, e.In.Message, in)
+				return err
+			})
+			return done
+		}
+		if !edit("better") {
+			t.Error("a waiting message was not replaced")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: ptr(sessions.EntryRunning), Attempts: ptr(1)})
+		})
+		if edit("too late") {
+			t.Error("a message was replaced while its turn ran")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Entry(ctx, e.ID)
+			if got.In.Text != "better" {
+				t.Errorf("text is %q", got.In.Text)
+			}
+			return err
+		})
+	})
+}
+
+func TestRawEventsAreKeptOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		for name, raw := range map[string]messages.RawEvent{
+			"with an id": {Platform: "test", Account: "bot", Event: "7", Raw: []byte("{\x00\xff"), Reason: "no chat \x00"},
+			"without":    {Platform: "test", Account: "bot", Raw: []byte("garbage")},
+		} {
+			for i, want := range []bool{true, false} {
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					fresh, err := tx.KeepRaw(ctx, raw)
+					if fresh != want {
+						t.Errorf("%s, time %d: fresh %v", name, i+1, fresh)
+					}
+					return err
+				})
+			}
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			n, err := store.Count(ctx, tx, `SELECT count(*) FROM inbound_events WHERE state = 'raw' AND length(raw) > 0`)
+			if n != 2 {
+				t.Errorf("%d raw events, want 2", n)
+			}
+			return err
+		})
+	})
+}
+
+func TestControlWorkFindsWhatACrashLeft(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Now()
+		control := func(at time.Time) func(*sessions.Entry) {
+			return func(e *sessions.Entry) { e.Lane, e.AcceptedAt = sessions.LaneControl, at }
+		}
+		old := b.accept(t, "chat", "1", control(now.Add(-time.Minute)))
+		b.accept(t, "chat", "2", control(now))
+		b.accept(t, "chat", "3", func(e *sessions.Entry) { e.AcceptedAt = now.Add(-time.Hour) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.ControlWork(ctx, now.Add(-time.Second), 10)
+			if len(got) != 1 || got[0].ID != old.ID {
+				t.Errorf("got %+v, want the old one", got)
+			}
+			return err
+		})
+	})
+}
+
+func TestConversationsWithWork(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) func(*sessions.Entry) {
+		return func(e *sessions.Entry) { e.AcceptedAt = time.Now().Add(-d) }
+	}
+	each(t, func(t *testing.T, b bundle) {
+		second := b.accept(t, "due", "1", ago(time.Minute))
+		b.accept(t, "later", "2", func(e *sessions.Entry) { e.NextAt = time.Now().Add(time.Hour) })
+		b.accept(t, "later", "3") // due itself, but not at the head
+		first := b.accept(t, "oldest", "4", ago(time.Hour))
+		leased := b.accept(t, "leased", "5")
+		done := b.accept(t, "done", "6", func(e *sessions.Entry) { e.State = sessions.EntryDone })
+		waits := b.accept(t, "waits", "7", func(e *sessions.Entry) { e.State = sessions.EntryDone })
+		open := b.accept(t, "open", "8", func(e *sessions.Entry) { e.State = sessions.EntryDone })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, _, err := tx.ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
+				return err
+			}
+			sent := delivery(done, "sent")
+			sent.State = messages.DeliverySent
+			notYet := delivery(waits, "rate limited")
+			notYet.NextAt = time.Now().Add(time.Hour)
+			unfinal := delivery(waits, "being written")
+			unfinal.Final = false
+			for _, d := range []*messages.Delivery{sent, notYet, unfinal, delivery(waits, "behind it"), delivery(open, "go")} {
+				if err := tx.AddDelivery(ctx, d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.ConversationsWithWork(ctx, 10)
+			want := []string{first.ConversationID, second.ConversationID, open.ConversationID}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("conversations (-want +got):\n%s", diff)
+			}
+			if got, _ := tx.ConversationsWithWork(ctx, 1); len(got) != 1 || got[0] != first.ConversationID {
+				t.Errorf("with limit 1: %v, want the oldest", got)
+			}
+			return err
+		})
+	})
+}
+
+func TestHotReadsGoByIndex(t *testing.T) {
+	t.Parallel()
+	open := bundleOf(t)
+	for name, q := range store.HotQueries() {
+		t.Run(name, func(t *testing.T) {
+			open.do(t, func(ctx context.Context, tx *store.Tx) error {
+				plan, err := store.Plan(ctx, tx, q.SQL, q.Args...)
+				if err != nil {
+					return err
+				}
+				for step := range strings.Lines(plan) {
+					step = strings.TrimSpace(step)
+					subquery := step == "SCAN newest" || step == "SCAN work" || step == "SCAN SUBQUERY 2"
+					if strings.HasPrefix(step, "SCAN ") && !subquery && !strings.Contains(step, "INDEX") {
+						t.Errorf("a table scan: %s\nin:\n%s", step, plan)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+// ClaimLease takes the conversation's lease for owner and locks its row. ok is
+// false if somebody holds a live lease, owner included. Time is the database's.
+func (t *Tx) ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error) {
+	if owner == "" {
+		return l, false, fault.New(fault.Invalid, "A lease needs an owner.")
+	}
+	l = sessions.Lease{ConversationID: conversationID, Owner: owner}
+	ok, err = t.one(ctx, []any{&l.Epoch}, `
+		UPDATE remote_agent_conversations
+		SET lease_owner = $2, lease_until = {now} + $3, lease_epoch = lease_epoch + 1
+		WHERE id = $1 AND (lease_owner IS NULL OR lease_until <= {now})
+		RETURNING lease_epoch`, conversationID, owner, ttl.Milliseconds())
+	if err != nil {
+		return sessions.Lease{}, false, fmt.Errorf("claim lease: %w", err)
+	}
+	if ok {
+		return l, true, nil
+	}
+	_, err = t.Conversation(ctx, conversationID) // held, or no conversation at all
+	return sessions.Lease{}, false, err
+}
+
+// HoldLease checks that l is still the current lease, locks the conversation's
+// row until the transaction ends and returns it. A lease that ran out is current
+// until somebody else claims it.
+func (t *Tx) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
+	var c sessions.Conversation
+	ok, err := t.one(ctx, scanConversation(&c), `
+		SELECT `+conversationColumns+` FROM remote_agent_conversations
+		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 {lock}`,
+		l.ConversationID, l.Owner, l.Epoch)
+	if err != nil {
+		return sessions.Conversation{}, fmt.Errorf("hold lease: %w", err)
+	}
+	if !ok {
+		return sessions.Conversation{}, leaseLost()
+	}
+	return c, nil
+}
+
+// RenewLease extends l to ttl from now and returns the conversation's StopSeq.
+func (t *Tx) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
+	ok, err := t.one(ctx, []any{&stopSeq}, `
+		UPDATE remote_agent_conversations SET lease_until = {now} + $4
+		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
+		RETURNING stop_seq`, l.ConversationID, l.Owner, l.Epoch, ttl.Milliseconds())
+	if err != nil {
+		return 0, fmt.Errorf("renew lease: %w", err)
+	}
+	if !ok {
+		return 0, leaseLost()
+	}
+	return stopSeq, nil
+}
+
+// ReleaseLease gives l up.
+func (t *Tx) ReleaseLease(ctx context.Context, l sessions.Lease) error {
+	n, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
+		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3`, l.ConversationID, l.Owner, l.Epoch)
+	if err != nil {
+		return fmt.Errorf("release lease: %w", err)
+	}
+	if n == 0 {
+		return leaseLost()
+	}
+	return nil
+}
+
+func leaseLost() error {
+	return &fault.Error{Kind: fault.Conflict, Err: sessions.ErrLeaseLost}
+}
+
+// AcquireNamed takes or renews the lease with a free name. It reports whether
+// owner has it now.
+func (t *Tx) AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
+	n, err := t.exec(ctx, `
+		INSERT INTO named_leases (name, owner, lease_until) VALUES ($1, $2, {now} + $3)
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+		WHERE named_leases.owner = excluded.owner OR named_leases.lease_until <= {now}`,
+		name, owner, ttl.Milliseconds())
+	return n == 1, wrap(err, "acquire named lease")
+}
+
+// ReleaseNamed gives a named lease up if owner has it.
+func (t *Tx) ReleaseNamed(ctx context.Context, name, owner string) error {
+	_, err := t.exec(ctx, `DELETE FROM named_leases WHERE name = $1 AND owner = $2`, name, owner)
+	return wrap(err, "release named lease")
+}
+
+// ClearLeases ends all leases on SQLite, where the one process that may have
+// held them is gone; call it at start, before any work. On PostgreSQL it does
+// nothing: other replicas hold leases, and those of the dead run out.
+func (s *Store) ClearLeases(ctx context.Context) error {
+	if s.pg != nil {
+		return nil
+	}
+	return s.InTx(ctx, func(t *Tx) error {
+		if _, err := t.exec(ctx, `
+			UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
+			WHERE lease_owner IS NOT NULL`); err != nil {
+			return fmt.Errorf("clear leases: %w", err)
+		}
+		_, err := t.exec(ctx, `DELETE FROM named_leases`)
+		return wrap(err, "clear named leases")
+	})
+}

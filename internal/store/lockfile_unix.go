@@ -1,0 +1,64 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"remote-agent/internal/fault"
+)
+
+// fileLock is held by the one process that works on a SQLite database. The
+// kernel gives it up when the process ends, however it ends, so no stale lock
+// has to be recognized. The file itself stays.
+type fileLock struct{ file *os.File }
+
+func lockFile(database string) (*fileLock, error) {
+	path := database + ".lock"
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := io.ReadAll(io.LimitReader(f, 32))
+		_ = f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, unreadable(path, err)
+		}
+		return nil, inUse(database, string(holder))
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, unreadable(path, err)
+	}
+	return &fileLock{file: f}, nil
+}
+
+func inUse(database, holder string) error {
+	who := "Another process"
+	if pid, err := strconv.Atoi(strings.TrimSpace(holder)); err == nil {
+		who = fmt.Sprintf("Process %d", pid)
+	}
+	return fault.Newf(fault.Conflict,
+		"%s works on the data directory %s already; stop it, or set DATA_DIR to another directory.",
+		who, filepath.Dir(database))
+}
+
+func (l *fileLock) release() error {
+	err := l.file.Close()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+// AppendMessages adds messages to a session under a run id and returns the
+// sequence number of each, in order, without gaps. A message of no blocks is
+// refused (fault.Invalid).
+func (t *Tx) AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error) {
+	for _, m := range msgs {
+		if len(m.Blocks) == 0 {
+			return nil, fault.New(fault.Invalid, "A message needs content.")
+		}
+	}
+	if len(msgs) == 0 {
+		return nil, nil
+	}
+	var last int64
+	ok, err := t.one(ctx, []any{&last}, `
+		UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq`,
+		sessionID, len(msgs))
+	if _, err := found(last, ok, err, "session"); err != nil {
+		return nil, err
+	}
+	seqs := make([]int64, len(msgs))
+	for i, m := range msgs {
+		m.Seq = last - int64(len(msgs)-1-i)
+		seqs[i] = m.Seq
+		if err := t.insertMessage(ctx, sessionID, runID, m); err != nil {
+			return nil, err
+		}
+	}
+	return seqs, nil
+}
+
+func (t *Tx) insertMessage(ctx context.Context, sessionID, runID string, m messages.Message) error {
+	records, err := messages.ToRecords(m)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "encode message")
+	}
+	for part, r := range records {
+		_, err := t.exec(ctx, `
+			INSERT INTO agent_messages (
+				session_id, seq, part, role, kind, content, data_json, provider_metadata, run_id, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now} / 1000)`,
+			sessionID, m.Seq, part, string(r.Role), r.Kind, r.Content, orNull(r.DataJSON),
+			orNull(string(r.ProviderMetadata)), runID)
+		if err != nil {
+			return fmt.Errorf("store message: %w", err)
+		}
+	}
+	return nil
+}
+
+const messageColumns = `seq, role, kind, content, data_json, provider_metadata`
+
+// The inner query finds the first of the last messages by the index on
+// (session_id, seq, part), so the cost depends on the limit and not on the
+// length of the session.
+const messagesBeforeSQL = `
+	SELECT ` + messageColumns + ` FROM agent_messages
+	WHERE session_id = $1 AND seq < $2 AND role <> 'system' AND seq >= (
+		SELECT min(seq) FROM (
+			SELECT seq FROM agent_messages
+			WHERE session_id = $1 AND seq < $2 AND part = 0 AND role <> 'system'
+			ORDER BY seq DESC LIMIT $3) AS newest)
+	ORDER BY seq DESC, part`
+
+// MessagesBefore returns up to limit messages of a session with sequence numbers
+// below before, newest first. Messages of role system are left out.
+func (t *Tx) MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error) {
+	return t.messages(ctx, messagesBeforeSQL, sessionID, before, limit)
+}
+
+// RunMessages returns the messages that a run has stored, in order.
+func (t *Tx) RunMessages(ctx context.Context, runID string) ([]messages.Message, error) {
+	if runID == "" {
+		return nil, nil
+	}
+	return t.messages(ctx, `
+		SELECT `+messageColumns+` FROM agent_messages WHERE run_id = $1 ORDER BY id`, runID)
+}
+
+// messages reads rows and joins those of one message, which follow each other.
+func (t *Tx) messages(ctx context.Context, query string, args ...any) ([]messages.Message, error) {
+	var list []messages.Message
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var r messages.Record
+		var metadata string
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, text{&metadata}); err != nil {
+			return err
+		}
+		if metadata != "" {
+			r.ProviderMetadata = json.RawMessage(metadata)
+		}
+		m, ok, err := messages.FromRecord(r)
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "decode message")
+		}
+		if !ok {
+			return nil
+		}
+		if n := len(list); n > 0 && list[n-1].Seq == m.Seq {
+			list[n-1].Blocks = append(list[n-1].Blocks, m.Blocks...)
+			return nil
+		}
+		list = append(list, m)
+		return nil
+	}, query, args...)
+	return list, wrap(err, "read messages")
+}

@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// sampleMessages has every type of block.
+func sampleMessages() []messages.Message {
+	return []messages.Message{
+		{Role: messages.RoleUser, Blocks: []messages.Block{
+			messages.Text{Text: "look at this é"},
+			messages.Attachment{Name: "a.txt", MediaType: "text/plain", Size: 3, Source: "file-1", Text: "abc"},
+		}},
+		{Role: messages.RoleAssistant, ProviderMetadata: json.RawMessage(`{"id":"resp_1"}`), Blocks: []messages.Block{
+			messages.Thinking{Text: "hm", Signature: "sig", Provider: "anthropic", Model: "m"},
+			messages.Text{Text: "reading"},
+			messages.ToolCall{ID: "call_0", Name: "list", Arguments: `{}`},
+			messages.ToolCall{ID: "call_1", Name: "shell", Arguments: `{"cmd":"ls"}`},
+		}},
+		{Role: messages.RoleTool, Blocks: []messages.Block{
+			messages.ToolResult{CallID: "call_0", Name: "list", Content: "a.txt"},
+			messages.ToolResult{CallID: "call_1", Name: "shell", Content: "exit 1", IsError: true},
+		}},
+		messages.NewText(messages.RoleAssistant, "done"),
+	}
+}
+
+func TestMessagesRoundTrip(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "chat").ID)
+		want := sampleMessages()
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			seqs, err := tx.AppendMessages(ctx, s.ID, "run-1", want...)
+			if diff := cmp.Diff([]int64{1, 2, 3, 4}, seqs); diff != "" {
+				t.Errorf("numbers (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		for i := range want {
+			want[i].Seq = int64(i + 1)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.RunMessages(ctx, "run-1")
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("in order (-want +got):\n%s", diff)
+			}
+			newest, err := tx.MessagesBefore(ctx, s.ID, 4, 2)
+			if diff := cmp.Diff([]messages.Message{want[2], want[1]}, newest); diff != "" {
+				t.Errorf("before 4 (-want +got):\n%s", diff)
+			}
+			return err
+		})
+	})
+}
+
+func TestAppendMessagesNumbersUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "chat").ID)
+		errs := together(20, func(i int) error {
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.AppendMessages(ctx, s.ID, fmt.Sprint("run-", i), sampleMessages()...)
+				return err
+			})
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.MessagesBefore(ctx, s.ID, 1000, 1000)
+			if len(got) != 80 || got[0].Seq != 80 || got[79].Seq != 1 {
+				t.Errorf("%d messages, want 80 without gaps", len(got))
+			}
+			after, _ := tx.Session(ctx, s.ID)
+			if after.LastSeq != 80 {
+				t.Errorf("last number %d, want 80", after.LastSeq)
+			}
+			return err
+		})
+	})
+}
+
+func TestMessagesBeforeLeavesOutSystemAndKeepsStrangeText(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "chat").ID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AppendMessages(ctx, s.ID, "r", messages.NewText(messages.RoleUser, "nul \x00 and \xff bytes"))
+			if err != nil {
+				return err
+			}
+			if err := store.Exec(ctx, tx, `
+				INSERT INTO agent_messages (session_id, seq, role, kind, content, created_at)
+				VALUES ($1, 2, 'system', 'system', 'be good', 0)`, s.ID); err != nil {
+				return err
+			}
+			got, err := tx.MessagesBefore(ctx, s.ID, 100, 1)
+			if len(got) != 1 || got[0].Role != messages.RoleUser || len(got[0].PlainText()) < len("nul and bytes") {
+				t.Errorf("got %+v, want the user's message", got)
+			}
+			return err
+		})
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AppendMessages(ctx, s.ID, "r", messages.Message{Role: messages.RoleAssistant})
+			return err
+		})
+		wantKind(t, err, fault.Invalid)
+	})
+}
+
+func TestToolCallLifeCycle(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "chat").ID)
+		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: "call_1", Name: "shell", Request: `{"cmd":"ls"}`}
+		update := func(id string, status sessions.ToolStatus, response, text string) error {
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.UpdateToolCall(ctx, s.ID, id, status, response, text)
+			})
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.AppendMessages(ctx, s.ID, "r", sampleMessages()[:2]...); err != nil {
+				return err
+			}
+			if err := tx.InsertToolCall(ctx, call); err != nil {
+				return err
+			}
+			wantKind(t, tx.InsertToolCall(ctx, call), fault.Conflict)
+			for _, id := range []string{"p", "x"} {
+				c := call
+				c.CallID, c.MessageSeq = id, 0
+				if err := tx.InsertToolCall(ctx, c); err != nil {
+					return err
+				}
+			}
+			which, err := store.String(ctx, tx, `
+				SELECT m.data_json FROM agent_tool_calls c JOIN agent_messages m ON m.id = c.message_id
+				WHERE c.tool_call_id = 'call_1'`)
+			var data struct {
+				ID string `json:"tool_call_id"`
+			}
+			if json.Unmarshal([]byte(which), &data) != nil || data.ID != "call_1" {
+				t.Errorf("the call points at %s, want the block that asked", which)
+			}
+			return err
+		})
+		for _, step := range []error{
+			update("call_1", sessions.ToolExecuting, "", ""),
+			update("call_1", sessions.ToolCompleted, `"ok"`, ""),
+			update("x", sessions.ToolExecuting, "", ""),
+		} {
+			if step != nil {
+				t.Fatal(step)
+			}
+		}
+		wantKind(t, update("call_1", sessions.ToolFailed, "", "late"), fault.Conflict)
+		wantKind(t, update("none", sessions.ToolFailed, "", ""), fault.NotFound)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			n, err := tx.FailInterrupted(ctx, s.ID, "interrupted, may have run")
+			if n != 2 || err != nil {
+				t.Errorf("%d interrupted, %v; want 2", n, err)
+			}
+			got, err := tx.ToolCalls(ctx, s.ID)
+			want := []sessions.ToolCall{
+				{CallID: "call_1", MessageSeq: 2, Status: sessions.ToolCompleted, Response: `"ok"`},
+				{CallID: "p", Status: sessions.ToolFailed, Error: "interrupted, may have run"},
+				{CallID: "x", Status: sessions.ToolFailed, Error: "interrupted, may have run"},
+			}
+			for i := range want {
+				want[i].SessionID, want[i].Name, want[i].Request = s.ID, call.Name, call.Request
+			}
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sessions.ToolCall{}, "ID", "CreatedAt", "CompletedAt", "Duration")); diff != "" {
+				t.Errorf("tool calls (-want +got):\n%s", diff)
+			}
+			if got[0].CompletedAt.IsZero() || got[0].Duration < 0 || got[0].Duration > time.Minute {
+				t.Errorf("completed at %v after %v", got[0].CompletedAt, got[0].Duration)
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/queue"
+	"remote-agent/migrations"
+)
+
+// Migration is one step of the schema, the queue's own included.
+type Migration struct {
+	Name      string
+	Applied   bool
+	AppliedAt time.Time // zero if not applied or not known
+}
+
+// Migrate brings the schema up to date and returns the names of what it applied.
+// It may run in several processes at once: one does the work, the others wait.
+// A schema that a newer binary made is refused (fault.Invalid), untouched.
+func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
+	provider, db, err := s.provider()
+	if err != nil {
+		return nil, err
+	}
+	defer s.closeProvider(db, &err)
+	unlock, err := s.lockSchema(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("wait for another migration: %w", s.classify(err))
+	}
+	defer unlock()
+
+	if err := s.refuseNewer(ctx, provider); err != nil {
+		return nil, err
+	}
+	results, err := provider.Up(ctx)
+	for _, result := range results {
+		applied = append(applied, migrationName(result.Source.Path))
+	}
+	if err != nil {
+		return applied, fmt.Errorf("apply migrations: %w", s.classify(err))
+	}
+	river, err := queue.Migrate(ctx, s.Pools(), s.log)
+	return append(applied, river...), err
+}
+
+// MigrationStatus lists all steps of the schema in order.
+func (s *Store) MigrationStatus(ctx context.Context) (list []Migration, err error) {
+	provider, db, err := s.provider()
+	if err != nil {
+		return nil, err
+	}
+	defer s.closeProvider(db, &err)
+	if err := s.refuseNewer(ctx, provider); err != nil {
+		return nil, err
+	}
+	states, err := provider.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", s.classify(err))
+	}
+	for _, state := range states {
+		list = append(list, Migration{
+			Name:      migrationName(state.Source.Path),
+			Applied:   state.State == goose.StateApplied,
+			AppliedAt: state.AppliedAt,
+		})
+	}
+	river, err := queue.MigrationStatus(ctx, s.Pools(), s.log)
+	for _, m := range river {
+		list = append(list, Migration{Name: m.Name, Applied: m.Applied, AppliedAt: m.AppliedAt})
+	}
+	return list, err
+}
+
+func migrationName(file string) string { return strings.TrimSuffix(path.Base(file), ".sql") }
+
+func (s *Store) classify(err error) error {
+	if s.pg != nil {
+		return classifyPostgres(err)
+	}
+	return classifySQLite(err)
+}
+
+func (s *Store) provider() (*goose.Provider, *sql.DB, error) {
+	files, err := migrations.Files(s.dialect)
+	if err != nil {
+		return nil, nil, fault.Wrap(err, fault.Internal, "load migrations")
+	}
+	db, dialect := s.writerDB, goose.DialectSQLite3
+	if s.pg != nil {
+		db, dialect = stdlib.OpenDBFromPool(s.pg), goose.DialectPostgres
+	}
+	provider, err := goose.NewProvider(dialect, db, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, nil, fault.Wrap(err, fault.Internal, "load migrations")
+	}
+	return provider, db, nil
+}
+
+// closeProvider closes the database/sql view of the PostgreSQL pool, which
+// leaves the pool open. On SQLite db is the store's own.
+func (s *Store) closeProvider(db *sql.DB, err *error) {
+	if s.pg != nil {
+		*err = errors.Join(*err, db.Close())
+	}
+}
+
+// lockSchema takes goose's session lock on PostgreSQL. It is taken here and not
+// by the provider because it has to cover the queue's migrations as well. On
+// SQLite the lock file of Options.Exclusive has that part.
+func (s *Store) lockSchema(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+	if s.pg == nil {
+		return func() {}, nil
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := locker.SessionLock(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() {
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		if err := errors.Join(locker.SessionUnlock(ctx, conn), conn.Close()); err != nil {
+			s.log.WarnContext(ctx, "Could not release the migration lock", "err", err)
+		}
+	}, nil
+}
+
+func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error {
+	current, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", s.classify(err))
+	}
+	if current > target {
+		return fault.Newf(fault.Invalid,
+			"The database has schema version %d and this bot knows only %d: a newer bot has used it. Start that version or newer, or point DATABASE_URL or DATA_DIR at another database.",
+			current, target)
+	}
+	return nil
+}

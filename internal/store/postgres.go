@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"remote-agent/internal/fault"
+)
+
+const (
+	defaultMaxConns  = 20
+	postgresAttempts = 8
+	connectTimeout   = 5 * time.Second
+)
+
+func (s *Store) openPostgres(ctx context.Context, config *pgxpool.Config, maxConns int) error {
+	if maxConns == 0 {
+		maxConns = defaultMaxConns
+	}
+	if _, ok := config.ConnConfig.RuntimeParams["application_name"]; !ok {
+		config.ConnConfig.RuntimeParams["application_name"] = "bot"
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	// pgx counts CPUs where the URL is silent: too few for this program, whose
+	// transactions wait for a disk or a row and not for a CPU.
+	config.MaxConns = max(config.MaxConns, int32(min(maxConns, 1000))) //nolint:gosec // bounded above
+
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return classifyPostgres(err)
+	}
+	s.pg = pool
+	if err := s.Ping(ctx); err != nil {
+		return &fault.Error{
+			Kind:   fault.KindOf(err),
+			Public: "DATABASE_URL: PostgreSQL at " + config.ConnConfig.Host + " does not let me in; check that it runs, and host, port, user, password and database name",
+			Err:    fmt.Errorf("connect to PostgreSQL: %w", err),
+		}
+	}
+	return nil
+}
+
+// inPostgresTx runs fn in a transaction at READ COMMITTED: order comes from row
+// locks. Deadlocks and serialization failures are run again a few times.
+func (s *Store) inPostgresTx(ctx context.Context, fn func(tx *Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := s.postgresOnce(ctx, pgx.TxOptions{}, fn)
+		if err == nil || !isState(err, pgSerialization, pgDeadlock) || attempt == postgresAttempts {
+			return err
+		}
+		pause := rand.N(time.Duration(attempt) * 50 * time.Millisecond) //nolint:gosec // jitter
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Store) inPostgresRead(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.postgresOnce(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
+}
+
+func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func(tx *Tx) error) error {
+	tx, err := s.pg.BeginTx(ctx, options)
+	if err != nil {
+		// Whatever went wrong, nothing has happened: no connection, or a closed
+		// pool.
+		return classified(err, func(error) fault.Kind { return fault.Unavailable })
+	}
+	committed := false
+	defer func() { // also after a panic
+		if committed {
+			return
+		}
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		_ = tx.Rollback(ctx) // the connection is dropped if this fails
+	}()
+	if err := fn(&Tx{text: s.text, pg: tx}); err != nil {
+		return err
+	}
+	committed = true
+	return commitError(classifyPostgres(tx.Commit(ctx)))
+}
+
+// commitError marks a commit whose answer was lost: it may have happened.
+func commitError(err error) error {
+	if err == nil || !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Canceled) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: fmt.Errorf("commit: %w", err)}
+}

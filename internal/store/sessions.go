@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+const sessionColumns = `
+	id, conversation_id, codebase_id, parent_session_id, ai_assistant_type, assistant_session_id, active, metadata,
+	status, agent_name, model, system_prompt, user_prompt, config, result, error,
+	input_tokens, output_tokens, last_seq, started_at, ended_at`
+
+// sessionRow is a session on its way out of the database.
+type sessionRow struct {
+	session  sessions.Session
+	metadata string
+	config   string
+}
+
+func (r *sessionRow) dest() []any {
+	s := &r.session
+	return []any{
+		text{&s.ID}, text{&s.ConversationID}, text{&s.CodebaseID}, text{&s.ParentID}, &s.Assistant,
+		text{&s.AssistantSessionID}, &s.Active, text{&r.metadata},
+		&s.Status, &s.AgentName, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, text{&r.config},
+		text{&s.Result}, text{&s.Error},
+		&s.InputTokens, &s.OutputTokens, &s.LastSeq, stamp{&s.StartedAt}, stamp{&s.EndedAt},
+	}
+}
+
+func (r *sessionRow) decode() (sessions.Session, error) {
+	metadata, err := decodeMetadata(r.metadata)
+	if err != nil {
+		return sessions.Session{}, err
+	}
+	r.session.Metadata = metadata
+	if r.config != "" {
+		r.session.Config = json.RawMessage(r.config)
+	}
+	return r.session, nil
+}
+
+func decodeMetadata(encoded string) (sessions.Metadata, error) {
+	metadata := sessions.Metadata{}
+	if encoded == "" {
+		return metadata, nil
+	}
+	if err := json.Unmarshal([]byte(encoded), &metadata); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "decode session metadata")
+	}
+	return metadata, nil
+}
+
+const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`
+
+// ActiveSession returns the active session of a conversation; ok is false if
+// there is none.
+func (t *Tx) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
+	var row sessionRow
+	ok, err = t.one(ctx, row.dest(), activeSessionSQL, conversationID)
+	if err != nil || !ok {
+		return s, false, wrap(err, "read active session")
+	}
+	s, err = row.decode()
+	return s, err == nil, err
+}
+
+// Session returns a session by id; fault.NotFound if there is none.
+func (t *Tx) Session(ctx context.Context, id string) (sessions.Session, error) {
+	var row sessionRow
+	ok, err := t.one(ctx, row.dest(), `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
+	if _, err := found(row, ok, err, "session"); err != nil {
+		return sessions.Session{}, err
+	}
+	return row.decode()
+}
+
+// CreateSession starts the active session of a conversation. It is a
+// fault.Conflict if one is active.
+func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
+	id, err := newID()
+	if err != nil {
+		return sessions.Session{}, err
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO remote_agent_sessions (
+			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
+			agent_name, model, system_prompt, user_prompt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (conversation_id) WHERE active DO NOTHING`,
+		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
+		s.AgentName, s.Model, orNull(s.SystemPrompt), s.UserPrompt)
+	if err != nil {
+		return sessions.Session{}, fmt.Errorf("create session: %w", err)
+	}
+	if n == 0 {
+		return sessions.Session{}, fault.New(fault.Conflict, "A session is active already.")
+	}
+	return t.Session(ctx, id)
+}
+
+// DeactivateSession ends a session with a status, for a reason that is kept in
+// its metadata. Ending an ended session changes nothing.
+func (t *Tx) DeactivateSession(ctx context.Context, id string, status sessions.Status, reason string) error {
+	metadata, active, err := t.lockMetadata(ctx, id)
+	if err != nil || !active {
+		return err
+	}
+	if reason != "" {
+		metadata[sessions.MetaEndReason] = reason
+	}
+	encoded, err := json.Marshal(metadata)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "encode session metadata")
+	}
+	_, err = t.exec(ctx, `
+		UPDATE remote_agent_sessions SET active = false, status = $2, metadata = $3, ended_at = {stamp}
+		WHERE id = $1`, id, string(status), string(encoded))
+	return wrap(err, "end session")
+}
+
+func (t *Tx) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
+	var encoded string
+	ok, err := t.one(ctx, []any{text{&encoded}, &active}, `
+		SELECT metadata, active FROM remote_agent_sessions WHERE id = $1 {lock}`, id)
+	if _, err := found(active, ok, err, "session"); err != nil {
+		return nil, false, err
+	}
+	m, err = decodeMetadata(encoded)
+	return m, active, err
+}
+
+// UpdateSession records the assistant's own session id, to resume it.
+func (t *Tx) UpdateSession(ctx context.Context, id, assistantSessionID string) error {
+	return t.updateSession(ctx, `
+		UPDATE remote_agent_sessions SET assistant_session_id = $2 WHERE id = $1`, id, orNull(assistantSessionID))
+}
+
+// UpdateSessionMetadata merges the given keys into the metadata.
+func (t *Tx) UpdateSessionMetadata(ctx context.Context, id string, m sessions.Metadata) error {
+	metadata, _, err := t.lockMetadata(ctx, id)
+	if err != nil {
+		return err
+	}
+	maps.Copy(metadata, m)
+	encoded, err := json.Marshal(metadata)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "encode session metadata")
+	}
+	return t.updateSession(ctx, `
+		UPDATE remote_agent_sessions SET metadata = $2 WHERE id = $1`, id, string(encoded))
+}
+
+// RecordTurn adds a finished turn to a session: its result or error, the model
+// that answered and what it cost.
+func (t *Tx) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
+	return t.updateSession(ctx, `
+		UPDATE remote_agent_sessions SET
+			model = COALESCE($2, model), result = $3, error = $4,
+			input_tokens = input_tokens + $5, output_tokens = output_tokens + $6
+		WHERE id = $1`,
+		id, orNull(turn.Model), orNull(turn.Result), orNull(turn.Error), turn.InputTokens, turn.OutputTokens)
+}
+
+// DeleteSession deletes a session with its messages and tool calls.
+func (t *Tx) DeleteSession(ctx context.Context, id string) error {
+	return t.updateSession(ctx, `DELETE FROM remote_agent_sessions WHERE id = $1`, id)
+}
+
+func (t *Tx) updateSession(ctx context.Context, query string, args ...any) error {
+	n, err := t.exec(ctx, query, args...)
+	if err != nil {
+		return fmt.Errorf("update session: %w", err)
+	}
+	if n == 0 {
+		return notFound("session")
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"remote-agent/migrations"
+)
+
+// Tx is one transaction. It is valid only inside the function it was passed to,
+// and not safe for concurrent use.
+type Tx struct {
+	text *rewriter
+	pg   pgx.Tx  // on PostgreSQL
+	lite *sql.Tx // on SQLite
+}
+
+// Handle returns the driver's own transaction, for queue.Queue.
+func (t *Tx) Handle() any {
+	if t.pg != nil {
+		return t.pg
+	}
+	return t.lite
+}
+
+// exec runs a statement and returns how many rows it touched.
+func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	query, args = t.text.rewrite(query, args)
+	if t.pg != nil {
+		tag, err := t.pg.Exec(ctx, query, args...)
+		return tag.RowsAffected(), classifyPostgres(err)
+	}
+	ctx, err := statementContext(ctx)
+	if err != nil {
+		return 0, err
+	}
+	result, err := t.lite.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, classifySQLite(err)
+	}
+	n, err := result.RowsAffected()
+	return n, classifySQLite(err)
+}
+
+// one scans the first row of a query into dest. ok is false if there is none.
+func (t *Tx) one(ctx context.Context, dest []any, query string, args ...any) (ok bool, err error) {
+	query, args = t.text.rewrite(query, args)
+	if t.pg != nil {
+		err = t.pg.QueryRow(ctx, query, args...).Scan(dest...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, classifyPostgres(err)
+	}
+	if ctx, err = statementContext(ctx); err != nil {
+		return false, err
+	}
+	err = t.lite.QueryRowContext(ctx, query, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, classifySQLite(err)
+}
+
+// each calls visit for every row of a query. visit only scans: it may not use t.
+func (t *Tx) each(ctx context.Context, visit func(scan func(dest ...any) error) error, query string, args ...any) error {
+	query, args = t.text.rewrite(query, args)
+	if t.pg != nil {
+		rows, err := t.pg.Query(ctx, query, args...)
+		if err != nil {
+			return classifyPostgres(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := visit(rows.Scan); err != nil {
+				return classifyPostgres(err)
+			}
+		}
+		return classifyPostgres(rows.Err())
+	}
+	ctx, err := statementContext(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := t.lite.QueryContext(ctx, query, args...)
+	if err != nil {
+		return classifySQLite(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows.Scan); err != nil {
+			return classifySQLite(err)
+		}
+	}
+	return classifySQLite(rows.Err())
+}
+
+// statementContext lets no statement start after ctx has ended, and lets none
+// that has started be interrupted: SQLite answers an interrupted write by
+// rolling back the whole transaction, which other callers share.
+func statementContext(ctx context.Context) (context.Context, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return context.WithoutCancel(ctx), nil
+}
+
+// The words in braces that differ between the databases.
+const (
+	tokenNow   = "{now}"   // Unix milliseconds by the database's clock; on SQLite the process's
+	tokenStamp = "{stamp}" // the same moment for the seeds' timestamp columns
+	tokenLock  = "{lock}"  // locks the selected rows until the transaction ends
+)
+
+// rewriter makes the SQL text of one dialect. The result depends only on the
+// text, so that it is computed once and its statement is prepared once.
+type rewriter struct {
+	dialect migrations.Dialect
+	done    sync.Map // string -> rewritten
+}
+
+type rewritten struct {
+	query string
+	now   bool // one more argument: now
+}
+
+func newRewriter(dialect migrations.Dialect) *rewriter { return &rewriter{dialect: dialect} }
+
+func (r *rewriter) rewrite(query string, args []any) (string, []any) {
+	found, ok := r.done.Load(query)
+	if !ok {
+		found, _ = r.done.LoadOrStore(query, r.translate(query, len(args)))
+	}
+	w, _ := found.(rewritten)
+	if w.now {
+		args = append(args, time.Now().UnixMilli())
+	}
+	if r.dialect == migrations.Postgres {
+		for i, arg := range args {
+			if s, ok := arg.(string); ok {
+				args[i] = storable(s)
+			}
+		}
+	}
+	return w.query, args
+}
+
+func (r *rewriter) translate(query string, args int) rewritten {
+	if r.dialect == migrations.Postgres {
+		return rewritten{query: strings.NewReplacer(
+			tokenNow, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+			tokenStamp, "clock_timestamp()",
+			tokenLock, "FOR UPDATE",
+		).Replace(query)}
+	}
+	return rewritten{
+		now: strings.Contains(query, tokenNow),
+		query: strings.NewReplacer(
+			tokenNow, "$"+strconv.Itoa(args+1),
+			tokenStamp, "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+			tokenLock, "",
+		).Replace(query),
+	}
+}
+
+// storable replaces what PostgreSQL cannot store in text, so that a strange
+// message is kept nearly as it was instead of refused for ever.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+

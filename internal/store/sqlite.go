@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+
+	"remote-agent/internal/fault"
+)
+
+// readers is how many snapshots can be read at once on SQLite.
+const readers = 4
+
+func (s *Store) openSQLite(ctx context.Context, path string, exclusive bool) error {
+	if exclusive {
+		if err := createFile(path); err != nil {
+			return err
+		}
+		lock, err := lockFile(path)
+		if err != nil {
+			return err
+		}
+		s.lock = lock
+	} else if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fault.Newf(fault.NotFound, "There is no database at %s yet; start the daemon once, or point DATABASE_URL or DATA_DIR at the right place.", path)
+		}
+		return unreadable(path, err)
+	}
+
+	var err error
+	if s.writerDB, err = openPool(path, true, 1); err != nil {
+		return err
+	}
+	if s.readerDB, err = openPool(path, false, readers); err != nil {
+		return err
+	}
+	// The first connection of the writer turns on the write-ahead log, which the
+	// readers rely on.
+	if err := s.writerDB.PingContext(ctx); err != nil {
+		return unreadable(path, err)
+	}
+	s.writer = newWriter(s.writerDB, s.text)
+	return nil
+}
+
+func unreadable(path string, err error) error {
+	return &fault.Error{
+		Kind:   fault.Unavailable,
+		Public: "I cannot use the database file " + path + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
+		Err:    fmt.Errorf("open database: %w", err),
+	}
+}
+
+// createFile makes the directory and an empty file with the permissions of a
+// secret. SQLite gives its side files the mode of the database.
+func createFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return unreadable(path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unreadable(path, err)
+	}
+	err = f.Chmod(0o600)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return unreadable(path, err)
+	}
+	return nil
+}
+
+// openPool opens one of the two pools of a file. Pragmas stand in the DSN,
+// where they reach every connection.
+func openPool(path string, write bool, conns int) (*sql.DB, error) {
+	params := url.Values{
+		"mode": {"rw"},
+		"_pragma": {
+			"busy_timeout(5000)", // first: the other pragmas may have to wait
+			"journal_mode(WAL)",
+			"foreign_keys(1)",
+			"synchronous(FULL)", // a commit that was acknowledged survives a power cut
+			"trusted_schema(0)",
+			"temp_store(MEMORY)",
+		},
+	}
+	if write {
+		params.Set("_txlock", "immediate")
+	} else {
+		params.Set("_query_only", "1")
+	}
+	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + params.Encode()
+	connector, err := sqlite.NewConnector(name)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	db := sql.OpenDB(cachingConnector{connector})
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
+	conn, err := s.readerDB.Conn(ctx)
+	if err != nil {
+		return classifySQLite(err)
+	}
+	defer conn.Close()
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return classifySQLite(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // nothing was written
+	return fn(&Tx{text: s.text, lite: tx})
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"remote-agent/internal/queue"
+	"remote-agent/migrations"
+)
+
+// Options says which database to open, and what for.
+type Options struct {
+	// URL is DATABASE_URL: empty for SQLite in DataDir, "sqlite:PATH", or
+	// "postgres://...". It is never logged.
+	URL string
+
+	// DataDir holds the SQLite file if URL is empty.
+	DataDir string
+
+	// Log may not be nil.
+	Log *slog.Logger
+
+	// Exclusive is for the daemon and for migrations. On SQLite it takes the
+	// lock file of the database, and creates directory and file as needed;
+	// without it a missing database is a fault.NotFound, and commands can look
+	// while the daemon runs. PostgreSQL needs no such lock.
+	Exclusive bool
+
+	// MaxConns limits the connections to PostgreSQL. Zero is 20. A limit in URL
+	// (pool_max_conns) wins.
+	MaxConns int
+}
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	dialect migrations.Dialect
+	log     *slog.Logger
+	text    *rewriter
+
+	pg *pgxpool.Pool
+
+	writerDB *sql.DB // one connection; River shares it with writer
+	readerDB *sql.DB
+	writer   *writer
+	lock     *fileLock
+}
+
+// Open opens a database; it does not create or change tables, Migrate does. The
+// errors say which variable to fix: fault.Invalid for a URL that cannot be
+// used, fault.Conflict if another process works on the data directory,
+// fault.Unavailable if the database does not answer.
+func Open(ctx context.Context, options Options) (*Store, error) {
+	t, err := parseURL(options.URL, options.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect)}
+	if t.dialect == migrations.Postgres {
+		err = s.openPostgres(ctx, t.pool, options.MaxConns)
+	} else {
+		err = s.openSQLite(ctx, t.path, options.Exclusive)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close waits for the transactions that run, refuses new ones and closes the
+// database. The queue that shares the pools must have stopped before. Closing
+// twice is allowed.
+func (s *Store) Close() error {
+	var errs []error
+	if s.writer != nil {
+		s.writer.close()
+	}
+	if s.readerDB != nil {
+		errs = append(errs, s.readerDB.Close())
+	}
+	if s.writerDB != nil {
+		errs = append(errs, s.writerDB.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	if s.pg != nil {
+		s.pg.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// Dialect returns "sqlite" or "postgres".
+func (s *Store) Dialect() string { return string(s.dialect) }
+
+// Pools returns the connections for the queue, which stores its jobs in the
+// same database. On SQLite it is the single writer connection.
+func (s *Store) Pools() queue.Pools {
+	return queue.Pools{SQLite: s.writerDB, Postgres: s.pg}
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.pg != nil {
+		return classifyPostgres(s.pg.Ping(ctx))
+	}
+	var one int
+	return classifySQLite(s.readerDB.QueryRowContext(ctx, "SELECT 1").Scan(&one))
+}
+
+// InTx runs fn in one transaction and commits it durably if fn returns nil. fn
+// runs in the caller's goroutine, may run more than once (a serialization
+// failure on PostgreSQL), uses only tx, and never calls out of the process. A
+// panic in fn rolls back and is passed on. An error of fn is returned as it is.
+//
+// On SQLite several callers' transactions may share one commit, each in its own
+// savepoint: what one of them does wrong does not touch the others.
+func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
+	if s.pg != nil {
+		return s.inPostgresTx(ctx, fn)
+	}
+	return s.writer.do(ctx, fn)
+}
+
+// InRead runs fn in a read-only snapshot that does not wait for writers.
+func (s *Store) InRead(ctx context.Context, fn func(tx *Tx) error) error {
+	if s.pg != nil {
+		return s.inPostgresRead(ctx, fn)
+	}
+	return s.inSQLiteRead(ctx, fn)
+}
+
+// cleanup returns a context for rolling back and releasing after ctx has ended.
+func cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}

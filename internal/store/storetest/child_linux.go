@@ -1,0 +1,7 @@
+package storetest
+
+import "syscall"
+
+func childAttr(who *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: who, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+}

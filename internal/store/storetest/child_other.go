@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package storetest
+
+import "syscall"
+
+func childAttr(who *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: who, Setpgid: true}
+}

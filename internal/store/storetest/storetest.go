@@ -1,0 +1,122 @@
+// Package storetest runs a test on every database the store supports: on SQLite
+// always, on PostgreSQL in a throwaway cluster of the test binary or, with
+// TEST_DATABASE_URL, on a server that is there already.
+//
+// Without PostgreSQL its half is skipped, with the reason; REQUIRE_POSTGRES=1
+// makes that a failure. Main must be called from TestMain of every package that
+// uses EachDialect or Postgres, because it is what stops the cluster.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/store"
+)
+
+// Main runs the tests of a package, stops the cluster and returns the exit code:
+//
+//	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+func Main(m *testing.M) int {
+	defer shared.stop()
+	return m.Run()
+}
+
+// EachDialect runs test as a subtest on each database. open returns a store with
+// the current schema; several calls in one test open the same database, and all
+// stores are closed when the test ends.
+func EachDialect(t *testing.T, test func(t *testing.T, open func(t testing.TB) *store.Store)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		test(t, SQLite(t))
+	})
+	t.Run("Postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, Postgres(t))
+	})
+}
+
+// SQLite returns an opener of one fresh SQLite database. Its second and later
+// stores do not take the lock file.
+func SQLite(t testing.TB) func(t testing.TB) *store.Store {
+	t.Helper()
+	dir, opened := t.TempDir(), false
+	return func(t testing.TB) *store.Store {
+		t.Helper()
+		options := store.Options{DataDir: dir, Log: Log(t), Exclusive: !opened}
+		opened = true
+		return open(t, options)
+	}
+}
+
+// Postgres returns an opener of one fresh PostgreSQL database. It skips the test
+// if there is no server to be had.
+func Postgres(t testing.TB) func(t testing.TB) *store.Store {
+	t.Helper()
+	url := PostgresURL(t)
+	return func(t testing.TB) *store.Store {
+		t.Helper()
+		return open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
+	}
+}
+
+// PostgresURL creates an empty database that is dropped when the test ends, and
+// returns its DATABASE_URL. It skips the test if there is no server to be had.
+func PostgresURL(t testing.TB) string {
+	t.Helper()
+	base, err := shared.url()
+	if err != nil {
+		if os.Getenv("REQUIRE_POSTGRES") == "1" {
+			t.Fatalf("REQUIRE_POSTGRES=1, but no PostgreSQL: %v", err)
+		}
+		t.Skipf("no PostgreSQL: %v", err)
+	}
+	name := fmt.Sprintf("bot_test_%d_%d", os.Getpid(), shared.databases.Add(1))
+	// template0 needs no lock that parallel tests would wait for.
+	admin(t, base, "CREATE DATABASE "+name+" TEMPLATE template0")
+	t.Cleanup(func() { admin(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return withDatabase(t, base, name)
+}
+
+func admin(t testing.TB, url, statement string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatalf("connecting to PostgreSQL: %v", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func open(t testing.TB, options store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), options)
+	if err != nil {
+		t.Fatalf("opening the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the store: %v", err)
+		}
+	})
+	if options.Exclusive {
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatalf("migrating: %v", err)
+		}
+	}
+	return s
+}
+
+// Log returns a logger that writes to the test's log, warnings and above.
+func Log(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// InsertToolCall records a call in the given status (empty: pending). A call id
+// that the session has already is a fault.Conflict.
+func (t *Tx) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
+	if c.Status == "" {
+		c.Status = sessions.ToolPending
+	}
+	message, err := t.askingMessage(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = time.Now()
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO agent_tool_calls (
+			session_id, message_id, tool_call_id, tool_name, request, status, created_at, executing_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $8 THEN {now} END)
+		ON CONFLICT (session_id, tool_call_id) DO NOTHING`,
+		c.SessionID, message, c.CallID, c.Name, c.Request, string(c.Status), c.CreatedAt.Unix(),
+		c.Status == sessions.ToolExecuting)
+	if err != nil {
+		return fmt.Errorf("record tool call: %w", err)
+	}
+	if n == 0 {
+		return fault.New(fault.Conflict, "This tool call is recorded already.")
+	}
+	return nil
+}
+
+// askingMessage returns the id of the row that holds the call: a message may ask
+// for several, each in a row of its own. It is nil if the row is not there.
+func (t *Tx) askingMessage(ctx context.Context, c sessions.ToolCall) (id any, err error) {
+	if c.MessageSeq == 0 {
+		return nil, nil
+	}
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var row int64
+		var kind, data string
+		if err := scan(&row, &kind, text{&data}); err != nil {
+			return err
+		}
+		var call struct {
+			ID string `json:"tool_call_id"`
+		}
+		if kind == messages.RecordToolCall && json.Unmarshal([]byte(data), &call) == nil && call.ID == c.CallID {
+			id = row
+		} else if id == nil {
+			id = row
+		}
+		return nil
+	}, `SELECT id, kind, data_json FROM agent_messages WHERE session_id = $1 AND seq = $2 ORDER BY part`,
+		c.SessionID, c.MessageSeq)
+	return id, wrap(err, "find message of tool call")
+}
+
+// UpdateToolCall moves a call of a session to another status, with response or
+// error; completed and failed ones get their completion time and duration. A
+// call that has ended is not changed (fault.Conflict).
+func (t *Tx) UpdateToolCall(
+	ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string,
+) error {
+	n, err := t.exec(ctx, `
+		UPDATE agent_tool_calls SET
+			status = $3,
+			response = COALESCE($4, response),
+			error_details = COALESCE($5, error_details),
+			executing_ms = CASE WHEN $6 THEN {now} ELSE executing_ms END,
+			completed_at = CASE WHEN $7 THEN {now} / 1000 END,
+			execution_time_ms = CASE WHEN $7 THEN {now} - executing_ms END
+		WHERE session_id = $1 AND tool_call_id = $2 AND status IN ('pending', 'executing')`,
+		sessionID, callID, string(status), orNull(response), orNull(errText),
+		status == sessions.ToolExecuting, ended(status))
+	if err != nil {
+		return fmt.Errorf("update tool call: %w", err)
+	}
+	if n > 0 {
+		return nil
+	}
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2`, sessionID, callID)
+	if _, err := found(one, ok, err, "tool call"); err != nil {
+		return err
+	}
+	return fault.New(fault.Conflict, "This tool call has ended already.")
+}
+
+func ended(status sessions.ToolStatus) bool {
+	return status == sessions.ToolCompleted || status == sessions.ToolFailed
+}
+
+// FailInterrupted marks pending and executing calls of a session as failed with
+// text and returns how many there were.
+func (t *Tx) FailInterrupted(ctx context.Context, sessionID, text string) (int, error) {
+	n, err := t.exec(ctx, `
+		UPDATE agent_tool_calls SET
+			status = 'failed', error_details = $2,
+			completed_at = {now} / 1000, execution_time_ms = {now} - executing_ms
+		WHERE session_id = $1 AND status IN ('pending', 'executing')`, sessionID, text)
+	return int(n), wrap(err, "fail interrupted tool calls")
+}
+
+// ToolCalls returns the tool calls of a session in the order of their recording.
+func (t *Tx) ToolCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
+	var list []sessions.ToolCall
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var c sessions.ToolCall
+		var created, completed, duration int64
+		if err := scan(&c.ID, text{&c.SessionID}, &c.MessageSeq, &c.CallID, &c.Name, &c.Request, text{&c.Response},
+			&c.Status, text{&c.Error}, &created, &completed, &duration); err != nil {
+			return err
+		}
+		c.CreatedAt = time.Unix(created, 0).UTC()
+		if completed != 0 {
+			c.CompletedAt = time.Unix(completed, 0).UTC()
+		}
+		c.Duration = time.Duration(duration) * time.Millisecond
+		list = append(list, c)
+		return nil
+	}, `
+		SELECT c.id, c.session_id, COALESCE(m.seq, 0), c.tool_call_id, c.tool_name, c.request, c.response,
+			c.status, c.error_details, c.created_at, COALESCE(c.completed_at, 0), COALESCE(c.execution_time_ms, 0)
+		FROM agent_tool_calls c LEFT JOIN agent_messages m ON m.id = c.message_id
+		WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
+	return list, wrap(err, "read tool calls")
+}

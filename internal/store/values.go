@@ -1,0 +1,108 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+)
+
+// newID mints an id: UUIDv7, so that rows of one time lie together in an index.
+func newID() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fault.Wrap(err, fault.Internal, "mint id")
+	}
+	return id.String(), nil
+}
+
+// orNull stores the empty string as NULL.
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// bytesOrNull stores no bytes as NULL.
+func bytesOrNull(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// millis is t as Unix milliseconds; the zero time is 0.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// text scans a column that may be NULL; NULL is the empty string.
+type text struct{ to *string }
+
+var _ sql.Scanner = text{}
+
+// Scan implements sql.Scanner.
+func (t text) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t.to = ""
+	case string:
+		*t.to = v
+	case []byte:
+		*t.to = string(v)
+	default:
+		return fmt.Errorf("cannot read %T as text", value)
+	}
+	return nil
+}
+
+// msTime scans Unix milliseconds; NULL and 0 are the zero time.
+type msTime struct{ to *time.Time }
+
+// Scan implements sql.Scanner.
+func (t msTime) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t.to = time.Time{}
+	case int64:
+		*t.to = time.Time{}
+		if v != 0 {
+			*t.to = time.UnixMilli(v).UTC()
+		}
+	default:
+		return fmt.Errorf("cannot read %T as milliseconds", value)
+	}
+	return nil
+}
+
+// stamp scans one of the seeds' timestamp columns: a timestamp on PostgreSQL,
+// RFC 3339 on SQLite, where a person may also have written SQLite's own form.
+type stamp struct{ to *time.Time }
+
+// Scan implements sql.Scanner.
+func (t stamp) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t.to = time.Time{}
+	case time.Time:
+		*t.to = v.UTC()
+	case string:
+		parsed, err := time.Parse(time.RFC3339Nano, v)
+		if err != nil {
+			if parsed, err = time.Parse(time.DateTime, v); err != nil {
+				return fmt.Errorf("cannot read %q as a time", v)
+			}
+		}
+		*t.to = parsed.UTC()
+	default:
+		return fmt.Errorf("cannot read %T as a time", value)
+	}
+	return nil
+}

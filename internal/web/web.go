@@ -1,0 +1,182 @@
+// Package web is the HTTP server: health, readiness, metrics and the webhooks
+// of platforms.
+//
+// It knows no platform and no storage; the application hands it checks and
+// handlers. It answers only the paths it knows, limits what a client can cost,
+// and tells a client nothing about errors inside.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// Limits of a connection (platform contracts S6).
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 32 << 10
+)
+
+// DefaultMaxBody is how much of a request's body is read, in bytes, unless a
+// handler asks for more by a method MaxBody() int64 (platform contracts S5).
+const DefaultMaxBody = 1 << 20
+
+// defaultGrace bounds a shutdown.
+const defaultGrace = 10 * time.Second
+
+// Check is the state of one part that the program needs to work.
+type Check struct {
+	Name string
+	Err  error // nil if it works
+}
+
+// Config configures a Server.
+type Config struct {
+	Addr string // host:port; port 0 takes a free one
+
+	// Ready returns the checks of /readyz. It is called for every request, with
+	// a deadline of three seconds. Nil means that nothing needs a check.
+	Ready func(ctx context.Context) []Check
+
+	Metrics http.Handler // of /metrics; nil answers 404
+
+	// Webhooks are mounted at /webhooks/{key} and below. They get POST requests
+	// only, whose body ends with *http.MaxBytesError at the limit.
+	Webhooks map[string]http.Handler
+
+	Grace time.Duration // how long requests may finish after a stop; default 10 s
+	Log   *slog.Logger  // nil logs nothing
+}
+
+// Server serves HTTP. It is safe for concurrent use.
+type Server struct {
+	config   Config
+	server   *http.Server
+	draining atomic.Bool
+
+	mu       sync.Mutex // guards listener
+	listener net.Listener
+}
+
+// New returns a Server that does not listen yet.
+func New(config Config) *Server {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Grace <= 0 {
+		config.Grace = defaultGrace
+	}
+	config.Log = config.Log.With("component", "web")
+	s := &Server{config: config}
+	s.server = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes - 4096, // net/http adds 4 KiB of its own
+		ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
+	}
+	return s
+}
+
+// Listen takes the address, so that a wrong one is known before anything else
+// runs. Listening twice changes nothing. The error is a fault.Invalid whose
+// public text names LISTEN_ADDR and what to do.
+func (s *Server) Listen(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return nil
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", s.config.Addr)
+	if err != nil {
+		return listenFault(s.config.Addr, err)
+	}
+	s.listener = listener
+	return nil
+}
+
+func listenFault(addr string, err error) error {
+	var public string
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		public = fmt.Sprintf("LISTEN_ADDR %s is in use by another program: stop that one, or set LISTEN_ADDR to another port", addr)
+	case errors.Is(err, syscall.EACCES):
+		public = fmt.Sprintf("LISTEN_ADDR %s needs more rights than this user has: set LISTEN_ADDR to a port above 1023", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		public = fmt.Sprintf("LISTEN_ADDR %s is not an address of this machine: set LISTEN_ADDR to one, such as 127.0.0.1:3000", addr)
+	default:
+		public = fmt.Sprintf("LISTEN_ADDR %s cannot be listened on: set LISTEN_ADDR to host:port, such as 127.0.0.1:3000", addr)
+	}
+	return &fault.Error{Kind: fault.Invalid, Public: public, Err: err}
+}
+
+// Addr returns the address that is listened on, or the configured one before
+// Listen.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return s.config.Addr
+	}
+	return s.listener.Addr().String()
+}
+
+// Public reports whether other machines can reach the server: its address is
+// not a loopback one. The caller decides what to say about that.
+func (s *Server) Public() bool {
+	host, _, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// Drain makes /readyz answer 503 from now on, so that a load balancer looks
+// elsewhere while requests are still served.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Run serves until ctx is done. Then it takes no new connections, lets running
+// requests finish for Config.Grace, ends the rest and returns nil. It listens
+// if Listen was not called.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Listen(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	listener := s.listener
+	s.mu.Unlock()
+
+	served := make(chan error, 1)
+	go func() { served <- s.server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fault.Wrap(err, fault.Unavailable, "serve HTTP")
+	case <-ctx.Done():
+	}
+	s.Drain()
+	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
+	defer cancel()
+	if err := s.server.Shutdown(shut); err != nil {
+		s.config.Log.WarnContext(ctx, "HTTP requests were cut off at the end of the grace period", "err", err)
+		_ = s.server.Close() // the rest is given up on purpose
+	}
+	<-served
+	return nil
+}
