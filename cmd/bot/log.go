@@ -25,7 +25,7 @@ const maxLogFile = 32 << 20
 func (p *program) env(log *slog.Logger, console bool) app.Env {
 	return app.Env{
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
-		Console: console, Version: version(), Log: log,
+		Console: console, Terminal: bothTerminals(p.process), Version: version(), Log: log,
 	}
 }
 

@@ -222,13 +222,17 @@ func TestTelegramFaults(t *testing.T) {
 
 		t.Log("an ambiguous edit is repeated without harm")
 		w.tg.Inject("editMessageText", telegram.DropAfter())
+		edits := w.tg.Count("editMessageText")
 		w.says(ann, "three")
 		w.seesText(ann, "echo: three")
+		if err := w.tg.WaitFor(w.ctx(), func() bool { return w.tg.Count("editMessageText") >= edits+2 }); err != nil {
+			t.Fatal("the ambiguous edit was not repeated")
+		}
 
 		t.Log("a deleted placeholder becomes a new message")
 		w.tg.Inject("editMessageText", telegram.Refuse(400, "Bad Request: message to edit not found"))
 		w.says(ann, "four")
-		w.seesText(ann, "echo: three", "four")
+		w.seesText(ann, "echo: four")
 
 		counts := map[string]int{}
 		for _, text := range w.tg.ChatView(ann).BotTexts() {
@@ -253,7 +257,7 @@ func TestLongAnswerIsSplitAndComplete(t *testing.T) {
 		w.start()
 		w.says(ann, "long please")
 		texts := w.sees(ann, "the last line", func(texts []string) bool {
-			return len(texts) > 0 && strings.Contains(texts[len(texts)-1], "Line 399")
+			return len(texts) > 1 && strings.Contains(texts[0], "Line 000") && strings.Contains(texts[len(texts)-1], "Line 399")
 		})
 		all := strings.Join(texts, "\n")
 		for i := range 400 {

@@ -6,14 +6,17 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
@@ -52,6 +55,8 @@ type world struct {
 	tg  *telegram.Server
 	ai  *openai.Server
 	env map[string]string
+
+	printed lockedBuffer // what the operator reads
 
 	addr string
 	stop context.CancelFunc
@@ -128,7 +133,7 @@ func (w *world) start() *world {
 	done := make(chan error, 1)
 	cfg := w.config()
 	env := app.Env{
-		Stdin: strings.NewReader(""), Stdout: &logWriter{t: w.t}, Stderr: &logWriter{t: w.t}, Version: "test",
+		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		Started: func(i app.Info) { started <- i },
 	}
@@ -167,6 +172,37 @@ func (w *world) restart() {
 	w.shutdown()
 	w.start()
 }
+
+// replica returns another bot on the same database and emulators. It is not
+// started yet.
+func (w *world) replica() *world {
+	w.t.Helper()
+	r := &world{t: w.t, tg: w.tg, ai: w.ai, env: maps.Clone(w.env)}
+	r.env["DATA_DIR"] = filepath.Join(w.t.TempDir(), "replica")
+	w.t.Cleanup(r.shutdown)
+	return r
+}
+
+// hang makes the model's next answer stop in the middle and never go on. It
+// returns the text that is shown until then.
+func (w *world) hang() string {
+	const shown = "This takes a while"
+	w.ai.Enqueue(openai.Reply(openai.Delta("This takes"), openai.Delta(" a while"), openai.Gate(emulator.NewGate())))
+	return shown
+}
+
+// freePort returns a loopback address that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was served
+	return l.Addr().String()
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ctx bounds a wait.
 func (w *world) ctx() context.Context {

@@ -146,6 +146,17 @@ func TestRepairTellsReusedIDsApart(t *testing.T) {
 	}
 }
 
+func TestRepairDoesNotWriteIntoSpareCapacity(t *testing.T) {
+	t.Parallel()
+	blocks := []messages.Block{messages.Text{Text: "a"}, messages.Text{Text: "not part of it"}}
+	messages.Repair([]messages.Message{
+		{Role: messages.RoleUser, Blocks: blocks[:1]}, user("b"), {Role: messages.RoleAssistant, Blocks: blocks[:1]}, call("1"),
+	})
+	if diff := cmp.Diff(messages.Block(messages.Text{Text: "not part of it"}), blocks[1]); diff != "" {
+		t.Errorf("the array behind the input changed (-want +got):\n%s", diff)
+	}
+}
+
 func TestSafeName(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
@@ -196,6 +207,11 @@ func drawMessage(t *rapid.T, label string) messages.Message {
 func drawHistory(t *rapid.T) []messages.Message {
 	n := rapid.IntRange(0, 14).Draw(t, "messages")
 	var msgs []messages.Message
+	defer func() {
+		for i := range msgs {
+			msgs[i].Seq = int64(i + 1)
+		}
+	}()
 	if rapid.Bool().Draw(t, "wild") {
 		for i := range n {
 			msgs = append(msgs, drawMessage(t, fmt.Sprint(i)))

@@ -144,7 +144,7 @@ const maxReadFile = 128 << 10
 
 // needsFetch reports whether an entry has text files that were not read yet.
 func (w *worker) needsFetch(entry sessions.Entry) bool {
-	if _, done := w.filled[entry.ID]; done || entry.Attempts > 0 {
+	if _, done := w.filled[entry.ID]; done || entry.State == sessions.EntryRunning {
 		return false
 	}
 	if _, ok := w.adapter().(platform.Fetcher); !ok {

@@ -55,7 +55,7 @@ func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (
 	if _, ok := w.adapter().(platform.Editor); !ok {
 		return nil, nil
 	}
-	if entry.Attempts > 0 {
+	if entry.State == sessions.EntryRunning {
 		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
 			return d, err
 		}

@@ -78,7 +78,7 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 // turn begins. Later attempts go on with what is stored; calls that were
 // interrupted are marked as such and never repeated by us.
 func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, call command.Call, plan string) error {
-	if entry.Attempts > 0 {
+	if entry.State == sessions.EntryRunning {
 		stored, err := tx.RunMessages(ctx, entry.ID)
 		if err != nil {
 			return err

@@ -127,12 +127,15 @@ func TestMissingRowsAreNotFound(t *testing.T) {
 	t.Parallel()
 	const none = "01900000-0000-7000-8000-000000000000"
 	reads := map[string]func(ctx context.Context, tx *store.Tx) error{
-		"Conversation":     func(ctx context.Context, tx *store.Tx) error { _, err := tx.Conversation(ctx, none); return err },
-		"FindConversation": func(ctx context.Context, tx *store.Tx) error { _, err := tx.FindConversation(ctx, key("x")); return err },
-		"Session":          func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
-		"Entry":            func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
-		"Codebase":         func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
-		"UpdateSession":    func(ctx context.Context, tx *store.Tx) error { return tx.UpdateSession(ctx, none, "x") },
+		"Conversation": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Conversation(ctx, none); return err },
+		"FindConversation": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.FindConversation(ctx, key("x"))
+			return err
+		},
+		"Session":       func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
+		"Entry":         func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
+		"Codebase":      func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
+		"UpdateSession": func(ctx context.Context, tx *store.Tx) error { return tx.UpdateSession(ctx, none, "x") },
 		"DeactivateSession": func(ctx context.Context, tx *store.Tx) error {
 			return tx.DeactivateSession(ctx, none, sessions.Completed, "")
 		},

@@ -29,6 +29,8 @@ type Migration struct {
 // It may run in several processes at once: one does the work, the others wait.
 // A schema that a newer binary made is refused (fault.Invalid), untouched.
 func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
+	s.migrating.Lock()
+	defer s.migrating.Unlock()
 	provider, db, err := s.provider()
 	if err != nil {
 		return nil, err

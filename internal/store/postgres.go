@@ -18,7 +18,8 @@ const (
 	connectTimeout   = 5 * time.Second
 )
 
-func (s *Store) openPostgres(ctx context.Context, config *pgxpool.Config, maxConns int) error {
+func (s *Store) openPostgres(ctx context.Context, t target, maxConns int) error {
+	config := t.pool
 	if maxConns == 0 {
 		maxConns = defaultMaxConns
 	}
@@ -30,7 +31,9 @@ func (s *Store) openPostgres(ctx context.Context, config *pgxpool.Config, maxCon
 	}
 	// pgx counts CPUs where the URL is silent: too few for this program, whose
 	// transactions wait for a disk or a row and not for a CPU.
-	config.MaxConns = max(config.MaxConns, int32(min(maxConns, 1000))) //nolint:gosec // bounded above
+	if !t.limited {
+		config.MaxConns = int32(min(maxConns, 1000)) //nolint:gosec // bounded
+	}
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -86,6 +89,9 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 	}()
 	if err := fn(&Tx{text: s.text, pg: tx}); err != nil {
 		return err
+	}
+	if options.AccessMode == pgx.ReadOnly {
+		return nil // nothing to commit; and a statement that failed does not matter
 	}
 	committed = true
 	return commitError(classifyPostgres(tx.Commit(ctx)))

@@ -175,4 +175,3 @@ func (r *rewriter) translate(query string, args int) rewritten {
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
-

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -42,6 +43,8 @@ type Store struct {
 	log     *slog.Logger
 	text    *rewriter
 
+	migrating sync.Mutex // one Migrate at a time in this process
+
 	pg *pgxpool.Pool
 
 	writerDB *sql.DB // one connection; River shares it with writer
@@ -61,7 +64,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	}
 	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect)}
 	if t.dialect == migrations.Postgres {
-		err = s.openPostgres(ctx, t.pool, options.MaxConns)
+		err = s.openPostgres(ctx, t, options.MaxConns)
 	} else {
 		err = s.openSQLite(ctx, t.path, options.Exclusive)
 	}

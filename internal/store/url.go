@@ -18,6 +18,7 @@ type target struct {
 	dialect migrations.Dialect
 	path    string          // SQLite
 	pool    *pgxpool.Config // PostgreSQL
+	limited bool            // the URL sets pool_max_conns
 }
 
 // parseURL reads DATABASE_URL. The value may hold a password, so no error
@@ -40,7 +41,9 @@ func parseURL(raw, dataDir string) (target, error) {
 		if err != nil {
 			return target{}, fault.New(fault.Invalid, "DATABASE_URL is not a valid PostgreSQL address; write postgres://user:password@host:5432/name and percent-encode special characters of the password")
 		}
-		return target{dialect: migrations.Postgres, pool: config}, nil
+		return target{
+			dialect: migrations.Postgres, pool: config, limited: strings.Contains(raw, "pool_max_conns="),
+		}, nil
 	default:
 		return target{}, fault.New(fault.Invalid, "DATABASE_URL has an unknown form; leave it empty for SQLite, or write sqlite:PATH or postgres://...")
 	}

@@ -261,4 +261,3 @@ func commitSQLite(tx *sql.Tx) error {
 	f.Uncertain = sqliteCode(err) == sqlite3.SQLITE_IOERR
 	return f
 }
-

@@ -128,7 +128,7 @@ func (a *Assistant) clean(text string) string {
 // classifyFailure classifies an error that the API sent.
 func (a *Assistant) classifyFailure(x *exchange) error {
 	f := x.failure
-	err := fmt.Errorf("the model API answered %s: %s", f.label(), a.clean(f.message))
+	err := errors.New("the model API answered " + a.clean(f.label()+": "+f.message))
 	text := strings.ToLower(f.code + " " + f.kind + " " + f.message)
 	if limit, ok := overflows(f, text); ok {
 		return overflow(limit, err)

@@ -141,7 +141,7 @@ func (a *Assistant) CloseIdleConnections() { a.http.CloseIdleConnections() }
 //   - An empty answer is fault.Unavailable: another try may bring one.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
 	return func(yield func(assistant.Event, error) bool) {
-		r := run{assistant: a, turn: turn, yield: yield}
+		r := run{assistant: a, turn: turn, yield: yield, started: time.Now()}
 		if err := r.do(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
@@ -157,6 +157,7 @@ type run struct {
 	turn      assistant.Turn
 	yield     func(assistant.Event, error) bool
 	answer    answer
+	started   time.Time
 }
 
 func (r *run) do(ctx context.Context) error {
@@ -168,7 +169,6 @@ func (r *run) do(ctx context.Context) error {
 	streamCtx := x.start(ctx)
 	defer x.stop()
 
-	start := time.Now()
 	stream, err := r.assistant.client.CreateChatCompletionStream(streamCtx, req)
 	if err != nil {
 		return r.assistant.classify(ctx, x, err)
@@ -176,13 +176,16 @@ func (r *run) do(ctx context.Context) error {
 	defer func() { _ = stream.Close() }()
 	for {
 		chunk, err := stream.Recv()
-		if errors.Is(err, io.EOF) && x.failure == nil && ctx.Err() == nil {
-			break
-		}
 		if err != nil {
-			// What comes after the finish reason is only the usage.
-			if r.answer.finish != "" && x.failure == nil && ctx.Err() == nil {
-				break
+			switch {
+			case ctx.Err() != nil, x.failure != nil:
+			case r.answer.finish != "":
+				// What comes after the finish reason is only the usage.
+				return r.finish(ctx)
+			case streamCtx.Err() != nil:
+				err = context.Cause(streamCtx)
+			case errors.Is(err, io.EOF):
+				return r.finish(ctx)
 			}
 			return r.assistant.classify(ctx, x, err)
 		}
@@ -190,14 +193,16 @@ func (r *run) do(ctx context.Context) error {
 		if r.answer.finish != "" {
 			x.setIdle(min(settleTimeout, r.assistant.idle))
 		}
-		if delta != "" && !r.yield(assistant.TextDelta{Text: delta}, nil) {
+		if delta == "" {
+			continue
+		}
+		// A caller that takes its time is no silence of the API.
+		x.pause()
+		if !r.yield(assistant.TextDelta{Text: delta}, nil) {
 			return errStopped
 		}
+		x.alive()
 	}
-	r.assistant.log.DebugContext(ctx, "model answered",
-		"conversation", r.turn.Conversation, "run", r.turn.Run, "model", r.answer.model,
-		"finish_reason", string(r.answer.finish), "duration", time.Since(start))
-	return r.finish()
 }
 
 func (r *run) request() (api.ChatCompletionRequest, error) {
@@ -222,9 +227,12 @@ func (r *run) request() (api.ChatCompletionRequest, error) {
 }
 
 // finish ends the turn by the finish reason of its answer.
-func (r *run) finish() error {
+func (r *run) finish(ctx context.Context) error {
 	text := r.answer.text.String()
 	empty := strings.TrimSpace(text) == ""
+	r.assistant.log.DebugContext(ctx, "model answered",
+		"conversation", r.turn.Conversation, "run", r.turn.Run, "model", r.answer.model,
+		"finish_reason", string(r.answer.finish), "duration", time.Since(r.started))
 	switch reason := r.answer.finish; {
 	case reason == "":
 		return &fault.Error{
@@ -244,7 +252,10 @@ func (r *run) finish() error {
 		}
 	case reason == api.FinishReasonLength:
 		// Calls cut at the limit have unfinished arguments and are left out.
-		const note = "\n\n*(cut off here: the model reached its output limit)*"
+		note := "\n\n*(cut off here: the model reached its output limit)*"
+		if strings.Count("\n"+text, "\n```")%2 == 1 {
+			note = "\n```" + note
+		}
 		r.answer.text.WriteString(note)
 		r.answer.calls = nil
 		if !r.yield(assistant.TextDelta{Text: note}, nil) {

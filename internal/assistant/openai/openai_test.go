@@ -364,6 +364,9 @@ func TestErrors(t *testing.T) {
 			if fault.KindOf(err) != tt.kind || !strings.Contains(fault.Public(err), tt.public) {
 				t.Errorf("error of kind %q, public %q, want %q, %q: %v", fault.KindOf(err), fault.Public(err), tt.kind, tt.public, err)
 			}
+			if strings.Contains(err.Error(), "/chat/completions") {
+				t.Errorf("the error repeats the address, which may hold a secret: %v", err)
+			}
 			f, _ := errors.AsType[*fault.Error](err)
 			if f != nil && f.RetryAfter != tt.wait {
 				t.Errorf("retry after %v, want %v", f.RetryAfter, tt.wait)
@@ -383,6 +386,25 @@ func TestUnreachableServer(t *testing.T) {
 	err := ask(t.Context(), newAssistant(t, server.URL), question("Hi")).Err
 	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
 		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
+	}
+}
+
+func TestKeysOfAnyFormStayOutOfErrors(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"canary/with+odd=signs", "sk-ant-canary0123456789", "sk-or-v1-canary0123456789"} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(fails(500, `{"error":{"message":"request with `+key+` failed","code":"`+key+`","type":"`+key+`"}}`))
+			defer server.Close()
+			a, err := openai.New(openai.Config{APIKey: key, BaseURL: server.URL, Model: "m"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.CloseIdleConnections()
+			if err := ask(t.Context(), a, question("Hi")).Err; err == nil || strings.Contains(err.Error(), "canary") {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }
 
@@ -429,6 +451,37 @@ func TestSilenceEndsTheTurn(t *testing.T) {
 			t.Errorf("gave up after %v, want 90s", took)
 		}
 	})
+}
+
+func TestSlowListenerIsNoSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, err := openai.New(openai.Config{APIKey: testKey, Model: "m", HTTPClient: &http.Client{Transport: pipeTransport{
+			func(_ context.Context, w io.Writer) {
+				_, _ = fmt.Fprintf(w, "data: %s\n\n", text("yes"))
+				_, _ = fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", finish("stop"))
+			},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for event, err := range a.Run(t.Context(), question("Hi")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := event.(assistant.TextDelta); ok {
+				<-time.After(10 * time.Minute)
+			}
+		}
+	})
+}
+
+func TestAnswerCutInsideCodeClosesIt(t *testing.T) {
+	t.Parallel()
+	got := askServer(t, stream(text("Look:\n```go\nfunc"), finish("length"), done))
+	if n := strings.Count(got.Text, "```"); n != 2 {
+		t.Errorf("%d code fences in %q", n, got.Text)
+	}
 }
 
 func TestKeepAlivesKeepTheTurnAlive(t *testing.T) {

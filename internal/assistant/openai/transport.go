@@ -106,6 +106,13 @@ func (x *exchange) alive() {
 	x.timer.Reset(x.idle)
 }
 
+// pause stops the watch until alive is called.
+func (x *exchange) pause() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.timer.Stop()
+}
+
 func (x *exchange) setIdle(idle time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

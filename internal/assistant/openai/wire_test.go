@@ -1,14 +1,17 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
-
-	api "github.com/sashabaranov/go-openai"
-	"pgregory.net/rapid"
+	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	api "github.com/sashabaranov/go-openai"
+	"pgregory.net/rapid"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/messages/messagestest"
@@ -111,6 +114,34 @@ func FuzzParseFailure(f *testing.F) {
 		x := &exchange{failure: parseFailure(status, body)}
 		if err := a.classifyFailure(x); err == nil || strings.Contains(err.Error(), a.key) {
 			t.Fatalf("error %v", err)
+		}
+	})
+}
+
+func FuzzEventReader(f *testing.F) {
+	f.Add([]byte(": ping\r\n\r\ndata: {\"a\":1}\n\ndata:[DONE]"))
+	f.Add([]byte("event: error\ndata: {\"error\":{\"message\":\"x\"}}\n\n"))
+	f.Add([]byte("data: {\"error\":null}\ndata: {\"cut"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		read := func(body io.Reader) (string, error) {
+			x := newExchange(time.Hour)
+			x.start(t.Context())
+			defer x.stop()
+			out, err := io.ReadAll(newEventReader(io.NopCloser(body), x))
+			return string(out), err
+		}
+		out, err := read(bytes.NewReader(in))
+		for line := range strings.Lines(out) {
+			if line != "\n" && !strings.HasPrefix(line, "data: ") {
+				t.Fatalf("line %q was passed on", line)
+			}
+			if strings.HasPrefix(line, `data: {"error":`) {
+				t.Fatalf("go-openai takes %q for an error", line)
+			}
+		}
+		slowly, slowErr := read(iotest.OneByteReader(bytes.NewReader(in)))
+		if slowly != out || (err == nil) != (slowErr == nil) {
+			t.Fatalf("byte by byte: %q, %v, at once: %q, %v", slowly, slowErr, out, err)
 		}
 	})
 }

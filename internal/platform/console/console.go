@@ -105,6 +105,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 	for {
 		select {
 		case <-ctx.Done():
+			a.screen.leave()
 			return nil
 		case l, ok := <-lines:
 			if !ok {
@@ -167,8 +168,8 @@ func (a *Adapter) end(ctx context.Context, heard bool) error {
 	return nil
 }
 
-// Send implements platform.Adapter. A text that is nothing but dots is a
-// placeholder: it takes its place but is not shown.
+// Send implements platform.Adapter. platform.Placeholder takes its place but is
+// not shown.
 func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,7 +183,7 @@ func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, 
 		return messages.Ref{}, fault.Wrap(err, fault.Internal, "mint message id")
 	}
 	ref.Message = messages.MessageID(id.String())
-	if strings.Trim(out.Text, "….⏳ \n") != "" {
+	if out.Text != platform.Placeholder {
 		if err := a.screen.show(ref.Message, out.Text, placed); err != nil {
 			return messages.Ref{}, writeFault(err)
 		}

@@ -239,7 +239,7 @@ func TestScreen(t *testing.T) {
 		},
 		"final text only": {
 			func(p player) {
-				ref := p.send("1", "...")
+				ref := p.send("1", platform.Placeholder)
 				p.edit(ref, "Hello", false)
 				p.edit(ref, "Hello", false)
 				p.edit(ref, "late", true)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // shared is the cluster of this test binary. It is a variable because tests of a
@@ -32,6 +35,9 @@ type cluster struct {
 	dir    string
 	server *exec.Cmd
 	err    error
+
+	templateOnce sync.Once
+	template     string // name of the migrated database
 }
 
 // url starts the cluster the first time and returns the address of a database
@@ -107,6 +113,14 @@ func (c *cluster) await() error {
 // stop ends the server without ceremony, its data is thrown away, and removes
 // its directory.
 func (c *cluster) stop() {
+	if c.server == nil && c.template != "" { // on somebody else's server
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if conn, err := pgx.Connect(ctx, c.base); err == nil {
+			_, _ = conn.Exec(ctx, "DROP DATABASE IF EXISTS "+c.template+" WITH (FORCE)")
+			_ = conn.Close(ctx)
+		}
+	}
 	if c.server != nil && c.server.Process != nil {
 		_ = c.server.Process.Signal(syscall.SIGQUIT) // immediate shutdown, children included
 		ended := make(chan struct{})

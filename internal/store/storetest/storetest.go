@@ -9,6 +9,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -59,7 +60,7 @@ func SQLite(t testing.TB) func(t testing.TB) *store.Store {
 // if there is no server to be had.
 func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 	t.Helper()
-	url := PostgresURL(t)
+	url := postgres(t, shared.migrated)
 	return func(t testing.TB) *store.Store {
 		t.Helper()
 		return open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
@@ -70,6 +71,12 @@ func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 // returns its DATABASE_URL. It skips the test if there is no server to be had.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
+	return postgres(t, func(testing.TB, string) string { return "template0" })
+}
+
+// postgres creates a database as a copy of the one that template returns.
+func postgres(t testing.TB, template func(t testing.TB, base string) string) string {
+	t.Helper()
 	base, err := shared.url()
 	if err != nil {
 		if os.Getenv("REQUIRE_POSTGRES") == "1" {
@@ -78,10 +85,33 @@ func PostgresURL(t testing.TB) string {
 		t.Skipf("no PostgreSQL: %v", err)
 	}
 	name := fmt.Sprintf("bot_test_%d_%d", os.Getpid(), shared.databases.Add(1))
-	// template0 needs no lock that parallel tests would wait for.
-	admin(t, base, "CREATE DATABASE "+name+" TEMPLATE template0")
+	admin(t, base, "CREATE DATABASE "+name+" TEMPLATE "+template(t, base))
 	t.Cleanup(func() { admin(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return withDatabase(t, base, name)
+}
+
+// migrated returns a database with the current schema and nothing else. It is
+// made once, because migrating costs more than most tests.
+func (c *cluster) migrated(t testing.TB, base string) string {
+	t.Helper()
+	c.templateOnce.Do(func() {
+		name := fmt.Sprintf("bot_test_%d_template", os.Getpid())
+		admin(t, base, "CREATE DATABASE "+name+" TEMPLATE template0")
+		c.template = name
+		ctx := context.WithoutCancel(t.Context())
+		s, err := store.Open(ctx, store.Options{URL: withDatabase(t, base, name), Log: Log(t)})
+		if err != nil {
+			t.Fatalf("opening the template: %v", err)
+		}
+		_, err = s.Migrate(ctx)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatalf("migrating the template: %v", err)
+		}
+	})
+	if c.template == "" {
+		t.Fatal("there is no template database; see the first test that failed")
+	}
+	return c.template
 }
 
 func admin(t testing.TB, url, statement string) {

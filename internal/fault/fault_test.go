@@ -1,0 +1,73 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	inner := fault.New(fault.RateLimited, "slow down")
+	tests := map[string]struct {
+		err  error
+		want fault.Kind
+	}{
+		"Nil":          {nil, ""},
+		"Foreign":      {errors.New("x"), fault.Internal},
+		"Wrapped":      {fmt.Errorf("send: %w", inner), fault.RateLimited},
+		"OutermostWin": {fault.Wrap(inner, fault.Exhausted, "ask"), fault.Exhausted},
+		"Canceled":     {fmt.Errorf("x: %w", context.Canceled), fault.Canceled},
+		"Deadline":     {context.DeadlineExceeded, fault.Unavailable},
+	}
+	for name, tt := range tests {
+		if got := fault.KindOf(tt.err); got != tt.want {
+			t.Errorf("%s: KindOf = %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err   error
+		after time.Duration
+		ok    bool
+	}{
+		"RateLimited": {&fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute}, time.Minute, true},
+		"Unavailable": {fmt.Errorf("x: %w", fault.New(fault.Unavailable, "")), 0, true},
+		"Deadline":    {context.DeadlineExceeded, 0, true},
+		"Uncertain":   {&fault.Error{Kind: fault.Unavailable, Uncertain: true}, 0, false},
+		"Invalid":     {fault.New(fault.Invalid, ""), 0, false},
+		"Canceled":    {context.Canceled, 0, false},
+		"Foreign":     {errors.New("x"), 0, false},
+	}
+	for name, tt := range tests {
+		if after, ok := fault.Retry(tt.err); after != tt.after || ok != tt.ok {
+			t.Errorf("%s: Retry = %s, %v, want %s, %v", name, after, ok, tt.after, tt.ok)
+		}
+	}
+}
+
+func TestPublicNeverShowsForeignText(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("dial tcp 10.0.0.1: token abc")
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"Foreign":       {secret, "Something broke on my side."},
+		"Wrapped":       {fault.Wrap(secret, fault.Unavailable, "ask the model"), "The service does not answer right now."},
+		"PublicInside":  {fault.Wrap(fault.New(fault.Invalid, "Too long."), fault.Internal, "send"), "Too long."},
+		"PublicOutside": {&fault.Error{Kind: fault.Invalid, Public: "No.", Err: secret}, "No."},
+	}
+	for name, tt := range tests {
+		if got := fault.Public(tt.err); got != tt.want {
+			t.Errorf("%s: Public = %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package journey_test
+
+import (
+	"fmt"
+	"testing"
+
+	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/store/storetest"
+)
+
+// TestTwoReplicasShareOneDatabase runs two bots on one PostgreSQL database. One
+// of them polls; when it stops, the other takes over, and nothing is answered
+// twice.
+func TestTwoReplicasShareOneDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.PostgresURL(t)).start()
+	second := w.replica().start()
+	for i := range 10 {
+		w.says(ann, fmt.Sprintf("question %d", i))
+	}
+	w.seesText(ann, "echo: question 9 [19 messages]")
+	if n := w.tg.Count("getUpdates"); n == 0 {
+		t.Error("nobody polls")
+	}
+	w.shutdown() // gives its leases back
+	w.says(ann, "who answers now?")
+	w.seesText(ann, "echo: who answers now? [21 messages]")
+	w.start()
+	second.shutdown()
+	w.says(ann, "and now?")
+	w.seesText(ann, "echo: and now? [23 messages]")
+	if texts := w.tg.ChatView(ann).BotTexts(); len(texts) != 12 {
+		t.Errorf("12 questions have %d messages: %q", len(texts), texts)
+	}
+	for _, c := range w.tg.Calls("getUpdates") {
+		if c.Status == 409 {
+			t.Error("two replicas polled at once")
+		}
+	}
+}
+
+// TestStopReachesAnotherReplica stops a turn through a replica that does not run
+// it.
+func TestStopReachesAnotherReplica(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.PostgresURL(t))
+	stuck := w.hang()
+	w.with(map[string]string{"SHUTDOWN_GRACE": "20s"}).start()
+	w.says(ann, "a long one")
+	w.seesText(ann, stuck)
+	second := w.replica()
+	w.stop() // the first gives up its poll, and lets its turn run on
+	second.start()
+	w.says(ann, "/stop")
+	w.seesText(ann, stuck, "Stopped after")
+	if err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool { return len(l.Chat(ann).FromBot()) == 2 }); err != nil {
+		t.Errorf("saw %q", w.tg.ChatView(ann).BotTexts())
+	}
+	second.shutdown()
+}

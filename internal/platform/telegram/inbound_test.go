@@ -1,0 +1,251 @@
+package telegram
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"remote-agent/internal/messages"
+)
+
+func newTestAdapter(t testing.TB) *Adapter {
+	t.Helper()
+	a, err := New(Config{Token: "4711:AAHsecretsecretsecret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+var me = identity{id: 4711, username: "acme_bot"}
+
+const (
+	annJSON   = `"from":{"id":42,"first_name":"Ann","last_name":"Lee"}`
+	privJSON  = `"chat":{"id":42,"type":"private"}`
+	groupJSON = `"chat":{"id":-100,"type":"supergroup","title":"Team"}`
+)
+
+func msg(parts ...string) string {
+	return `{"update_id":7,"message":{"message_id":5,"date":1700000000,` + strings.Join(parts, ",") + `}}`
+}
+
+func TestTranslate(t *testing.T) {
+	t.Parallel()
+	base := func(change func(*messages.Inbound)) *messages.Inbound {
+		in := messages.Inbound{
+			Account: "4711", Event: "7", Kind: messages.KindMessage,
+			Conversation: messages.ConversationKey{Platform: "telegram", ID: "42"}, Message: "5",
+			Sender: messages.Sender{ID: "42", Name: "Ann Lee"}, Private: true, SentAt: time.Unix(1700000000, 0).UTC(),
+		}
+		change(&in)
+		return &in
+	}
+	group := func(text string) *messages.Inbound {
+		return base(func(in *messages.Inbound) { in.Private, in.Conversation.ID, in.Text = false, "-100", text })
+	}
+	tests := map[string]struct {
+		in   string
+		want *messages.Inbound // nil: ignored
+	}{
+		"Private": {msg(annJSON, privJSON, `"text":"hi"`), base(func(in *messages.Inbound) { in.Text = "hi" })},
+		"Edit": {
+			`{"update_id":7,"edited_message":{"message_id":5,"date":1700000000,"edit_date":1700000001,` + annJSON + `,` + privJSON + `,"text":"hi"}}`,
+			base(func(in *messages.Inbound) { in.Kind, in.Text = messages.KindEdit, "hi" }),
+		},
+		"PrivateTopic": {
+			msg(annJSON, privJSON, `"text":"hi","message_thread_id":9,"is_topic_message":true`),
+			base(func(in *messages.Inbound) { in.Text, in.Conversation.ID = "hi", "42:9" }),
+		},
+		"ThreadOfRepliesIsNoTopic": {
+			msg(annJSON, privJSON, `"text":"hi","message_thread_id":9`),
+			base(func(in *messages.Inbound) { in.Text = "hi" }),
+		},
+		"UnknownFieldsAndKinds": {
+			msg(annJSON, privJSON, `"text":"hi","from_the_future":{"x":[1]},"forward_origin2":1`),
+			base(func(in *messages.Inbound) { in.Text = "hi" }),
+		},
+		"GroupChatterIsIgnored": {msg(annJSON, groupJSON, `"text":"hi all"`), nil},
+		"GroupMention": {
+			msg(annJSON, groupJSON, `"text":"😀 @Acme_Bot do it","entities":[{"type":"mention","offset":3,"length":9}]`),
+			group("😀 do it"),
+		},
+		"GroupMentionFirst": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot: do it","entities":[{"type":"mention","offset":0,"length":9}]`),
+			group("do it"),
+		},
+		"GroupMentionOfAnother": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot2 do it","entities":[{"type":"mention","offset":0,"length":10}]`), nil,
+		},
+		"GroupMentionInCode": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot","entities":[{"type":"code","offset":0,"length":9}]`), nil,
+		},
+		"GroupMentionWithoutEntities": {msg(annJSON, groupJSON, `"text":"do it @acme_bot"`), group("do it")},
+		"GroupTextMention": {
+			msg(annJSON, groupJSON, `"text":"Acme do it","entities":[{"type":"text_mention","offset":0,"length":4,"user":{"id":4711,"is_bot":true}}]`),
+			group("do it"),
+		},
+		"GroupCommand":           {msg(annJSON, groupJSON, `"text":"/status now"`), group("/status now")},
+		"GroupCommandForUs":      {msg(annJSON, groupJSON, `"text":"/status@ACME_bot now"`), group("/status now")},
+		"GroupCommandForAnother": {msg(annJSON, groupJSON, `"text":"/status@other_bot now"`), nil},
+		"GroupPath":              {msg(annJSON, groupJSON, `"text":"/etc/hosts is wrong"`), nil},
+		"MentionThenCommand": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot /reset","entities":[{"type":"mention","offset":0,"length":9}]`), group("/reset"),
+		},
+		"GroupReplyToBot": {
+			msg(annJSON, groupJSON, `"text":"why?","reply_to_message":{"message_id":4,"from":{"id":4711,"is_bot":true,"first_name":"Acme"},"chat":{"id":-100},"text":"because"}`),
+			func() *messages.Inbound {
+				in := group("why?")
+				in.Quotes = []messages.Quote{{Relation: "reply to", Author: "Acme", Text: "because"}}
+				return in
+			}(),
+		},
+		"TopicOfBotIsNoReply": {
+			msg(annJSON, groupJSON, `"text":"hi","message_thread_id":4,"is_topic_message":true,"reply_to_message":{"message_id":4,"from":{"id":4711,"is_bot":true},"chat":{"id":-100},"forum_topic_created":{"name":"x"}}`), nil,
+		},
+		"QuotedPart": {
+			msg(annJSON, privJSON, `"text":"why?","quote":{"text":"cause","position":2},"reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":42},"text":"because"}`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Quotes = "why?", []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "cause"}}
+			}),
+		},
+		"ForwardIsNoInstruction": {
+			msg(annJSON, privJSON, `"text":"/reset","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`),
+			base(func(in *messages.Inbound) {
+				in.Quotes = []messages.Quote{{Relation: "forwarded from", Author: "Eve", Text: "/reset"}}
+			}),
+		},
+		"ForwardOfUnknownKind": {
+			msg(annJSON, privJSON, `"text":"x","forward_origin":{"type":"from_the_future"}`),
+			base(func(in *messages.Inbound) { in.Quotes = []messages.Quote{{Relation: "forwarded from", Text: "x"}} }),
+		},
+		"ForwardInGroup": {msg(annJSON, groupJSON, `"text":"/reset","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`), nil},
+		"CaptionAndPhoto": {
+			msg(annJSON, privJSON, `"caption":"look","photo":[{"file_id":"s","file_size":1},{"file_id":"L","file_size":9}]`),
+			base(func(in *messages.Inbound) {
+				in.Text = "look"
+				in.Attachments = []messages.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Size: 9, Source: "L"}}
+			}),
+		},
+		"DocumentWithHostileName": {
+			msg(annJSON, privJSON, `"document":{"file_id":"D","file_name":"..\\..\\etc/pass\u0000wd","mime_type":"text/plain","file_size":30000000}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "pass wd", MediaType: "text/plain", Size: 30000000, Source: "D", Note: "larger than the 20 MB that Telegram lets bots download"}}
+			}),
+		},
+		"Location": {
+			msg(annJSON, privJSON, `"location":{"latitude":1,"longitude":2}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "location", Note: "this kind of content cannot be read"}}
+			}),
+		},
+		"RichMessage": {
+			msg(annJSON, privJSON, `"rich_message":{"blocks":[{"type":"paragraph","text":["a",{"type":"bold","text":"b"}]}]}`),
+			base(func(in *messages.Inbound) { in.Text = "a\nb" }),
+		},
+		"Bot":            {msg(`"from":{"id":9,"is_bot":true,"first_name":"B"}`, privJSON, `"text":"hi"`), nil},
+		"AnonymousAdmin": {msg(annJSON, groupJSON, `"sender_chat":{"id":-100},"text":"/status"`), nil},
+		"NoSender":       {msg(groupJSON, `"text":"/status"`), nil},
+		"ServiceMessage": {msg(annJSON, groupJSON, `"new_chat_members":[{"id":4711,"is_bot":true}]`), nil},
+		"Pinned":         {msg(annJSON, privJSON, `"pinned_message":{"message_id":1}`), nil},
+		"ChannelPost":    {`{"update_id":7,"channel_post":{"message_id":5,"chat":{"id":-5,"type":"channel"},"text":"/status"}}`, nil},
+		"Callback":       {`{"update_id":7,"callback_query":{"id":"1"}}`, nil},
+		"Future":         {`{"update_id":7,"from_the_future":{"id":"1"}}`, nil},
+		"MovedAway": {
+			msg(annJSON, groupJSON, `"migrate_to_chat_id":-200`),
+			base(func(in *messages.Inbound) {
+				in.Kind, in.Conversation.ID, in.MigratedTo, in.Private, in.Sender = messages.KindMigrated, "-100", "-200", false, messages.Sender{}
+			}),
+		},
+		"MovedHere": {
+			msg(groupJSON, `"migrate_from_chat_id":-50,"sender_chat":{"id":-100}`),
+			base(func(in *messages.Inbound) {
+				in.Kind, in.Conversation.ID, in.MigratedTo, in.Private, in.Sender = messages.KindMigrated, "-50", "-100", false, messages.Sender{}
+			}),
+		},
+		"Blocked": {
+			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,` + privJSON + `,"old_chat_member":{"status":"member"},"new_chat_member":{"status":"kicked"}}}`,
+			base(func(in *messages.Inbound) { in.Kind, in.Message = messages.KindGone, "" }),
+		},
+		"Unblocked": {
+			`{"update_id":7,"my_chat_member":{"date":1,` + annJSON + `,` + privJSON + `,"new_chat_member":{"status":"from_the_future"}}}`, nil,
+		},
+	}
+	a := newTestAdapter(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok, err := a.translate(me, json.RawMessage(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok != (tt.want != nil) {
+				t.Fatalf("accepted %v: %+v", ok, got)
+			}
+			if !ok {
+				return
+			}
+			if string(got.Raw) != tt.in {
+				t.Errorf("Raw is %s", got.Raw)
+			}
+			if diff := cmp.Diff(*tt.want, got, cmpopts.IgnoreFields(messages.Inbound{}, "Raw")); diff != "" {
+				t.Errorf("translate (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTranslateRefuses(t *testing.T) {
+	t.Parallel()
+	a := newTestAdapter(t)
+	for _, in := range []string{``, `null`, `[]`, `"x"`, `{`, `{}`, `{"update_id":-1}`, `{"update_id":9223372036854775807}`, `{"update_id":1e3}`, `{"update_id":7,"message":[]}`, `{"update_id":7,"message":{"text":5}}`, `{"update_id":7,"message":{}}`} {
+		if _, ok, err := a.translate(me, json.RawMessage(in)); err == nil || ok {
+			t.Errorf("%s: accepted %v, error %v", in, ok, err)
+		}
+	}
+}
+
+func TestForgedEntities(t *testing.T) {
+	t.Parallel()
+	a := newTestAdapter(t)
+	for _, offset := range []int{-1 << 62, -1, 0, 1, 3, 4, 5, 100, 1 << 62} {
+		for _, length := range []int{-1 << 62, -1, 0, 1, 2, 9, 1 << 62} {
+			in := msg(annJSON, groupJSON, fmt.Sprintf(`"text":"😀@acme_bot","entities":[{"type":"mention","offset":%d,"length":%d}]`, offset, length))
+			_, ok, err := a.translate(me, json.RawMessage(in))
+			if err != nil || ok {
+				t.Errorf("offset %d, length %d: accepted %v, error %v", offset, length, ok, err)
+			}
+		}
+	}
+}
+
+func FuzzTranslate(f *testing.F) {
+	f.Add([]byte(msg(annJSON, privJSON, `"text":"hi"`)))
+	f.Add([]byte(msg(annJSON, groupJSON, `"text":"😀 @acme_bot x","entities":[{"type":"mention","offset":3,"length":9}]`)))
+	f.Add([]byte(msg(annJSON, groupJSON, `"caption":"/a@acme_bot","sticker":{"file_id":"x","emoji":"😀"},"reply_to_message":{"from":{"id":4711}}`)))
+	f.Add([]byte(`{"update_id":7,"my_chat_member":{"new_chat_member":{"status":"left"}}}`))
+	f.Add([]byte(msg(annJSON, privJSON, `"rich_message":{"blocks":[[[{"text":{}}]]]}`)))
+	a := newTestAdapter(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		in, ok, err := a.translate(me, raw)
+		if ok && err != nil {
+			t.Fatal("accepted with an error")
+		}
+		if !ok {
+			return
+		}
+		if in.Event == "" || in.Conversation.ID == "" || len(in.Conversation.ID) > 255 {
+			t.Fatalf("accepted %+v", in)
+		}
+		if in.Kind != messages.KindMigrated && in.Kind != messages.KindGone && (in.Sender.Bot || in.Sender.ID == "" || in.Sender.ID == "0") {
+			t.Fatalf("accepted sender %+v", in.Sender)
+		}
+		if _, err := parseKey(in.Conversation); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remote-agent/internal/queue"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// bundle is a queue over an open store.
+type bundle struct {
+	store *store.Store
+	queue *queue.River
+}
+
+func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)) {
+	t.Helper()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		s := open(t)
+		options.Log = storetest.Log(t)
+		q, err := queue.OpenRiver(t.Context(), s.Pools(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, bundle{s, q})
+	})
+}
+
+func (b bundle) enqueue(t testing.TB, jobs ...queue.Job) {
+	t.Helper()
+	err := b.store.InTx(t.Context(), func(tx *store.Tx) error {
+		for _, job := range jobs {
+			if err := b.queue.Enqueue(t.Context(), tx, job); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the queue until the returned function is called.
+func (b bundle) run(t testing.TB, handlers map[queue.Kind]queue.Handler) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- b.queue.Run(ctx, handlers) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the queue ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func receive[T any](t testing.TB, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came in 30 s")
+	}
+	return v
+}
+
+func TestJobExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{}, func(t *testing.T, b bundle) {
+		got := make(chan queue.Job, 10)
+		undone := errors.New("undone")
+		err := b.store.InTx(t.Context(), func(tx *store.Tx) error {
+			if err := b.queue.Enqueue(t.Context(), tx, queue.Job{Kind: queue.KindTurn, Key: "undone"}); err != nil {
+				return err
+			}
+			return undone
+		})
+		if !errors.Is(err, undone) {
+			t.Fatal(err)
+		}
+		b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "before"})
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(_ context.Context, job queue.Job) error {
+			got <- job
+			return nil
+		}})
+		if job := receive(t, got); job.Key != "before" || job.Kind != queue.KindTurn {
+			t.Errorf("got %+v, want the job that was committed", job)
+		}
+		b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "while running"})
+		if job := receive(t, got); job.Key != "while running" {
+			t.Errorf("got %+v", job)
+		}
+	})
+}
+
+func TestDelayedJobWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{}, func(t *testing.T, b bundle) {
+		got := make(chan time.Time, 1)
+		at := time.Now().Add(1500 * time.Millisecond)
+		b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "later", At: at})
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(context.Context, queue.Job) error {
+			got <- time.Now()
+			return nil
+		}})
+		if when := receive(t, got); when.Before(at.Add(-50 * time.Millisecond)) {
+			t.Errorf("ran %v too early", at.Sub(when))
+		}
+	})
+}
+
+func TestBusyAndFailedJobsComeAgain(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{BusyPause: 50 * time.Millisecond}, func(t *testing.T, b bundle) {
+		var busy, failed atomic.Int64
+		done := make(chan string, 2)
+		b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "busy"}, queue.Job{Kind: queue.KindTurn, Key: "failing"})
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(_ context.Context, job queue.Job) error {
+			// More often than the attempts that a failing job has.
+			if job.Key == "busy" && busy.Add(1) <= 6 {
+				return queue.ErrBusy
+			}
+			if job.Key == "failing" && failed.Add(1) <= 1 {
+				return errors.New("not yet")
+			}
+			done <- job.Key
+			return nil
+		}})
+		got := map[string]bool{receive(t, done): true}
+		got[receive(t, done)] = true
+		if !got["busy"] || !got["failing"] {
+			t.Errorf("finished: %v", got)
+		}
+	})
+}
+
+func TestSweepIsRungPeriodically(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{SweepEvery: time.Second}, func(t *testing.T, b bundle) {
+		rung := make(chan struct{}, 100)
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindSweep: func(context.Context, queue.Job) error {
+			rung <- struct{}{}
+			return nil
+		}})
+		for range 2 {
+			receive(t, rung)
+		}
+	})
+}
+
+func TestRunWaitsForRunningHandlers(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{}, func(t *testing.T, b bundle) {
+		started, release := make(chan struct{}), make(chan struct{})
+		var finished atomic.Bool
+		b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "slow"})
+		stop := b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(ctx context.Context, _ queue.Job) error {
+			close(started)
+			<-release
+			finished.Store(ctx.Err() == nil)
+			return nil
+		}})
+		receive(t, started)
+		time.AfterFunc(100*time.Millisecond, func() { close(release) })
+		stop()
+		if !finished.Load() {
+			t.Error("the queue ended before its handler, or cut it off")
+		}
+	})
+}
+
+// TestQueueAndStoreShareTheDatabase has writers, a queue and handlers that write
+// on one database at once: on SQLite they share a single connection.
+func TestQueueAndStoreShareTheDatabase(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{}, func(t *testing.T, b bundle) {
+		const writers, perWriter = 8, 25
+		got := make(chan string, writers*perWriter)
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(ctx context.Context, job queue.Job) error {
+			err := b.store.InTx(ctx, func(tx *store.Tx) error {
+				_, err := tx.AcquireNamed(ctx, job.Key, "worker", time.Hour)
+				return err
+			})
+			got <- job.Key
+			return err
+		}})
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for n := range perWriter {
+					b.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: fmt.Sprintf("%d-%d", w, n)})
+				}
+			})
+		}
+		seen := map[string]bool{}
+		for len(seen) < writers*perWriter {
+			seen[receive(t, got)] = true
+		}
+		wg.Wait()
+	})
+}
+
+func TestUnknownKindIsDropped(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{}, func(t *testing.T, b bundle) {
+		got := make(chan queue.Job, 1)
+		b.enqueue(t, queue.Job{Kind: "from-the-future"}, queue.Job{Kind: queue.KindTurn, Key: "known"})
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(_ context.Context, job queue.Job) error {
+			got <- job
+			return nil
+		}})
+		receive(t, got)
+	})
+}

@@ -1,0 +1,82 @@
+package migrations_test
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/migrations"
+)
+
+func names(t *testing.T, dialect migrations.Dialect) (fs.FS, []string) {
+	t.Helper()
+	files, err := migrations.Files(dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, list
+}
+
+func TestBothDialectsHaveTheSameContiguousVersions(t *testing.T) {
+	t.Parallel()
+	_, sqlite := names(t, migrations.SQLite)
+	_, postgres := names(t, migrations.Postgres)
+	if diff := cmp.Diff(sqlite, postgres); diff != "" {
+		t.Errorf("files (-sqlite +postgres):\n%s", diff)
+	}
+	if len(sqlite) == 0 {
+		t.Fatal("there are no migrations")
+	}
+	for i, name := range sqlite {
+		if want := fmt.Sprintf("%05d_", i+1); !strings.HasPrefix(name, want) {
+			t.Errorf("file %d is %s, want %s...", i+1, name, want)
+		}
+	}
+}
+
+func TestFilesAreForwardOnlyAndInOneTransaction(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []migrations.Dialect{migrations.SQLite, migrations.Postgres} {
+		files, list := names(t, dialect)
+		for _, name := range list {
+			text, err := fs.ReadFile(files, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(text), "\n")
+			if want := "-- " + name[:5] + ", works with binaries from "; !strings.HasPrefix(first, want) {
+				t.Errorf("%s for %s begins %q, want %q", name, dialect, first, want)
+			}
+			for _, word := range []string{"+goose Down", "NO TRANSACTION"} {
+				if strings.Contains(string(text), word) {
+					t.Errorf("%s for %s has %q", name, dialect, word)
+				}
+			}
+		}
+	}
+}
+
+func TestSQLiteTextHasNoWordsOfPostgres(t *testing.T) {
+	t.Parallel()
+	foreign := regexp.MustCompile(`\b(UUID|JSONB|TIMESTAMPTZ|BYTEA|VARCHAR|IDENTITY|gen_random_uuid|extract)\b|::`)
+	files, list := names(t, migrations.SQLite)
+	for _, name := range list {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "--") && foreign.MatchString(line) {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+}
