@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -135,11 +136,11 @@ func (p *program) exitCode(err error) int {
 		}
 		return exitUsage
 	}
-	switch kind := fault.KindOf(err); {
+	switch {
 	case errors.Is(err, errUsage):
 		say(err.Error())
 		return exitUsage
-	case kind == fault.Invalid || kind == fault.Unauthorized:
+	case forOperator(err):
 		for line := range strings.Lines(fault.Public(err)) {
 			say(line)
 		}
@@ -147,4 +148,19 @@ func (p *program) exitCode(err error) int {
 	}
 	say(err.Error())
 	return exitFailed
+}
+
+// forOperator reports whether err goes away when the operator changes something:
+// its kind says so, or the text to show names an option, as that of a database
+// that cannot be reached does.
+func forOperator(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Unauthorized:
+		return true
+	case fault.Canceled:
+		return false
+	default:
+		public := fault.Public(err)
+		return slices.ContainsFunc(config.Options(), func(o config.Option) bool { return strings.Contains(public, o.Name) })
+	}
 }

@@ -167,6 +167,8 @@ func TestExitCodeOfErrors(t *testing.T) {
 		"none":         {nil, exitOK, ""},
 		"invalid":      {fmt.Errorf("start: %w", &fault.Error{Kind: fault.Invalid, Public: "DATA_DIR is bad: fix it", Err: errors.New("x")}), exitUsage, "bot: DATA_DIR is bad: fix it\n"},
 		"unauthorized": {fault.New(fault.Unauthorized, "TELEGRAM_BOT_TOKEN was refused"), exitUsage, "bot: TELEGRAM_BOT_TOKEN was refused\n"},
+		"names option": {&fault.Error{Kind: fault.Unavailable, Public: "DATABASE_URL: nobody answers at db", Err: errors.New("x")}, exitUsage, "bot: DATABASE_URL: nobody answers at db\n"},
+		"unavailable":  {fault.Wrap(errors.New("DATABASE_URL x"), fault.Unavailable, "ping"), exitFailed, "bot: unavailable: ping: DATABASE_URL x\n"},
 		"failed":       {errors.New("post bot" + token + "/x:\nEOF"), exitFailed, "bot: post bot[redacted]/x: EOF\n"},
 	}
 	for name, tc := range cases {

@@ -298,6 +298,7 @@ func TestMalformedEnvFileNamesItsLine(t *testing.T) {
 		"last line":          {"A=1\nhunter2", 2},
 		"name with a space":  {"A=1\nmy key=hunter2\n", 2},
 		"first line":         {"=hunter2\n", 1},
+		"in a long file":     {strings.Repeat("A=1\n", 20_000) + "B='hunter2\n" + strings.Repeat("C=1\n", 20_000), 20_001},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

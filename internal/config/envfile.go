@@ -61,18 +61,23 @@ func parseEnv(data []byte) (values map[string]string, err error) {
 	return values, nil
 }
 
+// maxStatement is how many lines one statement is searched over: a private key
+// has some fifty.
+const maxStatement = 500
+
 // malformedLine returns the number of the line where the first statement begins
-// that cannot be read: the one after the longest prefix that can.
+// that cannot be read, however many lines are added to it.
 func malformedLine(data []byte) int {
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	good, end := 0, 0
-	for i, line := range lines {
-		end += len(line)
-		if _, err := parseEnv(data[:end]); err == nil {
-			good = i + 1
+	start := 0
+	for end := range lines {
+		if _, err := parseEnv(bytes.Join(lines[start:end+1], nil)); err == nil {
+			start = end + 1
+		} else if end-start > maxStatement {
+			break
 		}
 	}
-	return min(good+1, len(lines))
+	return min(start+1, len(lines))
 }
 
 // unknownKeys returns a warning for every variable of the file that looks like

@@ -302,11 +302,46 @@ func TestWindow(t *testing.T) {
 	if got := messages.Window([]messages.Message{bot("x"), call("1")}, 100); got != nil {
 		t.Errorf("Window without a user message = %v", got)
 	}
-	// An array that nobody repaired: a person wrote between a call and its result.
-	raw := []messages.Message{user("a"), call("1"), user("b"), result("1", "x"), user("c")}
-	if got := messages.Window(raw[:4], 0); len(got) != 4 {
-		t.Errorf("Window split a call from its result: %d messages left", len(got))
+}
+
+func TestWindowOfAnArrayThatNobodyRepaired(t *testing.T) {
+	t.Parallel()
+	type array = []messages.Message
+	enough := 1 << 20
+	tests := map[string]struct {
+		in     array
+		budget int
+		want   int
+	}{
+		"a person wrote between call and result": {array{user("a"), call("1"), user("b"), result("1", "x")}, 0, 4},
+		"an orphan hides no history":             {array{user("a"), bot("x"), user("b"), result("9", "?"), bot("y"), user("c")}, enough, 6},
+		"nor does a second result":               {array{user("a"), call("1"), result("1", "x"), result("1", "y"), user("c")}, enough, 5},
+		"an orphan in the last turn":             {array{user("a"), bot("x"), user("b"), result("9", "?")}, 0, 2},
+		"an id that every turn uses":             {array{user("a"), call("0"), result("0", "x"), user("b"), call("0"), result("0", "y"), user("c")}, 0, 1},
 	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := messages.Window(tt.in, tt.budget); len(got) != tt.want {
+				t.Errorf("%d messages left, want %d: %+v", len(got), tt.want, got)
+			}
+		})
+	}
+}
+
+func TestWindowThenRepairKeepsTheRules(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawHistory(t)
+		got := messages.Repair(messages.Window(in, rapid.IntRange(0, 300).Draw(t, "budget")))
+		checkRules(t, got)
+		if all, kept := userTexts(messages.Repair(in)), userTexts(got); !strings.HasSuffix(all, kept) {
+			t.Fatalf("of what users said, %q, the window kept %q", all, kept)
+		}
+		if whole := messages.Repair(messages.Window(in, 1<<30)); userTexts(whole) != userTexts(in) {
+			t.Fatalf("a window without a limit lost words: %q of %q", userTexts(whole), userTexts(in))
+		}
+	})
 }
 
 func userTexts(msgs []messages.Message) string {

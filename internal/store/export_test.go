@@ -95,3 +95,13 @@ func Prepared(ctx context.Context, s *Store) (n int) {
 	})
 	return n
 }
+
+// LimitPages makes the SQLite database full once it has n more pages.
+func LimitPages(ctx context.Context, s *Store, n int) error {
+	var pages int
+	if err := s.writerDB.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
+		return err
+	}
+	_, err := s.writerDB.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+n))
+	return err
+}

@@ -1,6 +1,7 @@
 package demo_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,23 @@ func TestReplyShowsTheHistoryAndTheWayOut(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("the answer lacks %q:\n%s", want, text)
 			}
+		}
+	})
+}
+
+func TestStopBetweenTwoStepsIsImmediate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour/2)
+		defer cancel()
+		from := time.Now()
+		time.AfterFunc(5500*time.Millisecond, cancel)
+		var err error
+		for _, e := range demo.New(demo.Config{Pace: -1}).Run(ctx, turn("demo slow 60")) {
+			err = e
+		}
+		if took := time.Since(from); took != 5500*time.Millisecond || !fault.Is(err, fault.Canceled) {
+			t.Errorf("stopped after %v with %v, want 5.5s and canceled", took, err)
 		}
 	})
 }

@@ -16,16 +16,26 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"remote-agent/internal/store"
 )
 
-// Main runs the tests of a package, stops the cluster and returns the exit code:
+// Main runs the tests of a package, stops the cluster and returns the exit code,
+// which is not zero either if goroutines are left over:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 func Main(m *testing.M) int {
 	defer shared.stop()
-	return m.Run()
+	code := m.Run()
+	if code != 0 {
+		return code
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nowhere else to say it
+		return 1
+	}
+	return 0
 }
 
 // EachDialect runs test as a subtest on each database. open returns a store with
