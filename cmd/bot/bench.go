@@ -1,11 +1,148 @@
 package main
 
-import "remote-agent/internal/fault"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strings"
 
-// benchCommand measures the program against the emulators.
-type benchCommand struct{}
+	"remote-agent/internal/app"
+	"remote-agent/internal/bench"
+)
+
+// benchCommand measures the program against the emulators. The program that is
+// measured is this one, in a process of its own.
+type benchCommand struct {
+	Turns       int    `default:"4000"      help:"Turns with all chats at once."`
+	Chats       int    `default:"32"        help:"How many chats write at once."`
+	Samples     int    `default:"200"       help:"Turns of each measurement of one chat at a time."`
+	Histories   []int  `default:"1,100,500" help:"Earlier turns of a chat for the figures over its history."`
+	Dir         string `help:"Folder for the temporary data; it decides which disk is measured (default: the system's temporary files)." placeholder:"DIR"`
+	DatabaseURL string `help:"PostgreSQL database to measure instead of SQLite; what is stored there stays." name:"database-url" placeholder:"URL"`
+	JSON        bool   `help:"Print JSON."`
+	Cpuprofile  string `help:"Write a CPU profile of the measured process."        placeholder:"FILE"`
+	Memprofile  string `help:"Write a profile of allocations of the measured process." placeholder:"FILE"`
+
+	Child bool `hidden:"" help:"Be the measured process."`
+}
 
 // Run implements the command.
-func (benchCommand) Run(*program) error {
-	return fault.New(fault.Unsupported, "bench is not part of this build")
+func (c benchCommand) Run(p *program) error {
+	if c.Child {
+		return c.runChild(p)
+	}
+	command, err := c.childCommand()
+	if err != nil {
+		return err
+	}
+	none, err := os.CreateTemp("", "bot-bench-*.env") // a .env file here is not meant for the measured process
+	if err != nil {
+		return fmt.Errorf("make an empty .env file: %w", err)
+	}
+	defer os.Remove(none.Name()) //nolint:errcheck // a temporary file
+	if err := none.Close(); err != nil {
+		return fmt.Errorf("make an empty .env file: %w", err)
+	}
+	report, err := bench.Run(p.ctx, bench.Options{
+		Command: append(command, "--env-file", none.Name()), Environ: systemEnviron(p.environ),
+		Dir: c.Dir, DatabaseURL: c.DatabaseURL,
+		Turns: c.Turns, Chats: c.Chats, Samples: c.Samples, Histories: c.Histories, Progress: p.stderr,
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return report.WriteJSON(p.stdout)
+	}
+	return report.WriteTable(p.stdout)
+}
+
+// childCommand is the command line of the measured process.
+func (c benchCommand) childCommand() ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	command := []string{self, "bench", "--child"}
+	for flag, path := range map[string]string{"--cpuprofile": c.Cpuprofile, "--memprofile": c.Memprofile} {
+		if path == "" {
+			continue
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, fmt.Errorf("name a profile: %w", err)
+		}
+		command = append(command, flag+"="+path)
+	}
+	return command, nil
+}
+
+// systemEnviron is what a process needs of the environment that is not an option
+// of this program, and what changes how the Go runtime works.
+func systemEnviron(environ []string) []string {
+	keep := []string{"PATH", "HOME", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return !slices.Contains(keep, strings.ToUpper(name))
+	})
+}
+
+// runChild is the measured process: the daemon without a console, which stops
+// when its input ends. Profiles are written by it alone; the ordinary daemon has
+// no way to be profiled from outside.
+func (c benchCommand) runChild(p *program) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, p.stdin) // any end of it is the end
+		cancel()
+	}()
+	stopProfile, err := startCPUProfile(c.Cpuprofile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(app.Run(ctx, cfg, p.env(log, false)), stopProfile(), writeAllocs(c.Memprofile))
+}
+
+// startCPUProfile profiles until stop is called, or does nothing without a path.
+func startCPUProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path) //nolint:gosec // the operator named it
+	if err != nil {
+		return nil, fmt.Errorf("create the CPU profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the CPU profile: %w", err), f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// writeAllocs writes what was allocated since the start, if there is a path.
+func writeAllocs(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path) //nolint:gosec // the operator named it
+	if err != nil {
+		return fmt.Errorf("create the profile of allocations: %w", err)
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }

@@ -53,7 +53,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	names := []string{"help", "status", "stop", "reset", "whoami", "start"}
 	tests := map[string]string{
-		"staus": "status", "hlep": "help", "stpo": "stop", "rest": "reset", "who": "whoami",
+		"staus": "status", "hlep": "help", "sotp": "stop", "rest": "reset", "who": "whoami",
 		"xyzzy": "", "frobnicate": "",
 	}
 	for typed, want := range tests {

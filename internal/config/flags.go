@@ -43,7 +43,7 @@ func (f *Flags) Struct() any { return f.fields.Interface() }
 func (f *Flags) Given() map[string]string {
 	given := map[string]string{}
 	for i, o := range options {
-		if text, ok := f.fields.Elem().Field(i).Interface().(*string); ok && text != nil {
+		if text, ok := reflect.TypeAssert[*string](f.fields.Elem().Field(i)); ok && text != nil {
 			given[o.Flag()] = *text
 		}
 	}

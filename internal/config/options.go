@@ -71,7 +71,7 @@ var options = []Option{
 		Help:  "Folder of the SQLite database, the logs and the workspace; created if it is missing.",
 		parse: setText(func(c *Config) *string { return &c.DataDir }),
 	},
-	{
+	{ //nolint:gosec // the password is an example
 		Name: "DATABASE_URL", Empty: "SQLite in DATA_DIR", Secret: true, Group: groupStorage,
 		Help:    "Database: empty, sqlite:PATH, or postgres://user:password@host/name.",
 		Example: "postgres://bot:password@localhost:5432/bot",

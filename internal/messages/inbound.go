@@ -80,6 +80,7 @@ const (
 	KindMessage  InboundKind = "message"  // a person said something to the bot
 	KindEdit     InboundKind = "edit"     // a person changed Message; replaces it if its turn has not started
 	KindMigrated InboundKind = "migrated" // the conversation is now known as MigratedTo
+	KindAction   InboundKind = "action"   // a person pressed a button or sent a dialog; see Action
 	KindGone     InboundKind = "gone"     // the bot was blocked or removed; no sender is answered
 )
 
@@ -97,6 +98,22 @@ type Inbound struct {
 	Quotes       []Quote         `json:"quotes,omitempty"`
 	Attachments  []Attachment    `json:"attachments,omitempty"`
 	SentAt       time.Time       `json:"sent_at"`
+
+	// Action is the Button.ID that was pressed, for KindAction. Message is then the
+	// message that has the button, and Text what was written in a dialog.
+	Action string `json:"action,omitempty"`
+
+	// Trigger lets the platform open a dialog in answer to an action. It is
+	// opaque and lives for seconds.
+	Trigger string `json:"trigger,omitempty"`
+
+	// Whispered is set if only the sender saw the message, as with a slash
+	// command. The answer to a command then goes to the sender only.
+	Whispered bool `json:"whispered,omitempty"`
+
+	// Opening is posted as the first message of a conversation that has none on
+	// its platform yet: who asked what.
+	Opening string `json:"opening,omitempty"`
 
 	// MigratedTo is the new conversation id of KindMigrated.
 	MigratedTo string `json:"migrated_to,omitempty"`

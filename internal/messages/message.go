@@ -1,6 +1,9 @@
 package messages
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says who speaks in a message array. System prompts are not messages:
 // they travel beside the array (seed 001).
@@ -90,13 +93,13 @@ func NewToolResult(callID, content string, isError bool) Message {
 
 // PlainText returns the text blocks of m, joined.
 func (m Message) PlainText() string {
-	var text string
+	var text strings.Builder
 	for _, b := range m.Blocks {
 		if t, ok := b.(Text); ok {
-			text += t.Text
+			text.WriteString(t.Text)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Record is the stored form of one block of a message: a row of agent_messages

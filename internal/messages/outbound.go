@@ -15,11 +15,32 @@ type Outbound struct {
 	ReplyTo      MessageID // answer to this message where the platform can show it
 	Text         string
 	Silent       bool // do not notify, where the platform can
+	Buttons      []Button
+	OnlyFor      UserID // only this person needs to see it, where the platform can
 
 	// Again is set when an earlier attempt to send this delivery may have
 	// arrived. An adapter with Capabilities.IdempotentSend looks it up first.
 	Again bool
 }
+
+// Button is something to press under a message.
+type Button struct {
+	// ID is random, at most 40 bytes of [A-Za-z0-9_-]. It says nothing by itself:
+	// what it means is looked up when it is pressed.
+	ID    string      `json:"id"`
+	Label string      `json:"label"`
+	Style ButtonStyle `json:"style,omitempty"`
+}
+
+// ButtonStyle is how much a button asks to be pressed.
+type ButtonStyle string
+
+// The styles.
+const (
+	ButtonPlain   ButtonStyle = ""
+	ButtonPrimary ButtonStyle = "primary"
+	ButtonDanger  ButtonStyle = "danger"
+)
 
 // DeliveryState is the life of a delivery:
 //
@@ -50,6 +71,8 @@ type Delivery struct {
 	Placeholder    string    // what the message shows until Text is final
 	Text           string    // the final text in CommonMark, valid once Final
 	Final          bool      // Text is decided; the delivery may be finished
+	Buttons        []Button  // under the final text
+	OnlyFor        UserID    // see Outbound
 	Control        bool      // answer to a control command: not ordered behind the turn
 	Message        MessageID // the platform's id once known
 	State          DeliveryState

@@ -1,5 +1,7 @@
 package messages
 
+import "slices"
+
 // Window returns the newest messages of msgs that fit budgetTokens by
 // EstimateTokens, cut only where a turn begins: at a message of a user with no
 // tool call open, so that no call is split from its result. The last turn is
@@ -32,8 +34,7 @@ func windowStart(msgs []Message, budgetTokens int, calls map[string]int) (start 
 	start = -1
 	tokens := 0
 	open := map[string]bool{} // results whose call was not met yet, going backward
-	for i := len(msgs) - 1; i >= 0; i-- {
-		m := msgs[i]
+	for i, m := range slices.Backward(msgs) {
 		tokens += EstimateTokens(m)
 		if start >= 0 && tokens > budgetTokens {
 			break

@@ -1,8 +1,10 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +35,11 @@ type accepted struct {
 // that is stored already changes nothing.
 func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
+	// Conversations are locked in one order everywhere, so that two replicas
+	// cannot wait for each other. Within a conversation the order stays.
+	events = slices.SortedStableFunc(slices.Values(events), func(a, b messages.Inbound) int {
+		return cmp.Compare(a.Conversation.String(), b.Conversation.String())
+	})
 	var plan []accepted
 	giveBack := func() {
 		for _, a := range plan {

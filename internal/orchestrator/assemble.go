@@ -28,10 +28,11 @@ const page = 128
 func (w *worker) assemble(ctx context.Context, d decision, budget int) ([]messages.Message, error) {
 	session := d.begun.session.ID
 	known := w.o.windows.get(session)
-	var recent []messages.Message // newest first
+	var recent []messages.Message // newest first, without those that are known
+	met := false                  // recent goes back to the newest known message
 	tokens, before := 0, int64(1)<<62
 	err := w.o.config.Storage.InRead(ctx, func(tx Tx) error {
-		recent, tokens, before = nil, 0, int64(1)<<62
+		recent, met, tokens, before = nil, false, 0, int64(1)<<62
 		limit := page
 		if len(known) > 0 {
 			limit = 4 // usually only the request is new
@@ -43,7 +44,7 @@ func (w *worker) assemble(ctx context.Context, d decision, budget int) ([]messag
 			}
 			for _, m := range batch {
 				if i := len(known) - 1; i >= 0 && m.Seq == known[i].Seq {
-					recent = append(recent, reversed(known)...)
+					met = true
 					return nil
 				}
 				recent = append(recent, m)
@@ -59,15 +60,13 @@ func (w *worker) assemble(ctx context.Context, d decision, budget int) ([]messag
 	if err != nil {
 		return nil, fmt.Errorf("read the history: %w", err)
 	}
-	array := messages.Window(reversed(recent), budget)
+	slices.Reverse(recent)
+	if met {
+		recent = slices.Concat(known, recent)
+	}
+	array := messages.Window(recent, budget)
 	w.o.windows.put(session, array)
 	return messages.Repair(array), nil
-}
-
-func reversed(msgs []messages.Message) []messages.Message {
-	out := slices.Clone(msgs)
-	slices.Reverse(out)
-	return out
 }
 
 // windowCache remembers the windows of the sessions that were worked on last.

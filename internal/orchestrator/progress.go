@@ -188,6 +188,9 @@ func (p *progress) edits(ctx context.Context) {
 		case <-p.changed:
 		case <-quiet.C:
 		}
+		if p.stopped.Err() != nil { // both were ready: the answer itself comes next
+			return
+		}
 		if text := p.render(); text != shown {
 			err := p.editor.Edit(ctx, platform.Edit{Ref: p.ref(), Text: text, Progress: true})
 			switch {

@@ -74,7 +74,7 @@ func arguments(call command.Call) string {
 }
 
 // requestMessage turns what a person sent into the user message of a turn.
-// Other people's words come first, labelled as such; files are blocks of their
+// Other people's words come first, labeled as such; files are blocks of their
 // own.
 func requestMessage(in messages.Inbound, prompt *promptCommand, call command.Call, plan string) messages.Message {
 	text := in.Text

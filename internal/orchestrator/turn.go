@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -27,12 +28,11 @@ type begunTurn struct {
 
 // outcome is what the assistant made of a turn.
 type outcome struct {
-	text      string             // what was said, also when it ended early
-	rest      []messages.Message // complete messages that are not stored yet
-	finished  assistant.Finished
-	toolsOpen bool // a tool call was recorded and not answered
-	err       error
-	took      time.Duration
+	text     string             // what was said, also when it ended early
+	rest     []messages.Message // complete messages that are not stored yet
+	finished assistant.Finished
+	err      error
+	took     time.Duration
 }
 
 // beginEntry begins the turn of an entry, or settles it without one. It runs in
@@ -279,9 +279,9 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 
 // answer returns the text of the turn's last assistant message.
 func answer(rest []messages.Message) string {
-	for i := len(rest) - 1; i >= 0; i-- {
-		if rest[i].Role == messages.RoleAssistant {
-			return rest[i].PlainText()
+	for _, m := range slices.Backward(rest) {
+		if m.Role == messages.RoleAssistant {
+			return m.PlainText()
 		}
 	}
 	return ""

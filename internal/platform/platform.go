@@ -53,7 +53,9 @@ type Adapter interface {
 	// Send posts out as exactly one platform message, waiting for the
 	// platform's rate limits. If the post may have happened but cannot be
 	// confirmed, the error is Uncertain. fault.Gone means that the
-	// conversation takes no messages any more.
+	// conversation takes no messages any more. If the Ref names another
+	// conversation than out does, the conversation has come into being there (a
+	// thread that a slash command opened) and goes on under that key.
 	Send(ctx context.Context, out messages.Outbound) (messages.Ref, error)
 }
 
@@ -78,6 +80,10 @@ type Capabilities struct {
 	// and edited.
 	IdempotentSend bool
 
+	// Buttons is true if messages can have buttons. Without it what a button does
+	// is offered as a command in the text.
+	Buttons bool
+
 	// CommandPrefix is what stands before a command's name here ("/").
 	CommandPrefix string
 }
@@ -90,6 +96,8 @@ const Placeholder = "…"
 type Edit struct {
 	Ref  messages.Ref
 	Text string // CommonMark, within MaxText
+
+	Buttons []messages.Button // under the new text; none takes them away
 
 	// Progress marks an edit that another one will follow. The adapter does not
 	// wait for rate limits with it: it returns fault.RateLimited at once.
@@ -202,4 +210,30 @@ type Fetcher interface {
 	// the platform does not hand out a file of that size, fault.NotFound that it
 	// no longer has it.
 	Fetch(ctx context.Context, a messages.Attachment) (io.ReadCloser, error)
+}
+
+// Whisperer is implemented by adapters that can tell one person something: a
+// note on the button they pressed, a message that only they see. It is best
+// effort.
+type Whisperer interface {
+	Adapter
+	Whisper(ctx context.Context, to messages.Inbound, text string) error
+}
+
+// Dialog asks a person for a text.
+type Dialog struct {
+	Trigger string // Inbound.Trigger of the action it answers
+	ID      string // comes back as Inbound.Action
+	Title   string
+	Label   string
+	Text    string // what is there to begin with
+	Submit  string // label of the button that sends it
+}
+
+// Dialoger is implemented by adapters that can open a dialog. What a person
+// sends comes back as a messages.KindAction with Text. Without it people are
+// told the command to type.
+type Dialoger interface {
+	Adapter
+	OpenDialog(ctx context.Context, in messages.Inbound, d Dialog) error
 }

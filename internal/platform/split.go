@@ -217,7 +217,7 @@ func (s *splitter) cutInside(pos, at, next int) int {
 // piece returns the part text[pos:end]. at is the line that pos is in.
 func (s *splitter) piece(pos, end, at int) piece {
 	first := s.lines[at]
-	inside := first.in != nil && !(first.opens && pos == first.start)
+	inside := first.in != nil && (!first.opens || pos != first.start)
 	if first.opens && pos > first.start {
 		inside = false // the rest of a first line is not worth a block
 	}
@@ -228,7 +228,9 @@ func (s *splitter) piece(pos, end, at int) piece {
 		p.open = first.in.reopen()
 		strip = first.in.indent
 	case pos > first.start:
-		p.open = quotePrefix(first.text(s.text))
+		if prefix := quotePrefix(first.text(s.text)); len(prefix) <= maxPrefix {
+			p.open = prefix
+		}
 	case first.list:
 		strip = indentOf(first.text(s.text))
 	}

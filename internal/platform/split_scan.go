@@ -6,6 +6,10 @@ import (
 	"unicode/utf8"
 )
 
+// maxPrefix is the longest run of block quote marks, in bytes, that is repeated
+// in a part that goes on with the quote.
+const maxPrefix = 16
+
 // fence is a fenced code block of the text.
 type fence struct {
 	prefix string // block quote marks that stand before each of its lines
@@ -101,7 +105,7 @@ func parseFence(t string, list bool) *fence {
 		return nil // indented code
 	}
 	n := markLen(body)
-	if n < 3 {
+	if n < 3 || len(prefix) > maxPrefix {
 		return nil
 	}
 	f.mark, f.info = body[:n], strings.TrimSpace(body[n:])
@@ -137,6 +141,7 @@ func markLen(t string) int {
 
 // quotePrefix returns the block quote marks at the start of t.
 func quotePrefix(t string) string {
+	t = t[:min(len(t), 4*maxPrefix)] // one that is longer is not used
 	end, spaces := 0, 0
 	for i := range len(t) {
 		switch t[i] {
@@ -244,10 +249,16 @@ func lastBreak(text string, from, to int) int {
 	return clusterStart(text, from, to)
 }
 
-// runeStart returns the start of the rune that position i is in.
+// runeStart returns the start of the rune that position i is in, which is i
+// itself among bytes that are not UTF-8.
 func runeStart(text string, i int) int {
-	for back := 0; back < utf8.UTFMax && i > 0 && i < len(text) && !utf8.RuneStart(text[i]); back++ {
-		i--
+	for j := i; j >= 0 && i-j < utf8.UTFMax; j-- {
+		if i < len(text) && utf8.RuneStart(text[j]) {
+			if _, size := utf8.DecodeRuneInString(text[j:]); j+size > i {
+				return j
+			}
+			break
+		}
 	}
 	return i
 }

@@ -148,7 +148,7 @@ func checkSplit(t interface{ Fatalf(string, ...any) }, in string, limit int, mea
 	}
 	// The closing fence of a block may have been replaced by an added one.
 	noFence := func(s string) string { return strings.NewReplacer("`", "", "~", "", ">", "").Replace(squeeze(s)) }
-	if got, want := noFence(strings.Join(body, "")), noFence(in); got != want {
+	if got, want := noFence(strings.Join(body, " ")), noFence(in); got != want {
 		t.Fatalf("text of %q changed:\n got %q\nwant %q", in, got, want)
 	}
 	return parts
@@ -238,6 +238,7 @@ func TestSplitIsLinear(t *testing.T) {
 		"Combining": "e" + strings.Repeat("\u0301", size/2),
 		"Blank":     strings.Repeat("\n", size),
 		"Quote":     strings.Repeat("> q\n", size/4),
+		"Quotes":    strings.Repeat(">", size),
 		"Ticks":     strings.Repeat("`", size),
 		"List":      strings.Repeat("    - x\n", size/8),
 	}
@@ -251,6 +252,9 @@ func TestSplitIsLinear(t *testing.T) {
 				return utf16Len(s)
 			})
 			t.Logf("%d parts, measured %.1f times the text, %v", len(parts), float64(total)/size, time.Since(start))
+			if len(parts) > size/1000 {
+				t.Errorf("%d parts", len(parts))
+			}
 			if total > 40*size {
 				t.Errorf("measured %d bytes for a text of %d", total, size)
 			}

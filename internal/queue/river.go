@@ -35,6 +35,11 @@ const (
 	stopTimeout = 10 * time.Second
 	maxAttempts = 4
 	keepJobs    = 5 * time.Minute
+
+	// River looks every five seconds for scheduled jobs that are due within the
+	// next five. One that is due earlier would be up to five seconds late, so it
+	// is not scheduled but snoozed when it is first taken up.
+	schedulerPeriod = 5 * time.Second
 )
 
 // River is the Queue behind which River stores the jobs, in the same database
@@ -58,7 +63,10 @@ func OpenRiver(_ context.Context, pools Pools, options Options) (*River, error) 
 	options.Workers = cmp.Or(options.Workers, 16)
 
 	r := &River{options: options, pools: pools}
-	insertOnly := &river.Config{Logger: quiet(options.Log)}
+	// The cooldown also limits how often an insert wakes the fetchers.
+	insertOnly := &river.Config{
+		Logger: quiet(options.Log), FetchCooldown: options.FetchCooldown, FetchPollInterval: options.FetchPoll,
+	}
 	var err error
 	if pools.Postgres != nil {
 		r.postgres, err = river.NewClient(riverpgxv5.New(pools.Postgres), insertOnly)
@@ -73,8 +81,9 @@ func OpenRiver(_ context.Context, pools Pools, options Options) (*River, error) 
 
 // wake is the stored form of a Job. One River kind serves all of ours.
 type wake struct {
-	Job Kind   `json:"kind"`
-	Key string `json:"key,omitempty"`
+	Job Kind      `json:"kind"`
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at,omitzero"`
 }
 
 // Kind implements river.JobArgs.
@@ -82,8 +91,11 @@ func (wake) Kind() string { return "wake" }
 
 // Enqueue implements Queue.
 func (r *River) Enqueue(ctx context.Context, tx Tx, job Job) error {
-	args := wake{Job: job.Kind, Key: job.Key}
-	opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: job.At}
+	args := wake{Job: job.Kind, Key: job.Key, At: job.At}
+	opts := &river.InsertOpts{MaxAttempts: maxAttempts}
+	if time.Until(job.At) > schedulerPeriod {
+		opts.ScheduledAt = job.At
+	}
 	var err error
 	switch handle := tx.Handle().(type) {
 	case pgx.Tx:
@@ -188,7 +200,10 @@ func (w *worker) Work(ctx context.Context, job *river.Job[wake]) error {
 		log.WarnContext(ctx, "Dropped a job of an unknown kind")
 		return nil
 	}
-	err := handler(ctx, Job{Kind: job.Args.Job, Key: job.Args.Key, At: job.ScheduledAt})
+	if wait := time.Until(job.Args.At); wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	err := handler(ctx, Job{Kind: job.Args.Job, Key: job.Args.Key, At: job.Args.At})
 	switch {
 	case err == nil:
 		return nil

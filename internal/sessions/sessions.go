@@ -236,6 +236,16 @@ type ToolCall struct {
 	Duration    time.Duration // execution_time_ms
 }
 
+// Checkpoint is the state before a turn, to go back to.
+type Checkpoint struct {
+	EntryID        string // the turn; also the checkpoint's key
+	ConversationID string
+	SessionID      string
+	Seq            int64  // sequence number of the turn's first message
+	Ref            string // git ref with the files; empty without a worktree
+	CreatedAt      time.Time
+}
+
 // AuditEntry is a line of audit_log: who did what, where.
 type AuditEntry struct {
 	Actor          string // "telegram/42", "system", "cli"

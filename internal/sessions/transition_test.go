@@ -1,6 +1,7 @@
 package sessions_test
 
 import (
+	"maps"
 	"testing"
 
 	"remote-agent/internal/sessions"
@@ -33,9 +34,7 @@ func TestNext(t *testing.T) {
 			t.Parallel()
 			m := sessions.Metadata{"custom": "kept"}
 			if tt.last != nil {
-				for k, v := range sessions.Remember(*tt.last) {
-					m[k] = v
-				}
+				maps.Copy(m, sessions.Remember(*tt.last))
 				if m.LastCommand() != tt.last.Name {
 					t.Errorf("lastCommand is %q", m.LastCommand())
 				}

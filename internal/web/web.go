@@ -177,6 +177,8 @@ func (s *Server) Run(ctx context.Context) error {
 		s.config.Log.WarnContext(ctx, "HTTP requests were cut off at the end of the grace period", "err", err)
 		_ = s.server.Close() // the rest is given up on purpose
 	}
-	<-served
+	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fault.Wrap(err, fault.Unavailable, "serve HTTP")
+	}
 	return nil
 }

@@ -103,22 +103,16 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			}
 			continue
 		}
-		next, err := a.take(ctx, sink, updates)
-		if err != nil {
-			if ctx.Err() != nil {
-				break
-			}
-			a.observe("sink_error")
-			a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "error", err, "updates", len(updates))
-			failed.sleep(ctx, 0)
+		next, ok := a.takeBatch(ctx, sink, updates, failed)
+		switch {
+		case !ok:
 			continue
-		}
-		if next == 0 || next <= offset && offset != 0 {
+		case next == 0 || next <= offset && offset != 0:
 			// Nothing that could be confirmed, or confirmed updates once more
 			// (after a week of silence ids start anew): go on, but not in a
 			// tight loop.
 			failed.sleep(ctx, 0)
-		} else {
+		default:
 			failed.reset()
 		}
 		if next != 0 {
@@ -127,6 +121,20 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 	}
 	a.confirm(ctx, offset, confirmed)
 	return nil
+}
+
+// takeBatch is take for the poll loop: it reports failure to the log and waits.
+func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *waiter) (next int64, ok bool) {
+	next, err := a.take(ctx, sink, updates)
+	if err == nil {
+		return next, true
+	}
+	if ctx.Err() == nil {
+		a.observe("sink_error")
+		a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "error", err, "updates", len(updates))
+		failed.sleep(ctx, 0)
+	}
+	return 0, false
 }
 
 // confirm tells Telegram on the way out what was stored, so that the next start

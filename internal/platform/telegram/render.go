@@ -1,9 +1,6 @@
 package telegram
 
 import (
-	"html"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +20,8 @@ const (
 	maxEntities = 100
 	maxURL      = 2048
 	emptyText   = "(empty)"
+
+	maxSource = 32 << 10 // bytes of Markdown of one message
 )
 
 // rendered is a text as Telegram shows it.
@@ -40,8 +39,15 @@ func newRenderer() *renderer {
 	return &renderer{md: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))}
 }
 
-// measure returns the length of the rendered text in UTF-16 units.
-func (r *renderer) measure(markdown string) int { return r.render(markdown).length }
+// measure returns the length of the rendered text in UTF-16 units. Of a text
+// that is too long in any case it is the length as it is written: for some
+// texts the parser's cost grows with the square of the length.
+func (r *renderer) measure(markdown string) int {
+	if len(markdown) > maxSource {
+		return newCounter(markdown).at(len(markdown))
+	}
+	return r.render(markdown).length
+}
 
 // render never fails: what is not understood is shown as it is written. The
 // text is never empty.
@@ -50,80 +56,6 @@ func (r *renderer) render(markdown string) rendered {
 	p := &painter{source: source}
 	p.blocks(r.md.Parser().Parse(text.NewReader(source)))
 	return p.finish()
-}
-
-// sanitize replaces what Telegram would drop or change (tdlib,
-// clean_input_string), so that offsets mean the same to both sides. Directional
-// overrides, which can make a link look like another, go too.
-func sanitize(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	clean := func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-	}
-	if strings.IndexFunc(s, clean) < 0 {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case !clean(r):
-			return r
-		case r == '\r' || r >= '\u2028':
-			return -1
-		default:
-			return ' '
-		}
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
-}
-
-// maxMarkers is how many block quotes and lists one line may open or continue.
-// The parser's cost grows with the square of it.
-const maxMarkers = 32
-
-// shallow makes plain text of the markers of a line that go deeper.
-func shallow(s string) string {
-	if longestMarkers(s) <= maxMarkers {
-		return s
-	}
-	var b strings.Builder
-	for l := range strings.Lines(s) {
-		if n, at := markers(l, maxMarkers); n == maxMarkers && at < len(l) && isPunct(l[at]) {
-			l = l[:at] + `\` + l[at:]
-		}
-		b.WriteString(l)
-	}
-	return b.String()
-}
-
-func longestMarkers(s string) int {
-	most := 0
-	for l := range strings.Lines(s) {
-		n, _ := markers(l, maxMarkers+1)
-		most = max(most, n)
-	}
-	return most
-}
-
-// markers counts the markers at the start of a line, up to limit, and returns
-// where the next one would be.
-func markers(l string, limit int) (n, at int) {
-	for n < limit {
-		rest := strings.TrimLeft(l[at:], " \t")
-		skip := len(l) - at - len(rest)
-		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-		switch {
-		case rest == "":
-			return n, at
-		case rest[0] == '>':
-			at += skip + 1
-		case digits < len(rest) && digits > 0 && digits < 10 && strings.IndexByte(".)", rest[digits]) >= 0,
-			digits == 0 && strings.IndexByte("-*+", rest[0]) >= 0 && len(rest) > 1 && rest[1] == ' ':
-			at += skip + digits + 1
-		default:
-			return n, at
-		}
-		n++
-	}
-	return n, at + len(l[at:]) - len(strings.TrimLeft(l[at:], " \t"))
 }
 
 // span is an entity while it is painted. Offsets are bytes of painter.out.
@@ -434,24 +366,6 @@ func (p *painter) target(target string) {
 	p.raw(")")
 }
 
-// linkable reports whether target may become a link. Telegram refuses a message
-// with a link that it does not like, and a tg: link could mention people. Mail
-// addresses are shown as text, which it makes clickable itself.
-func linkable(target string) bool {
-	if len(target) > maxURL || strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || unicode.IsControl(r) }) {
-		return false
-	}
-	u, err := url.Parse(target)
-	if err != nil || u.User != nil {
-		return false
-	}
-	if s := strings.ToLower(u.Scheme); s != "http" && s != "https" {
-		return false
-	}
-	host := u.Hostname()
-	return strings.Contains(strings.Trim(host, "."), ".") || net.ParseIP(host) != nil
-}
-
 // finish trims the text as Telegram does and converts offsets.
 func (p *painter) finish() rendered {
 	s := p.out.String()
@@ -499,108 +413,4 @@ func (p *painter) finish() rendered {
 // invisible reports whether Telegram may treat r as nothing to show.
 func invisible(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || r == '\u3164' || r == '\u2800'
-}
-
-// counter converts byte offsets of a text to UTF-16 offsets.
-type counter struct {
-	units []int32 // at every 64th byte's rune start, the units before it
-	text  string
-}
-
-func newCounter(s string) *counter {
-	c := &counter{text: s, units: make([]int32, 0, len(s)/64+1)}
-	n := int32(0)
-	next := 0
-	for i, r := range s {
-		for next <= i {
-			if next == i {
-				c.units = append(c.units, n)
-			} else {
-				c.units = append(c.units, -1)
-			}
-			next += 64
-		}
-		n += int32(width16(r))
-	}
-	return c
-}
-
-func width16(r rune) int {
-	if r >= 0x10000 {
-		return 2
-	}
-	return 1
-}
-
-// at returns the UTF-16 units before byte i.
-func (c *counter) at(i int) int {
-	block := min(i/64, len(c.units)-1)
-	for block > 0 && c.units[block] < 0 {
-		block--
-	}
-	from, n := 0, 0
-	if block >= 0 {
-		from, n = block*64, int(c.units[block])
-	}
-	for _, r := range c.text[from:i] {
-		n += width16(r)
-	}
-	return n
-}
-
-// plain returns the literal text in n.
-func plain(n ast.Node, source []byte) string {
-	var b strings.Builder
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		if t, ok := c.(*ast.Text); ok {
-			b.Write(t.Segment.Value(source))
-			if t.SoftLineBreak() {
-				b.WriteByte('\n')
-			}
-		} else {
-			b.WriteString(plain(c, source))
-		}
-	}
-	return b.String()
-}
-
-func blockSource(n ast.Node, source []byte) []byte {
-	if n.Type() != ast.TypeBlock {
-		return nil
-	}
-	return n.Lines().Value(source)
-}
-
-// unescape resolves backslash escapes and character references in one pass, so
-// that an escaped reference stays as it is written.
-func unescape(s string) string {
-	if !strings.ContainsAny(s, `\&`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && i+1 < len(s) && isPunct(s[i+1]):
-			i++
-			b.WriteByte(s[i])
-		case s[i] == '&':
-			end := i + 1
-			for end < len(s) && (s[end] == '#' || isNameByte(s[end])) {
-				end++
-			}
-			if end == len(s) || s[end] != ';' {
-				b.WriteByte('&')
-				continue
-			}
-			b.WriteString(sanitize(html.UnescapeString(s[i : end+1])))
-			i = end
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-func isPunct(c byte) bool {
-	return c >= '!' && c <= '/' || c >= ':' && c <= '@' || c >= '[' && c <= '`' || c >= '{' && c <= '~'
 }

@@ -175,3 +175,18 @@ func FuzzRender(f *testing.F) {
 	r := newRenderer()
 	f.Fuzz(func(t *testing.T, in string) { checkRendered(t, in, r.render(in)) })
 }
+
+// The parser's cost grows with the square of the nesting of one line, so what
+// goes deeper than anyone writes is text.
+func TestDeepNestingIsText(t *testing.T) {
+	t.Parallel()
+	r := newRenderer()
+	for _, unit := range []string{">", "> ", "- ", "1. ", "> - "} {
+		in := strings.Repeat(unit, 4000/len(unit)) + "end"
+		got := r.render(in)
+		checkRendered(t, in[:20], got)
+		if !strings.HasSuffix(got.text, "end") || strings.Contains(got.text, `\`) {
+			t.Errorf("%q: %q", unit, got.text[max(len(got.text)-20, 0):])
+		}
+	}
+}

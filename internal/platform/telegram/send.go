@@ -242,9 +242,10 @@ func noPreview() *models.LinkPreviewOptions {
 
 // renderWithin renders markdown and checks Telegram's limit.
 func (a *Adapter) renderWithin(markdown string) (rendered, error) {
-	r := a.render.render(markdown)
-	if r.length > maxText {
-		return rendered{}, fault.Newf(fault.Invalid, "The message has %d characters; Telegram takes %d.", r.length, maxText)
+	if len(markdown) <= maxSource {
+		if r := a.render.render(markdown); r.length <= maxText {
+			return r, nil
+		}
 	}
-	return r, nil
+	return rendered{}, fault.Newf(fault.Invalid, "The message is longer than the %d characters that Telegram takes.", maxText)
 }

@@ -1,0 +1,319 @@
+//go:build unix
+
+package journey_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+// strayAfter is how long before a kill a stray placeholder may have been sent.
+// Recording its id takes a transaction; a longer gap needs another explanation
+// than the kill.
+const strayAfter = 3 * time.Second
+
+// checkLedger compares what people see with what they said, and both with the
+// database. It returns the number of stray placeholders.
+func (w *crashWorld) checkLedger() (strays int) {
+	w.t.Helper()
+	rec, err := w.records()
+	if err != nil {
+		w.t.Errorf("read the database: %v", err)
+		return 0
+	}
+	for _, problem := range rec.open {
+		w.t.Errorf("%s: %s", w.name, problem)
+	}
+	deaths := map[int]kill{}
+	for _, k := range w.kills {
+		deaths[k.process.number] = k
+	}
+	marks := 0
+	w.people.mu.Lock()
+	defer w.people.mu.Unlock()
+	for _, c := range w.people.chats {
+		view := w.tg.ChatView(c.id)
+		strays += w.checkStrays(c, view, rec, deaths)
+		w.checkAnswers(c, view)
+		w.checkCommands(c, view)
+		for _, id := range c.updates {
+			if !rec.events[strconv.FormatInt(id, 10)] {
+				w.t.Errorf("%s: update %d of chat %d was acknowledged and is not in the database", w.name, id, c.id)
+			}
+		}
+		for _, problem := range c.bad {
+			w.t.Errorf("%s: the model, chat %d: %s", w.name, c.id, problem)
+		}
+		for _, m := range view.Messages {
+			marks += len(m.Reactions)
+		}
+	}
+	if refused := w.ai.Refusals(); len(refused) > 0 {
+		w.t.Errorf("%s: the model API refused %d requests, the first: %+v", w.name, len(refused), refused[0].Error)
+	}
+	if broken := w.tg.Violations(); len(broken) > 0 {
+		w.t.Errorf("%s: %d violations, the first: %+v", w.name, len(broken), broken[0])
+	}
+	if forgotten := w.tg.Forgotten(); len(forgotten) > 0 {
+		w.t.Errorf("%s: the bot made Telegram forget updates %v", w.name, forgotten)
+	}
+	if marks > 0 {
+		w.t.Logf("%s: %d messages are still marked as waiting", w.name, marks)
+	}
+	if strays > len(w.kills) {
+		w.t.Errorf("%s: %d stray placeholders after %d kills", w.name, strays, len(w.kills))
+	}
+	return strays
+}
+
+// checkStrays looks at the messages that the database does not know. Each must
+// be a placeholder that was never touched again, sent by a process that was
+// killed before it could record the send; in one chat that can be one send of
+// the turn and one of the command that runs beside it.
+func (w *crashWorld) checkStrays(c *chatLog, view telegram.View, rec records, deaths map[int]kill) int {
+	perLife, n := map[int]int{}, 0
+	for _, m := range view.FromBot() {
+		if rec.sent[messageOf{strconv.FormatInt(c.id, 10), strconv.Itoa(m.ID)}] {
+			continue
+		}
+		n++
+		perLife[c.said[m.ID]]++
+		at := fmt.Sprintf("%s: message %d of chat %d", w.name, m.ID, c.id)
+		if m.Text != "…" || m.Edits != 0 {
+			w.t.Errorf("%s is not on record and was used: %.80q, %d edits", at, m.Text, m.Edits)
+		}
+		death, died := w.deathAfter(c.said[m.ID], deaths, m.CreatedAt)
+		if !died || death.process.ended.Sub(m.CreatedAt) > strayAfter {
+			w.t.Errorf("%s is a stray placeholder that no kill explains", at)
+		}
+	}
+	allowed := 1
+	if c.private() {
+		allowed = 2
+	}
+	for life, strays := range perLife {
+		if strays > allowed {
+			w.t.Errorf("%s: process %d left %d stray placeholders in chat %d", w.name, life, strays, c.id)
+		}
+	}
+	return n
+}
+
+// deathAfter returns the kill that explains a stray: of the process that sent
+// it, or, where several run at once, of any soon after.
+func (w *crashWorld) deathAfter(life int, deaths map[int]kill, sent time.Time) (kill, bool) {
+	if k, ok := deaths[life]; ok && !k.process.ended.Before(sent) {
+		return k, true
+	}
+	for _, k := range w.kills {
+		if after := k.process.ended.Sub(sent); after >= 0 && after <= strayAfter && k.process.started.Before(sent) {
+			return k, true
+		}
+	}
+	return kill{}, false
+}
+
+// checkAnswers reads a chat as a person does: every answer is there once, whole,
+// in the order of the questions, and there is nothing else.
+func (w *crashWorld) checkAnswers(c *chatLog, view telegram.View) {
+	type part struct{ n, i int }
+	var want, got []part
+	for n, a := range c.asks {
+		for i := range paragraphs(c.index, n+1, a.kind) {
+			want = append(want, part{n + 1, i + 1})
+		}
+	}
+	for _, m := range view.FromBot() {
+		if m.Text == "…" || whoamiMark.MatchString(m.Text) || helpMark.MatchString(m.Text) {
+			continue
+		}
+		for text := range strings.SplitSeq(m.Text, "\n\n") {
+			mark := answerMark.FindStringSubmatch(text)
+			if mark == nil {
+				w.t.Errorf("%s: message %d of chat %d is no answer: %.120q", w.name, m.ID, c.id, m.Text)
+				break
+			}
+			n, _ := strconv.Atoi(mark[2])
+			i, _ := strconv.Atoi(mark[3])
+			got = append(got, part{n, i})
+			if n < 1 || n > len(c.asks) {
+				continue // reported below
+			}
+			whole := paragraphs(c.index, n, c.asks[n-1].kind)
+			if i > len(whole) || text != whole[i-1] {
+				w.t.Errorf("%s: message %d of chat %d has %.120q", w.name, m.ID, c.id, text)
+			}
+			if a := c.asks[n-1]; !c.private() && m.ReplyTo != a.sent.MessageID {
+				w.t.Errorf("%s: message %d of chat %d replies to %d and not to %d", w.name, m.ID, c.id, m.ReplyTo, a.sent.MessageID)
+			}
+		}
+	}
+	if slices.Equal(got, want) {
+		return
+	}
+	count := map[part]int{}
+	for _, p := range got {
+		count[p]++
+	}
+	lost, twice := 0, 0
+	for _, p := range want {
+		switch n := count[p]; {
+		case n == 0:
+			lost++
+			w.t.Errorf("%s: chat %d lost part %d of answer %d", w.name, c.id, p.i, p.n)
+		case n > 1:
+			twice++
+			w.t.Errorf("%s: chat %d has part %d of answer %d %d times", w.name, c.id, p.i, p.n, n)
+		}
+	}
+	w.t.Errorf("%s: chat %d does not show %d parts in order but %d: %d lost, %d more than once",
+		w.name, c.id, len(want), len(got), lost, twice)
+}
+
+// checkCommands counts the answers to commands.
+func (w *crashWorld) checkCommands(c *chatLog, view telegram.View) {
+	whoami, help := 0, map[string]int{}
+	for _, m := range view.FromBot() {
+		if whoamiMark.MatchString(m.Text) {
+			whoami++
+		}
+		if mark := helpMark.FindStringSubmatch(m.Text); mark != nil {
+			help["/help x"+mark[1]]++
+		}
+	}
+	for _, text := range c.commands {
+		if text == "/whoami" {
+			whoami--
+			continue
+		}
+		if n := help[text]; n != 1 {
+			w.t.Errorf("%s: %q in chat %d has %d answers", w.name, text, c.id, n)
+		}
+	}
+	if whoami != 0 {
+		w.t.Errorf("%s: chat %d has %+d answers to /whoami", w.name, c.id, whoami)
+	}
+}
+
+// messageOf is a platform message in a conversation.
+type messageOf struct{ conversation, message string }
+
+// records is what the database knows.
+type records struct {
+	events map[string]bool    // ids of all inbound events
+	sent   map[messageOf]bool // messages of all deliveries
+	open   []string           // what is not over
+}
+
+// stuck logs what the database says about work that is not done.
+func (w *crashWorld) stuck() {
+	queries := map[string]string{
+		"entry": `
+			SELECT c.platform_conversation_id, e.state, e.lane || ' ' || e.seq || ' attempts ' || e.attempts || ' next ' || e.next_ms,
+				COALESCE(c.lease_owner, '') || ' until ' || c.lease_until || ' epoch ' || c.lease_epoch
+			FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id
+			WHERE e.state IN ('waiting', 'running') ORDER BY e.seq`,
+		"delivery": `
+			SELECT c.platform_conversation_id, d.state, d.message_id || ' next ' || d.next_ms, d.error
+			FROM deliveries d JOIN remote_agent_conversations c ON c.id = d.conversation_id
+			WHERE d.state NOT IN ('sent', 'failed') ORDER BY d.seq`,
+		"job":    `SELECT kind, CAST(state AS TEXT), CAST(args AS TEXT), CAST(COUNT(*) AS TEXT) FROM river_job GROUP BY 1, 2, 3`,
+		"leader": `SELECT leader_id, CAST(elected_at AS TEXT), CAST(expires_at AS TEXT), '' FROM river_leader`,
+	}
+	w.t.Logf("%s: at %d", w.name, time.Now().UnixMilli())
+	for what, query := range queries {
+		err := w.read(func(ctx context.Context, tx *store.Tx) error {
+			return rows(ctx, tx, query, func(a, b, c, d string) { w.t.Logf("%s: %s %s %s; %s; %s", w.name, what, a, b, c, d) })
+		})
+		if err != nil {
+			w.t.Logf("%s: read open work: %v", w.name, err)
+		}
+	}
+}
+
+// records reads the database beside the bots.
+func (w *crashWorld) records() (records, error) {
+	rec := records{events: map[string]bool{}, sent: map[messageOf]bool{}}
+	err := w.read(func(ctx context.Context, tx *store.Tx) error {
+		err := rows(ctx, tx, `SELECT event_id, lane, state, '' FROM inbound_events`, func(event, lane, state, _ string) {
+			rec.events[event] = true
+			if state != "done" {
+				rec.open = append(rec.open, fmt.Sprintf("event %s of lane %s is %s", event, lane, state))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return rows(ctx, tx, `
+			SELECT c.platform_conversation_id, d.message_id, d.state, d.error
+			FROM deliveries d JOIN remote_agent_conversations c ON c.id = d.conversation_id`,
+			func(conversation, message, state, problem string) {
+				if message != "" {
+					rec.sent[messageOf{conversation, message}] = true
+				}
+				if state != "sent" {
+					rec.open = append(rec.open, fmt.Sprintf("a delivery to %s is %s: %s", conversation, state, problem))
+				}
+			})
+	})
+	return rec, err
+}
+
+// read runs fn on the database while the bots use it too.
+func (w *crashWorld) read(fn func(ctx context.Context, tx *store.Tx) error) error {
+	ctx := w.t.Context()
+	s, err := store.Open(ctx, store.Options{
+		URL: w.env["DATABASE_URL"], DataDir: filepath.Join(w.dir, "data"), Log: storetest.Log(w.t), MaxConns: 2,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // only read
+	return s.InRead(ctx, func(tx *store.Tx) error { return fn(ctx, tx) })
+}
+
+// rows reads four texts of each row.
+func rows(ctx context.Context, tx *store.Tx, query string, visit func(a, b, c, d string)) error {
+	type cursor interface {
+		Next() bool
+		Scan(dest ...any) error
+		Err() error
+	}
+	var found cursor
+	switch handle := tx.Handle().(type) {
+	case *sql.Tx:
+		r, err := handle.QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer r.Close() //nolint:errcheck // only read
+		found = r
+	case pgx.Tx:
+		r, err := handle.Query(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		found = r
+	}
+	for found.Next() {
+		var a, b, c, d string
+		if err := found.Scan(&a, &b, &c, &d); err != nil {
+			return err
+		}
+		visit(a, b, c, d)
+	}
+	return found.Err()
+}

@@ -1,0 +1,164 @@
+//go:build unix
+
+package journey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// buildBot builds the program with the points at which it can be told to die.
+func buildBot(t *testing.T, race bool) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bot")
+	args := []string{"build", "-tags", "failpoint", "-o", path}
+	if race {
+		args = append(args, "-race")
+	}
+	begin := time.Now()
+	out, err := exec.CommandContext(t.Context(), "go", append(args, "remote-agent/cmd/bot")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the bot: %v\n%s", err, out)
+	}
+	t.Logf("built the bot in %s", time.Since(begin).Round(time.Millisecond))
+	return path
+}
+
+// process is one life of the bot.
+type process struct {
+	number  int // from 1; of all processes of a world
+	name    string
+	cmd     *exec.Cmd
+	out     *tail
+	started time.Time
+	done    chan struct{} // closed when it has ended and the rest is set
+	ended   time.Time
+	err     error
+}
+
+// startProcess starts the binary with nothing but env in its environment.
+func startProcess(binary, dir, name string, number int, env map[string]string) (*process, error) {
+	p := &process{number: number, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
+	p.cmd = exec.Command(binary, "serve", "--no-console")
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.out, p.out
+	p.cmd.SysProcAttr = childOf()
+	p.cmd.Env = []string{"HOME=" + dir}
+	for name, value := range env {
+		if value != "" {
+			p.cmd.Env = append(p.cmd.Env, name+"="+value)
+		}
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the bot: %w", err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		p.ended = time.Now()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// end sends a signal and waits until the process has ended.
+func (p *process) end(sig syscall.Signal) error {
+	_ = p.cmd.Process.Signal(sig) // it may be gone already
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s did not end within %s of %s", p.name, patience, sig)
+	}
+}
+
+// killed returns nil if the process was ended by SIGKILL, and otherwise how it
+// ended.
+func (p *process) killed() error {
+	if exit, is := errors.AsType[*exec.ExitError](p.err); is {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was to be killed but ended by itself: %w", p.name, p.err)
+}
+
+var httpLine = regexp.MustCompile(`(?m)^\s*http\s+(http://\S+)`)
+
+// ready asks /readyz. A process that has just started may need a moment.
+func (p *process) ready(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := p.askReady(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", p.name, err)
+		}
+	}
+}
+
+func (p *process) askReady(ctx context.Context) error {
+	base := httpLine.FindStringSubmatch(p.out.String())
+	if base == nil {
+		return errors.New("it did not say where HTTP listens")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base[1]+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz answers %s", resp.Status)
+	}
+	return nil
+}
+
+// tail keeps the beginning and the end of what a process writes.
+type tail struct {
+	mu   sync.Mutex // guards head and rest
+	head []byte
+	rest []byte
+}
+
+const tailKeeps = 4 << 10
+
+// Write implements io.Writer.
+func (o *tail) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.head) < 1<<10 {
+		o.head = append(o.head, p...)
+		return len(p), nil
+	}
+	o.rest = append(o.rest, p...)
+	if len(o.rest) > 2*tailKeeps {
+		o.rest = append([]byte(nil), o.rest[len(o.rest)-tailKeeps:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (o *tail) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(string(o.head) + string(o.rest))
+}

@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+)
+
+// codebaseTx keeps repositories and their command registries.
+type codebaseTx interface {
+	// CreateCodebase registers a codebase. Its name and its repository URL are
+	// each unique where not empty: a second one is a fault.Conflict.
+	CreateCodebase(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error)
+
+	// Codebase returns a codebase by id.
+	Codebase(ctx context.Context, id string) (sessions.Codebase, error)
+
+	// Codebases returns all codebases by name.
+	Codebases(ctx context.Context) ([]sessions.Codebase, error)
+
+	// FindCodebase returns the codebase of a repository URL (its canonical
+	// form); ok is false if there is none.
+	FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error)
+
+	// DeleteCodebase removes a codebase. It is a fault.Conflict while
+	// conversations use it.
+	DeleteCodebase(ctx context.Context, id string) error
+
+	// CodebaseUse returns how many conversations use a codebase.
+	CodebaseUse(ctx context.Context, id string) (int, error)
+
+	// UpdateCodebaseCommands replaces the command registry of a codebase.
+	UpdateCodebaseCommands(ctx context.Context, id string, commands map[string]sessions.CommandDef) error
+
+	// RegisterCommand adds or replaces one command of the registry.
+	RegisterCommand(ctx context.Context, id, name string, def sessions.CommandDef) error
+
+	// CodebaseCommands returns the command registry of a codebase.
+	CodebaseCommands(ctx context.Context, id string) (map[string]sessions.CommandDef, error)
+
+	// IdleConversations returns ids of conversations with a codebase that have
+	// not changed since before, and have no open work.
+	IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error)
+}
+
+// planTx keeps plans and the buttons that decide on them.
+type planTx interface {
+	// InsertPlan stores the first version of a new plan, or with p.Number set
+	// the next version of that plan, whose earlier versions become superseded
+	// if they were waiting. It assigns ID, Number, Version, SHA256, CreatedAt
+	// and ExpiresAt. An open plan of the same conversation with another number
+	// is superseded as well: a conversation has one open plan.
+	InsertPlan(ctx context.Context, p *plan.Plan) error
+
+	// Plan returns the newest version of a plan by its number, locked until the
+	// transaction ends; fault.NotFound if there is none.
+	Plan(ctx context.Context, number int64) (plan.Plan, error)
+
+	// LatestPlan returns the newest plan of a conversation in its newest
+	// version, locked; ok is false if there is none.
+	LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error)
+
+	// SettlePlan moves a version of a plan to a state, with who decided, when
+	// and the note.
+	SettlePlan(ctx context.Context, p plan.Plan) error
+
+	// SaveButton stores what pressing a button means. data is JSON.
+	SaveButton(ctx context.Context, b Button) error
+
+	// Button returns a stored button; fault.NotFound if there is none or it has
+	// expired.
+	Button(ctx context.Context, id string) (Button, error)
+}
+
+// Button is what pressing a messages.Button means.
+type Button struct {
+	ID             string
+	ConversationID string
+	Decision       plan.Decision
+	PlanNumber     int64
+	SHA256         string // of the text that was shown
+	ExpiresAt      time.Time
+}
+
+// undoTx takes a turn back.
+type undoTx interface {
+	// SaveCheckpoint records the state of the worktree before the turn of an
+	// entry: a git ref, and where the session stood.
+	SaveCheckpoint(ctx context.Context, c sessions.Checkpoint) error
+
+	// LastCheckpoint returns the newest checkpoint of a conversation that was
+	// not undone; ok is false if there is none.
+	LastCheckpoint(ctx context.Context, conversationID string) (c sessions.Checkpoint, ok bool, err error)
+
+	// UndoTurn marks a checkpoint as undone and takes the messages of its
+	// session from its sequence number on out of the message array: they stay
+	// stored and are left out of MessagesBefore and RunMessages. It returns how
+	// many there were.
+	UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, error)
+
+	// Delivery returns a delivery by id.
+	Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error)
+}

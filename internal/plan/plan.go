@@ -1,0 +1,117 @@
+// Package plan holds the types and rules of plans: what an assistant proposes,
+// what a person decides about it, and what may then run.
+//
+// What was shown is what runs: a plan's text is fixed per version, a decision is
+// bound to a version and its SHA-256, it is taken once, and free text never
+// approves. It does no I/O and is a leaf but for faults.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// State is the life of one version of a plan:
+//
+//	proposed -> approved -> executing -> done
+//	         -> rejected | expired | superseded (by an edited version or a newer plan)
+type State string
+
+// The states.
+const (
+	Proposed   State = "proposed"
+	Approved   State = "approved"
+	Rejected   State = "rejected"
+	Expired    State = "expired"
+	Superseded State = "superseded"
+	Executing  State = "executing"
+	Done       State = "done"
+)
+
+// TTL is how long a plan waits for a decision, and an approved one to be run.
+const TTL = 24 * time.Hour
+
+// Plan is one version of a plan. Versions of one plan share Number.
+type Plan struct {
+	ID             string // UUIDv7 of this version
+	Number         int64  // shown as "p-9"; unique over all conversations
+	Version        int    // 1, 2, ...
+	ConversationID string
+	SessionID      string // the session that planned
+	EntryID        string // the request that led to it
+	Goal           string // what was asked for
+	Text           string // CommonMark, as it was shown
+	SHA256         string // of Text, hex
+	Author         string // "assistant", or the actor who edited it ("telegram/42")
+	Requester      string // the actor who may decide, besides an owner
+	State          State
+	Head           string // commit the plan was made on; empty without a codebase
+	DeliveryID     string // the message that shows it
+	DecidedBy      string // actor
+	DecidedAt      time.Time
+	Note           string // given with the decision
+	CreatedAt      time.Time
+	ExpiresAt      time.Time
+}
+
+// Name returns how people call the plan: "p-9".
+func (p Plan) Name() string { return fmt.Sprintf("p-%d", p.Number) }
+
+// Sum returns the SHA-256 of a plan's text in hex.
+func Sum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// Decision is what a person says about a plan.
+type Decision string
+
+// The decisions.
+const (
+	Approve Decision = "approve"
+	Reject  Decision = "reject"
+	Execute Decision = "execute"
+	Edit    Decision = "edit"
+)
+
+// Decider is who decides.
+type Decider struct {
+	Actor string
+	Owner bool // of the bot
+}
+
+// Decide returns the state that follows from d on p at a time. shown is the
+// SHA-256 of the text that the decision was made on; empty means the text that
+// p has now. It is a fault.Forbidden for the wrong person and a fault.Conflict
+// with a clear text for a plan that is settled, expired, or not what was shown.
+//
+// Executing a proposed plan approves it in the same step: the person who may
+// approve it asked for exactly this text to run.
+func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State, error) {
+	if by.Actor != p.Requester && !by.Owner {
+		return p.State, fault.Newf(fault.Forbidden, "Only the person who asked for plan %s, or an owner, can decide on it.", p.Name())
+	}
+	if shown != "" && shown != p.SHA256 {
+		return p.State, fault.Newf(fault.Conflict, "That was another version of plan %s; version %d is what counts now.", p.Name(), p.Version)
+	}
+	waiting := p.State == Proposed || p.State == Approved
+	if waiting && !now.Before(p.ExpiresAt) {
+		return Expired, fault.Newf(fault.Conflict, "Plan %s has expired; nothing was run. Ask for it again.", p.Name())
+	}
+	switch {
+	case !waiting:
+	case d == Approve && p.State == Proposed:
+		return Approved, nil
+	case d == Execute:
+		return Executing, nil
+	case d == Reject:
+		return Rejected, nil
+	case d == Edit:
+		return Superseded, nil
+	}
+	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is %s already.", p.Name(), p.Version, p.State)
+}

@@ -1,0 +1,62 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/plan"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	base := plan.Plan{
+		Number: 9, Version: 2, Text: "1. Do it.", SHA256: plan.Sum("1. Do it."), Requester: "telegram/42",
+		State: plan.Proposed, ExpiresAt: now.Add(time.Hour),
+	}
+	ann, owner, bob := plan.Decider{Actor: "telegram/42"}, plan.Decider{Actor: "telegram/1", Owner: true}, plan.Decider{Actor: "telegram/77"}
+	with := func(change func(*plan.Plan)) plan.Plan {
+		p := base
+		change(&p)
+		return p
+	}
+	state := func(s plan.State) plan.Plan { return with(func(p *plan.Plan) { p.State = s }) }
+	tests := map[string]struct {
+		p     plan.Plan
+		d     plan.Decision
+		by    plan.Decider
+		shown string
+		want  plan.State
+		kind  fault.Kind
+	}{
+		"Approve":              {p: base, d: plan.Approve, by: ann, want: plan.Approved},
+		"OwnerApproves":        {p: base, d: plan.Approve, by: owner, want: plan.Approved},
+		"ApproveWhatWasShown":  {p: base, d: plan.Approve, by: ann, shown: plan.Sum("1. Do it."), want: plan.Approved},
+		"ApproveWhatChanged":   {p: base, d: plan.Approve, by: ann, shown: plan.Sum("1. Do else."), want: plan.Proposed, kind: fault.Conflict},
+		"SomebodyElse":         {p: base, d: plan.Approve, by: bob, want: plan.Proposed, kind: fault.Forbidden},
+		"Reject":               {p: base, d: plan.Reject, by: ann, want: plan.Rejected},
+		"RejectApproved":       {p: state(plan.Approved), d: plan.Reject, by: ann, want: plan.Rejected},
+		"ExecuteApproved":      {p: state(plan.Approved), d: plan.Execute, by: ann, want: plan.Executing},
+		"ExecuteProposed":      {p: base, d: plan.Execute, by: ann, want: plan.Executing},
+		"EditProposed":         {p: base, d: plan.Edit, by: ann, want: plan.Superseded},
+		"EditApproved":         {p: state(plan.Approved), d: plan.Edit, by: ann, want: plan.Superseded},
+		"ApproveTwice":         {p: state(plan.Approved), d: plan.Approve, by: ann, want: plan.Approved, kind: fault.Conflict},
+		"ExecuteTwice":         {p: state(plan.Executing), d: plan.Execute, by: ann, want: plan.Executing, kind: fault.Conflict},
+		"ApproveRejected":      {p: state(plan.Rejected), d: plan.Approve, by: ann, want: plan.Rejected, kind: fault.Conflict},
+		"ApproveSuperseded":    {p: state(plan.Superseded), d: plan.Approve, by: ann, want: plan.Superseded, kind: fault.Conflict},
+		"ExecuteDone":          {p: state(plan.Done), d: plan.Execute, by: ann, want: plan.Done, kind: fault.Conflict},
+		"ExpiredIsNoYes":       {p: with(func(p *plan.Plan) { p.ExpiresAt = now }), d: plan.Approve, by: ann, want: plan.Expired, kind: fault.Conflict},
+		"ApprovedExpiresToo":   {p: with(func(p *plan.Plan) { p.State, p.ExpiresAt = plan.Approved, now.Add(-time.Second) }), d: plan.Execute, by: ann, want: plan.Expired, kind: fault.Conflict},
+		"ForbiddenBeatsExpiry": {p: with(func(p *plan.Plan) { p.ExpiresAt = now }), d: plan.Approve, by: bob, want: plan.Proposed, kind: fault.Forbidden},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := plan.Decide(tt.p, tt.d, tt.by, tt.shown, now)
+			if got != tt.want || fault.KindOf(err) != tt.kind {
+				t.Errorf("Decide = %s, %v; want %s, %q", got, err, tt.want, tt.kind)
+			}
+		})
+	}
+}
