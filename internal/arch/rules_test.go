@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/slack", "internal/tour"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "migrations"},
 
 	// The vocabulary.
@@ -24,6 +24,9 @@ var allowed = map[string][]string{
 	"internal/messages/*": {"internal/messages"}, // test helpers
 	"internal/command":    {},
 	"internal/sessions":   {"internal/fault", "internal/messages"},
+	"internal/plan":       {"internal/fault"},
+	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
+	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
 	"internal/platform":    {"internal/fault", "internal/messages"},
@@ -32,14 +35,14 @@ var allowed = map[string][]string{
 	"internal/assistant/*": {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/queue":       {"internal/fault"},
 	"internal/store": {
-		"internal/fault", "internal/messages", "internal/queue", "internal/sessions", "internal/orchestrator", "migrations",
+		"internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/orchestrator", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
-		"internal/assistant", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/platform", "internal/queue", "internal/sessions",
+		"internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/plan", "internal/platform", "internal/queue", "internal/sessions",
 	},
 
 	"internal/config": {},
@@ -48,6 +51,10 @@ var allowed = map[string][]string{
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":   {},
 	"internal/emulator/*": {"internal/emulator"},
+
+	// They run the whole program against the stand-ins.
+	"internal/bench": {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/tour":  {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":    {},
 	"internal/journey": {"internal/*", "internal/*/*"},
@@ -68,6 +75,8 @@ var external = map[string][]string{
 	// SDKs.
 	"github.com/go-telegram/bot":        {"internal/platform/telegram"},
 	"github.com/sashabaranov/go-openai": {"internal/assistant/openai"},
+	"github.com/slack-go/slack":         {"internal/platform/slack"},
+	"github.com/gorilla/websocket":      {"internal/platform/slack", "internal/emulator/slack"},
 
 	// Databases.
 	"database/sql":                {"internal/store", "internal/store/*", "internal/queue"},

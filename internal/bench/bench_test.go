@@ -21,6 +21,9 @@ import (
 // botEnv turns the test binary into the bot.
 const botEnv = "BENCH_TEST_BOT"
 
+// envFileEnv names its empty .env file.
+const envFileEnv = "BENCH_TEST_ENV_FILE"
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(botEnv) {
 	case "":
@@ -39,7 +42,7 @@ func bot() int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	cfg, err := config.Load(config.Source{Environ: os.Environ(), EnvFile: os.DevNull})
+	cfg, err := config.Load(config.Source{Environ: os.Environ(), EnvFile: os.Getenv(envFileEnv)})
 	if err == nil {
 		err = app.Run(ctx, cfg, app.Env{
 			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: os.Stderr, Version: "test",
@@ -55,9 +58,12 @@ func bot() int {
 
 func TestRunMeasuresTheRealProgram(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, none := t.TempDir(), filepath.Join(t.TempDir(), "none.env")
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	report, err := Run(t.Context(), Options{
-		Command: []string{os.Args[0]}, Environ: []string{botEnv + "=run"}, Dir: dir,
+		Command: []string{os.Args[0]}, Environ: []string{botEnv + "=run", envFileEnv + "=" + none}, Dir: dir,
 		Turns: 60, Chats: 6, Samples: 5, Histories: []int{0, 3},
 	})
 	if err != nil {
