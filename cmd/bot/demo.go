@@ -1,11 +1,34 @@
 package main
 
-import "remote-agent/internal/fault"
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"remote-agent/internal/tour"
+)
 
 // demoCommand plays a conversation against the emulators.
-type demoCommand struct{}
+type demoCommand struct {
+	Fast        bool `help:"No pauses."`
+	Interactive bool `help:"Write to the bot yourself afterwards."`
+}
 
 // Run implements the command.
-func (demoCommand) Run(*program) error {
-	return fault.New(fault.Unsupported, "demo is not part of this build")
+func (c demoCommand) Run(p *program) error {
+	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version()}
+	if f, ok := p.stdout.(*os.File); ok && isTerminal(f) {
+		opts.Terminal = true
+		opts.Color = !slices.ContainsFunc(p.environ, func(e string) bool {
+			value, ok := strings.CutPrefix(e, "NO_COLOR=")
+			return ok && value != ""
+		})
+		opts.Width, _, _ = term.GetSize(int(f.Fd())) //nolint:gosec // a descriptor fits
+	}
+	if c.Interactive {
+		opts.Input = p.stdin
+	}
+	return tour.Run(p.ctx, opts)
 }

@@ -58,6 +58,10 @@ type Turn struct {
 	Resume string
 
 	Model string // overrides Assistant.Model if not empty
+
+	// Dir is where the assistant may read and write files; empty for a
+	// conversation without a codebase.
+	Dir string
 }
 
 // Event is something that happened during a turn. The set is closed, and

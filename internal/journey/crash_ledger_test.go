@@ -167,18 +167,16 @@ func (w *crashWorld) checkAnswers(c *chatLog, view telegram.View) {
 	for _, p := range got {
 		count[p]++
 	}
-	lost, twice := 0, 0
+	lost, twice := map[int]int{}, map[int]int{} // paragraphs by message
 	for _, p := range want {
 		switch n := count[p]; {
 		case n == 0:
-			lost++
-			w.t.Errorf("%s: chat %d lost part %d of answer %d", w.name, c.id, p.i, p.n)
+			lost[p.n]++
 		case n > 1:
-			twice++
-			w.t.Errorf("%s: chat %d has part %d of answer %d %d times", w.name, c.id, p.i, p.n, n)
+			twice[p.n]++
 		}
 	}
-	w.t.Errorf("%s: chat %d does not show %d parts in order but %d: %d lost, %d more than once",
+	w.t.Errorf("%s: chat %d does not show %d paragraphs in order but %d; by message, %v are lost and %v are there more than once",
 		w.name, c.id, len(want), len(got), lost, twice)
 }
 
@@ -221,7 +219,7 @@ type records struct {
 func (w *crashWorld) stuck() {
 	queries := map[string]string{
 		"entry": `
-			SELECT c.platform_conversation_id, e.state, e.lane || ' ' || e.seq || ' attempts ' || e.attempts || ' next ' || e.next_ms,
+			SELECT c.platform_conversation_id, e.state, e.lane || ' ' || e.event_id || ' attempts ' || e.attempts || ' next ' || e.next_ms,
 				COALESCE(c.lease_owner, '') || ' until ' || c.lease_until || ' epoch ' || c.lease_epoch
 			FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id
 			WHERE e.state IN ('waiting', 'running') ORDER BY e.seq`,
@@ -232,7 +230,7 @@ func (w *crashWorld) stuck() {
 		"job":    `SELECT kind, CAST(state AS TEXT), CAST(args AS TEXT), CAST(COUNT(*) AS TEXT) FROM river_job GROUP BY 1, 2, 3`,
 		"leader": `SELECT leader_id, CAST(elected_at AS TEXT), CAST(expires_at AS TEXT), '' FROM river_leader`,
 	}
-	w.t.Logf("%s: at %d", w.name, time.Now().UnixMilli())
+	w.t.Logf("%s: at %d; updates not acknowledged: %v", w.name, time.Now().UnixMilli(), w.tg.Pending())
 	for what, query := range queries {
 		err := w.read(func(ctx context.Context, tx *store.Tx) error {
 			return rows(ctx, tx, query, func(a, b, c, d string) { w.t.Logf("%s: %s %s %s; %s; %s", w.name, what, a, b, c, d) })

@@ -54,7 +54,7 @@ type ask struct {
 	kind   string
 	sent   telegram.Sent // zero until the emulator has returned
 	at     time.Time
-	answer time.Time // when the last paragraph was first seen; zero before
+	answer time.Time // when its last words were first seen, perhaps in a partial text; zero before
 }
 
 // chatLog is what was said in one chat.
@@ -68,7 +68,7 @@ type chatLog struct {
 	said     map[int]int  // messages of the bot -> number of the process that sent it
 	heard    map[int]bool // messages of the bot that answer a command
 	begun    map[int]int  // message n -> how often the model was asked about it
-	bad      []string     // what the model must not have been asked
+	bad      []string     // what was wrong with requests to the model
 }
 
 func (c *chatLog) private() bool { return c.id > 0 }
@@ -236,7 +236,8 @@ func (p *people) unanswered(before time.Time, commands bool) []string {
 	for _, c := range p.chats {
 		for i, a := range c.asks {
 			if a.answer.IsZero() && a.at.Before(before) {
-				out = append(out, fmt.Sprintf("c%dn%d %s", c.index, i+1, a.kind))
+				out = append(out, fmt.Sprintf("c%dn%d %s (update %d, asked the model %d times)",
+					c.index, i+1, a.kind, a.sent.UpdateID, c.begun[i+1]))
 			}
 		}
 		if commands && len(c.heard) < len(c.commands) {
@@ -250,19 +251,17 @@ func (p *people) unanswered(before time.Time, commands bool) []string {
 // that it was asked with the history that people saw.
 func (p *people) model(r openai.Request) openai.Response {
 	p.event()
+	index, n := -1, 0
 	mark := askMark.FindStringSubmatch(r.LastUserText())
-	if mark == nil {
-		return p.unasked(nil, fmt.Sprintf("a request ends with %q", r.LastUserText()))
+	if mark != nil {
+		index, _ = strconv.Atoi(mark[1])
+		n, _ = strconv.Atoi(mark[2])
 	}
-	index, _ := strconv.Atoi(mark[1])
-	n, _ := strconv.Atoi(mark[2])
-	if index >= len(p.chats) {
-		return p.unasked(nil, fmt.Sprintf("a request is about chat %d", index))
+	if index < 0 || index >= len(p.chats) {
+		p.note(p.chats[0], fmt.Sprintf("a request ends with %q", r.LastUserText()))
+		return openai.Text("Nobody asked this.")
 	}
-	c := p.chats[index]
-	if problem := p.history(c, n, mark[3], r); problem != "" {
-		return p.unasked(c, problem)
-	}
+	p.note(p.chats[index], p.history(p.chats[index], n, mark[3], r))
 	whole := strings.Join(paragraphs(index, n, mark[3]), "\n\n")
 	switch mark[3] {
 	case slowKind:
@@ -278,15 +277,13 @@ func (p *people) model(r openai.Request) openai.Response {
 	}
 }
 
-// unasked notes a request that should not have been made.
-func (p *people) unasked(c *chatLog, problem string) openai.Response {
+// note keeps what is wrong with a request, if anything is.
+func (p *people) note(c *chatLog, problem string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c == nil {
-		c = p.chats[0]
+	if problem != "" {
+		c.bad = append(c.bad, problem)
 	}
-	c.bad = append(c.bad, problem)
-	return openai.Text("This should not have been asked.")
 }
 
 // history returns what is wrong with a request for message n.
@@ -297,8 +294,8 @@ func (p *people) history(c *chatLog, n int, kind string, r openai.Request) strin
 		return fmt.Sprintf("message %d was never sent like this", n)
 	}
 	c.begun[n]++
-	if !c.asks[n-1].answer.IsZero() {
-		return fmt.Sprintf("message %d was asked again after its answer was seen", n)
+	if c.begun[n+1] > 0 { // message n had been settled then; what people see may still be partial text
+		return fmt.Sprintf("message %d was asked again after the one behind it", n)
 	}
 	array := r.Messages
 	if len(array) > 0 && array[0].Role == "system" {

@@ -97,6 +97,8 @@ var httpLine = regexp.MustCompile(`(?m)^\s*http\s+(http://\S+)`)
 
 // ready asks /readyz. A process that has just started may need a moment.
 func (p *process) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -196,16 +196,32 @@ func (w *crashWorld) answered(before time.Time, commands bool, within time.Durat
 }
 
 // rest waits until the bot has nothing to do: all is answered and acknowledged,
-// and nothing has been called for a moment.
+// and the database says so too. Only it knows that the last words that people
+// see are not those of a turn that is still to be settled.
 func (w *crashWorld) rest() error {
 	w.quiet()
 	if err := w.answered(time.Now(), true, time.Minute); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	if err := w.tg.WaitFor(ctx, func() bool { return len(w.tg.Pending()) == 0 }); err != nil {
-		return fmt.Errorf("updates %v are never acknowledged", w.tg.Pending())
+		return fmt.Errorf("%s: updates %v are never acknowledged", w.name, w.tg.Pending())
 	}
-	return nil
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		rec, err := w.records()
+		if err != nil {
+			return fmt.Errorf("read the database: %w", err)
+		}
+		if len(rec.open) == 0 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not come to rest: %v", w.name, rec.open[:min(len(rec.open), 10)])
+		}
+	}
 }

@@ -60,7 +60,7 @@ func TestConversationsRunAtOnceAndInOrder(t *testing.T) {
 		for c := range chats {
 			chat := int64(1000 + c)
 			texts := w.sees(chat, "all answers", func(texts []string) bool {
-				return len(texts) == each && strings.HasPrefix(texts[each-1], "echo:")
+				return len(texts) == each && strings.HasSuffix(texts[each-1], "messages]")
 			})
 			for i, text := range texts {
 				if want := fmt.Sprintf("echo: message %d [%d messages]", i, 2*i+1); text != want {

@@ -35,11 +35,7 @@ type accepted struct {
 // that is stored already changes nothing.
 func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
-	// Conversations are locked in one order everywhere, so that two replicas
-	// cannot wait for each other. Within a conversation the order stays.
-	events = slices.SortedStableFunc(slices.Values(events), func(a, b messages.Inbound) int {
-		return cmp.Compare(a.Conversation.String(), b.Conversation.String())
-	})
+	events = lockOrder(events)
 	var plan []accepted
 	giveBack := func() {
 		for _, a := range plan {
@@ -72,6 +68,19 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 		o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
 	}
 	return nil
+}
+
+// lockOrder sorts events so that conversations are locked in one order
+// everywhere, and two replicas do not wait for each other. Within a conversation
+// the order stays. Events around a migration concern two conversations and keep
+// their order; a deadlock that comes of it is repeated by the store.
+func lockOrder(events []messages.Inbound) []messages.Inbound {
+	if slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.Kind == messages.KindMigrated }) {
+		return events
+	}
+	return slices.SortedStableFunc(slices.Values(events), func(a, b messages.Inbound) int {
+		return cmp.Compare(a.Conversation.String(), b.Conversation.String())
+	})
 }
 
 // countAccepted keeps the figures of received and repeated events.
@@ -112,7 +121,7 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 		return o.acceptMigration(ctx, tx, a)
 	case messages.KindGone:
 		return o.store(ctx, tx, a)
-	case messages.KindMessage, messages.KindEdit:
+	case messages.KindMessage, messages.KindEdit, messages.KindAction:
 	default:
 		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
 	}
@@ -208,7 +217,17 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 	}
 	a.entry.ConversationID = conv.ID
 	a.entry.State = sessions.EntryWaiting
-	a.entry.Lane = o.lane(a.entry.In.Text)
+	if a.entry.Lane, err = o.lane(ctx, tx, conv, a.entry.In); err != nil {
+		return a, err
+	}
+	if opening := a.entry.In.Opening; opening != "" {
+		if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+			return a, err
+		}
+		if err := addNotice(ctx, tx, conv.ID, "", opening); err != nil {
+			return a, err
+		}
+	}
 	a, err = o.store(ctx, tx, a)
 	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
 		return a, err
@@ -233,16 +252,33 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 	return a, err
 }
 
-// lane says whether text is a command that does not wait.
-func (o *Orchestrator) lane(text string) sessions.Lane {
-	call, ok := command.Parse(text)
+// lane says who handles a message: the conversation's worker, in order, or the
+// control lane, at once. Unknown commands go there too: the answer is the
+// nearest name.
+func (o *Orchestrator) lane(ctx context.Context, tx Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
+	if in.Kind == messages.KindAction {
+		return sessions.LaneControl, nil
+	}
+	call, ok := command.Parse(in.Text)
 	if !ok {
-		return sessions.LaneTurn
+		return sessions.LaneTurn, nil
 	}
-	if _, ok := o.prompt(call); ok {
-		return sessions.LaneTurn
+	name := InvokedName(call)
+	if c, ok := o.commands[call.Name]; ok {
+		if c.Job {
+			return sessions.LaneTurn, nil
+		}
+		return sessions.LaneControl, nil
 	}
-	return sessions.LaneControl // also unknown ones: the answer is the nearest name
+	if _, ok := o.prompts[name]; ok {
+		return sessions.LaneTurn, nil
+	}
+	if o.config.Workshop != nil {
+		if ok, err := o.config.Workshop.Lookup(ctx, tx, conv, name); ok || err != nil {
+			return sessions.LaneTurn, err
+		}
+	}
+	return sessions.LaneControl, nil
 }
 
 // conversation returns the conversation of the entry, locked. One that began

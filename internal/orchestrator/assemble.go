@@ -5,18 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"mime"
-	"path"
 	"slices"
-	"strings"
 	"sync"
-	"time"
-	"unicode/utf8"
 
 	"remote-agent/internal/messages"
-	"remote-agent/internal/platform"
-	"remote-agent/internal/sessions"
 )
 
 // page is how many messages one read of the history takes.
@@ -136,95 +128,6 @@ func (c *windowCache) forget(session string) {
 		delete(c.byID, session)
 		c.order.Remove(e)
 	}
-}
-
-// maxReadFile is how much of a text file is given to the model.
-const maxReadFile = 128 << 10
-
-// needsFetch reports whether an entry has text files that were not read yet.
-func (w *worker) needsFetch(entry sessions.Entry) bool {
-	if _, done := w.filled[entry.ID]; done || entry.State == sessions.EntryRunning {
-		return false
-	}
-	if _, ok := w.adapter().(platform.Fetcher); !ok {
-		return false
-	}
-	return slices.ContainsFunc(entry.In.Attachments, isTextFile)
-}
-
-// isTextFile reports whether an attachment is text by its type or, where the
-// platform does not know better, its name.
-func isTextFile(a messages.Attachment) bool {
-	if a.Source == "" || a.Text != "" || a.Note != "" {
-		return false
-	}
-	kind, _, _ := mime.ParseMediaType(a.MediaType)
-	switch {
-	case strings.HasPrefix(kind, "text/"), kind == "application/json", kind == "application/xml",
-		kind == "application/x-yaml", kind == "application/x-sh", kind == "application/toml":
-		return true
-	case kind != "" && kind != "application/octet-stream":
-		return false
-	}
-	switch strings.ToLower(path.Ext(a.Name)) {
-	case ".txt", ".md", ".log", ".go", ".py", ".js", ".ts", ".rs", ".java", ".c", ".h", ".sh", ".sql", ".css", ".html",
-		".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".diff", ".patch", ".env", ".ini", ".cfg", ".mod", ".sum":
-		return true
-	}
-	return false
-}
-
-// fetchAttachments reads the text files of an entry, up to a limit, outside of
-// any transaction. What cannot be read is named to the model with the reason.
-func (w *worker) fetchAttachments(entry sessions.Entry) {
-	fetcher, _ := w.adapter().(platform.Fetcher)
-	filled := slices.Clone(entry.In.Attachments)
-	for i, a := range filled {
-		if !isTextFile(a) {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
-		text, cut, err := readText(ctx, fetcher, a)
-		cancel()
-		switch {
-		case err != nil:
-			filled[i].Note = "the file could not be read"
-			w.o.config.Log.InfoContext(w.ctx, "Could not read an attachment", "entry", entry.ID, "err", err)
-		case !utf8.ValidString(text):
-			filled[i].Note = "not a text file"
-		default:
-			filled[i].Text = text
-			if cut {
-				filled[i].Note = fmt.Sprintf("only the first %d bytes of %d", len(text), a.Size)
-			}
-		}
-	}
-	if w.filled == nil {
-		w.filled = make(map[string][]messages.Attachment)
-	}
-	w.filled[entry.ID] = filled
-}
-
-func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (text string, cut bool, err error) {
-	body, err := f.Fetch(ctx, a)
-	if err != nil {
-		return "", false, err
-	}
-	defer body.Close() //nolint:errcheck // only read
-	raw, err := io.ReadAll(io.LimitReader(body, maxReadFile+1))
-	if err != nil {
-		return "", false, fmt.Errorf("read attachment: %w", err)
-	}
-	if len(raw) > maxReadFile {
-		raw, cut = raw[:maxReadFile], true
-		for range utf8.UTFMax - 1 { // not in the middle of a character
-			if r, size := utf8.DecodeLastRune(raw); r != utf8.RuneError || size > 1 {
-				break
-			}
-			raw = raw[:len(raw)-1]
-		}
-	}
-	return string(raw), cut, nil
 }
 
 // jsonText returns text as a JSON document: itself if it is one, else as a

@@ -18,21 +18,16 @@ import (
 // An assistant returns within a second of its cancellation.
 const stopPatience = 3 * time.Second
 
-func controlCommands() map[string]controlCommand {
-	all := []controlCommand{
-		{name: "help", usage: "help [command]", summary: "what you can do here", menu: true, run: runHelp},
-		{name: "start", usage: "start", summary: "say hello", hidden: true, run: runStart},
-		{name: "new", usage: "new", summary: "end this session; the next message starts a fresh one", menu: true, run: runReset},
-		{name: "reset", usage: "reset", summary: "the same as new", run: runReset},
-		{name: "stop", usage: "stop", summary: "stop the running turn and drop what waits", menu: true, run: runStop},
-		{name: "status", usage: "status", summary: "what runs and what waits", menu: true, run: runStatus},
-		{name: "whoami", usage: "whoami", summary: "who you are to this bot", menu: true, run: runWhoami},
+func (o *Orchestrator) builtinCommands() []Command {
+	return []Command{
+		{Name: "help", Usage: "help [command]", Summary: "what you can do here", Menu: true, Run: o.runHelp},
+		{Name: "start", Usage: "start", Summary: "say hello", Hidden: true, Run: o.runStart},
+		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Run: o.runReset},
+		{Name: "reset", Usage: "reset", Summary: "the same as new", Run: o.runReset},
+		{Name: "stop", Usage: "stop", Summary: "stop the running turn and drop what waits", Menu: true, Run: o.runStop},
+		{Name: "status", Usage: "status", Summary: "what runs and what waits", Menu: true, Run: o.runStatus},
+		{Name: "whoami", Usage: "whoami", Summary: "who you are to this bot", Menu: true, Run: o.runWhoami},
 	}
-	byName := make(map[string]controlCommand, len(all))
-	for _, c := range all {
-		byName[c.name] = c
-	}
-	return byName
 }
 
 // commandNames lists every name a person can type, sorted.
@@ -51,15 +46,34 @@ func (o *Orchestrator) commandNames() []string {
 // Menu returns the commands for a platform's menu, in the order to show.
 func (o *Orchestrator) Menu() []platform.CommandInfo {
 	var menu []platform.CommandInfo
-	for _, name := range []string{"help", "new", "status", "stop", "whoami"} {
-		if c, ok := o.commands[name]; ok && c.menu {
-			menu = append(menu, platform.CommandInfo{Name: c.name, Description: c.summary})
+	for _, c := range o.listed() {
+		if c.Menu {
+			menu = append(menu, platform.CommandInfo{Name: c.Name, Description: c.Summary})
 		}
 	}
-	for _, name := range promptNames(o.prompts) {
-		menu = append(menu, platform.CommandInfo{Name: name, Description: o.prompts[name].summary})
-	}
 	return menu
+}
+
+// listed returns the commands in the order in which people read them: talking
+// first, then work, the rest after it.
+func (o *Orchestrator) listed() []Command {
+	var list []Command
+	for _, name := range []string{"new", "status", "stop"} {
+		list = append(list, o.commands[name])
+	}
+	for _, name := range promptNames(o.prompts) {
+		p := o.prompts[name]
+		list = append(list, Command{Name: name, Usage: p.Usage, Summary: p.Summary, Menu: true})
+	}
+	for _, c := range o.config.Commands {
+		if !c.Hidden {
+			list = append(list, c)
+		}
+	}
+	for _, name := range []string{"whoami", "reset", "help"} {
+		list = append(list, o.commands[name])
+	}
+	return list
 }
 
 // prefix returns what stands before a command's name on a platform.
@@ -72,69 +86,64 @@ func (o *Orchestrator) prefix(p messages.Platform) string {
 	return "/"
 }
 
-func runStart(_ context.Context, o *Orchestrator, r request) (string, error) {
-	prefix := o.prefix(r.conv.Key.Platform)
+func (o *Orchestrator) runStart(_ context.Context, r Request) (Reply, error) {
+	prefix := o.prefix(r.Conv.Key.Platform)
 	hello := "Hello."
-	if r.role == sessions.Owner {
+	if r.Role == sessions.Owner {
 		hello = "Hello. You are the owner of this bot."
 	}
-	return fmt.Sprintf("%s Just write: every message is answered by **%s**. `%shelp` shows the commands.",
-		hello, r.conv.Assistant, prefix), nil
+	return Reply{Text: fmt.Sprintf("%s Just write: every message is answered by **%s**. `%shelp` shows the commands.",
+		hello, r.Conv.Assistant, prefix)}, nil
 }
 
-func runHelp(_ context.Context, o *Orchestrator, r request) (string, error) {
-	prefix := o.prefix(r.conv.Key.Platform)
-	if len(r.call.Args) > 0 {
-		return o.helpFor(strings.TrimPrefix(r.call.Args[0], "/"), prefix), nil
+func (o *Orchestrator) runHelp(_ context.Context, r Request) (Reply, error) {
+	prefix := o.prefix(r.Conv.Key.Platform)
+	if len(r.Call.Args) > 0 {
+		return Reply{Text: o.helpFor(strings.TrimPrefix(r.Call.Args[0], "/"), prefix)}, nil
 	}
 	var b strings.Builder
 	b.WriteString("Just write, for example:\n\n")
 	b.WriteString("- Why would a Go map panic on write?\n")
 	fmt.Fprintf(&b, "- `%splan_feature add a --json flag`, then `%sexecute`\n\n", prefix, prefix)
 	b.WriteString("Commands:\n\n")
-	for _, name := range []string{"new", "reset", "status", "stop", "whoami", "help"} {
-		c := o.commands[name]
-		fmt.Fprintf(&b, "- `%s%s` %s\n", prefix, c.usage, c.summary)
-	}
-	for _, name := range promptNames(o.prompts) {
-		p := o.prompts[name]
-		fmt.Fprintf(&b, "- `%s%s` %s\n", prefix, p.usage, p.summary)
+	for _, c := range o.listed() {
+		fmt.Fprintf(&b, "- `%s%s` %s\n", prefix, c.Usage, c.Summary)
 	}
 	b.WriteString("\nCommands work at any time, also while an answer is being written.")
-	return b.String(), nil
+	return Reply{Text: b.String()}, nil
 }
 
 func (o *Orchestrator) helpFor(name, prefix string) string {
 	canonical, _ := command.Canonical(name)
 	if c, ok := o.commands[canonical]; ok {
-		return fmt.Sprintf("`%s%s`: %s.", prefix, c.usage, c.summary)
+		return fmt.Sprintf("`%s%s`: %s.", prefix, c.Usage, c.Summary)
 	}
 	if p, ok := o.prompts[canonical]; ok {
-		return fmt.Sprintf("`%s%s`: %s.", prefix, p.usage, p.summary)
+		return fmt.Sprintf("`%s%s`: %s.", prefix, p.Usage, p.Summary)
 	}
 	return fmt.Sprintf("There is no command `%s%s`. `%shelp` lists what there is.", prefix, head(name, 40), prefix)
 }
 
 // runReset ends the active session. A repeat after a crash does not end a
 // session that began since.
-func runReset(ctx context.Context, o *Orchestrator, r request) (string, error) {
+func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 	var (
 		ended   bool
 		waiting int
 	)
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		ended = false
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.conv.Key, r.conv.Assistant); err != nil { // locks it
+		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
-		s, active, err := tx.ActiveSession(ctx, r.conv.ID)
+		s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
 		if err != nil {
 			return err
 		}
-		if waiting, err = tx.CountWaiting(ctx, r.conv.ID); err != nil {
+		if waiting, err = tx.CountWaiting(ctx, r.Conv.ID); err != nil {
 			return err
 		}
-		if !active || s.StartedAt.After(r.entry.AcceptedAt) {
+		if !active || s.StartedAt.After(r.Entry.AcceptedAt) {
 			return nil
 		}
 		ended = true
@@ -142,13 +151,13 @@ func runReset(ctx context.Context, o *Orchestrator, r request) (string, error) {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: actor(r.entry.In), Action: "session.reset", ConversationID: r.conv.ID, Target: s.ID,
+			Actor: actor(r.Entry.In), Action: "session.reset", ConversationID: r.Conv.ID, Target: s.ID,
 		})
 	})
 	if err != nil {
-		return "", err
+		return Reply{}, err
 	}
-	_, runs := o.running.sinceOf(r.conv.ID)
+	_, runs := o.running.sinceOf(r.Conv.ID)
 	text := "Your next message starts a fresh session."
 	if ended {
 		text = "Session ended; nothing is deleted. " + text
@@ -159,31 +168,31 @@ func runReset(ctx context.Context, o *Orchestrator, r request) (string, error) {
 	case runs:
 		text += " The running turn still finishes in the old one."
 	}
-	return text, nil
+	return Reply{Text: text}, nil
 }
 
-func runStop(ctx context.Context, o *Orchestrator, r request) (string, error) {
+func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 	var (
 		dropped []sessions.Entry
 		parked  bool
 	)
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.conv.Key, r.conv.Assistant); err != nil { // locks it
+		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
 		var err error
-		if dropped, err = tx.StopEntries(ctx, r.conv.ID, r.entry.Seq); err != nil {
+		if dropped, err = tx.StopEntries(ctx, r.Conv.ID, r.Entry.Seq); err != nil {
 			return err
 		}
-		head, ok, err := tx.NextEntry(ctx, r.conv.ID)
+		head, ok, err := tx.NextEntry(ctx, r.Conv.ID)
 		if err != nil {
 			return err
 		}
-		parked = ok && head.Seq < r.entry.Seq
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(r.entry.In), Action: "turn.stop", ConversationID: r.conv.ID})
+		parked = ok && head.Seq < r.Entry.Seq
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(r.Entry.In), Action: "turn.stop", ConversationID: r.Conv.ID})
 	})
 	if err != nil {
-		return "", err
+		return Reply{}, err
 	}
 	for _, e := range dropped {
 		o.unmark(e)
@@ -193,21 +202,21 @@ func runStop(ctx context.Context, o *Orchestrator, r request) (string, error) {
 		text += fmt.Sprintf(" %s not started; send what you still want again.",
 			count(len(dropped), "waiting message was", "waiting messages were"))
 	}
-	return text, nil
+	return Reply{Text: text}, nil
 }
 
 // stopRunning ends the turn that runs here, or wakes the one that is parked or
 // runs elsewhere, and says how it went.
-func (o *Orchestrator) stopRunning(ctx context.Context, r request, active bool) string {
-	handle := o.running.stop(r.conv.ID, r.entry.Seq)
+func (o *Orchestrator) stopRunning(ctx context.Context, r Request, active bool) string {
+	handle := o.running.stop(r.Conv.ID, r.Entry.Seq)
 	switch {
 	case !active:
 		return "Nothing is running here."
 	case handle == nil:
 		// Parked, or on another replica: its holder sees the stop at its next
 		// heartbeat; a parked one is settled by whoever claims it now.
-		if err := o.Ring(ctx, r.conv.ID); err != nil {
-			o.config.Log.InfoContext(ctx, "A stop waits for a free slot", "conversation", r.conv.Key)
+		if err := o.Ring(ctx, r.Conv.ID); err != nil {
+			o.config.Log.InfoContext(ctx, "A stop waits for a free slot", "conversation", r.Conv.Key)
 		}
 		return "⏹ Stopping."
 	}
@@ -223,7 +232,7 @@ func (o *Orchestrator) stopRunning(ctx context.Context, r request, active bool) 
 	}
 }
 
-func runStatus(ctx context.Context, o *Orchestrator, r request) (string, error) {
+func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) {
 	var (
 		session sessions.Session
 		active  bool
@@ -231,18 +240,18 @@ func runStatus(ctx context.Context, o *Orchestrator, r request) (string, error) 
 	)
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
-		if session, active, err = tx.ActiveSession(ctx, r.conv.ID); err != nil {
+		if session, active, err = tx.ActiveSession(ctx, r.Conv.ID); err != nil {
 			return err
 		}
-		waiting, err = tx.CountWaiting(ctx, r.conv.ID)
+		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
 		return err
 	})
 	if err != nil {
-		return "", err
+		return Reply{}, err
 	}
 	var b strings.Builder
 	state := "idle"
-	since, here := o.running.sinceOf(r.conv.ID)
+	since, here := o.running.sinceOf(r.Conv.ID)
 	switch {
 	case here:
 		state = "running for " + clock(time.Since(since))
@@ -255,10 +264,10 @@ func runStatus(ctx context.Context, o *Orchestrator, r request) (string, error) 
 	}
 	fmt.Fprintf(&b, "**%s**, %s\n\n", state, count(queued, "message waits", "messages wait"))
 	model := ""
-	if a := o.config.Assistants[assistant.Name(r.conv.Assistant)]; a != nil && a.Model() != "" {
+	if a := o.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
 		model = " (" + a.Model() + ")"
 	}
-	fmt.Fprintf(&b, "- assistant: %s%s\n", r.conv.Assistant, model)
+	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
 	if active {
 		fmt.Fprintf(&b, "- session: `%s`, %s, %s\n", session.ID[len(session.ID)-8:],
 			count(int(session.LastSeq), "message", "messages"), clock(time.Since(session.StartedAt))+" old")
@@ -270,11 +279,11 @@ func runStatus(ctx context.Context, o *Orchestrator, r request) (string, error) 
 	}
 	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", o.config.Version,
 		clock(time.Since(o.started)), count(o.running.count(), "conversation", "conversations"))
-	return b.String(), nil
+	return Reply{Text: b.String()}, nil
 }
 
-func runWhoami(_ context.Context, _ *Orchestrator, r request) (string, error) {
-	return fmt.Sprintf("You are `%s` on %s, role **%s**.", r.entry.In.Sender.ID, r.conv.Key.Platform, r.role), nil
+func (o *Orchestrator) runWhoami(_ context.Context, r Request) (Reply, error) {
+	return Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
 }
 
 // count writes "1 thing" or "3 things".

@@ -5,37 +5,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
 // controlHold is how long the process that runs a control command has its
 // answer to itself, before a worker may bring it out.
 const controlHold = 30 * time.Second
-
-// controlCommand is a command that does not wait behind the turn it is about.
-// It is never sent to a model.
-type controlCommand struct {
-	name    string // canonical
-	usage   string
-	summary string
-	hidden  bool // an alias
-	menu    bool // shown in the platform's menu
-
-	// run answers the command. It may run twice, after a crash.
-	run func(ctx context.Context, o *Orchestrator, r request) (string, error)
-}
-
-// request is a control command to be run.
-type request struct {
-	entry sessions.Entry
-	conv  sessions.Conversation
-	call  command.Call
-	role  sessions.Role
-}
 
 // startControl runs a control command in the background. If too many run
 // already, the sweep takes it up.
@@ -63,31 +45,31 @@ func (o *Orchestrator) startControl(entry sessions.Entry) {
 // runControl runs the command and brings its answer out. The answer is stored
 // in the transaction that settles the entry, so that it is given once.
 func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) error {
-	r := request{entry: entry}
+	r := Request{Entry: entry}
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		v, err := o.authorize(ctx, tx, entry.In)
 		if err != nil {
 			return err
 		}
-		r.role = v.role
-		r.conv, err = tx.Conversation(ctx, entry.ConversationID)
+		r.Role = v.role
+		r.Conv, err = tx.Conversation(ctx, entry.ConversationID)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("begin a command: %w", err)
 	}
-	r.call, _ = command.Parse(entry.In.Text)
-	text := "You are not allowed to talk to this bot any more."
-	if r.role != sessions.Stranger {
-		if text, err = o.answerCommand(ctx, r); err != nil {
-			text = "✖ " + fault.Public(err)
-			o.config.Log.WarnContext(ctx, "A command failed", "command", r.call.Name, "entry", entry.ID, "err", err)
-		}
+	r.Call, _ = command.Parse(entry.In.Text)
+	reply := o.reply(ctx, r)
+	if reply.Note != "" {
+		o.whisper(ctx, entry.In, reply.Note)
 	}
-	var open []messages.Delivery
+	var (
+		open []messages.Delivery
+		next bool
+	)
 	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
-		open = nil
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.conv.Key, r.conv.Assistant); err != nil { // locks it
+		open, next = nil, false
+		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
 		current, err := tx.Entry(ctx, entry.ID)
@@ -98,36 +80,121 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
 			return err
 		}
-		open, err = o.addControl(ctx, tx, r.conv, entry, text)
+		if next, err = o.addThen(ctx, tx, r, reply.Then); err != nil {
+			return err
+		}
+		open, err = o.addControl(ctx, tx, r.Conv, entry, reply)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("settle a command: %w", err)
 	}
-	return o.bringControl(ctx, r.conv.Key, open)
+	if next {
+		o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, r.Conv.ID) }) // else its job rings
+	}
+	return o.bringControl(ctx, r.Conv.Key, open)
+}
+
+// reply answers a command or a button, errors included.
+func (o *Orchestrator) reply(ctx context.Context, r Request) Reply {
+	if r.Role == sessions.Stranger {
+		return Reply{Text: "You are not allowed to talk to this bot any more."}
+	}
+	answer := o.answerCommand
+	action := r.Entry.In.Kind == messages.KindAction
+	if action {
+		answer = o.answerButton
+	}
+	reply, err := answer(ctx, r)
+	if err == nil {
+		return reply
+	}
+	o.config.Log.InfoContext(ctx, "A command failed", "command", r.Call.Name, "entry", r.Entry.ID, "err", err)
+	if action {
+		if _, ok := o.adapters[r.Conv.Key.Platform].(platform.Whisperer); ok {
+			return Reply{Note: fault.Public(err)}
+		}
+	}
+	return Reply{Text: "✖ " + fault.Public(err)}
 }
 
 // answerCommand runs the command, or says what was probably meant.
-func (o *Orchestrator) answerCommand(ctx context.Context, r request) (string, error) {
-	if c, ok := o.commands[r.call.Name]; ok {
-		return c.run(ctx, o, r)
+func (o *Orchestrator) answerCommand(ctx context.Context, r Request) (Reply, error) {
+	if c, ok := o.commands[r.Call.Name]; ok {
+		return c.Run(ctx, r)
 	}
-	prefix := o.prefix(r.conv.Key.Platform)
-	text := fmt.Sprintf("There is no command `%s%s`.", prefix, r.call.Name)
-	if near, ok := command.Nearest(r.call.Name, o.commandNames()); ok {
-		return text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near), nil
+	prefix := o.prefix(r.Conv.Key.Platform)
+	text := fmt.Sprintf("There is no command `%s%s`.", prefix, InvokedName(r.Call))
+	if near, ok := command.Nearest(InvokedName(r.Call), o.commandNames()); ok {
+		return Reply{Text: text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near)}, nil
 	}
-	return text + fmt.Sprintf(" `%shelp` lists what there is.", prefix), nil
+	return Reply{Text: text + fmt.Sprintf(" `%shelp` lists what there is.", prefix)}, nil
+}
+
+func (o *Orchestrator) answerButton(ctx context.Context, r Request) (Reply, error) {
+	if o.config.Pressed == nil {
+		return Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+	}
+	return o.config.Pressed(ctx, r)
+}
+
+// whisper tells one person something, best effort.
+func (o *Orchestrator) whisper(ctx context.Context, to messages.Inbound, text string) {
+	w, ok := o.adapters[to.Conversation.Platform].(platform.Whisperer)
+	if !ok {
+		return
+	}
+	if err := w.Whisper(ctx, to, text); err != nil {
+		o.config.Log.InfoContext(ctx, "Could not tell one person something", "conversation", to.Conversation, "err", err)
+	}
+}
+
+// addThen puts a message that follows from a command into the inbox, in the name
+// of the person who gave it. It reports whether there is one.
+func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, text string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	in := r.Entry.In
+	in.Event = messages.EventID("then:" + r.Entry.ID)
+	in.Kind, in.Text, in.Action, in.Trigger, in.Raw = messages.KindMessage, text, "", "", nil
+	in.Whispered = false
+	entry := sessions.Entry{
+		ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID,
+		Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now(),
+	}
+	if _, err := tx.InsertEntry(ctx, &entry); err != nil {
+		return false, err
+	}
+	return true, o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.Conv.ID})
 }
 
 // addControl stores the answer to a control command. For controlHold it belongs
 // to this process.
-func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, text string) ([]messages.Delivery, error) {
+func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, reply Reply) ([]messages.Delivery, error) {
 	w := worker{o: o, conv: conv}
 	var all []messages.Delivery
-	for _, part := range w.split(text) {
+	for _, d := range reply.Edits {
+		d.Control, d.Final, d.State = true, true, messages.DeliveryPlaced
+		d.NextAt = time.Now().Add(controlHold)
+		if err := tx.UpdateDelivery(ctx, d); err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	if reply.Text == "" {
+		return all, nil
+	}
+	parts := w.split(reply.Text)
+	for i, part := range parts {
 		d := w.newDelivery(entry, part)
 		d.Control = true
+		if entry.In.Whispered {
+			d.OnlyFor = entry.In.Sender.ID
+		}
+		if i == len(parts)-1 {
+			d.Buttons = reply.Buttons
+		}
 		d.State = messages.DeliverySending
 		d.NextAt = time.Now().Add(controlHold)
 		if err := tx.AddDelivery(ctx, &d); err != nil {
@@ -149,10 +216,11 @@ func (o *Orchestrator) bringControl(ctx context.Context, key messages.Conversati
 		return o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
 	}
 	for _, d := range open {
-		done, err := o.bring(ctx, key, &d, record)
+		at, done, err := o.bring(ctx, key, &d, record)
 		if err != nil {
 			return err
 		}
+		key = at
 		err = o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
 		if err != nil {
 			return fmt.Errorf("record an answer: %w", err)

@@ -26,7 +26,8 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 		return w.hold(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
 	}
 	for _, d := range open {
-		done, err := w.o.bring(w.ctx, w.conv.Key, &d, record)
+		key, done, err := w.o.bring(w.ctx, w.conv.Key, &d, record)
+		w.conv.Key = key
 		if err != nil {
 			return err
 		}
@@ -40,40 +41,40 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 
 // bring makes one delivery visible: the platform message is created if it is
 // not there, its id recorded, and then edited to the final text. Where sends are
-// idempotent the text is sent directly. It reports whether the delivery is over
-// (sent or failed); if not, d says when to try again. It returns an error only
-// if ctx ended or record failed. It is safe to repeat at any point; see
+// idempotent the text is sent directly. It reports where the conversation is
+// now, and whether the delivery is over (sent or failed); if not, d says when to
+// try again. It returns an error only if ctx ended or record failed. It is safe to repeat at any point; see
 // docs/architecture.md, "Placeholder, then edit".
-func (o *Orchestrator) bring(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (done bool, err error) {
+func (o *Orchestrator) bring(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (now messages.ConversationKey, done bool, err error) {
 	adapter := o.adapters[key.Platform]
 	if adapter == nil {
 		d.State, d.Error = messages.DeliveryFailed, "platform is not configured"
 		o.config.Metrics.Delivered(string(key.Platform), "failed")
-		return true, nil
+		return key, true, nil
 	}
 	for {
-		err := o.sendOnce(ctx, adapter, key, d, record)
+		key, err = o.sendOnce(ctx, adapter, key, d, record)
 		if err == nil {
 			failpoint.Hit(failpoint.SentUnrecorded)
 			d.State, d.Error, d.NextAt = messages.DeliverySent, "", time.Time{}
 			o.config.Metrics.Delivered(string(key.Platform), "sent")
-			return true, nil
+			return key, true, nil
 		}
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+			return key, false, context.Cause(ctx)
 		}
 		if rec, is := errors.AsType[*recordError](err); is {
-			return false, rec.err
+			return key, false, rec.err
 		}
 		if moved, is := errors.AsType[*platform.MovedError](err); is {
 			if key, err = o.follow(ctx, key, moved.To); err != nil {
-				return false, err
+				return key, false, err
 			}
 			continue
 		}
 		again := o.afterFailure(ctx, key, d, err)
 		if !again {
-			return d.State == messages.DeliveryFailed, nil
+			return key, d.State == messages.DeliveryFailed, nil
 		}
 	}
 }
@@ -86,49 +87,67 @@ type recordError struct{ err error }
 
 func (e *recordError) Error() string { return e.err.Error() }
 
-// sendOnce tries to make d visible once.
-func (o *Orchestrator) sendOnce(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) error {
+// sendOnce tries to make d visible once. It returns where the conversation is
+// now.
+func (o *Orchestrator) sendOnce(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (messages.ConversationKey, error) {
 	editor, canEdit := adapter.(platform.Editor)
-	if d.Message == "" && (!canEdit || adapter.Capabilities().IdempotentSend) {
+	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
 		ref, err := adapter.Send(ctx, outbound(key, *d, d.Text))
 		if err != nil {
-			return err
+			return key, err
 		}
 		d.Message = ref.Message
-		return nil
+		return o.settledIn(ctx, key, ref)
 	}
 	if d.Message == "" {
-		if err := o.placeRecorded(ctx, adapter, key, d, record); err != nil {
-			return err
+		var err error
+		if key, err = o.placeRecorded(ctx, adapter, key, d, record); err != nil {
+			return key, err
 		}
 	}
-	return editor.Edit(ctx, platform.Edit{Ref: messages.Ref{Conversation: key, Message: d.Message}, Text: d.Text})
+	return key, editor.Edit(ctx, platform.Edit{Ref: messages.Ref{Conversation: key, Message: d.Message}, Text: d.Text, Buttons: d.Buttons})
 }
 
 // placeRecorded sends the placeholder of d and records its id. The id is on
 // record before the message gets its final text: a crash between the two can
 // leave a stray placeholder, never a second answer.
-func (o *Orchestrator) placeRecorded(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) error {
+func (o *Orchestrator) placeRecorded(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (messages.ConversationKey, error) {
 	text := d.Placeholder
 	if text == "" {
 		text = platform.Placeholder
 	}
 	ref, err := adapter.Send(ctx, outbound(key, *d, text))
 	if err != nil {
-		return err
+		return key, err
 	}
 	d.Message, d.State = ref.Message, messages.DeliveryPlaced
 	if err := record(ctx, *d); err != nil {
-		return &recordError{err: fmt.Errorf("record a placeholder: %w", err)}
+		return key, &recordError{err: fmt.Errorf("record a placeholder: %w", err)}
 	}
-	return nil
+	return o.settledIn(ctx, key, ref)
 }
 
-// place puts the placeholder of a running turn in place.
+// settledIn follows a conversation that came into being with its first message,
+// such as a thread that a slash command opened.
+func (o *Orchestrator) settledIn(ctx context.Context, key messages.ConversationKey, ref messages.Ref) (messages.ConversationKey, error) {
+	if ref.Conversation == key || ref.Conversation.ID == "" {
+		return key, nil
+	}
+	moved, err := o.follow(ctx, key, ref.Conversation.ID)
+	if err != nil {
+		return key, &recordError{err: err}
+	}
+	return moved, nil
+}
+
+// place puts the placeholder of a running turn in place. A conversation that
+// still has to come into being on its platform has had its opening by then, so
+// its key does not change here.
 func (w *worker) place(ctx context.Context, adapter platform.Adapter, d *messages.Delivery) error {
-	return w.o.placeRecorded(ctx, adapter, w.conv.Key, d, func(ctx context.Context, d messages.Delivery) error {
+	_, err := w.o.placeRecorded(ctx, adapter, w.conv.Key, d, func(ctx context.Context, d messages.Delivery) error {
 		return w.hold(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
 	})
+	return err
 }
 
 func outbound(key messages.ConversationKey, d messages.Delivery, text string) messages.Outbound {
@@ -137,8 +156,18 @@ func outbound(key messages.ConversationKey, d messages.Delivery, text string) me
 		Conversation: key,
 		ReplyTo:      d.ReplyTo,
 		Text:         text,
+		Buttons:      buttonsFor(d, text),
+		OnlyFor:      d.OnlyFor,
 		Again:        d.State == messages.DeliverySending,
 	}
+}
+
+// buttonsFor returns the buttons of a delivery if text is its final one.
+func buttonsFor(d messages.Delivery, text string) []messages.Button {
+	if text != d.Text {
+		return nil
+	}
+	return d.Buttons
 }
 
 // afterFailure decides what becomes of a delivery that failed. It reports

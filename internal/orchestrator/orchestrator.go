@@ -50,6 +50,12 @@ type Config struct {
 	// configured: their conversations are archived and begun anew.
 	Placeholder map[assistant.Name]bool
 
+	Commands []Command // besides the built-in ones
+	Workshop Workshop  // may be nil
+
+	// Pressed answers a button; nil where there are none.
+	Pressed func(ctx context.Context, r Request) (Reply, error)
+
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
 	Slots         int           // conversations worked on at once; default 10
@@ -99,8 +105,8 @@ type Orchestrator struct {
 	owner    string // this process, as a holder of leases
 	started  time.Time
 	adapters map[messages.Platform]platform.Adapter
-	commands map[string]controlCommand
-	prompts  map[string]promptCommand
+	commands map[string]Command
+	prompts  map[string]Prompt
 	slots    *slots
 	running  running
 	marks    sync.Map // entry id -> struct{}: marked as queued by this process
@@ -135,8 +141,14 @@ func New(config Config) (*Orchestrator, error) {
 		}
 		o.adapters[a.Platform()] = a
 	}
-	o.commands = controlCommands()
 	o.prompts = builtinPrompts()
+	o.commands = make(map[string]Command)
+	for _, c := range append(o.builtinCommands(), config.Commands...) {
+		if _, twice := o.commands[c.Name]; twice {
+			return nil, fmt.Errorf("command %q is defined twice", c.Name)
+		}
+		o.commands[c.Name] = c
+	}
 	return o, nil
 }
 

@@ -279,6 +279,15 @@ func (p *progress) messageDone() {
 	}
 }
 
+// replace shows another text in place of the one so far.
+func (p *progress) replace(markdown string) {
+	p.mu.Lock()
+	p.body.Reset()
+	p.body.WriteString(markdown)
+	p.mu.Unlock()
+	p.notify()
+}
+
 // reset forgets the text of an attempt that is begun again.
 func (p *progress) reset() {
 	p.mu.Lock()

@@ -14,49 +14,50 @@ import (
 // commandInvoke is seed 002's long form: "/command-invoke <name> [args]".
 const commandInvoke = "command_invoke"
 
-// promptCommand is a command whose text is a prompt for the assistant: a turn
-// like any other, with a place in the plan->execute rule.
-type promptCommand struct {
-	meta    sessions.CommandMeta
-	usage   string
-	summary string
-	// text is the prompt. $ARGUMENTS and $PLAN are replaced once; what they are
-	// replaced by is not expanded again.
-	text string
-}
-
-func builtinPrompts() map[string]promptCommand {
-	return map[string]promptCommand{
+func builtinPrompts() map[string]Prompt {
+	return map[string]Prompt{
 		"plan_feature": {
-			meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
-			usage:   "plan_feature <goal>",
-			summary: "write a plan, change nothing",
-			text: "Write a plan for the goal below. Do not carry it out yet.\n\n" +
+			Meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
+			Usage:   "plan_feature <goal>",
+			Summary: "write a plan, change nothing",
+			Expand: template("Write a plan for the goal below. Do not carry it out yet.\n\n" +
 				"State in one sentence what will be different when it is done. Then number the steps; each names the " +
 				"files or parts it touches and how one can see that it worked. Say what you leave out and what you " +
-				"are unsure of. Keep it short enough to be read in a minute.\n\nGoal: $ARGUMENTS",
+				"are unsure of. Keep it short enough to be read in a minute.\n\nGoal: $ARGUMENTS"),
 		},
 		"execute": {
-			meta:    sessions.CommandMeta{Name: "execute", Consumes: sessions.Plan},
-			usage:   "execute [note]",
-			summary: "carry the plan out, in a fresh session",
-			text: "Carry out this plan step by step. Say what you did for each step and where you had to depart " +
-				"from it.\n\nPlan:\n\n$PLAN\n\nNote: $ARGUMENTS",
+			Meta:    sessions.CommandMeta{Name: "execute", Consumes: sessions.Plan},
+			Usage:   "execute [plan] [note]",
+			Summary: "carry the plan out, in a fresh session",
+			Expand: template("Carry out this plan step by step. Say what you did for each step and where you had to depart " +
+				"from it.\n\nPlan:\n\n$PLAN\n\nNote: $ARGUMENTS"),
 		},
 	}
 }
 
-func promptNames(prompts map[string]promptCommand) []string {
+// template returns an Expand for a text with $ARGUMENTS and $PLAN. Both are
+// replaced once; what they are replaced by is not expanded again.
+func template(text string) func(command.Call, string) (string, []string) {
+	return func(call command.Call, plan string) (string, []string) {
+		if plan == "" {
+			plan = "(there is no plan in this conversation yet; say so and ask for one)"
+		}
+		return strings.NewReplacer("$ARGUMENTS", arguments(call), "$PLAN", plan).Replace(text), nil
+	}
+}
+
+func canonicalArg(arg string) string {
+	name, _ := command.Canonical(strings.TrimPrefix(arg, "/"))
+	return name
+}
+
+func promptNames(prompts map[string]Prompt) []string {
 	return slices.Sorted(maps.Keys(prompts))
 }
 
-// prompt returns the prompt command that a call means.
-func (o *Orchestrator) prompt(call command.Call) (promptCommand, bool) {
-	name := call.Name
-	if name == commandInvoke && len(call.Args) > 0 {
-		name, _ = command.Canonical(strings.TrimPrefix(call.Args[0], "/"))
-	}
-	p, ok := o.prompts[name]
+// builtinPrompt returns the built-in prompt that a call means.
+func (o *Orchestrator) builtinPrompt(call command.Call) (Prompt, bool) {
+	p, ok := o.prompts[InvokedName(call)]
 	return p, ok
 }
 
@@ -76,13 +77,10 @@ func arguments(call command.Call) string {
 // requestMessage turns what a person sent into the user message of a turn.
 // Other people's words come first, labeled as such; files are blocks of their
 // own.
-func requestMessage(in messages.Inbound, prompt *promptCommand, call command.Call, plan string) messages.Message {
+func requestMessage(in messages.Inbound, prompt *Prompt, call command.Call, plan string) (m messages.Message, warnings []string) {
 	text := in.Text
 	if prompt != nil {
-		if plan == "" {
-			plan = "(there is no plan in this conversation yet; say so and ask for one)"
-		}
-		text = strings.NewReplacer("$ARGUMENTS", arguments(call), "$PLAN", plan).Replace(prompt.text)
+		text, warnings = prompt.Expand(call, plan)
 	}
 	var b strings.Builder
 	for _, q := range in.Quotes {
@@ -92,7 +90,7 @@ func requestMessage(in messages.Inbound, prompt *promptCommand, call command.Cal
 		fmt.Fprintf(&b, "%s: ", strings.Join(strings.Fields(in.Sender.Name), " "))
 	}
 	b.WriteString(text)
-	m := messages.Message{Role: messages.RoleUser}
+	m.Role = messages.RoleUser
 	if s := strings.TrimSpace(b.String()); s != "" {
 		m.Blocks = append(m.Blocks, messages.Text{Text: s})
 	}
@@ -102,7 +100,7 @@ func requestMessage(in messages.Inbound, prompt *promptCommand, call command.Cal
 	if len(m.Blocks) == 0 {
 		m.Blocks = append(m.Blocks, messages.Text{Text: "(an empty message)"})
 	}
-	return m
+	return m, warnings
 }
 
 func quoteLabel(q messages.Quote) string {

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -41,33 +42,26 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 	return "failed", w.settleError(d, out, placed)
 }
 
+// lastWord is what a person reads at the end of a turn.
+type lastWord struct {
+	text    string
+	buttons []messages.Button
+}
+
 // settleAnswer stores the answer together with the deliveries that bring it.
 func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery) error {
 	ctx, cancel := w.settling()
 	defer cancel()
-	text := answer(out.rest)
+	if out.reply != nil {
+		return w.settleJob(ctx, d, *out.reply, placed, out.took)
+	}
 	var seqs []int64
 	err := w.hold(ctx, func(tx Tx) error {
 		var err error
-		seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...)
-		if err != nil {
+		if seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...); err != nil {
 			return err
 		}
-		err = tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{
-			Model:        out.finished.Model,
-			Result:       head(text, 500),
-			InputTokens:  out.finished.Usage.InputTokens,
-			OutputTokens: out.finished.Usage.OutputTokens,
-		})
-		if err != nil {
-			return err
-		}
-		if d.begun.prompt != nil {
-			if err := tx.UpdateSessionMetadata(ctx, d.begun.session.ID, sessions.Remember(d.begun.prompt.meta)); err != nil {
-				return err
-			}
-		}
-		return w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, text, out.took)
+		return w.recordAnswer(ctx, tx, d, out, placed)
 	})
 	if err != nil {
 		w.o.windows.forget(d.begun.session.ID)
@@ -77,6 +71,62 @@ func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery
 	w.o.windows.extend(d.begun.session.ID, out.rest, seqs)
 	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
 	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
+	return nil
+}
+
+// recordAnswer closes the turn: the session's record, what the command leaves
+// behind, the entry and its deliveries.
+func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcome, placed *messages.Delivery) error {
+	session, text := d.begun.session.ID, answer(out.rest)
+	err := tx.RecordTurn(ctx, session, sessions.TurnRecord{
+		Model:        out.finished.Model,
+		Result:       head(text, 500),
+		InputTokens:  out.finished.Usage.InputTokens,
+		OutputTokens: out.finished.Usage.OutputTokens,
+	})
+	if err != nil {
+		return err
+	}
+	if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Done); err != nil {
+		return err
+	}
+	if d.begun.prompt == nil {
+		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text}, out.took)
+		return err
+	}
+	if err := tx.UpdateSessionMetadata(ctx, session, sessions.Remember(d.begun.prompt.Meta)); err != nil {
+		return err
+	}
+	if d.begun.prompt.Meta.Produces != sessions.Plan {
+		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text}, out.took)
+		return err
+	}
+	p, err := w.propose(ctx, tx, d, text)
+	if err != nil {
+		return err
+	}
+	var word lastWord
+	if word.text, word.buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p); err != nil {
+		return err
+	}
+	shown, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, word, out.took)
+	if err != nil {
+		return err
+	}
+	p.DeliveryID = string(shown)
+	return wtx(tx).SettlePlan(ctx, p)
+}
+
+// settleJob stores what a job of ours answers.
+func (w *worker) settleJob(ctx context.Context, d decision, reply Reply, placed *messages.Delivery, took time.Duration) error {
+	err := w.hold(ctx, func(tx Tx) error {
+		_, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{reply.Text, reply.Buttons}, took)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store the end of a job: %w", err)
+	}
+	failpoint.Hit(failpoint.AnswerStored)
 	return nil
 }
 
@@ -133,6 +183,10 @@ func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState,
 	defer cancel()
 	w.o.windows.forget(d.begun.session.ID)
 	err := w.hold(ctx, func(tx Tx) error {
+		if d.begun.session.ID == "" { // a job of ours
+			_, err := w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
+			return err
+		}
 		rest := out.rest
 		if answer(rest) == "" && out.text != "" {
 			rest = append(rest, messages.NewText(messages.RoleAssistant, out.text))
@@ -148,7 +202,11 @@ func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState,
 		if err := tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{Error: errText}); err != nil {
 			return err
 		}
-		return w.settleEntry(ctx, tx, d.entry, state, errText, placed, shown, out.took)
+		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Approved); err != nil {
+			return err
+		}
+		_, err := w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store the end of a turn: %w", err)
@@ -167,17 +225,19 @@ func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, st
 	if err != nil {
 		return err
 	}
-	return w.settleEntry(ctx, tx, entry, state, errText, placed, shown, 0)
+	_, err = w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown}, 0)
+	return err
 }
 
 // settleEntry closes an entry and stores the deliveries of its last word. The
 // placeholder takes the first part, unless the turn took so long that the
-// answer has to be a message of its own.
-func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, text string, took time.Duration) error {
+// answer has to be a message of its own. It returns the last delivery, which has
+// the buttons.
+func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word lastWord, took time.Duration) (last messages.DeliveryID, err error) {
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &errText}); err != nil {
-		return err
+		return "", err
 	}
-	parts := w.split(text)
+	parts := w.split(word.text)
 	announce := ""
 	if placed != nil {
 		d := *placed
@@ -188,19 +248,27 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		} else {
 			d.Text, parts = parts[0], parts[1:]
 		}
-		if err := tx.UpdateDelivery(ctx, d); err != nil {
-			return err
+		if len(parts) == 0 {
+			d.Buttons = word.buttons
 		}
+		if err := tx.UpdateDelivery(ctx, d); err != nil {
+			return "", err
+		}
+		last = d.ID
 	}
-	for _, part := range parts {
+	for i, part := range parts {
 		d := w.newDelivery(entry, part)
 		d.Placeholder = announce
 		announce = ""
-		if err := tx.AddDelivery(ctx, &d); err != nil {
-			return err
+		if i == len(parts)-1 {
+			d.Buttons = word.buttons
 		}
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return "", err
+		}
+		last = d.ID
 	}
-	return nil
+	return last, nil
 }
 
 func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Delivery {

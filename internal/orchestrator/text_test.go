@@ -59,7 +59,7 @@ func TestRequestMessage(t *testing.T) {
 	planning, executing := prompts["plan_feature"], prompts["execute"]
 	tests := map[string]struct {
 		in       messages.Inbound
-		prompt   *promptCommand
+		prompt   *Prompt
 		plan     string
 		contains []string
 		lacks    []string
@@ -91,7 +91,8 @@ func TestRequestMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call, _ := command.Parse(tt.in.Text)
-			got := requestMessage(tt.in, tt.prompt, call, tt.plan).PlainText()
+			m, _ := requestMessage(tt.in, tt.prompt, call, tt.plan)
+			got := m.PlainText()
 			for _, want := range tt.contains {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is not in %q", want, got)

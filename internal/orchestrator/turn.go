@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 )
 
@@ -21,13 +22,18 @@ const crashAttempts = 3
 
 // begunTurn is what the transaction that begins a turn decided.
 type begunTurn struct {
+	call        command.Call
+	job         *Command // a command that runs in order; it has no session
 	session     sessions.Session
-	prompt      *promptCommand // nil for a plain message
+	prompt      *Prompt    // nil for a plain message
+	plan        *plan.Plan // the plan that the turn carries out
+	work        Prepared
 	placeholder *messages.Delivery
 }
 
 // outcome is what the assistant made of a turn.
 type outcome struct {
+	reply    *Reply             // of a job
 	text     string             // what was said, also when it ended early
 	rest     []messages.Message // complete messages that are not stored yet
 	finished assistant.Finished
@@ -49,19 +55,18 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
 			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
-	case w.needsFetch(entry):
-		return decision{what: fetch, entry: entry}, nil
+	case w.needsPreparing(entry):
+		return decision{what: prepare, entry: entry}, nil
 	}
-	call, _ := command.Parse(entry.In.Text)
 	d := decision{what: turn, entry: entry}
-	if p, ok := w.o.prompt(call); ok {
-		d.begun.prompt = &p
-	}
-	var plan string
-	if d.begun.session, plan, err = w.resolveSession(ctx, tx, entry, d.begun.prompt); err != nil {
-		return decision{}, err
-	}
-	if err := w.storeRequest(ctx, tx, entry, d.begun, call, plan); err != nil {
+	d.begun.call, _ = command.Parse(entry.In.Text)
+	d.begun.work = w.ready[entry.ID].work
+	if c, ok := w.o.commands[d.begun.call.Name]; ok && c.Job {
+		d.begun.job = &c
+	} else if err := w.beginSession(ctx, tx, entry, &d.begun); err != nil {
+		if isRefusal(err) {
+			return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+		}
 		return decision{}, err
 	}
 	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
@@ -74,10 +79,44 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	})
 }
 
+// isRefusal reports whether err says no to a person: such an entry is settled,
+// not tried again. Errors of the database, lost leases above all, are not.
+func isRefusal(err error) bool {
+	f, ok := errors.AsType[*refusal](err)
+	return ok && f != nil
+}
+
+// refusal is a rule's no, with a text for the person.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// beginSession finds the prompt, the plan and the session of a turn and stores
+// its request.
+func (w *worker) beginSession(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
+	if b.prompt = b.work.Prompt; b.prompt == nil {
+		if p, ok := w.o.builtinPrompt(b.call); ok {
+			b.prompt = &p
+		}
+	}
+	if b.prompt != nil && b.prompt.Meta.Consumes == sessions.Plan && entry.State != sessions.EntryRunning {
+		var err error
+		if b.plan, err = w.takePlan(ctx, tx, entry, b); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
+		return err
+	}
+	return w.storeRequest(ctx, tx, entry, b)
+}
+
 // storeRequest appends the person's message to the session, the first time the
 // turn begins. Later attempts go on with what is stored; calls that were
 // interrupted are marked as such and never repeated by us.
-func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, call command.Call, plan string) error {
+func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
 	if entry.State == sessions.EntryRunning {
 		stored, err := tx.RunMessages(ctx, entry.ID)
 		if err != nil {
@@ -89,36 +128,55 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 		}
 	}
 	in := entry.In
-	if filled, ok := w.filled[entry.ID]; ok {
-		in.Attachments = filled
+	if r, ok := w.ready[entry.ID]; ok && r.attachments != nil {
+		in.Attachments = r.attachments
 	}
-	_, err := tx.AppendMessages(ctx, b.session.ID, entry.ID, requestMessage(in, b.prompt, call, plan))
-	return err
+	text := ""
+	if b.plan != nil {
+		text = b.plan.Text
+	}
+	request, warnings := requestMessage(in, b.prompt, b.call, text)
+	seqs, err := tx.AppendMessages(ctx, b.session.ID, entry.ID, request)
+	if err != nil {
+		return err
+	}
+	if notice := joinNotices(b.work.Notice, b.drift(), warnings); notice != "" {
+		if err := addNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
+			return err
+		}
+	}
+	if b.work.Dir == "" {
+		return nil
+	}
+	return wtx(tx).SaveCheckpoint(ctx, sessions.Checkpoint{
+		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: seqs[0], Ref: b.work.Checkpoint,
+	})
 }
 
 // resolveSession returns the session that a turn runs in: that of an earlier
 // attempt, else the active one, else a new one. If the transition rule says so,
-// the active one ends first, and its plan is returned for the new one.
-func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry, prompt *promptCommand) (s sessions.Session, plan string, err error) {
+// or a plan is carried out, the active one ends first.
+func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) (sessions.Session, error) {
 	if entry.SessionID != "" {
-		if s, err = tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
-			return s, "", err
+		if s, err := tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
+			return s, err
 		}
 	}
 	s, active, err := tx.ActiveSession(ctx, w.conv.ID)
 	if err != nil {
-		return s, "", err
+		return s, err
 	}
 	parent := ""
 	if active {
-		if prompt == nil || sessions.Next(s.Metadata, prompt.meta) == sessions.Continue {
-			return s, "", nil
+		var meta sessions.CommandMeta
+		if b.prompt != nil {
+			meta = b.prompt.Meta
 		}
-		if plan, err = lastAnswer(ctx, tx, s); err != nil {
-			return s, "", err
+		if b.plan == nil && sessions.Next(s.Metadata, meta) == sessions.Continue {
+			return s, nil
 		}
 		if err = tx.DeactivateSession(ctx, s.ID, sessions.Completed, string(sessions.Restart)); err != nil {
-			return s, "", err
+			return s, err
 		}
 		parent = s.ID
 	}
@@ -127,7 +185,7 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 	if a := w.o.config.Assistants[name]; a != nil {
 		model = a.Model()
 	}
-	s, err = tx.CreateSession(ctx, sessions.NewSession{
+	return tx.CreateSession(ctx, sessions.NewSession{
 		ConversationID: w.conv.ID,
 		CodebaseID:     w.conv.CodebaseID,
 		ParentID:       parent,
@@ -137,22 +195,6 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 		SystemPrompt:   w.o.config.SystemPrompt,
 		UserPrompt:     entry.In.Text,
 	})
-	return s, plan, err
-}
-
-// lastAnswer returns the text of the last thing the assistant said in a
-// session.
-func lastAnswer(ctx context.Context, tx Tx, s sessions.Session) (string, error) {
-	recent, err := tx.MessagesBefore(ctx, s.ID, s.LastSeq+1, 20)
-	if err != nil {
-		return "", err
-	}
-	for _, m := range recent {
-		if text := m.PlainText(); m.Role == messages.RoleAssistant && text != "" {
-			return text, nil
-		}
-	}
-	return "", nil
 }
 
 // runTurn runs the assistant on a begun turn and settles it.
@@ -167,7 +209,7 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	defer o.config.Metrics.Running(-1)
 	p := w.startProgress(d)
 	begin := time.Now()
-	out := w.ask(ctx, d, p)
+	out := w.do(ctx, d, p)
 	out.took = time.Since(begin)
 	if cause := context.Cause(ctx); cause != nil && out.err != nil {
 		out.err = cause
@@ -181,6 +223,21 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
 	return nil
+}
+
+// do runs what the turn is: a job of ours, or the assistant.
+func (w *worker) do(ctx context.Context, d decision, p *progress) (out outcome) {
+	if err := w.ready[d.entry.ID].err; err != nil {
+		return outcome{err: err}
+	}
+	if d.begun.job == nil {
+		return w.ask(ctx, d, p)
+	}
+	defer w.o.recoverPanic(ctx, "job", func(err error) { out.err = err })
+	reply, err := d.begun.job.Run(ctx, Request{
+		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: sessions.User, Show: p.replace,
+	})
+	return outcome{reply: &reply, err: err}
 }
 
 // ask runs the assistant. When the model's context window overflows it tries
@@ -205,6 +262,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress) outcome {
 			System:       d.begun.session.SystemPrompt,
 			Array:        array,
 			Resume:       d.begun.session.AssistantSessionID,
+			Dir:          d.begun.work.Dir,
 		}, d, p)
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
 		if !is || try > 1 || ctx.Err() != nil {

@@ -82,13 +82,13 @@ func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 
 // worker drains the inbox of one conversation while it holds its lease.
 type worker struct {
-	o      *Orchestrator
-	lease  sessions.Lease
-	conv   sessions.Conversation            // as of the last step; not written while a turn runs
-	ctx    context.Context                  // ends when the lease is lost or the process must stop
-	sent   []messages.Delivery              // sent but not yet recorded; the next transaction records them
-	filled map[string][]messages.Attachment // what was read of attachments, by entry id
-	turns  int                              // turns run since the lease was claimed
+	o     *Orchestrator
+	lease sessions.Lease
+	conv  sessions.Conversation // as of the last step; not written while a turn runs
+	ctx   context.Context       // ends when the lease is lost or the process must stop
+	sent  []messages.Delivery   // sent but not yet recorded; the next transaction records them
+	ready map[string]ready      // what was prepared for entries, by id
+	turns int                   // turns run since the lease was claimed
 }
 
 // workOn is a worker's life. It owns a slot and a lease and gives both back.
@@ -225,8 +225,8 @@ func (w *worker) step() (more bool, err error) {
 		return false, nil
 	case deliver:
 		return true, w.deliverAll(next.open)
-	case fetch:
-		w.fetchAttachments(next.entry)
+	case prepare:
+		w.prepare(turnCtx, handle, next.entry)
 		return true, nil
 	case settled:
 		return true, nil
@@ -252,7 +252,7 @@ type what int
 const (
 	leave   what = iota // nothing to do now: the lease is released
 	deliver             // open deliveries come first
-	fetch               // attachments of the entry have to be read before its turn
+	prepare             // files, directory and prompt have to be read before the turn
 	settled             // the entry was settled without a turn
 	turn                // the turn has begun
 )

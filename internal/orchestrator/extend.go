@@ -1,0 +1,112 @@
+package orchestrator
+
+import (
+	"context"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// Command is something a person asks for by name. It is handled by code and
+// never sent to a model.
+type Command struct {
+	Name    string // canonical: lower case, "_" for "-"
+	Usage   string // "repo <name|number>"
+	Summary string // one line for /help and for menus
+	Menu    bool   // shown in the platforms' menus
+	Hidden  bool   // not listed by /help
+
+	// Job commands run in the conversation's order, like turns: they may take
+	// long, show what they do, and are ended by /stop. All others run at once,
+	// also while a turn runs.
+	Job bool
+
+	// Run answers the command. It may run twice, after a crash, and must then
+	// have the same effect once. Its error is shown by its public text.
+	Run func(ctx context.Context, r Request) (Reply, error)
+}
+
+// Request is a command that somebody gave, or a button that they pressed.
+type Request struct {
+	Entry sessions.Entry
+	Conv  sessions.Conversation
+	Call  command.Call // zero for a button
+	Role  sessions.Role
+
+	// Show replaces what the person sees while a job runs. It is nil for
+	// commands that run at once, and safe for concurrent use.
+	Show func(markdown string)
+}
+
+// Actor names who asked, as plans and the audit log do: "telegram/42".
+func (r Request) Actor() string { return actor(r.Entry.In) }
+
+// Reply is the answer to a command.
+type Reply struct {
+	Text    string // CommonMark; empty says nothing
+	Buttons []messages.Button
+
+	// Note is told to the person who pressed a button and to nobody else.
+	Note string
+
+	// Edits replace messages that were delivered earlier, buttons included.
+	Edits []messages.Delivery
+
+	// Then is run as the person's next message, in the conversation's order.
+	Then string
+}
+
+// Workshop prepares what turns work on: the directory, and the prompts that a
+// codebase's command files hold. A nil Workshop has neither.
+type Workshop interface {
+	// Lookup reports whether the codebase of a conversation has a prompt command
+	// of that canonical name. It reads the database only.
+	Lookup(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error)
+
+	// Prepare gets everything ready for the turn of an entry, outside of any
+	// transaction. It may take seconds, and is called again after a crash.
+	Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (Prepared, error)
+}
+
+// Prepared is what a turn begins with.
+type Prepared struct {
+	Dir        string  // where an assistant may work; empty without a codebase
+	Head       string  // commit of Dir
+	Checkpoint string  // git ref of the files as they are now
+	Prompt     *Prompt // the command file that the entry names
+	Notice     string  // something the person should know before the answer
+}
+
+// Prompt is a command whose text goes to the assistant: a turn like any other,
+// with a place in the plan->execute rule.
+type Prompt struct {
+	Meta    sessions.CommandMeta
+	Usage   string
+	Summary string
+
+	// Expand returns the text for the assistant. plan is the text of the plan
+	// that the command consumes, or empty. Warnings are shown to the person.
+	Expand func(call command.Call, plan string) (text string, warnings []string)
+}
+
+// Arguments returns the free text of a call, without the name of a command that
+// was given through /command-invoke.
+func Arguments(call command.Call) string { return arguments(call) }
+
+// InvokedArgs returns the arguments of the command that a call means.
+func InvokedArgs(call command.Call) []string {
+	if call.Name == commandInvoke && len(call.Args) > 0 {
+		return call.Args[1:]
+	}
+	return call.Args
+}
+
+// InvokedName returns the canonical name of the command that a call means: its
+// own, or the one that /command-invoke names.
+func InvokedName(call command.Call) string {
+	if call.Name == commandInvoke && len(call.Args) > 0 {
+		return canonicalArg(call.Args[0])
+	}
+	return call.Name
+}

@@ -1,0 +1,164 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+)
+
+// takePlan decides that a plan runs now: the one that the request names, else
+// the newest of the conversation. What was shown is what runs; who may not
+// decide, or a plan that is settled, is a refusal. Without any plan it returns
+// nil: the prompt then says that there is none.
+func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
+	p, named, err := FindPlan(ctx, tx, w.conv.ID, InvokedArgs(b.call))
+	if fault.Is(err, fault.NotFound) {
+		if named {
+			return nil, &refusal{err: err}
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := w.o.authorize(ctx, tx, entry.In)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	state, err := plan.Decide(p, plan.Execute, plan.Decider{Actor: actor(entry.In), Owner: v.role == sessions.Owner}, "", now)
+	if err != nil {
+		if !named && p.State != plan.Proposed && p.State != plan.Approved {
+			return nil, nil // settled long ago: this request is not about it
+		}
+		return nil, &refusal{err: err}
+	}
+	p.State, p.DecidedBy, p.DecidedAt = state, actor(entry.In), now
+	if err := wtx(tx).SettlePlan(ctx, p); err != nil {
+		return nil, err
+	}
+	return &p, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: p.DecidedBy, Action: "plan.execute", ConversationID: w.conv.ID,
+		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),
+	})
+}
+
+// FindPlan returns the plan of a conversation that the first argument names
+// ("p-9" or "9"), else the newest one, locked. named reports which it was. It is
+// a fault.NotFound if there is none, also for a plan of another conversation.
+func FindPlan(ctx context.Context, tx Tx, conversationID string, args []string) (p plan.Plan, named bool, err error) {
+	if len(args) > 0 {
+		if number, ok := PlanNumber(args[0]); ok {
+			p, err = wtx(tx).Plan(ctx, number)
+			if err == nil && p.ConversationID != conversationID {
+				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
+			}
+			return p, true, err
+		}
+	}
+	p, ok, err := wtx(tx).LatestPlan(ctx, conversationID)
+	if err == nil && !ok {
+		err = fault.New(fault.NotFound, "There is no plan here yet.")
+	}
+	return p, false, err
+}
+
+// PlanNumber reads "p-9", "P-9" or "9". Anything else, such as "2fa", is not a
+// plan.
+func PlanNumber(arg string) (int64, bool) {
+	rest := strings.TrimPrefix(strings.ToLower(arg), "p-")
+	number, err := strconv.ParseInt(rest, 10, 64)
+	return number, err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
+}
+
+// drift says how the codebase has moved since the plan was made.
+func (b *begunTurn) drift() string {
+	if b.plan == nil || b.plan.Head == "" || b.work.Head == "" || b.plan.Head == b.work.Head {
+		return ""
+	}
+	return fmt.Sprintf("The branch has moved since plan %s was made: from `%.10s` to `%.10s`. The plan is carried out on what is there now.",
+		b.plan.Name(), b.plan.Head, b.work.Head)
+}
+
+// joinNotices puts what the person should know into one message.
+func joinNotices(notice, drift string, warnings []string) string {
+	var all []string
+	for _, s := range append([]string{notice, drift}, warnings...) {
+		if s != "" {
+			all = append(all, "⚠ "+s)
+		}
+	}
+	return strings.Join(all, "\n\n")
+}
+
+// propose stores the answer of a planning turn as a plan.
+func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (plan.Plan, error) {
+	p := plan.Plan{
+		ConversationID: w.conv.ID,
+		SessionID:      d.begun.session.ID,
+		EntryID:        d.entry.ID,
+		Goal:           arguments(d.begun.call),
+		Text:           text,
+		Author:         "assistant",
+		Requester:      actor(d.entry.In),
+		State:          plan.Proposed,
+		Head:           d.begun.work.Head,
+	}
+	return p, wtx(tx).InsertPlan(ctx, &p)
+}
+
+// ShowPlan returns how a plan that waits is shown: its text, how to decide on
+// it, and buttons where the platform has them. Each button is bound to the
+// version that is shown.
+func (o *Orchestrator) ShowPlan(ctx context.Context, tx Tx, conv sessions.Conversation, p plan.Plan) (string, []messages.Button, error) {
+	prefix, name := o.prefix(conv.Key.Platform), p.Name()
+	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` runs exactly this; `%sedit %s <text>` replaces it; `%sreject %s` drops it. "+
+		"Only the one who asked, or an owner, decides; it expires in %d hours.",
+		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))
+	if a := o.adapters[conv.Key.Platform]; a == nil || !a.Capabilities().Buttons {
+		return text, nil, nil
+	}
+	var buttons []messages.Button
+	for _, b := range []struct {
+		decision plan.Decision
+		label    string
+		style    messages.ButtonStyle
+	}{
+		{plan.Execute, "Approve and run", messages.ButtonPrimary},
+		{plan.Approve, "Approve", messages.ButtonPlain},
+		{plan.Edit, "Edit", messages.ButtonPlain},
+		{plan.Reject, "Reject", messages.ButtonDanger},
+	} {
+		id := rand.Text()
+		err := wtx(tx).SaveButton(ctx, Button{
+			ID: id, ConversationID: conv.ID, Decision: b.decision, PlanNumber: p.Number, SHA256: p.SHA256, ExpiresAt: p.ExpiresAt,
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		buttons = append(buttons, messages.Button{ID: id, Label: b.label, Style: b.style})
+	}
+	return text, buttons, nil
+}
+
+// finishPlan moves the plan that a turn carried out to its next state: done, or
+// back to approved if it did not come to its end.
+func finishPlan(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, state plan.State) error {
+	if b.prompt == nil || b.prompt.Meta.Consumes != sessions.Plan {
+		return nil
+	}
+	p, ok, err := wtx(tx).LatestPlan(ctx, entry.ConversationID)
+	if err != nil || !ok || p.State != plan.Executing {
+		return err
+	}
+	p.State = state
+	return wtx(tx).SettlePlan(ctx, p)
+}

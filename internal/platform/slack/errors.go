@@ -1,0 +1,183 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// codeError is the error code of an answer that is not ok.
+type codeError struct {
+	code   string
+	detail string // what Slack says about it
+}
+
+func (e *codeError) Error() string {
+	if e.detail == "" {
+		return e.code
+	}
+	return e.code + ": " + e.detail
+}
+
+// codeOf returns the error code that Slack answered with, or nothing.
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*codeError](err); ok {
+		return e.code
+	}
+	return ""
+}
+
+// refused classifies an answer that is not ok. It is one of the two places
+// where foreign errors of calls enter the program.
+func (a *Adapter) refused(ctx context.Context, r request, head reply, seen *outcome) error {
+	detail := strings.Join(head.Metadata.Messages, "; ")
+	if head.Needed != "" {
+		detail = strings.TrimSpace("needs " + head.Needed + " " + detail)
+	}
+	cause := &codeError{code: a.redact(head.Error), detail: a.redact(detail)}
+	f := &fault.Error{Err: fmt.Errorf("%s: %w", r.method, cause)}
+	f.Kind, f.Public = kindOfCode(r, head)
+	switch f.Kind {
+	case fault.RateLimited:
+		f.RetryAfter = max(seen.after, time.Second)
+	case fault.Unavailable:
+		// Part of the operation may have succeeded (contract B4.9).
+		f.Uncertain = !r.idempotent && slices.Contains(ambiguousCodes, head.Error)
+	case fault.Unauthorized:
+		a.observe("unauthorized")
+	}
+	_ = ctx
+	return f
+}
+
+var ambiguousCodes = []string{"internal_error", "fatal_error", "request_timeout"}
+
+// kindOfCode classifies an error code of the Web API (contract B4, and the
+// lists of errors on the methods' pages).
+func kindOfCode(r request, head reply) (fault.Kind, string) {
+	switch head.Error {
+	case "ratelimited", "rate_limited", "message_limit_exceeded":
+		return fault.RateLimited, ""
+	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org", "upstream_error":
+		return fault.Unavailable, ""
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required", "app_missing_action_url", "app_not_installed":
+		if r.token != "" {
+			return fault.Unauthorized, "Slack refused the app-level token. Check SLACK_APP_TOKEN."
+		}
+		return fault.Unauthorized, "Slack refused the bot's token. Check SLACK_BOT_TOKEN."
+	case "not_allowed_token_type":
+		if r.token != "" {
+			return fault.Unauthorized, "SLACK_APP_TOKEN is not an app-level token with the scope connections:write."
+		}
+		return fault.Forbidden, ""
+	case "missing_scope", "no_permission":
+		if head.Needed != "" {
+			return fault.Forbidden, "The Slack app lacks the scope " + head.Needed + ". Add it to the app and install it again."
+		}
+		return fault.Forbidden, ""
+	case "not_in_channel":
+		return fault.Forbidden, "I am not in that channel. Invite me with /invite, then ask again."
+	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
+		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "access_denied", "team_access_not_granted":
+		return fault.Forbidden, "The workspace does not let me post there."
+	case "channel_not_found", "is_archived", "thread_not_found", "cannot_reply_to_message", "messages_tab_disabled",
+		"user_not_in_channel", "cannot_dm_bot", "user_disabled":
+		return fault.Gone, ""
+	case "message_not_found", "edit_window_closed", "cant_update_message", "block_mismatch", "file_not_found", "file_deleted",
+		"user_not_found", "no_reaction", "bad_timestamp", "update_failed", "is_inactive":
+		return fault.NotFound, ""
+	default:
+		return fault.Invalid, ""
+	}
+}
+
+// failed classifies a call that got no answer of the Web API.
+func (a *Adapter) failed(ctx context.Context, r request, err error, seen *outcome) error {
+	f := &fault.Error{Err: fmt.Errorf("%s: %w", r.method, a.scrub(err))}
+	switch status := seen.status; {
+	case status == http.StatusTooManyRequests:
+		f.Kind, f.RetryAfter = fault.RateLimited, max(seen.after, time.Second)
+	case status == http.StatusUnauthorized:
+		f.Kind, f.Public = kindOfCode(r, reply{Error: "invalid_auth"})
+	case status >= 300 && status < 500:
+		f.Kind = fault.Invalid
+	default:
+		f.Kind = networkKind(ctx)
+		f.RetryAfter = seen.after
+		f.Uncertain = !r.idempotent && seen.wrote.Load() && ambiguous(status)
+	}
+	return f
+}
+
+// ambiguous reports whether a request that was written may have had its effect:
+// there was no answer, or one cut off, or something failed on the way.
+func ambiguous(status int) bool { return status < 300 || status >= 500 && status != http.StatusServiceUnavailable }
+
+func networkKind(ctx context.Context) fault.Kind {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fault.Canceled
+	}
+	return fault.Unavailable
+}
+
+// retryAfter returns how long the platform asked to wait, or zero.
+func retryAfter(err error) time.Duration {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.RetryAfter
+	}
+	return 0
+}
+
+// scrubbed is a foreign error reduced to text without credentials. Only the
+// context errors can be told apart below it.
+type scrubbed struct {
+	text string
+	is   error
+}
+
+func (e *scrubbed) Error() string { return e.text }
+func (e *scrubbed) Unwrap() error { return e.is }
+
+// scrub takes the credentials out of err's text, and forgets err itself, which
+// may still hold them.
+func (a *Adapter) scrub(err error) error {
+	text := err.Error()
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		text = u.Op + ": " + u.Err.Error() // its URL can be a single-use one
+	}
+	s := &scrubbed{text: a.redact(text)}
+	for _, sentinel := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, sentinel) {
+			s.is = sentinel
+		}
+	}
+	return s
+}
+
+func (a *Adapter) redact(text string) string {
+	var pairs []string
+	for _, secret := range []string{a.cfg.BotToken, a.cfg.AppToken, a.cfg.SigningSecret} {
+		if secret != "" {
+			pairs = append(pairs, secret, "***", url.QueryEscape(secret), "***")
+		}
+	}
+	return cut(strings.NewReplacer(pairs...).Replace(text), 500)
+}
+
+// cut returns at most n bytes of s, without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,334 @@
+// Package slack connects one Slack app, over Socket Mode or over HTTP.
+//
+// Both transports hand the same payloads to the same translation, and confirm
+// an event to Slack only after the sink has stored it. Payloads are read
+// leniently: blocks are never parsed, so a malformed one costs nothing.
+//
+// Of the Slack library the types of blocks, views and manifests are used. Its
+// calls decode the posted message with all its blocks, and so can fail after
+// the post has worked; its event loop acknowledges before a handler has run.
+// Calls and receiving are therefore done here.
+package slack
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Name is the platform's name in every conversation key.
+const Name = messages.Platform("slack")
+
+const (
+	defaultAPIURL = "https://slack.com/api/"
+
+	// callTimeout bounds every call to the Web API.
+	callTimeout = 30 * time.Second
+
+	// editEvery keeps one message below chat.update's tier (50 a minute for the
+	// workspace) and within what clients redraw without flicker.
+	editEvery = 3 * time.Second
+)
+
+// Config configures an Adapter.
+type Config struct {
+	BotToken      string // xoxb-…
+	AppToken      string // xapp-…; set: Socket Mode
+	SigningSecret string // of the app; required without AppToken
+	APIURL        string // of a stand-in; empty is https://slack.com/api/
+
+	Streaming bool // show answers while they are written
+
+	// Engaged reports whether the bot takes part in a conversation, so that
+	// people need not mention it there. An error leaves the event
+	// unacknowledged. Nil: only mentions count.
+	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
+
+	// Commands returns the names that are commands after /agent. Nil: none is.
+	Commands func() []string
+
+	// HTTPClient makes the calls. Nil: one of the adapter's own.
+	HTTPClient *http.Client
+
+	Log *slog.Logger
+
+	// Observe counts events of a small, fixed set of names. May be nil.
+	Observe func(event string)
+}
+
+// Adapter is a Slack app installed in one workspace or organization. It
+// implements platform.Adapter and the optional interfaces listed below.
+type Adapter struct {
+	cfg     Config
+	base    string // the API's URL with a slash at the end
+	log     *slog.Logger
+	observe func(string)
+	client  *http.Client
+	limits  *limiter
+
+	// self is who auth.test says that we are, once known.
+	self    atomic.Pointer[identity]
+	selfing sync.Mutex // held while auth.test is asked, so that it is asked once
+	scopes  atomic.Pointer[[]string]
+
+	// revoked is closed when an event says that the app was removed.
+	revoked   chan struct{}
+	revokeOne sync.Once
+
+	noStatus atomic.Bool                     // the workspace has no agent status
+	gestures *recent[string, string]         // client_msg_id -> ts that it was first seen with
+	replyTo  *recent[string, string]         // event or new- key -> response_url
+	names    *recent[string, string]         // user id -> name
+	statuses *recent[string, time.Time]      // conversation id -> when its status was set
+	marks    *recent[string, []string]       // message -> reactions that it has
+}
+
+// identity is the bot's own account.
+type identity struct {
+	team       string
+	enterprise string // only for an organization-wide installation
+	user       string // the bot user's id
+	bot        string // the bot's id, as in bot_id of its messages
+	name       string
+}
+
+func (me identity) account() string { return account(me.enterprise, me.team) }
+
+var (
+	_ platform.Editor          = (*Adapter)(nil)
+	_ platform.Typer           = (*Adapter)(nil)
+	_ platform.Marker          = (*Adapter)(nil)
+	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Whisperer       = (*Adapter)(nil)
+	_ platform.Dialoger        = (*Adapter)(nil)
+	_ platform.Fetcher         = (*Adapter)(nil)
+	_ platform.Contexter       = (*Adapter)(nil)
+	_ platform.OwnerLinker     = (*Adapter)(nil)
+	_ platform.WebhookReceiver = (*Adapter)(nil)
+)
+
+var (
+	botTokenForm = regexp.MustCompile(`^xox[abep][A-Za-z0-9.-]*-[A-Za-z0-9-]+$`)
+	appTokenForm = regexp.MustCompile(`^xapp-[A-Za-z0-9-]+$`)
+)
+
+// minSecret is the shortest signing secret that is taken for one. Slack's have
+// 32 characters.
+const minSecret = 16
+
+// New returns an adapter. It does no I/O. What is wrong with cfg is a
+// fault.Invalid that names the option.
+func New(cfg Config) (*Adapter, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(string) {}
+	}
+	if cfg.APIURL == "" {
+		cfg.APIURL = defaultAPIURL
+	}
+	a := &Adapter{
+		cfg:      cfg,
+		base:     strings.TrimRight(cfg.APIURL, "/") + "/",
+		log:      cfg.Log,
+		observe:  cfg.Observe,
+		client:   cfg.HTTPClient,
+		limits:   newLimiter(),
+		revoked:  make(chan struct{}),
+		gestures: newRecent[string, string](4096),
+		replyTo:  newRecent[string, string](4096),
+		names:    newRecent[string, string](4096),
+		statuses: newRecent[string, time.Time](4096),
+		marks:    newRecent[string, []string](4096),
+	}
+	if a.client == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = 64
+		transport.IdleConnTimeout = 30 * time.Second
+		a.client = &http.Client{Transport: transport, CheckRedirect: noRedirect}
+	}
+	return a, nil
+}
+
+// noRedirect keeps requests, which carry the token, from going anywhere else.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func (c Config) check() error {
+	if !botTokenForm.MatchString(c.BotToken) {
+		return fault.New(fault.Invalid, "SLACK_BOT_TOKEN is not a bot token: it begins with xoxb- and is on the app's page, OAuth & Permissions")
+	}
+	if c.AppToken != "" && !appTokenForm.MatchString(c.AppToken) {
+		return fault.New(fault.Invalid, "SLACK_APP_TOKEN is not an app-level token: it begins with xapp- and is on the app's page, Basic Information")
+	}
+	if c.AppToken == "" && len(c.SigningSecret) < minSecret {
+		return fault.New(fault.Invalid, "SLACK_SIGNING_SECRET is missing or too short: without it, or SLACK_APP_TOKEN for Socket Mode, anyone could pose as Slack")
+	}
+	if c.APIURL != "" {
+		if u, err := url.Parse(c.APIURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fault.New(fault.Invalid, "SLACK_API_URL is not an http or https URL")
+		}
+	}
+	return nil
+}
+
+// Platform implements platform.Adapter.
+func (a *Adapter) Platform() messages.Platform { return Name }
+
+// Capabilities implements platform.Adapter.
+func (a *Adapter) Capabilities() platform.Capabilities {
+	return platform.Capabilities{
+		MaxText:        maxText,
+		Measure:        measure,
+		Streaming:      a.cfg.Streaming,
+		EditInterval:   editEvery,
+		IdempotentSend: true,
+		Buttons:        true,
+		CommandPrefix:  "/agent ",
+	}
+}
+
+// Run implements platform.Adapter.
+func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
+	defer a.client.CloseIdleConnections()
+	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	receiving := make(chan error, 1)
+	go func() {
+		if a.cfg.AppToken == "" {
+			<-ctx.Done()
+			receiving <- nil
+			return
+		}
+		receiving <- a.socketMode(ctx, sink)
+	}()
+	select {
+	case err := <-receiving:
+		return err
+	case <-a.revoked:
+		cancel()
+		<-receiving
+		return errRemoved()
+	}
+}
+
+func errRemoved() error {
+	return fault.New(fault.Unauthorized, "The app was removed from the Slack workspace. Install it again and set SLACK_BOT_TOKEN.")
+}
+
+// introduce asks who we are until Slack answers. It returns an error only for
+// refused credentials.
+func (a *Adapter) introduce(ctx context.Context) error {
+	wait := newBackoff(200*time.Millisecond, 30*time.Second)
+	for ctx.Err() == nil {
+		_, err := a.whoami(ctx)
+		if err == nil {
+			a.warnScopes(ctx)
+			return nil
+		}
+		if fault.Is(err, fault.Unauthorized) {
+			return err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
+		wait.sleep(ctx, retryAfter(err))
+	}
+	return nil
+}
+
+// whoami returns the account, asking Slack the first time.
+func (a *Adapter) whoami(ctx context.Context) (identity, error) {
+	if me := a.self.Load(); me != nil {
+		return *me, nil
+	}
+	a.selfing.Lock()
+	defer a.selfing.Unlock()
+	if me := a.self.Load(); me != nil {
+		return *me, nil
+	}
+	return a.askSelf(ctx)
+}
+
+func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
+	var out struct {
+		TeamID       string `json:"team_id"`
+		EnterpriseID string `json:"enterprise_id"`
+		OrgWide      bool   `json:"is_enterprise_install"`
+		User         string `json:"user"`
+		UserID       string `json:"user_id"`
+		BotID        string `json:"bot_id"`
+	}
+	header, err := a.call(ctx, request{method: "auth.test", idempotent: true}, &out)
+	if err != nil {
+		return identity{}, err
+	}
+	me := identity{team: out.TeamID, user: out.UserID, bot: out.BotID, name: out.User}
+	if out.OrgWide {
+		me.enterprise = out.EnterpriseID
+	}
+	if list := header.Get("X-OAuth-Scopes"); list != "" {
+		granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+		a.scopes.Store(&granted)
+	}
+	a.self.Store(&me)
+	return me, nil
+}
+
+// Check implements platform.Checker. After it MissingScopes can tell.
+func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
+	me, err := a.askSelf(ctx)
+	if err != nil {
+		return platform.Account{}, err
+	}
+	a.warnScopes(ctx)
+	return platform.Account{ID: me.account(), Name: "@" + me.name}, nil
+}
+
+// MissingScopes returns the scopes that the app's manifest asks for and the
+// installation has not granted, sorted. It is empty before Slack was asked, and
+// if Slack did not tell.
+func (a *Adapter) MissingScopes() []string {
+	granted := a.scopes.Load()
+	if granted == nil {
+		return nil
+	}
+	var missing []string
+	for _, s := range Scopes() {
+		if !slices.Contains(*granted, s) {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}
+
+func (a *Adapter) warnScopes(ctx context.Context) {
+	if missing := a.MissingScopes(); len(missing) > 0 {
+		a.log.WarnContext(ctx, "the slack app lacks scopes; add them to the app and install it again", "missing", missing)
+	}
+}
+
+// OwnerLink implements platform.OwnerLinker. Slack has no link that sends a
+// text, and takes a slash at the start of a message for a slash command, which
+// is why the code is given to the bot's own.
+func (a *Adapter) OwnerLink(account platform.Account, code string) string {
+	return "send " + account.Name + " a direct message that says: start " + code
+}

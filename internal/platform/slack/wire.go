@@ -1,0 +1,186 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// The wire types hold what is read of Slack's payloads and no more. They are
+// decoded with lenient: a field of another type than expected is empty, and
+// what is essential is checked after that.
+
+// envelope is the outer part of an event (Events API, event wrapper).
+type envelope struct {
+	Type           string `json:"type"`
+	Challenge      string `json:"challenge"`
+	TeamID         string `json:"team_id"`
+	ContextTeamID  string `json:"context_team_id"`
+	EnterpriseID   string `json:"enterprise_id"`
+	EventID        string `json:"event_id"`
+	Authorizations []struct {
+		EnterpriseID string `json:"enterprise_id"`
+		TeamID       string `json:"team_id"`
+		UserID       string `json:"user_id"`
+		IsBot        bool   `json:"is_bot"`
+		OrgWide      bool   `json:"is_enterprise_install"`
+	} `json:"authorizations"`
+	External bool            `json:"is_ext_shared_channel"`
+	Event    json.RawMessage `json:"event"`
+}
+
+// event is the inner part.
+type event struct {
+	Type        string          `json:"type"`
+	Subtype     string          `json:"subtype"`
+	Hidden      bool            `json:"hidden"`
+	Channel     string          `json:"channel"`
+	ChannelType string          `json:"channel_type"`
+	User        string          `json:"user"`
+	Parent      string          `json:"parent_user_id"`
+	BotID       string          `json:"bot_id"`
+	Text        string          `json:"text"`
+	TS          string          `json:"ts"`
+	EventTS     string          `json:"event_ts"`
+	ThreadTS    string          `json:"thread_ts"`
+	ClientID    string          `json:"client_msg_id"`
+	Team        string          `json:"team"`
+	UserTeam    string          `json:"user_team"`
+	SourceTeam  string          `json:"source_team"`
+	Profile     profile         `json:"user_profile"`
+	Files       json.RawMessage `json:"files"`
+	Attachments json.RawMessage `json:"attachments"`
+	Message     json.RawMessage `json:"message"` // of message_changed
+	Edited      struct {
+		TS   string `json:"ts"`
+		User string `json:"user"`
+	} `json:"edited"`
+	Tokens struct {
+		Bot []string `json:"bot"`
+	} `json:"tokens"` // of tokens_revoked
+}
+
+type profile struct {
+	DisplayName string `json:"display_name"`
+	RealName    string `json:"real_name"`
+	Name        string `json:"name"`
+}
+
+func (p profile) name() string {
+	for _, s := range []string{p.DisplayName, p.RealName, p.Name} {
+		if s = strings.TrimSpace(s); s != "" {
+			return cut(s, 80)
+		}
+	}
+	return ""
+}
+
+// file is an attachment of a message.
+type file struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Type     string `json:"mimetype"`
+	Size     int64  `json:"size"`
+	Mode     string `json:"mode"`
+	Download string `json:"url_private_download"`
+	Private  string `json:"url_private"`
+}
+
+// shared is a message that somebody shared, or what a link shows.
+type shared struct {
+	Share  bool   `json:"is_share"`
+	Unfurl bool   `json:"is_msg_unfurl"`
+	Text   string `json:"text"`
+	Author string `json:"author_name"`
+}
+
+// list decodes a JSON array whose elements may be malformed: those are left out.
+func list[T any](raw json.RawMessage) []T {
+	var elements []json.RawMessage
+	if json.Unmarshal(raw, &elements) != nil {
+		return nil
+	}
+	out := make([]T, 0, len(elements))
+	for _, e := range elements {
+		var v T
+		if lenient(e, &v) == nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// slash is what a slash command sends, as a form over HTTP and as JSON over
+// Socket Mode.
+type slash struct {
+	Command      string `json:"command"`
+	Text         string `json:"text"`
+	Trigger      string `json:"trigger_id"`
+	ResponseURL  string `json:"response_url"`
+	TeamID       string `json:"team_id"`
+	EnterpriseID string `json:"enterprise_id"`
+	OrgWide      flag   `json:"is_enterprise_install"`
+	ChannelID    string `json:"channel_id"`
+	ChannelName  string `json:"channel_name"`
+	UserID       string `json:"user_id"`
+	UserName     string `json:"user_name"`
+}
+
+// interaction is what a button or a dialog sends.
+type interaction struct {
+	Type        string `json:"type"`
+	Trigger     string `json:"trigger_id"`
+	ResponseURL string `json:"response_url"`
+	Team        struct {
+		ID           string `json:"id"`
+		EnterpriseID string `json:"enterprise_id"`
+	} `json:"team"`
+	Enterprise struct {
+		ID string `json:"id"`
+	} `json:"enterprise"`
+	OrgWide flag `json:"is_enterprise_install"`
+	User    struct {
+		ID       string `json:"id"`
+		Name     string `json:"name"`
+		Username string `json:"username"`
+		TeamID   string `json:"team_id"`
+	} `json:"user"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Container struct {
+		MessageTS string `json:"message_ts"`
+		ChannelID string `json:"channel_id"`
+		ThreadTS  string `json:"thread_ts"`
+	} `json:"container"`
+	Message struct {
+		TS       string `json:"ts"`
+		ThreadTS string `json:"thread_ts"`
+	} `json:"message"`
+	Actions json.RawMessage `json:"actions"`
+	View    struct {
+		ID       string          `json:"id"`
+		Callback string          `json:"callback_id"`
+		Metadata string          `json:"private_metadata"`
+		Hash     string          `json:"hash"`
+		State    json.RawMessage `json:"state"`
+	} `json:"view"`
+}
+
+type pressed struct {
+	Type     string `json:"type"`
+	ActionID string `json:"action_id"`
+	Value    string `json:"value"`
+	TS       string `json:"action_ts"`
+}
+
+// flag is a boolean that Slack writes as a boolean or as a string.
+type flag bool
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (f *flag) UnmarshalJSON(raw []byte) error {
+	*f = flag(bytes.Equal(raw, []byte("true")) || bytes.Equal(raw, []byte(strconv.Quote("true"))))
+	return nil
+}

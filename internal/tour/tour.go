@@ -1,0 +1,90 @@
+// Package tour plays a conversation on screen: the real program between an
+// emulated Telegram and an emulated model, as a person in Telegram would see it.
+//
+// The model's words are scripted and the screen says so. Everything else is
+// real: the database, the streaming, the retries, the restart. What the last
+// lines count is read from what the emulated Telegram shows, not written here.
+package tour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// patience bounds every wait for the bot.
+const patience = 30 * time.Second
+
+// Options say how to play. Out is required.
+type Options struct {
+	Out      io.Writer
+	Terminal bool // Out can redraw a line: answers grow in place
+	Color    bool // Out understands colors
+	Width    int  // columns of Out; default 80
+	Fast     bool // no pauses, for tests
+	Version  string
+	Log      *slog.Logger // of the bot; nil discards it
+
+	// Input, if set, is what a person types to the bot after the tour, a message
+	// a line, until its end.
+	Input io.Reader
+}
+
+// Run plays the tour in a temporary directory, which it removes. It takes about
+// half a minute, or a few seconds with Fast, binds loopback addresses only and
+// calls nobody. It returns an error if a message was lost or answered twice.
+func Run(ctx context.Context, opts Options) error {
+	if opts.Width <= 0 {
+		opts.Width = 80
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	dir, err := os.MkdirTemp("", "bot-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: make a directory for the data: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	t, err := open(opts, dir)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+
+	t.screen.header("Remote Agent "+opts.Version+": a tour",
+		"Telegram and the model are emulated and the answers are scripted, not an AI.",
+		"The bot is the real one, on a database of its own. Nothing leaves this machine.")
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	for i, s := range scenes {
+		t.pause(ctx, 600*time.Millisecond)
+		t.screen.scene(i+1, s.title, s.shows)
+		if err := s.play(ctx, t); err != nil {
+			t.screen.settle()
+			return fmt.Errorf("demo: scene %d, %q: %w", i+1, s.title, err)
+		}
+		t.screen.settle()
+	}
+	sums, err := t.count(ctx)
+	t.screen.header("What Telegram shows at the end", sums.lines()...)
+	if err != nil {
+		return err
+	}
+	if opts.Input != nil {
+		if err := t.interactive(ctx); err != nil {
+			return err
+		}
+	}
+	return t.stop(ctx)
+}
+
+// errLost and errDoubled are what the tour is there to disprove.
+var (
+	errLost    = errors.New("demo: a message was lost")
+	errDoubled = errors.New("demo: a message was answered twice")
+)
