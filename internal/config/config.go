@@ -51,6 +51,7 @@ type Config struct {
 	SystemPrompt     string
 	OpenAI           OpenAI
 	Telegram         Telegram
+	Git              Git
 	Log              Log
 
 	// Warnings are problems that do not stop the program, one line each.
@@ -86,6 +87,12 @@ type Telegram struct {
 	Streaming     bool    // show partial answers
 	SendRate      float64 // messages per second over all chats; 0 means no limit
 	ChatSendRate  float64 // messages per second and chat; 0 means no limit
+}
+
+// Git says where repositories come from.
+type Git struct {
+	Hosts []string // host or host:port, in lower case
+	Token Secret   // for github.com
 }
 
 // AllowList says who may talk to the bot without being let in by its owner.

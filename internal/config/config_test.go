@@ -68,6 +68,7 @@ func TestDefaults(t *testing.T) {
 		Telegram: config.Telegram{
 			APIURL: "https://api.telegram.org", Mode: config.ModePoll, Streaming: true, SendRate: 30, ChatSendRate: 1,
 		},
+		Git: config.Git{Hosts: []string{"github.com"}},
 		Log: config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
 	}
 	if diff := cmp.Diff(want, c, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "values" }, cmp.Ignore())); diff != "" {
@@ -220,6 +221,8 @@ func TestBadValues(t *testing.T) {
 		{[]string{"TELEGRAM_CHAT_SEND_RATE=lots"}, []string{"TELEGRAM_CHAT_SEND_RATE"}},
 		{[]string{"LOG_LEVEL=loud"}, []string{"LOG_LEVEL", "debug, info, warn or error"}},
 		{[]string{"LOG_FORMAT=xml"}, []string{"LOG_FORMAT", "auto, text or json"}},
+		{[]string{"GIT_ALLOWED_HOSTS=https://github.com/x"}, []string{"GIT_ALLOWED_HOSTS", "host names"}},
+		{[]string{"GIT_ALLOWED_HOSTS=*"}, []string{"GIT_ALLOWED_HOSTS", "host names"}},
 		{[]string{"OPENAI_API_KEY=a", "OPENAI_API_KEY_FILE=/x"}, []string{"OPENAI_API_KEY", "OPENAI_API_KEY_FILE", "remove one"}},
 		{[]string{"OPENAI_API_KEY_FILE=/does/not/exist"}, []string{"OPENAI_API_KEY_FILE", "does not exist"}},
 		{

@@ -7,6 +7,7 @@ const (
 	groupWork      = "Conversations"
 	groupModel     = "Model"
 	groupTelegram  = "Telegram"
+	groupGit       = "Git"
 	groupLog       = "Logs"
 	envFile        = ".env"
 	defaultDataDir = "./data"
@@ -174,6 +175,17 @@ var options = []Option{
 		Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: groupTelegram,
 		Help:  "Messages per second and chat; 0 means no limit.",
 		parse: setRate(func(c *Config) *float64 { return &c.Telegram.ChatSendRate }),
+	},
+	{
+		Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,
+		Help:  "Hosts that repositories may come from, with commas; host:port where it is not 443. Nothing else is ever asked.",
+		parse: parseHosts,
+	},
+	{
+		Name: "GITHUB_TOKEN", Empty: "public repositories only", Secret: true, Group: groupGit,
+		Help:    "Token that git shows to github.com, and to no other host.",
+		Aliases: []Alias{{Name: "GH_TOKEN"}},
+		parse:   setSecret(func(c *Config) *Secret { return &c.Git.Token }),
 	},
 	{
 		Name: "LOG_LEVEL", Default: "info", Group: groupLog,

@@ -208,6 +208,23 @@ func parseAllowed(c *Config, text string) error {
 	return nil
 }
 
+// parseHosts reads a list of hosts, each with an optional port.
+func parseHosts(c *Config, text string) error {
+	var hosts []string
+	for _, f := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		u, err := url.Parse("https://" + f)
+		if err != nil || u.Host != f || u.Hostname() == "" || strings.ContainsAny(f, "*@/?#") {
+			return fmt.Errorf("has %q in it: use host names with commas, such as github.com,git.example.com:8443", f)
+		}
+		hosts = append(hosts, f)
+	}
+	if len(hosts) == 0 {
+		return errors.New("names no host: use host names with commas, such as github.com")
+	}
+	c.Git.Hosts = hosts
+	return nil
+}
+
 // maskURL hides the password of an address.
 func maskURL(text string) string {
 	u, err := url.Parse(text)

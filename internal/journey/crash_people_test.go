@@ -65,7 +65,6 @@ type chatLog struct {
 	asks     []*ask       // message n is asks[n-1]
 	commands []string     // their texts
 	updates  []int64      // of all messages
-	said     map[int]int  // messages of the bot -> number of the process that sent it
 	heard    map[int]bool // messages of the bot that answer a command
 	begun    map[int]int  // message n -> how often the model was asked about it
 	bad      []string     // what was wrong with requests to the model
@@ -81,7 +80,6 @@ type people struct {
 	mu     sync.Mutex // guards all below and the logs of the chats
 	chats  []*chatLog
 	open   int // questions a chat may have without an answer
-	life   int // number of the process that runs
 	events int // calls of the bot to any of the emulators
 }
 
@@ -90,7 +88,7 @@ func newPeople(open int, chats map[int64][]int64, order ...int64) *people {
 	for i, id := range order {
 		p.chats = append(p.chats, &chatLog{
 			index: i, id: id, members: chats[id],
-			said: map[int]int{}, heard: map[int]bool{}, begun: map[int]int{},
+			heard: map[int]bool{}, begun: map[int]int{},
 		})
 	}
 	return p
@@ -183,9 +181,6 @@ func (p *people) sees(change telegram.Change) {
 		if c.id != m.ChatID {
 			continue
 		}
-		if change.Kind == telegram.ChangeSent {
-			c.said[m.ID] = p.life
-		}
 		if whoamiMark.MatchString(m.Text) || helpMark.MatchString(m.Text) {
 			c.heard[m.ID] = true
 		}
@@ -219,13 +214,6 @@ func (p *people) calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.events
-}
-
-// begins is told that a process starts; what is sent from now on is its own.
-func (p *people) begins(number int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.life = number
 }
 
 // unanswered lists what was said before a moment and has no complete answer.

@@ -36,7 +36,6 @@ func buildBot(t *testing.T, race bool) string {
 
 // process is one life of the bot.
 type process struct {
-	number  int // from 1; of all processes of a world
 	name    string
 	cmd     *exec.Cmd
 	out     *tail
@@ -47,8 +46,8 @@ type process struct {
 }
 
 // startProcess starts the binary with nothing but env in its environment.
-func startProcess(binary, dir, name string, number int, env map[string]string) (*process, error) {
-	p := &process{number: number, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
+func startProcess(binary, dir, name string, env map[string]string) (*process, error) {
+	p := &process{name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
 	p.cmd = exec.Command(binary, "serve", "--no-console")
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.out, p.out
 	p.cmd.SysProcAttr = childOf()
@@ -95,21 +94,42 @@ func (p *process) killed() error {
 
 var httpLine = regexp.MustCompile(`(?m)^\s*http\s+(http://\S+)`)
 
-// ready asks /readyz. A process that has just started may need a moment.
+// ready waits until /readyz says so. A process that has just started needs a
+// moment.
 func (p *process) ready(ctx context.Context) error {
+	return p.await(ctx, "ready", p.askReady)
+}
+
+// receives waits until the process is the replica that polls, or is dead.
+func (p *process) receives(ctx context.Context) error {
+	return p.await(ctx, "receiving", func(context.Context) error {
+		select {
+		case <-p.done:
+			return nil
+		default:
+		}
+		if !strings.Contains(p.out.String(), "This replica receives") {
+			return errors.New("it has not said so")
+		}
+		return nil
+	})
+}
+
+// await asks again and again, because nothing tells when it is worth it.
+func (p *process) await(ctx context.Context, what string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := p.askReady(ctx)
+		err := ask(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w", p.name, err)
+			return fmt.Errorf("%s is not %s after %s: %w", p.name, what, patience, err)
 		}
 	}
 }

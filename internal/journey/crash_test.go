@@ -165,6 +165,9 @@ func (w *crashWorld) replicas(cycles, offset int) error {
 		if other != nil {
 			w.orderly(other) // hands the poll over to the victim
 		}
+		if err := victim.receives(w.t.Context()); err != nil {
+			return err
+		}
 		if other, err = w.launch(fmt.Sprintf("other%d", i), ""); err != nil {
 			return err
 		}

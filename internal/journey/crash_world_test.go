@@ -116,16 +116,14 @@ func (w *crashWorld) quiet() {
 	w.talking.Wait()
 }
 
-// launch starts a bot in its own data directory, or in a shared one. It dies at
-// point, a failpoint with the number of the pass that is the last, or nowhere.
+// launch starts a bot in a data directory. It dies at point, a failpoint with
+// the number of the pass that is the last, or nowhere.
 func (w *crashWorld) launch(data, point string) (*process, error) {
 	env := maps.Clone(w.env)
 	env["DATA_DIR"] = filepath.Join(w.dir, data)
 	env["BOT_FAILPOINT"] = point
-	number := len(w.procs) + 1
-	name := fmt.Sprintf("%s, process %d (%s)", w.name, number, point)
-	w.people.begins(number)
-	p, err := startProcess(w.binary, w.dir, name, number, env)
+	name := fmt.Sprintf("%s, process %d (%s)", w.name, len(w.procs)+1, point)
+	p, err := startProcess(w.binary, w.dir, name, env)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,10 @@ type Sender struct {
 	ID   UserID `json:"id"`
 	Name string `json:"name,omitempty"` // for display only; never for authorization
 	Bot  bool   `json:"bot,omitempty"`
+
+	// External is set for somebody of another organization, as in a shared
+	// channel. Rules for everyone do not mean them; naming their ID does.
+	External bool `json:"external,omitempty"`
 }
 
 // Attachment is a file that came with a message.
@@ -89,6 +93,7 @@ const (
 type Inbound struct {
 	Account      string          `json:"account,omitempty"` // the bot account that received it; EventID is unique within it
 	Event        EventID         `json:"event"`
+	Aliases      []EventID       `json:"aliases,omitempty"` // the gesture may also come under another Event with one of these
 	Kind         InboundKind     `json:"kind"`
 	Conversation ConversationKey `json:"conversation"`
 	Message      MessageID       `json:"message,omitempty"`

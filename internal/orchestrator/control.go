@@ -203,6 +203,9 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 		d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
 		all = append(all, d)
 	}
+	if reply.Stored != nil {
+		return all, reply.Stored(ctx, tx, all[len(all)-1].ID)
+	}
 	return all, nil
 }
 

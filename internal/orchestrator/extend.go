@@ -53,6 +53,10 @@ type Reply struct {
 	// Edits replace messages that were delivered earlier, buttons included.
 	Edits []messages.Delivery
 
+	// Stored is called in the transaction that stores the reply, with the last
+	// message of it. It may be called again if the transaction is repeated.
+	Stored func(ctx context.Context, tx Tx, last messages.DeliveryID) error
+
 	// Then is run as the person's next message, in the conversation's order.
 	Then string
 }

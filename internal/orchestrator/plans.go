@@ -42,7 +42,7 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 		return nil, &refusal{err: err}
 	}
 	p.State, p.DecidedBy, p.DecidedAt = state, actor(entry.In), now
-	if err := wtx(tx).SettlePlan(ctx, p); err != nil {
+	if err := tx.SettlePlan(ctx, p); err != nil {
 		return nil, err
 	}
 	return &p, tx.Audit(ctx, sessions.AuditEntry{
@@ -57,14 +57,14 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 func FindPlan(ctx context.Context, tx Tx, conversationID string, args []string) (p plan.Plan, named bool, err error) {
 	if len(args) > 0 {
 		if number, ok := PlanNumber(args[0]); ok {
-			p, err = wtx(tx).Plan(ctx, number)
+			p, err = tx.Plan(ctx, number)
 			if err == nil && p.ConversationID != conversationID {
 				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
 			}
 			return p, true, err
 		}
 	}
-	p, ok, err := wtx(tx).LatestPlan(ctx, conversationID)
+	p, ok, err := tx.LatestPlan(ctx, conversationID)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "There is no plan here yet.")
 	}
@@ -112,7 +112,7 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 		State:          plan.Proposed,
 		Head:           d.begun.work.Head,
 	}
-	return p, wtx(tx).InsertPlan(ctx, &p)
+	return p, tx.InsertPlan(ctx, &p)
 }
 
 // ShowPlan returns how a plan that waits is shown: its text, how to decide on
@@ -138,7 +138,7 @@ func (o *Orchestrator) ShowPlan(ctx context.Context, tx Tx, conv sessions.Conver
 		{plan.Reject, "Reject", messages.ButtonDanger},
 	} {
 		id := rand.Text()
-		err := wtx(tx).SaveButton(ctx, Button{
+		err := tx.SaveButton(ctx, Button{
 			ID: id, ConversationID: conv.ID, Decision: b.decision, PlanNumber: p.Number, SHA256: p.SHA256, ExpiresAt: p.ExpiresAt,
 		})
 		if err != nil {
@@ -155,10 +155,10 @@ func finishPlan(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, s
 	if b.prompt == nil || b.prompt.Meta.Consumes != sessions.Plan {
 		return nil
 	}
-	p, ok, err := wtx(tx).LatestPlan(ctx, entry.ConversationID)
+	p, ok, err := tx.LatestPlan(ctx, entry.ConversationID)
 	if err != nil || !ok || p.State != plan.Executing {
 		return err
 	}
 	p.State = state
-	return wtx(tx).SettlePlan(ctx, p)
+	return tx.SettlePlan(ctx, p)
 }

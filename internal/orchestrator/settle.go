@@ -114,7 +114,7 @@ func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcom
 		return err
 	}
 	p.DeliveryID = string(shown)
-	return wtx(tx).SettlePlan(ctx, p)
+	return tx.SettlePlan(ctx, p)
 }
 
 // settleJob stores what a job of ours answers.

@@ -35,6 +35,9 @@ type Tx interface {
 	messageTx
 	deliveryTx
 	accessTx
+	codebaseTx
+	planTx
+	undoTx
 }
 
 type inboxTx interface {
@@ -182,8 +185,8 @@ type deliveryTx interface {
 	// AddDelivery stores a delivery and assigns its Seq.
 	AddDelivery(ctx context.Context, d *messages.Delivery) error
 
-	// UpdateDelivery replaces state, texts, platform message id, attempts, next
-	// time and error of a delivery.
+	// UpdateDelivery replaces state, texts, buttons, whom it is for, platform
+	// message id, attempts, next time and error of a delivery.
 	UpdateDelivery(ctx context.Context, d messages.Delivery) error
 
 	// OpenDeliveries returns the deliveries of a conversation that are neither

@@ -76,14 +76,7 @@ type planTx interface {
 }
 
 // Button is what pressing a messages.Button means.
-type Button struct {
-	ID             string
-	ConversationID string
-	Decision       plan.Decision
-	PlanNumber     int64
-	SHA256         string // of the text that was shown
-	ExpiresAt      time.Time
-}
+type Button = plan.Button
 
 // undoTx takes a turn back.
 type undoTx interface {

@@ -148,7 +148,7 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 	if b.work.Dir == "" {
 		return nil
 	}
-	return wtx(tx).SaveCheckpoint(ctx, sessions.Checkpoint{
+	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
 		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: seqs[0], Ref: b.work.Checkpoint,
 	})
 }

@@ -115,3 +115,14 @@ func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State,
 	}
 	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is %s already.", p.Name(), p.Version, p.State)
 }
+
+// Button is what pressing a button means. It is kept under a random id, which is
+// all that the platform gets to see.
+type Button struct {
+	ID             string // at most 40 bytes of [A-Za-z0-9_-]
+	ConversationID string
+	Decision       Decision
+	PlanNumber     int64
+	SHA256         string // of the text that was shown
+	ExpiresAt      time.Time
+}

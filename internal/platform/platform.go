@@ -237,3 +237,15 @@ type Dialoger interface {
 	Adapter
 	OpenDialog(ctx context.Context, in messages.Inbound, d Dialog) error
 }
+
+// Contexter is implemented by adapters that can read what was said in a
+// conversation before the bot was called into it.
+type Contexter interface {
+	Adapter
+
+	// Context returns what was said before in, oldest first, within the
+	// adapter's limits; nothing if in begins the conversation. It is asked once,
+	// when the first turn of a conversation starts, so that receiving does not
+	// wait for it. fault.Forbidden means that the bot may not read it.
+	Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error)
+}

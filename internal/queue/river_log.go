@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"log/slog"
+	"strings"
 )
 
 // quiet returns a logger that writes everything below error at debug level:
@@ -21,7 +22,23 @@ func (h quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle implements slog.Handler.
 func (h quietHandler) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = lowered(record.Level)
+	if isStop(record) {
+		record.Level = slog.LevelDebug
+	}
+	if !h.Handler.Enabled(ctx, record.Level) {
+		return nil
+	}
 	return h.Handler.Handle(ctx, record)
+}
+
+// isStop reports whether an error only says that River was told to stop. River
+// logs that at every stop, as text, so the text is all there is to look at.
+func isStop(record slog.Record) (stop bool) {
+	record.Attrs(func(a slog.Attr) bool {
+		stop = a.Key == "error" && strings.Contains(a.Value.String(), context.Canceled.Error())
+		return !stop
+	})
+	return stop
 }
 
 // WithAttrs implements slog.Handler.

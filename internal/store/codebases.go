@@ -1,9 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
@@ -12,8 +16,18 @@ import (
 // defaultAssistant is the seeds' default of ai_assistant_type.
 const defaultAssistant = "claude"
 
+const codebaseColumns = `id, name, repository_url, default_cwd, ai_assistant_type, created_at, updated_at`
+
+func scanCodebase(c *sessions.Codebase) []any {
+	return []any{
+		text{&c.ID}, &c.Name, text{&c.RepositoryURL}, &c.DefaultCwd, &c.Assistant, stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
+	}
+}
+
 // CreateCodebase stores a codebase and returns it with its id. Name and
-// DefaultCwd are required; an empty Assistant means the default.
+// DefaultCwd are required; an empty Assistant means the default. Its name and,
+// where there is one, its repository URL in canonical form are each unique: a
+// second one is a fault.Conflict, which leaves the transaction usable.
 func (t *Tx) CreateCodebase(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
 	if c.Name == "" || c.DefaultCwd == "" {
 		return sessions.Codebase{}, fault.New(fault.Invalid, "A codebase needs a name and a directory.")
@@ -25,31 +39,67 @@ func (t *Tx) CreateCodebase(ctx context.Context, c sessions.Codebase) (sessions.
 	if c.Assistant == "" {
 		c.Assistant = defaultAssistant
 	}
-	_, err = t.exec(ctx, `
+	n, err := t.exec(ctx, `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type)
-		VALUES ($1, $2, $3, $4, $5)`,
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING`,
 		id, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant)
 	if err != nil {
 		return sessions.Codebase{}, fmt.Errorf("create codebase: %w", err)
 	}
+	if n == 0 {
+		return sessions.Codebase{}, t.codebaseTaken(ctx, c)
+	}
 	return t.Codebase(ctx, id)
+}
+
+// codebaseTaken says which of the two unique values another codebase has.
+func (t *Tx) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
+	other, ok, err := t.FindCodebase(ctx, c.RepositoryURL)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return fault.Newf(fault.Conflict, "This repository is registered already, as %s.", other.Name)
+	}
+	return fault.Newf(fault.Conflict, "There is a codebase called %s already.", c.Name)
 }
 
 // Codebase returns a codebase by id; fault.NotFound if there is none.
 func (t *Tx) Codebase(ctx context.Context, id string) (sessions.Codebase, error) {
 	var c sessions.Codebase
-	ok, err := t.one(ctx, []any{
-		text{&c.ID}, &c.Name, text{&c.RepositoryURL}, &c.DefaultCwd, &c.Assistant, stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
-	}, `
-		SELECT id, name, repository_url, default_cwd, ai_assistant_type, created_at, updated_at
-		FROM remote_agent_codebases WHERE id = $1`, id)
-	if err != nil {
-		return sessions.Codebase{}, fmt.Errorf("read codebase: %w", err)
-	}
-	if !ok {
-		return sessions.Codebase{}, notFound("codebase")
-	}
-	return c, nil
+	ok, err := t.one(ctx, scanCodebase(&c), `
+		SELECT `+codebaseColumns+` FROM remote_agent_codebases WHERE id = $1`, id)
+	return found(c, ok, err, "codebase")
+}
+
+// Codebases returns all codebases by name, in the order of its bytes: the same
+// on every database.
+func (t *Tx) Codebases(ctx context.Context) ([]sessions.Codebase, error) {
+	var list []sessions.Codebase
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var c sessions.Codebase
+		err := scan(scanCodebase(&c)...)
+		list = append(list, c)
+		return err
+	}, `SELECT `+codebaseColumns+` FROM remote_agent_codebases`)
+	slices.SortFunc(list, func(a, b sessions.Codebase) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
+	return list, wrap(err, "read codebases")
+}
+
+// findCodebaseSQL repeats the condition of the partial index
+// idx_remote_agent_codebases_repository.
+const findCodebaseSQL = `
+	SELECT ` + codebaseColumns + ` FROM remote_agent_codebases WHERE repository_url = $1 AND repository_url <> ''`
+
+// FindCodebase returns the codebase of a repository URL, which is compared as it
+// is: the caller has brought it into its canonical form. ok is false if there is
+// none.
+func (t *Tx) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
+	ok, err = t.one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
+	return c, ok, wrap(err, "find codebase")
 }
 
 // RegisterCommand adds a command to a codebase's registry or replaces it.
@@ -67,13 +117,13 @@ func (t *Tx) UpdateCodebaseCommands(ctx context.Context, codebaseID string, comm
 	if commands == nil {
 		commands = map[string]sessions.CommandDef{}
 	}
-	encoded, err := json.Marshal(commands)
+	encoded, err := encodeJSON(commands, fault.Internal, "commands")
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "encode commands")
+		return err
 	}
 	n, err := t.exec(ctx, `
 		UPDATE remote_agent_codebases SET commands = $2, updated_at = {stamp} WHERE id = $1`,
-		codebaseID, string(encoded))
+		codebaseID, encoded)
 	if err != nil {
 		return fmt.Errorf("update commands: %w", err)
 	}
@@ -114,9 +164,7 @@ func (t *Tx) commands(ctx context.Context, codebaseID string, lock bool) (map[st
 // DeleteCodebase deletes a codebase. It is a fault.Conflict while conversations
 // use it. Past sessions that ran in it stay and no longer name it.
 func (t *Tx) DeleteCodebase(ctx context.Context, id string) error {
-	var used int
-	_, err := t.one(ctx, []any{&used}, `
-		SELECT count(*) FROM remote_agent_conversations WHERE codebase_id = $1`, id)
+	used, err := t.CodebaseUse(ctx, id)
 	if err != nil {
 		return fmt.Errorf("delete codebase: %w", err)
 	}
@@ -139,6 +187,52 @@ func (t *Tx) DeleteCodebase(ctx context.Context, id string) error {
 	return nil
 }
 
+// CodebaseUse returns how many conversations use a codebase.
+func (t *Tx) CodebaseUse(ctx context.Context, id string) (n int, err error) {
+	_, err = t.one(ctx, []any{&n}, `
+		SELECT count(*) FROM remote_agent_conversations WHERE codebase_id = $1`, id)
+	return n, wrap(err, "count conversations of codebase")
+}
+
 func codebaseInUse(cause error) error {
 	return &fault.Error{Kind: fault.Conflict, Public: "Conversations still use this codebase.", Err: cause}
+}
+
+// A conversation changes with its row, with what is said to it and with what is
+// said in it; the last numbers given out lead to the newest of each.
+const idleConversationsSQL = `
+	SELECT c.id FROM remote_agent_conversations c
+	WHERE c.codebase_id IS NOT NULL AND c.updated_at < $1
+		AND (c.lease_owner IS NULL OR c.lease_until <= {now})
+		AND NOT EXISTS (
+			SELECT 1 FROM inbound_events e
+			WHERE e.conversation_id = c.id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
+		AND NOT EXISTS (
+			SELECT 1 FROM inbound_events e
+			WHERE e.conversation_id = c.id AND e.seq > 0 AND e.seq = c.inbox_seq AND e.accepted_ms >= $2)
+		AND c.id NOT IN (
+			SELECT e.conversation_id FROM inbound_events e
+			WHERE e.lane = 'control' AND e.state = 'waiting' AND e.conversation_id IS NOT NULL)
+		AND NOT EXISTS (
+			SELECT 1 FROM deliveries d
+			WHERE d.conversation_id = c.id AND d.state IN ('pending', 'sending', 'placed'))
+		AND NOT EXISTS (
+			SELECT 1 FROM deliveries d
+			WHERE d.conversation_id = c.id AND d.seq = c.delivery_seq AND d.created_ms >= $2)
+	ORDER BY c.updated_at, c.id
+	LIMIT $3`
+
+// IdleConversations returns ids of conversations with a codebase in which nothing
+// has happened since before and that have no open work, those first whose row has
+// not changed for the longest time. UpdateConversation, even of nothing, takes
+// one to the end of the line.
+func (t *Tx) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	var ids []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
+	return ids, wrap(err, "find idle conversations")
 }

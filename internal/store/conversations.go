@@ -141,8 +141,9 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 }
 
 // DeleteConversation deletes a conversation with its sessions, their messages
-// and tool calls, and its deliveries. Of its inbound events only the fact stays
-// that they were received, so that a redelivery is still a duplicate.
+// and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
+// inbound events only the fact stays that they were received, so that a
+// redelivery is still a duplicate.
 func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 	if _, err := t.exec(ctx, `
 		UPDATE inbound_events SET

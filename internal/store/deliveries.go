@@ -2,20 +2,24 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
 
 const deliveryColumns = `
 	id, conversation_id, event_id, seq, reply_to, placeholder, body, final, control, message_id,
-	state, attempts, next_ms, error, created_ms`
+	state, attempts, next_ms, error, created_ms, buttons, only_for`
 
 func scanDelivery(d *messages.Delivery) []any {
 	return []any{
 		&d.ID, text{&d.ConversationID}, text{&d.EventID}, &d.Seq, &d.ReplyTo, &d.Placeholder, &d.Text, &d.Final,
 		&d.Control, &d.Message, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt},
+		buttonList{&d.Buttons}, &d.OnlyFor,
 	}
 }
 
@@ -35,6 +39,10 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	if d.CreatedAt.IsZero() {
 		d.CreatedAt = time.Now()
 	}
+	buttons, err := encodeButtons(d.Buttons)
+	if err != nil {
+		return err
+	}
 	ok, err := t.one(ctx, []any{&d.Seq}, `
 		UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + 1 WHERE id = $1
 		RETURNING delivery_seq`, d.ConversationID)
@@ -43,22 +51,27 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	}
 	_, err = t.exec(ctx, `
 		INSERT INTO deliveries (`+deliveryColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		string(d.ID), d.ConversationID, orNull(d.EventID), d.Seq, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
-		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), d.Error, millis(d.CreatedAt))
+		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), d.Error, millis(d.CreatedAt),
+		buttons, string(d.OnlyFor))
 	return wrap(err, "store delivery")
 }
 
-// UpdateDelivery replaces state, texts, platform message id, attempts, next time
-// and error of a delivery.
+// UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
+// id, attempts, next time and error of a delivery.
 func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
+	buttons, err := encodeButtons(d.Buttons)
+	if err != nil {
+		return err
+	}
 	n, err := t.exec(ctx, `
 		UPDATE deliveries SET
 			placeholder = $2, body = $3, final = $4, message_id = $5, state = $6, attempts = $7, next_ms = $8,
-			error = $9, reply_to = $10
+			error = $9, reply_to = $10, buttons = $11, only_for = $12
 		WHERE id = $1`,
 		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
-		millis(d.NextAt), d.Error, string(d.ReplyTo))
+		millis(d.NextAt), d.Error, string(d.ReplyTo), buttons, string(d.OnlyFor))
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
@@ -66,6 +79,13 @@ func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 		return notFound("delivery")
 	}
 	return nil
+}
+
+// Delivery returns a delivery by id; fault.NotFound if there is none.
+func (t *Tx) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
+	var d messages.Delivery
+	ok, err := t.one(ctx, scanDelivery(&d), `SELECT `+deliveryColumns+` FROM deliveries WHERE id = $1`, string(id))
+	return found(d, ok, err, "delivery")
 }
 
 const openDeliveriesSQL = `
@@ -93,4 +113,32 @@ func (t *Tx) deliveries(ctx context.Context, query string, args ...any) ([]messa
 		return err
 	}, query, args...)
 	return list, wrap(err, "read deliveries")
+}
+
+func encodeButtons(buttons []messages.Button) (string, error) {
+	if len(buttons) == 0 {
+		return "[]", nil
+	}
+	return encodeJSON(buttons, fault.Invalid, "buttons")
+}
+
+// buttonList scans the buttons of a delivery; none is nil.
+type buttonList struct{ to *[]messages.Button }
+
+var _ sql.Scanner = buttonList{}
+
+// Scan implements sql.Scanner.
+func (b buttonList) Scan(value any) error {
+	var encoded string
+	if err := (text{&encoded}).Scan(value); err != nil {
+		return err
+	}
+	*b.to = nil
+	if encoded == "" || encoded == "[]" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(encoded), b.to); err != nil {
+		return fmt.Errorf("decode buttons: %w", err)
+	}
+	return nil
 }

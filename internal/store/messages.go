@@ -65,26 +65,30 @@ const messageColumns = `seq, role, kind, content, data_json, provider_metadata`
 // length of the session.
 const messagesBeforeSQL = `
 	SELECT ` + messageColumns + ` FROM agent_messages
-	WHERE session_id = $1 AND seq < $2 AND role <> 'system' AND seq >= (
+	WHERE session_id = $1 AND seq < $2 AND role <> 'system' AND NOT undone AND seq >= (
 		SELECT min(seq) FROM (
 			SELECT seq FROM agent_messages
-			WHERE session_id = $1 AND seq < $2 AND part = 0 AND role <> 'system'
+			WHERE session_id = $1 AND seq < $2 AND part = 0 AND role <> 'system' AND NOT undone
 			ORDER BY seq DESC LIMIT $3) AS newest)
 	ORDER BY seq DESC, part`
 
 // MessagesBefore returns up to limit messages of a session with sequence numbers
-// below before, newest first. Messages of role system are left out.
+// below before, newest first. Messages of role system and those of turns that
+// were taken back are left out.
 func (t *Tx) MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error) {
 	return t.messages(ctx, messagesBeforeSQL, sessionID, before, limit)
 }
 
-// RunMessages returns the messages that a run has stored, in order.
+const runMessagesSQL = `
+	SELECT ` + messageColumns + ` FROM agent_messages WHERE run_id = $1 AND NOT undone ORDER BY id`
+
+// RunMessages returns the messages that a run has stored, in order, without those
+// that were taken back.
 func (t *Tx) RunMessages(ctx context.Context, runID string) ([]messages.Message, error) {
 	if runID == "" {
 		return nil, nil
 	}
-	return t.messages(ctx, `
-		SELECT `+messageColumns+` FROM agent_messages WHERE run_id = $1 ORDER BY id`, runID)
+	return t.messages(ctx, runMessagesSQL, runID)
 }
 
 // messages reads rows and joins those of one message, which follow each other.

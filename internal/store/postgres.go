@@ -87,7 +87,11 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 		defer cancel()
 		_ = tx.Rollback(ctx) // the connection is dropped if this fails
 	}()
-	if err := fn(&Tx{text: s.text, pg: tx}); err != nil {
+	text := s.text
+	if options.AccessMode == pgx.ReadOnly {
+		text = s.reads
+	}
+	if err := fn(&Tx{text: text, pg: tx}); err != nil {
 		return err
 	}
 	if options.AccessMode == pgx.ReadOnly {

@@ -114,13 +114,13 @@ func (t *Tx) DeactivateSession(ctx context.Context, id string, status sessions.S
 	if reason != "" {
 		metadata[sessions.MetaEndReason] = reason
 	}
-	encoded, err := json.Marshal(metadata)
+	encoded, err := encodeJSON(metadata, fault.Internal, "session metadata")
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "encode session metadata")
+		return err
 	}
 	_, err = t.exec(ctx, `
 		UPDATE remote_agent_sessions SET active = false, status = $2, metadata = $3, ended_at = {stamp}
-		WHERE id = $1`, id, string(status), string(encoded))
+		WHERE id = $1`, id, string(status), encoded)
 	return wrap(err, "end session")
 }
 
@@ -148,12 +148,12 @@ func (t *Tx) UpdateSessionMetadata(ctx context.Context, id string, m sessions.Me
 		return err
 	}
 	maps.Copy(metadata, m)
-	encoded, err := json.Marshal(metadata)
+	encoded, err := encodeJSON(metadata, fault.Invalid, "session metadata")
 	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "encode session metadata")
+		return err
 	}
 	return t.updateSession(ctx, `
-		UPDATE remote_agent_sessions SET metadata = $2 WHERE id = $1`, id, string(encoded))
+		UPDATE remote_agent_sessions SET metadata = $2 WHERE id = $1`, id, encoded)
 }
 
 // RecordTurn adds a finished turn to a session: its result or error, the model

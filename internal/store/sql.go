@@ -116,13 +116,14 @@ func statementContext(ctx context.Context) (context.Context, error) {
 const (
 	tokenNow   = "{now}"   // Unix milliseconds by the database's clock; on SQLite the process's
 	tokenStamp = "{stamp}" // the same moment for the seeds' timestamp columns
-	tokenLock  = "{lock}"  // locks the selected rows until the transaction ends
+	tokenLock  = "{lock}"  // locks the selected rows until the transaction ends, where it can write
 )
 
 // rewriter makes the SQL text of one dialect. The result depends only on the
 // text, so that it is computed once and its statement is prepared once.
 type rewriter struct {
 	dialect migrations.Dialect
+	reads   bool     // for read-only snapshots: nothing can be locked in them
 	done    sync.Map // string -> rewritten
 }
 
@@ -154,10 +155,14 @@ func (r *rewriter) rewrite(query string, args []any) (string, []any) {
 
 func (r *rewriter) translate(query string, args int) rewritten {
 	if r.dialect == migrations.Postgres {
+		lock := "FOR UPDATE"
+		if r.reads {
+			lock = ""
+		}
 		return rewritten{query: strings.NewReplacer(
 			tokenNow, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 			tokenStamp, "clock_timestamp()",
-			tokenLock, "FOR UPDATE",
+			tokenLock, lock,
 		).Replace(query)}
 	}
 	return rewritten{

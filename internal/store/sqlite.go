@@ -117,5 +117,5 @@ func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
 		return classifySQLite(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
-	return fn(&Tx{text: s.text, lite: tx})
+	return fn(&Tx{text: s.reads, lite: tx})
 }

@@ -42,6 +42,7 @@ type Store struct {
 	dialect migrations.Dialect
 	log     *slog.Logger
 	text    *rewriter
+	reads   *rewriter // text, for read-only snapshots
 
 	migrating sync.Mutex // one Migrate at a time in this process
 
@@ -62,7 +63,8 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect)}
+	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect)}
+	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options.MaxConns)
 	} else {

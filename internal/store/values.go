@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -41,6 +43,25 @@ func millis(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+// encodeJSON makes the text of a JSON column. PostgreSQL refuses the escape of a
+// NUL in it, so that becomes what storable makes of a NUL, on both databases.
+func encodeJSON(value any, kind fault.Kind, what string) (string, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return "", fault.Wrap(err, kind, "encode "+what)
+	}
+	for i := 0; i < len(encoded); i++ {
+		if encoded[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(encoded[i:], []byte(`\u0000`)) {
+			copy(encoded[i:], `\ufffd`)
+		}
+		i++ // what is escaped begins no escape
+	}
+	return string(encoded), nil
 }
 
 // text scans a column that may be NULL; NULL is the empty string.

@@ -36,8 +36,17 @@ type Options struct {
 
 // Run plays the tour in a temporary directory, which it removes. It takes about
 // half a minute, or a few seconds with Fast, binds loopback addresses only and
-// calls nobody. It returns an error if a message was lost or answered twice.
+// calls nobody. It returns an error if a message was lost or answered twice,
+// and nil if ctx ends: the person has seen enough.
 func Run(ctx context.Context, opts Options) error {
+	err := run(ctx, opts)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func run(ctx context.Context, opts Options) error {
 	if opts.Width <= 0 {
 		opts.Width = 80
 	}

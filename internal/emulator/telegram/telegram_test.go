@@ -417,6 +417,17 @@ func TestSmallMethods(t *testing.T) {
 	query := "query" + string(rune('0'+press.UpdateID))
 	a.ok("answerCallbackQuery", map[string]any{"callback_query_id": query, "text": "ok"})
 	a.refused("query is too old", "answerCallbackQuery", map[string]any{"callback_query_id": query})
+	a.ok("sendMessage", map[string]any{"chat_id": 42, "text": "choose", "reply_markup": map[string]any{
+		"inline_keyboard": []any{[]any{map[string]any{"text": "b", "callback_data": "d", "style": "danger"}}},
+	}})
+	choice := s.ChatView(42).Last()
+	if k := choice.Keyboard(); len(k) != 1 || len(k[0]) != 1 || k[0][0] != (telegram.Button{Text: "b", Data: "d", Style: "danger"}) {
+		t.Errorf("keyboard %v", k)
+	}
+	a.ok("editMessageText", map[string]any{"chat_id": 42, "message_id": choice.ID, "text": "choose"})
+	if k := s.ChatView(42).Last().Keyboard(); k != nil {
+		t.Errorf("an edit without a keyboard leaves %v", k)
+	}
 	if answers := s.Ledger().Answers; len(answers) != 1 || answers[0].Text != "ok" {
 		t.Errorf("answers %v", answers)
 	}

@@ -77,6 +77,24 @@ func (m Message) PreviewDisabled() bool {
 	return json.Unmarshal(m.LinkPreview, &o) == nil && o.IsDisabled
 }
 
+// Button is a button under a message.
+type Button struct {
+	Text  string `json:"text"`
+	Data  string `json:"callback_data"`
+	Style string `json:"style"`
+}
+
+// Keyboard returns the rows of buttons under the message; nil if it has none.
+func (m Message) Keyboard() [][]Button {
+	var markup struct {
+		Rows [][]Button `json:"inline_keyboard"`
+	}
+	if len(m.Markup) == 0 || json.Unmarshal(m.Markup, &markup) != nil {
+		return nil
+	}
+	return markup.Rows
+}
+
 // Version is a text that a message had before it was edited.
 type Version struct {
 	Text     string

@@ -198,3 +198,18 @@ func (a *Adapter) shed(ctx context.Context, who string, r request, out any) erro
 	}
 	return err
 }
+
+// postJSON posts to an address that is a credential by itself.
+func (a *Adapter) postJSON(ctx context.Context, address string, body io.Reader) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
+	if err != nil {
+		return fault.Wrap(errBadAddress, fault.Invalid, "answering a command")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if _, _, err := a.exchange(req, &outcome{}); err != nil {
+		return fault.Wrap(a.scrub(err), networkKind(ctx), "answering a command")
+	}
+	return nil
+}
+
+var errBadAddress = errors.New("the address for answers cannot be used")

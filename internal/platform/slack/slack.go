@@ -82,9 +82,8 @@ type Adapter struct {
 	selfing sync.Mutex // held while auth.test is asked, so that it is asked once
 	scopes  atomic.Pointer[[]string]
 
-	// revoked is closed when an event says that the app was removed.
-	revoked   chan struct{}
-	revokeOne sync.Once
+	// revoked has room for one word that the app was removed; Run looks into it.
+	revoked chan struct{}
 
 	noStatus atomic.Bool                     // the workspace has no agent status
 	gestures *recent[string, string]         // client_msg_id -> ts that it was first seen with
@@ -149,7 +148,7 @@ func New(cfg Config) (*Adapter, error) {
 		observe:  cfg.Observe,
 		client:   cfg.HTTPClient,
 		limits:   newLimiter(),
-		revoked:  make(chan struct{}),
+		revoked:  make(chan struct{}, 1),
 		gestures: newRecent[string, string](4096),
 		replyTo:  newRecent[string, string](4096),
 		names:    newRecent[string, string](4096),
@@ -219,18 +218,19 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 		}
 		receiving <- a.socketMode(ctx, sink)
 	}()
-	select {
-	case err := <-receiving:
-		return err
-	case <-a.revoked:
-		cancel()
-		<-receiving
-		return errRemoved()
+	for {
+		select {
+		case err := <-receiving:
+			return err
+		case <-a.revoked:
+		}
+		// An event says so, but only Slack itself is believed.
+		if _, err := a.askSelf(ctx); fault.Is(err, fault.Unauthorized) {
+			cancel()
+			<-receiving
+			return err
+		}
 	}
-}
-
-func errRemoved() error {
-	return fault.New(fault.Unauthorized, "The app was removed from the Slack workspace. Install it again and set SLACK_BOT_TOKEN.")
 }
 
 // introduce asks who we are until Slack answers. It returns an error only for

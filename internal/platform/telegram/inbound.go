@@ -21,7 +21,8 @@ const (
 
 // translate turns an update into an event. ok is false for an update that is
 // nobody's business here: of an unknown kind, a service message, of a bot, or
-// not meant for the bot. An error means that it could not be understood.
+// not meant for the bot. A press of a button that is ignored still has its
+// Trigger. An error means that it could not be understood.
 func (a *Adapter) translate(me identity, raw json.RawMessage) (in messages.Inbound, ok bool, err error) {
 	var u update
 	if err := json.Unmarshal(raw, &u); err != nil {
@@ -39,6 +40,9 @@ func (a *Adapter) translate(me identity, raw json.RawMessage) (in messages.Inbou
 	case u.Edited != nil:
 		in.Kind = messages.KindEdit
 		return me.message(in, u.Edited)
+	case u.Callback != nil:
+		in, ok = press(in, u.Callback)
+		return in, ok, nil
 	case u.Member != nil:
 		if s := u.Member.New.Status; s != "kicked" && s != "left" {
 			return in, false, nil
@@ -74,11 +78,7 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 	if m.From == nil || m.From.IsBot || m.From.ID == 0 || m.SenderChat != nil {
 		return in, false, nil
 	}
-	thread := 0
-	if m.TopicMessage {
-		thread = m.Thread
-	}
-	in.Conversation = makeKey(m.Chat.ID, thread)
+	in.Conversation = makeKey(m.Chat.ID, m.topic())
 	in.Sender = sender(m.From)
 	in.Private = m.Chat.Type == "private"
 	in.Attachments = attachments(m)
@@ -99,6 +99,15 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 		in.Text = ""
 	}
 	return in, true, nil
+}
+
+// topic returns the forum topic that m is in, or 0. Threads of replies have an
+// id as well and are no topics.
+func (m *message) topic() int {
+	if m.TopicMessage {
+		return m.Thread
+	}
+	return 0
 }
 
 // words returns the text of m, or the caption of what it shows.

@@ -202,10 +202,94 @@ func TestTranslate(t *testing.T) {
 func TestTranslateRefuses(t *testing.T) {
 	t.Parallel()
 	a := newTestAdapter(t)
-	for _, in := range []string{``, `null`, `[]`, `"x"`, `{`, `{}`, `{"update_id":-1}`, `{"update_id":9223372036854775807}`, `{"update_id":1e3}`, `{"update_id":7,"message":[]}`, `{"update_id":7,"message":{"text":5}}`, `{"update_id":7,"message":{}}`} {
+	for _, in := range []string{``, `null`, `[]`, `"x"`, `{`, `{}`, `{"update_id":-1}`, `{"update_id":9223372036854775807}`, `{"update_id":1e3}`, `{"update_id":7,"message":[]}`, `{"update_id":7,"message":{"text":5}}`, `{"update_id":7,"message":{}}`, `{"update_id":7,"callback_query":[]}`, `{"update_id":7,"callback_query":{"id":5}}`, `{"update_id":7,"callback_query":{"id":"5","message":5}}`, `{"update_id":7,"callback_query":{"id":"5","data":{}}}`} {
 		if _, ok, err := a.translate(me, json.RawMessage(in)); err == nil || ok {
 			t.Errorf("%s: accepted %v, error %v", in, ok, err)
 		}
+	}
+}
+
+func TestTranslatePress(t *testing.T) {
+	t.Parallel()
+	const (
+		id      = `"id":"99"`
+		data    = `"data":"b-1_Z"`
+		ours    = `"message":{"message_id":5,"date":1700000000,"from":{"id":4711,"is_bot":true},`
+		private = ours + privJSON + `}`
+	)
+	query := func(parts ...string) string {
+		return `{"update_id":7,"callback_query":{` + strings.Join(parts, ",") + `}}`
+	}
+	base := func(change func(*messages.Inbound)) *messages.Inbound {
+		in := messages.Inbound{
+			Account: "4711", Event: "7", Kind: messages.KindAction,
+			Conversation: messages.ConversationKey{Platform: "telegram", ID: "42"}, Message: "5",
+			Sender: messages.Sender{ID: "42", Name: "Ann Lee"}, Private: true, Action: "b-1_Z", Trigger: "99",
+		}
+		change(&in)
+		return &in
+	}
+	tests := map[string]struct {
+		in      string
+		want    *messages.Inbound // nil: ignored
+		trigger string            // if it is ignored: who waits for an answer
+	}{
+		"Private": {query(id, annJSON, private, data), base(func(*messages.Inbound) {}), ""},
+		"GroupNeedsNoMention": {
+			query(id, annJSON, ours+groupJSON+`}`, data),
+			base(func(in *messages.Inbound) { in.Conversation.ID, in.Private = "-100", false }), "",
+		},
+		"Topic": {
+			query(id, annJSON, ours+groupJSON+`,"message_thread_id":9,"is_topic_message":true}`, data),
+			base(func(in *messages.Inbound) { in.Conversation.ID, in.Private = "-100:9", false }), "",
+		},
+		"ThreadOfRepliesIsNoTopic": {
+			query(id, annJSON, ours+groupJSON+`,"message_thread_id":9}`, data),
+			base(func(in *messages.Inbound) { in.Conversation.ID, in.Private = "-100", false }), "",
+		},
+		"UnknownFields": {query(id, annJSON, private, data, `"x":[1]`), base(func(*messages.Inbound) {}), ""},
+		"LongestData":   {query(id, annJSON, private, `"data":"`+strings.Repeat("x", 64)+`"`), base(func(in *messages.Inbound) { in.Action = strings.Repeat("x", 64) }), ""},
+		"NoMessage":     {query(id, annJSON, data), nil, "99"},
+		"NullMessage":   {query(id, annJSON, `"message":null`, data), nil, "99"},
+		"Inaccessible":  {query(id, annJSON, `"message":{"message_id":5,"date":0,`+privJSON+`}`, data), nil, "99"},
+		"NoChat":        {query(id, annJSON, `"message":{"message_id":5,"date":1}`, data), nil, "99"},
+		"Inline":        {query(id, annJSON, `"inline_message_id":"x"`, data), nil, "99"},
+		"NoData":        {query(id, annJSON, private), nil, "99"},
+		"Game":          {query(id, annJSON, private, `"game_short_name":"x"`), nil, "99"},
+		"ForgedData":    {query(id, annJSON, private, `"data":"a\u0000b"`), nil, "99"},
+		"LongData":      {query(id, annJSON, private, `"data":"`+strings.Repeat("x", 65)+`"`), nil, "99"},
+		"Bot":           {query(id, `"from":{"id":9,"is_bot":true}`, private, data), nil, "99"},
+		"NoSender":      {query(id, private, data), nil, "99"},
+		"SenderIsZero":  {query(id, `"from":{}`, private, data), nil, "99"},
+		"NoID":          {query(annJSON, private, data), nil, ""},
+		"ForgedID":      {query(`"id":"a b"`, annJSON, private, data), nil, ""},
+		"Empty":         {query(), nil, ""},
+	}
+	a := newTestAdapter(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := time.Now()
+			got, ok, err := a.translate(me, json.RawMessage(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok != (tt.want != nil) {
+				t.Fatalf("accepted %v: %+v", ok, got)
+			}
+			if !ok {
+				if got.Trigger != tt.trigger {
+					t.Errorf("trigger %q, want %q", got.Trigger, tt.trigger)
+				}
+				return
+			}
+			if got.SentAt.Before(before.Add(-time.Second)) || got.SentAt.After(time.Now()) {
+				t.Errorf("sent at %v", got.SentAt)
+			}
+			if diff := cmp.Diff(*tt.want, got, cmpopts.IgnoreFields(messages.Inbound{}, "Raw", "SentAt")); diff != "" {
+				t.Errorf("translate (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -229,6 +313,13 @@ func FuzzTranslate(f *testing.F) {
 	f.Add([]byte(msg(annJSON, groupJSON, `"caption":"/a@acme_bot","sticker":{"file_id":"x","emoji":"😀"},"reply_to_message":{"from":{"id":4711}}`)))
 	f.Add([]byte(`{"update_id":7,"my_chat_member":{"new_chat_member":{"status":"left"}}}`))
 	f.Add([]byte(msg(annJSON, privJSON, `"rich_message":{"blocks":[[[{"text":{}}]]]}`)))
+	for _, press := range []string{
+		`"id":"9",` + annJSON + `,"data":"x","message":{"message_id":5,"date":1,"message_thread_id":3,"is_topic_message":true,` + groupJSON + `}`,
+		`"id":"9",` + annJSON + `,"data":"x","message":{"message_id":5,"date":0,` + privJSON + `}`,
+		`"id":"9",` + annJSON + `,"data":"\u0000","inline_message_id":"x"`, `"id":"9","from":{"id":9,"is_bot":true},"data":"x"`,
+	} {
+		f.Add([]byte(`{"update_id":7,"callback_query":{` + press + `}}`))
+	}
 	a := newTestAdapter(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		in, ok, err := a.translate(me, raw)
@@ -237,6 +328,9 @@ func FuzzTranslate(f *testing.F) {
 		}
 		if !ok {
 			return
+		}
+		if in.Kind == messages.KindAction && (!opaqueForm.MatchString(in.Action) || !opaqueForm.MatchString(in.Trigger) || in.Message == "") {
+			t.Fatalf("accepted press %+v", in)
 		}
 		if in.Event == "" || in.Conversation.ID == "" || len(in.Conversation.ID) > 255 {
 			t.Fatalf("accepted %+v", in)

@@ -24,13 +24,16 @@ const (
 	pollTimeout  = 50 * time.Second // the longest that Telegram grants
 	pollSlack    = 15 * time.Second // what the client waits beyond it
 	maxBatchSize = 64 << 20         // bytes of one getUpdates answer
-	lastConfirm  = 2 * time.Second  // for confirming at shutdown
+	// lastConfirm bounds confirming at shutdown. A server that was asked for the
+	// same just before holds the request back for up to 3 s; that it was sent is
+	// enough.
+	lastConfirm = 500 * time.Millisecond
 )
 
 // allowedUpdates are the kinds of updates that we want. It is sent with every
 // request: without it the setting of an earlier program would persist.
 func allowedUpdates() []string {
-	return []string{"message", "edited_message", "my_chat_member"}
+	return []string{"message", "edited_message", "my_chat_member", "callback_query"}
 }
 
 // waiter sleeps with growing pauses.
@@ -187,6 +190,7 @@ func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.R
 	failpoint.Hit(failpoint.Received)
 	var next int64
 	var events []messages.Inbound
+	var pressed []string
 	for _, raw := range updates {
 		id, known := updateID(raw)
 		if known {
@@ -199,15 +203,23 @@ func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.R
 			}
 			continue
 		}
+		if in.Trigger != "" { // ignored ones have a client that waits as well
+			pressed = append(pressed, in.Trigger)
+		}
 		if ok {
 			events = append(events, in)
 		} else {
 			a.observe("ignored")
 		}
 	}
+	for range a.presses.expect(pressed) {
+		a.observe("press_unanswered")
+	}
 	if err := a.accept(ctx, sink, events); err != nil {
+		a.presses.forget(pressed)
 		return 0, err
 	}
+	a.presses.schedule(pressed)
 	failpoint.Hit(failpoint.Stored)
 	return next, nil
 }

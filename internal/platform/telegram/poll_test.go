@@ -71,7 +71,7 @@ func TestPollParameters(t *testing.T) {
 		if offset := c.Params["offset"]; strings.HasPrefix(offset, "-") {
 			t.Errorf("offset %s", offset)
 		}
-		if c.Params["timeout"] != "50" || c.Params["allowed_updates"] != `["message","edited_message","my_chat_member"]` {
+		if c.Params["timeout"] != "50" || c.Params["allowed_updates"] != `["message","edited_message","my_chat_member","callback_query"]` {
 			t.Errorf("asked with %v", c.Params)
 		}
 	}
@@ -251,6 +251,70 @@ func TestShutdownConfirms(t *testing.T) {
 	}
 	if !b.server.Acknowledged(sent.UpdateID) {
 		t.Error("a stored update was not confirmed at shutdown")
+	}
+}
+
+// Stopping waits for nothing but an update that has to be confirmed, and not
+// long for that. The emulator holds back a poll that repeats the one before, as
+// the real server does.
+func TestStopIsQuick(t *testing.T) {
+	t.Parallel()
+	const quick = 400 * time.Millisecond
+	tests := map[string]struct {
+		receive bool // an update before the end
+		confirm bool // and its confirmation
+		hang    bool // the server does not answer the last poll
+		most    time.Duration
+		polls   int64 // that are made after the end began
+	}{
+		"NothingReceived": {most: quick},
+		"AllConfirmed":    {receive: true, confirm: true, most: quick},
+		"OneNotConfirmed": {receive: true, most: quick, polls: 1},
+		"ServerHangs":     {receive: true, hang: true, most: 900 * time.Millisecond, polls: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var polls atomic.Int64
+			b.server.InjectFunc(func(c emulator.Call) emulator.Fault {
+				if c.Method == "getUpdates" && polls.Add(1) > 1 && tt.hang {
+					return emulator.Delay(patience)
+				}
+				return emulator.Pass()
+			})
+			var began time.Time
+			var before int64
+			end := func() { began, before = time.Now(), polls.Load(); cancel() }
+			sink := &cancelingSink{bundle: b, cancel: end}
+			if tt.confirm || !tt.receive {
+				sink.cancel = func() {}
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- b.Run(ctx, sink) }()
+			switch {
+			case tt.confirm:
+				b.acknowledged(t, b.server.Person(ann).Says("hi").UpdateID)
+				end()
+			case tt.receive:
+				b.server.Person(ann).Says("hi")
+			default:
+				if err := b.server.WaitFor(t.Context(), func() bool { return polls.Load() > 0 }); err != nil {
+					t.Fatal(err)
+				}
+				end()
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			took, more := time.Since(began), polls.Load()-before
+			t.Logf("stopped after %v", took)
+			if took > tt.most || more != tt.polls {
+				t.Errorf("stopping took %v and %d polls", took, more)
+			}
+		})
 	}
 }
 

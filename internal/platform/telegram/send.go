@@ -56,6 +56,10 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	if err != nil {
 		return messages.Ref{}, err
 	}
+	markup, err := keyboard(out.Buttons)
+	if err != nil {
+		return messages.Ref{}, err
+	}
 	params := &bot.SendMessageParams{
 		ChatID:              to.id,
 		MessageThreadID:     to.thread,
@@ -63,6 +67,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		Entities:            text.entities,
 		LinkPreviewOptions:  noPreview(),
 		DisableNotification: out.Silent,
+		ReplyMarkup:         markup,
 	}
 	if id, convErr := strconv.Atoi(string(out.ReplyTo)); convErr == nil && id > 0 {
 		// Without this flag a deleted question would make the answer fail.
@@ -107,12 +112,17 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 	if err != nil {
 		return err
 	}
+	markup, err := keyboard(edit.Buttons)
+	if err != nil {
+		return err
+	}
 	params := &bot.EditMessageTextParams{
 		ChatID:             to.id,
 		MessageID:          id,
 		Text:               text.text,
 		Entities:           text.entities,
 		LinkPreviewOptions: noPreview(),
+		ReplyMarkup:        markup,
 	}
 	change := func() error {
 		do := func(ctx context.Context) error {

@@ -331,6 +331,11 @@ func TestSmallCalls(t *testing.T) {
 	if got := b.OwnerLink(account, "c0de"); got != "https://t.me/acme_bot?start=c0de" {
 		t.Errorf("OwnerLink: %s", got)
 	}
+	for _, name := range []string{"", "@"} {
+		if got := b.OwnerLink(platform.Account{Name: name}, "c0de"); got != "send the bot: /start c0de" {
+			t.Errorf("OwnerLink of an unknown account: %s", got)
+		}
+	}
 }
 
 func TestFetch(t *testing.T) {

@@ -62,7 +62,7 @@ type Config struct {
 }
 
 // Adapter is a Telegram bot account. It implements platform.Adapter and all
-// optional interfaces of that package.
+// optional interfaces of that package but platform.Dialoger.
 type Adapter struct {
 	cfg     Config
 	base    string // Config.APIURL without a slash at the end
@@ -76,6 +76,8 @@ type Adapter struct {
 	api    *bot.Bot
 	render *renderer
 	limits *limiter
+
+	presses *presses
 
 	// self is who getMe says that we are, once known.
 	self    atomic.Pointer[identity]
@@ -96,6 +98,7 @@ var (
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)
+	_ platform.Whisperer       = (*Adapter)(nil)
 )
 
 var (
@@ -128,6 +131,7 @@ func New(cfg Config) (*Adapter, error) {
 		poller:  &http.Client{Transport: transport, CheckRedirect: noRedirect},
 		render:  newRenderer(),
 		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),
+		presses: newPresses(),
 	}
 	if a.base == "" {
 		a.base = defaultAPIURL
@@ -184,13 +188,17 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Measure:       a.render.measure,
 		Streaming:     a.cfg.Streaming,
 		EditInterval:  time.Second,
+		Buttons:       true,
 		CommandPrefix: "/",
 	}
 }
 
-// Run implements platform.Adapter.
+// Run implements platform.Adapter. While it runs, pressed buttons that nobody
+// whispers about within two seconds are answered with nothing, so that clients
+// do not show them as waiting.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 	defer a.client.CloseIdleConnections()
+	defer a.presses.start(ctx, a.dismiss)()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -254,9 +262,14 @@ func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
 	return platform.Account{ID: a.account, Name: "@" + me.username}, nil
 }
 
-// OwnerLink implements platform.OwnerLinker.
+// OwnerLink implements platform.OwnerLinker. An account whose name is not known
+// has no link.
 func (a *Adapter) OwnerLink(account platform.Account, code string) string {
-	return "https://t.me/" + url.PathEscape(strings.TrimPrefix(account.Name, "@")) + "?start=" + url.QueryEscape(code)
+	name := strings.TrimPrefix(account.Name, "@")
+	if name == "" {
+		return "send the bot: /start " + code
+	}
+	return "https://t.me/" + url.PathEscape(name) + "?start=" + url.QueryEscape(code)
 }
 
 // SetMenu implements platform.Menu. Commands that Telegram would refuse are

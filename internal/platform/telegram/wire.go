@@ -15,10 +15,11 @@ import (
 // a part of it that nobody needs is of a kind they do not know.
 
 type update struct {
-	ID      json.RawMessage `json:"update_id"`
-	Message *message        `json:"message"`
-	Edited  *message        `json:"edited_message"`
-	Member  *memberChange   `json:"my_chat_member"`
+	ID       json.RawMessage `json:"update_id"`
+	Message  *message        `json:"message"`
+	Edited   *message        `json:"edited_message"`
+	Member   *memberChange   `json:"my_chat_member"`
+	Callback *callbackQuery  `json:"callback_query"`
 }
 
 type user struct {
@@ -43,6 +44,13 @@ type memberChange struct {
 	New  struct {
 		Status string `json:"status"`
 	} `json:"new_chat_member"`
+}
+
+type callbackQuery struct {
+	ID      string   `json:"id"`
+	From    *user    `json:"from"`
+	Message *message `json:"message"`
+	Data    string   `json:"data"`
 }
 
 type entity struct {

@@ -1,0 +1,437 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/emulator"
+)
+
+// Options configure a Server. The zero value is usable.
+type Options struct {
+	// Teams are the workspaces in which the app is installed; default one with
+	// the id "T1". The methods of Server that are about one workspace are about
+	// the first.
+	Teams []Team
+
+	AppID         string // default "A1"
+	AppToken      string // app-level token of Socket Mode; default "xapp-1-test"
+	SigningSecret string // default "signing-secret"
+
+	// Events are the events to which the app subscribed, such as
+	// "message.channels" or "app_mention"; nil is all.
+	Events []string
+
+	// AgentSessions switches on agents.sessions.*, which answer unknown_method
+	// otherwise.
+	AgentSessions bool
+
+	// NoEcho keeps the events back that the bot's own messages cause.
+	NoEcho bool
+
+	// Retries are the pauses before the second, third, ... attempt to deliver an
+	// event. The default is Slack's: at once, one minute, five minutes. An event
+	// that fails after the last is lost. Commands and interactions are never
+	// repeated.
+	Retries []time.Duration
+
+	// AckTimeout is how long the bot may take to acknowledge; default 3 s.
+	AckTimeout time.Duration
+
+	// PingInterval is how often the server pings Socket Mode connections;
+	// default 10 s.
+	PingInterval time.Duration
+
+	// TriggerLifetime is how long a trigger_id is good; default 3 s.
+	TriggerLifetime time.Duration
+
+	// ResponseURLLifetime is how long a response_url is good; default 30 min.
+	ResponseURLLifetime time.Duration
+
+	// StreamIdle and StreamMax end a stream with an error that nothing was
+	// appended to for so long, or that is so old. Zero is never.
+	StreamIdle, StreamMax time.Duration
+
+	// Limits, if set, checks how fast the bot calls.
+	Limits *Limits
+
+	// KeepEdits is how many earlier texts of a message are kept, and KeepCalls
+	// how many calls and deliveries. Zero keeps all, a negative number none
+	// (deliveries in flight are always kept).
+	KeepEdits, KeepCalls int
+
+	// OnChange is called after each change of what people see, outside of the
+	// server's lock and before the bot's call is answered. It may be called
+	// concurrently.
+	OnChange func(Change)
+
+	// Addr is where Start listens; default a free port of 127.0.0.1.
+	Addr string
+
+	// Now is the clock of all dates; default time.Now. Timers use real time.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Teams) == 0 {
+		o.Teams = []Team{{}}
+	}
+	setDefault(&o.AppID, "A1")
+	setDefault(&o.AppToken, "xapp-1-test")
+	setDefault(&o.SigningSecret, "signing-secret")
+	if o.Retries == nil {
+		o.Retries = []time.Duration{0, time.Minute, 5 * time.Minute}
+	}
+	setDefault(&o.AckTimeout, 3*time.Second)
+	setDefault(&o.PingInterval, 10*time.Second)
+	setDefault(&o.TriggerLifetime, 3*time.Second)
+	setDefault(&o.ResponseURLLifetime, 30*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func setDefault[T comparable](target *T, value T) {
+	var zero T
+	if *target == zero {
+		*target = value
+	}
+}
+
+// ChangeKind says what happened to a message.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	ChangeReceived  ChangeKind = "received" // a person sent it
+	ChangeSent      ChangeKind = "sent"     // the bot sent it
+	ChangeEphemeral ChangeKind = "ephemeral"
+	ChangeEdited    ChangeKind = "edited"
+	ChangeStreamed  ChangeKind = "streamed" // text was appended to it
+	ChangeDeleted   ChangeKind = "deleted"
+	ChangeReacted   ChangeKind = "reacted"
+)
+
+// Change is one change of what people see.
+type Change struct {
+	Kind    ChangeKind
+	Message Message // as it is after the change
+	At      time.Time
+}
+
+// Server is an emulated Slack with one app. It is safe for concurrent use. Its
+// state lives as long as the value does, through any number of restarts of the
+// bot. The methods of Workspace on it are those of the first workspace.
+type Server struct {
+	*Workspace
+
+	opts    Options
+	methods map[string]method
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	once    sync.Once
+	changed emulator.Signal
+	tasks   sync.WaitGroup // deliveries and connections
+	client  *http.Client   // for deliveries
+
+	// mu guards all that follows, and the workspaces.
+	mu         sync.Mutex
+	loop       *emulator.Loopback
+	closed     bool
+	teams      []*Workspace
+	appToken   tokenState
+	lastTS     int64 // microseconds
+	lastID     int
+	ends       Endpoints
+	socketMode bool
+	hub        hub
+	deliveries []*delivery
+	byDelivery map[string]*delivery
+	triggers   map[string]*trigger
+	responses  map[string]*responseURL
+	views      map[string]*view
+	files      map[string]*file
+	faults     faults
+	calls      callLog
+	pace       pacing
+	problems   []Violation
+	changes    []Change // for OnChange, after the lock is given back
+}
+
+// New returns a server that is not listening yet.
+func New(opts Options) *Server {
+	opts = opts.withDefaults()
+	s := &Server{
+		opts: opts,
+		client: &http.Client{
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		byDelivery: map[string]*delivery{},
+		triggers:   map[string]*trigger{},
+		responses:  map[string]*responseURL{},
+		views:      map[string]*view{},
+		files:      map[string]*file{},
+		calls:      callLog{keep: opts.KeepCalls, counts: map[string]int{}},
+		hub:        newHub(),
+	}
+	s.methods = methods()
+	// Not the context of a caller: deliveries live until Close.
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for i, t := range opts.Teams {
+		s.teams = append(s.teams, newWorkspace(s, t, i))
+	}
+	s.Workspace = s.teams[0]
+	return s
+}
+
+// Start serves on Options.Addr.
+func (s *Server) Start() error {
+	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
+	if err != nil {
+		return fmt.Errorf("starting the Slack emulator: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loop = loop
+	return nil
+}
+
+// URL returns the base URL, without a slash at the end, or the empty string
+// before Start.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url()
+}
+
+func (s *Server) url() string {
+	if s.loop == nil {
+		return ""
+	}
+	return s.loop.URL()
+}
+
+// APIURL returns what stands before the names of methods, with a slash at the
+// end.
+func (s *Server) APIURL() string { return s.URL() + "/api/" }
+
+// AppID returns the id of the app.
+func (s *Server) AppID() string { return s.opts.AppID }
+
+// AppToken returns the app-level token, which opens Socket Mode connections.
+func (s *Server) AppToken() string { return s.opts.AppToken }
+
+// SigningSecret returns the secret with which HTTP deliveries are signed.
+func (s *Server) SigningSecret() string { return s.opts.SigningSecret }
+
+// Team returns a workspace by its id, or nil.
+func (s *Server) Team(id string) *Workspace {
+	for _, w := range s.teams {
+		if w.team.ID == id {
+			return w
+		}
+	}
+	return nil
+}
+
+// Close ends all deliveries and connections and waits for them. The ledger stays
+// readable. It may be called more than once.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		loop := s.loop
+		s.hub.cutAll()
+		s.mu.Unlock()
+		s.cancel()
+		if loop != nil {
+			loop.Close()
+		}
+		s.tasks.Wait()
+		s.client.CloseIdleConnections()
+	})
+}
+
+// unlock gives the lock back and tells everyone who watches about the changes.
+func (s *Server) unlock() {
+	changes := s.changes
+	s.changes = nil
+	s.mu.Unlock()
+	if s.opts.OnChange != nil {
+		for _, c := range changes {
+			s.opts.OnChange(c)
+		}
+	}
+	s.changed.Notify()
+}
+
+// change notes a change. The lock must be held.
+func (s *Server) change(kind ChangeKind, m *Message) {
+	if s.opts.OnChange != nil {
+		s.changes = append(s.changes, Change{Kind: kind, Message: *m, At: s.opts.Now()})
+	}
+}
+
+// id returns a new id with a prefix. The lock must be held.
+func (s *Server) id(prefix string) string {
+	s.lastID++
+	return fmt.Sprintf("%s%08d", prefix, s.lastID)
+}
+
+// ts returns the next message timestamp: unique, and larger than all before. The
+// lock must be held.
+func (s *Server) ts() string {
+	s.lastTS = max(s.lastTS+1, s.opts.Now().UnixMicro())
+	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+}
+
+// spawn runs f until it returns; Close waits for it. f must end with s.ctx. The
+// lock must be held.
+func (s *Server) spawn(f func()) {
+	if s.closed {
+		return
+	}
+	s.tasks.Add(1)
+	go func() {
+		defer s.tasks.Done()
+		f()
+	}()
+}
+
+// Handler returns the HTTP interface: /api/<method>, response URLs, uploads,
+// downloads and Socket Mode.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/{method}", s.serveMethod)
+	mux.HandleFunc("POST /response/{id}", s.serveResponse)
+	mux.HandleFunc("POST /upload/{id}", s.serveUpload)
+	mux.HandleFunc("GET /files-pri/{id}/{name}", s.serveDownload)
+	mux.HandleFunc("GET /link", s.serveSocket)
+	mux.HandleFunc("GET /signin", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte("<!DOCTYPE html><html><body>Sign in</body></html>"))
+	})
+	return mux
+}
+
+// request is one call of a method.
+type request struct {
+	ctx    context.Context
+	method string
+	p      params
+	ws     *Workspace // nil for calls with the app-level token
+	scopes []string   // that the token has
+}
+
+// method is how a Web API method is carried out. run is called with the lock.
+type method struct {
+	run    func(s *Server, r *request) (map[string]any, *apiError)
+	scopes []string // one of them is needed; none for methods that check themselves
+	noJSON bool     // a JSON body is not looked at
+	app    bool     // called with the app-level token
+}
+
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	p, refused := parseParams(r)
+	call := Call{Method: name, Params: p.values, Channel: p.channel(), At: s.opts.Now()}
+	s.answer(w, r, call, func() (map[string]any, *apiError, []string) {
+		if refused != nil {
+			return nil, refused, nil
+		}
+		return s.run(r.Context(), name, p)
+	}, p)
+}
+
+// run carries out a method and returns the scopes of the token.
+func (s *Server) run(ctx context.Context, name string, p params) (map[string]any, *apiError, []string) {
+	s.mu.Lock()
+	defer s.unlock()
+	m, known := s.methods[name]
+	if !known || strings.HasPrefix(name, "agents.") && !s.opts.AgentSessions {
+		return nil, &apiError{code: "unknown_method", extra: map[string]any{"req_method": name}}, nil
+	}
+	if p.json && m.noJSON {
+		p.values = map[string]string{}
+	}
+	req := &request{ctx: ctx, method: name, p: p}
+	if m.app {
+		if refused := s.authenticateApp(p.token); refused != nil {
+			return nil, refused, nil
+		}
+		result, refused := m.run(s, req)
+		return result, refused, []string{"connections:write"}
+	}
+	ws, refused := s.authenticate(p)
+	if refused != nil {
+		return nil, refused, nil
+	}
+	req.ws, req.scopes = ws, ws.team.Scopes
+	if refused := s.paceCall(ws, name, p); refused != nil {
+		return nil, refused, req.scopes
+	}
+	if len(m.scopes) > 0 {
+		if refused := req.need(m.scopes...); refused != nil {
+			return nil, refused, req.scopes
+		}
+	}
+	result, refused := m.run(s, req)
+	return result, refused, req.scopes
+}
+
+var errClosed = errors.New("the emulator was closed")
+
+// waitFault spends the time of a fault, unless the client or the server goes
+// away first.
+func (s *Server) waitFault(ctx context.Context, fault Fault) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(errClosed) })
+	defer stop()
+	defer cancel(nil)
+	return fault.wait(ctx)
+}
+
+func methods() map[string]method {
+	write := []string{"chat:write"}
+	return map[string]method{
+		"auth.test":                            {run: (*Server).authTest},
+		"apps.connections.open":                {run: (*Server).connectionsOpen, app: true},
+		"chat.postMessage":                     {run: (*Server).postMessage, scopes: write},
+		"chat.update":                          {run: (*Server).update, scopes: write},
+		"chat.delete":                          {run: (*Server).deleteMessage, scopes: write},
+		"chat.postEphemeral":                   {run: (*Server).postEphemeral, scopes: write},
+		"chat.getPermalink":                    {run: (*Server).getPermalink, noJSON: true},
+		"chat.startStream":                     {run: (*Server).startStream, scopes: write},
+		"chat.appendStream":                    {run: (*Server).appendStream, scopes: write},
+		"chat.stopStream":                      {run: (*Server).stopStream, scopes: write},
+		"assistant.threads.setStatus":          {run: (*Server).setStatus, scopes: []string{"chat:write", "assistant:write"}},
+		"assistant.threads.setTitle":           {run: (*Server).setTitle, scopes: []string{"assistant:write"}},
+		"assistant.threads.setSuggestedPrompts": {run: (*Server).setPrompts, scopes: []string{"assistant:write"}},
+		"agents.sessions.setStatus":            {run: (*Server).sessionStatus, scopes: write},
+		"agents.sessions.rename":               {run: (*Server).sessionRename, scopes: write},
+		"conversations.replies":                {run: (*Server).replies, noJSON: true},
+		"conversations.history":                {run: (*Server).history, noJSON: true},
+		"conversations.info":                   {run: (*Server).conversationInfo, noJSON: true},
+		"conversations.members":                {run: (*Server).members, noJSON: true},
+		"conversations.open":                   {run: (*Server).conversationOpen, scopes: []string{"im:write", "mpim:write"}},
+		"users.info":                           {run: (*Server).userInfo, scopes: []string{"users:read"}, noJSON: true},
+		"bots.info":                            {run: (*Server).botInfo, scopes: []string{"users:read"}, noJSON: true},
+		"reactions.add":                        {run: (*Server).addReaction, scopes: []string{"reactions:write"}},
+		"reactions.remove":                     {run: (*Server).removeReaction, scopes: []string{"reactions:write"}},
+		"reactions.get":                        {run: (*Server).getReactions, scopes: []string{"reactions:read"}, noJSON: true},
+		"files.getUploadURLExternal":           {run: (*Server).uploadURL, scopes: []string{"files:write"}, noJSON: true},
+		"files.completeUploadExternal":         {run: (*Server).completeUpload, scopes: []string{"files:write"}},
+		"files.info":                           {run: (*Server).fileInfo, scopes: []string{"files:read"}, noJSON: true},
+		"views.open":                           {run: (*Server).openView},
+		"views.push":                           {run: (*Server).pushView},
+		"views.update":                         {run: (*Server).updateView},
+		"views.publish":                        {run: (*Server).publishView},
+	}
+}

@@ -1,0 +1,335 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"remote-agent/internal/messages"
+)
+
+// result is what a payload means: events to accept, or, if it was not
+// understood, the reason to keep it as it is. Neither: nothing for the bot.
+type result struct {
+	events []messages.Inbound
+	reason string
+	event  messages.EventID // of what is kept, if it could be read
+	raw    []byte           // the payload without credentials
+}
+
+// removed is called when an event says that the app is not installed any more.
+func (a *Adapter) removed() {
+	select {
+	case a.revoked <- struct{}{}:
+	default:
+	}
+}
+
+// translateEvent reads an event of the Events API. It returns an error only if
+// it cannot be told yet whether the event is for the bot.
+func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, error) {
+	r := result{raw: withoutSecrets(payload)}
+	var env envelope
+	if err := lenient(payload, &env); err != nil {
+		r.reason = "not JSON: " + cut(err.Error(), 200)
+		return r, nil
+	}
+	r.event = eventID("ev", env.EventID)
+	switch env.Type {
+	case "event_callback":
+	case "app_rate_limited":
+		a.observe("events_limited")
+		a.log.WarnContext(ctx, "slack holds events of this workspace back: more than 30000 in an hour", "team", env.TeamID)
+		return r, nil
+	default:
+		r.reason = fmt.Sprintf("unknown type of payload %q", cut(env.Type, 40))
+		return r, nil
+	}
+	var ev event
+	if err := lenient(env.Event, &ev); err != nil {
+		r.reason = "the event is not an object"
+		return r, nil
+	}
+	me, err := a.receiver(ctx, env)
+	if err != nil || me.user == "" {
+		return r, err
+	}
+	in := messages.Inbound{Account: me.account(), Raw: r.raw}
+	var ok bool
+	switch ev.Type {
+	case "message", "app_mention":
+		in, ok, err = a.message(ctx, me, env, ev, in)
+	case "agent_session_stopped":
+		in, ok, err = stopPressed(me, env, ev, in)
+	case "app_uninstalled":
+		a.removed()
+	case "tokens_revoked":
+		if len(ev.Tokens.Bot) > 0 {
+			a.removed()
+		}
+	default:
+		err = malformed(fmt.Sprintf("unknown event %q", cut(ev.Type, 40)))
+	}
+	if bad, is := err.(malformed); is { //nolint:errorlint // never wrapped
+		r.reason = string(bad)
+		return r, nil
+	}
+	if ok {
+		r.events = []messages.Inbound{in}
+	}
+	return r, err
+}
+
+// malformed is the reason why something was not understood.
+type malformed string
+
+func (m malformed) Error() string { return string(m) }
+
+// receiver returns the identity that an event was delivered to. Its user is
+// empty if that is another installation of the app than this adapter's.
+func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) {
+	var to identity
+	team := env.ContextTeamID
+	if len(env.Authorizations) > 0 {
+		first := env.Authorizations[0]
+		if first.IsBot {
+			to.user = first.UserID
+		}
+		switch {
+		case first.OrgWide && first.EnterpriseID != "":
+			to.enterprise = first.EnterpriseID
+		case first.OrgWide:
+			to.enterprise = env.EnterpriseID
+		case first.TeamID != "":
+			team = first.TeamID
+		}
+	}
+	if team == "" {
+		team = env.TeamID
+	}
+	to.team = team
+	me, err := a.whoami(ctx)
+	switch {
+	case err != nil && to.user != "" && isID(team):
+		return to, nil // the event tells what is needed
+	case err != nil:
+		return identity{}, fmt.Errorf("finding out who received an event: %w", err)
+	case me.enterprise != "" && me.enterprise == env.EnterpriseID || me.enterprise != "" && me.enterprise == to.enterprise:
+		me.team = team
+		return me, nil
+	case me.enterprise == "" && (me.team == team || me.team == env.ContextTeamID || me.team == env.TeamID):
+		return me, nil
+	}
+	a.observe("foreign_team")
+	return identity{}, nil
+}
+
+// counts reports whether a message of this subtype is something that a person
+// says (contract B1.11).
+func counts(subtype string) bool {
+	return subtype == "" || subtype == "thread_broadcast" || subtype == "file_share"
+}
+
+// message reads what a person said. Two events tell of a mention, as
+// app_mention and as message, in any order; both become the same event, whose
+// id is made of the channel and the message (contracts B1.7, B1.8).
+func (a *Adapter) message(ctx context.Context, me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
+	in.Kind = messages.KindMessage
+	if ev.Subtype == "message_changed" {
+		changed, ok := editOf(ev)
+		if !ok {
+			return in, false, nil
+		}
+		in.Kind, ev = messages.KindEdit, changed
+	} else if ev.Hidden {
+		return in, false, nil
+	}
+	if !counts(ev.Subtype) || ev.BotID != "" || ev.User == me.user || ev.User == "USLACKBOT" {
+		return in, false, nil
+	}
+	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
+		return in, false, malformed("the message lacks its channel, user or timestamp")
+	}
+	p := place{account: in.Account, channel: ev.Channel}
+	in.Private = ev.ChannelType == "im" || ev.ChannelType == "" && strings.HasPrefix(ev.Channel, "D")
+	if ev.ThreadTS != ev.TS {
+		p.thread = ev.ThreadTS
+	}
+	inThread := p.thread != ""
+	if !in.Private && !inThread {
+		p.thread = ev.TS
+	}
+	in.Conversation = makeKey(p)
+	mentioned := ev.Type == "app_mention" || mentions(ev.Text, me.user)
+	if ok, err := a.addressed(ctx, me, ev, in, mentioned, inThread); err != nil || !ok {
+		return in, false, err
+	}
+	a.fill(me, env, ev, &in)
+	if in.Text == "" && len(in.Attachments) == 0 && len(in.Quotes) == 0 {
+		if !mentioned {
+			return in, false, nil
+		}
+		if !inThread {
+			in.Text = "/help" // somebody calls and says nothing
+		}
+	}
+	return in, true, nil
+}
+
+// addressed reports whether a message is for the bot: said in private, with a
+// mention, or in a thread that the bot takes part in.
+func (a *Adapter) addressed(ctx context.Context, me identity, ev event, in messages.Inbound, mentioned, inThread bool) (bool, error) {
+	switch {
+	case in.Private:
+		return true, nil
+	case in.Kind == messages.KindMessage && mentioned:
+		return true, nil
+	case in.Kind == messages.KindMessage && !inThread:
+		return false, nil
+	case inThread && ev.Parent == me.user && me.user != "":
+		return true, nil // a thread that the bot opened
+	case a.cfg.Engaged == nil:
+		return false, nil
+	}
+	ok, err := a.cfg.Engaged(ctx, in.Conversation)
+	if err != nil {
+		return false, fmt.Errorf("asking whether the bot takes part in a thread: %w", err)
+	}
+	return ok, nil
+}
+
+// fill completes in with what ev says.
+func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound) {
+	if in.Kind == messages.KindEdit {
+		in.Event = eventID("edit", ev.Channel, ev.TS, ev.Edited.TS)
+	} else {
+		first := ev.TS
+		if ev.ClientID != "" {
+			// One gesture can come as two messages (contract B1.10).
+			first = a.gestures.first(ev.Channel+" "+ev.ClientID, ev.TS)
+			in.Aliases = []messages.EventID{eventID("client", ev.Channel, ev.ClientID)}
+		}
+		in.Event = eventID("msg", ev.Channel, first)
+	}
+	in.Message = messages.MessageID(ev.TS)
+	in.SentAt = timeOf(ev.TS)
+	name := ev.Profile.name()
+	if name == "" {
+		name, _ = a.names.get(ev.User)
+	}
+	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: name, External: external(me, env, ev)}
+	in.Attachments = attachments(list[file](ev.Files))
+	in.Quotes = quotes(list[shared](ev.Attachments))
+	in.Text = commanded(plain(withoutMention(ev.Text, me.user), a.nameOf))
+	if in.Private {
+		in.Text = startCode.ReplaceAllString(in.Text, "/start $1")
+	}
+}
+
+// startCode is how the owner's code is sent, as Slack would take "/start" for
+// one of its own commands.
+var startCode = regexp.MustCompile(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
+
+// nameOf returns the name of a user if it is known.
+func (a *Adapter) nameOf(id string) string {
+	name, _ := a.names.get(id)
+	return name
+}
+
+// external reports whether the sender belongs to another organization that
+// shares the channel. Where a shared channel does not tell, it counts as such.
+func external(me identity, env envelope, ev event) bool {
+	if !env.External {
+		return false
+	}
+	for _, team := range []string{ev.UserTeam, ev.SourceTeam, ev.Team} {
+		if team != "" {
+			return team != me.team && (me.enterprise == "" || team != me.enterprise)
+		}
+	}
+	return true
+}
+
+// editOf returns the message that a message_changed event is about. Slack also
+// sends one when it adds a preview; then nobody edited.
+func editOf(ev event) (event, bool) {
+	var changed event
+	if lenient(ev.Message, &changed) != nil || changed.Edited.TS == "" {
+		return changed, false
+	}
+	changed.Type, changed.Channel, changed.ChannelType = ev.Type, ev.Channel, ev.ChannelType
+	return changed, true
+}
+
+// stopPressed reads that somebody pressed Slack's own Stop.
+func stopPressed(me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
+	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.ThreadTS) {
+		return in, false, malformed("the event lacks its channel, user or thread")
+	}
+	in.Kind = messages.KindMessage
+	in.Conversation = makeKey(place{account: in.Account, channel: ev.Channel, thread: ev.ThreadTS})
+	in.Event = eventID("stopped", ev.Channel, ev.ThreadTS, ev.EventTS)
+	in.Private = strings.HasPrefix(ev.Channel, "D")
+	in.Sender = messages.Sender{ID: messages.UserID(ev.User), External: external(me, env, ev)}
+	in.SentAt = timeOf(ev.EventTS)
+	in.Text = "/stop"
+	return in, true, nil
+}
+
+// maxAttachments bounds the files and shared messages that are taken over.
+const maxAttachments = 20
+
+func attachments(files []file) []messages.Attachment {
+	var out []messages.Attachment
+	for _, f := range files {
+		if len(out) == maxAttachments {
+			break
+		}
+		att := messages.Attachment{Name: f.Name, MediaType: f.Type, Size: max(f.Size, 0)}
+		if att.Name == "" {
+			att.Name = f.Title
+		}
+		switch {
+		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
+			att.Note = "the file was deleted or is hidden by the workspace's plan"
+		case isID(f.ID):
+			att.Source = f.ID
+		default:
+			continue
+		}
+		out = append(out, att)
+	}
+	return out
+}
+
+// quotes returns the messages that were shared. What a link shows is left out:
+// nobody chose those words.
+func quotes(all []shared) []messages.Quote {
+	var out []messages.Quote
+	for _, s := range all {
+		if (s.Share || s.Unfurl) && s.Text != "" && len(out) < maxAttachments {
+			out = append(out, messages.Quote{Relation: "shared from", Author: cut(s.Author, 80), Text: cut(plain(s.Text, nil), maxQuote)})
+		}
+	}
+	return out
+}
+
+// withoutSecrets returns a JSON payload without the credentials that Slack puts
+// at its top: the verification token and the URLs that take answers. What is
+// not an object is returned as it is.
+func withoutSecrets(payload []byte) []byte {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(payload, &top) != nil || top == nil {
+		return payload
+	}
+	for _, k := range []string{"token", "response_url", "response_urls"} {
+		delete(top, k)
+	}
+	raw, err := json.Marshal(top)
+	if err != nil {
+		return payload
+	}
+	return raw
+}

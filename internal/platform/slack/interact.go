@@ -1,0 +1,210 @@
+package slack
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// maxOpening bounds the request that is shown as the root of a thread.
+const maxOpening = 2500
+
+// translateCommand reads a slash command. It has no message, so the trigger is
+// what tells it from others (contract B2). It asks for a conversation of its
+// own: a thread that is opened when there is something to say to all.
+func (a *Adapter) translateCommand(payload []byte) result {
+	r := result{raw: withoutSecrets(payload)}
+	var s slash
+	if lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
+		r.reason = "the slash command lacks its team, channel, user or trigger"
+		return r
+	}
+	in := messages.Inbound{
+		Account: a.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
+		Event:   eventID("cmd", s.Trigger),
+		Kind:    messages.KindMessage,
+		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: cut(s.UserName, 80)},
+		Trigger: s.Trigger,
+		SentAt:  time.Now().UTC(),
+		Raw:     r.raw,
+	}
+	opening := openingOf(s.Trigger)
+	in.Conversation = makeKey(place{account: in.Account, channel: s.ChannelID, opening: opening})
+	said := plain(s.Text, a.nameOf)
+	in.Text, in.Whispered = a.subcommand(said)
+	in.Opening = "<@" + s.UserID + "> asked: " + shorten(said, maxOpening)
+	a.rememberURL(in, s.ResponseURL)
+	a.replyTo.put(in.Conversation.ID, s.ResponseURL)
+	r.events = []messages.Inbound{in}
+	return r
+}
+
+// subcommand returns what stands behind /agent as a message, and whether it is
+// a command.
+func (a *Adapter) subcommand(said string) (text string, command bool) {
+	if said == "" {
+		return "/help", true
+	}
+	name, rest, _ := strings.Cut(said, " ")
+	name = strings.ToLower(name)
+	if strings.HasPrefix(name, "/") {
+		return strings.TrimSpace(name + " " + rest), true // if unknown, the nearest name is the answer
+	}
+	if a.cfg.Commands == nil {
+		return said, false
+	}
+	same := strings.ReplaceAll(name, "-", "_")
+	known := slices.ContainsFunc(a.cfg.Commands(), func(c string) bool {
+		return strings.ReplaceAll(c, "-", "_") == same
+	})
+	if !known {
+		return said, false
+	}
+	return strings.TrimSpace("/" + name + " " + rest), true
+}
+
+// accountOf returns the account that a command or interaction was sent to. Only
+// an organization-wide installation has more than one.
+func (a *Adapter) accountOf(team, enterprise string, orgWide bool) string {
+	if me := a.self.Load(); me != nil && me.enterprise == "" {
+		return me.account()
+	}
+	if !orgWide {
+		enterprise = ""
+	}
+	return account(enterprise, team)
+}
+
+// rememberURL keeps where an answer to in can be sent for half an hour. It is a
+// credential, so it is not stored with the event.
+func (a *Adapter) rememberURL(in messages.Inbound, url string) {
+	if url != "" {
+		a.replyTo.put(string(in.Event), url)
+	}
+}
+
+// translateInteraction reads that somebody pressed a button or sent a dialog.
+func (a *Adapter) translateInteraction(payload []byte) result {
+	r := result{raw: withoutSecrets(payload)}
+	var p interaction
+	if err := lenient(payload, &p); err != nil {
+		r.reason = "not JSON: " + cut(err.Error(), 200)
+		return r
+	}
+	if p.Type == "view_closed" {
+		return r
+	}
+	enterprise := p.Enterprise.ID
+	if enterprise == "" {
+		enterprise = p.Team.EnterpriseID
+	}
+	in := messages.Inbound{
+		Account: a.accountOf(p.Team.ID, enterprise, bool(p.OrgWide)),
+		Kind:    messages.KindAction,
+		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: cut(first(p.User.Name, p.User.Username), 80)},
+		Trigger: p.Trigger,
+		SentAt:  time.Now().UTC(),
+		Raw:     r.raw,
+	}
+	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != p.Team.ID && p.User.TeamID != enterprise
+	if me := a.self.Load(); me != nil && p.User.TeamID == me.team {
+		in.Sender.External = false
+	}
+	if !isID(p.User.ID) || in.Account == "" || p.Trigger == "" {
+		r.reason = "the interaction lacks its user, team or trigger"
+		return r
+	}
+	switch p.Type {
+	case "block_actions":
+		r.events, r.reason = pressedButtons(p, in)
+	case "view_submission":
+		r.events, r.reason = sentDialog(p, in)
+	default:
+		r.event = eventID("act", p.Trigger)
+		r.reason = "unknown type of interaction " + strconv.Quote(cut(p.Type, 40))
+	}
+	for _, e := range r.events {
+		a.rememberURL(e, p.ResponseURL)
+	}
+	return r
+}
+
+func first(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func pressedButtons(p interaction, in messages.Inbound) ([]messages.Inbound, string) {
+	channel := first(p.Channel.ID, p.Container.ChannelID)
+	message := first(p.Container.MessageTS, p.Message.TS)
+	thread := first(p.Container.ThreadTS, p.Message.ThreadTS)
+	if !isID(channel) || !isTS(message) || thread != "" && !isTS(thread) {
+		return nil, "the button has no message"
+	}
+	in.Private = strings.HasPrefix(channel, "D")
+	if thread == "" && !in.Private {
+		thread = message
+	}
+	in.Conversation = makeKey(place{account: in.Account, channel: channel, thread: thread})
+	in.Message = messages.MessageID(message)
+	var out []messages.Inbound
+	for i, b := range list[pressed](p.Actions) {
+		if b.Type != "" && b.Type != "button" {
+			continue
+		}
+		in.Action = first(b.Value, b.ActionID)
+		in.Event = eventID("act", p.Trigger, strconv.Itoa(i))
+		if in.Action != "" {
+			out = append(out, in)
+		}
+	}
+	return out, ""
+}
+
+// dialogNote is what a dialog carries to be told from others when it is sent.
+type dialogNote struct {
+	Action  string `json:"a"`
+	Key     string `json:"k"`
+	Message string `json:"m,omitempty"`
+}
+
+func sentDialog(p interaction, in messages.Inbound) ([]messages.Inbound, string) {
+	var note dialogNote
+	if json.Unmarshal([]byte(p.View.Metadata), &note) != nil || note.Action == "" {
+		return nil, "the dialog is not one of the bot's"
+	}
+	key := messages.ConversationKey{Platform: Name, ID: note.Key}
+	to, err := parseKey(key)
+	if err != nil || to.account != in.Account {
+		return nil, "the dialog is of another conversation"
+	}
+	var state struct {
+		Values map[string]map[string]struct {
+			Value string `json:"value"`
+		} `json:"values"`
+	}
+	if lenient(p.View.State, &state) != nil {
+		return nil, "the dialog has no values"
+	}
+	in.Conversation, in.Message, in.Action = key, messages.MessageID(note.Message), note.Action
+	in.Private = strings.HasPrefix(to.channel, "D")
+	in.Text = strings.TrimSpace(state.Values[dialogBlock][dialogBlock].Value)
+	in.Event = eventID("view", p.Trigger)
+	return []messages.Inbound{in}, ""
+}
+
+// shorten returns at most n bytes of s and says so if it left something out.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return cut(s, n) + " …"
+}

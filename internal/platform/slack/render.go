@@ -1,0 +1,120 @@
+package slack
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"remote-agent/internal/messages"
+)
+
+const (
+	// maxText is what one message may hold: the markdown blocks of a message
+	// take 12,000 characters together, and a whole message was seen refused
+	// above 13,200, so there has to be room for maxFallback (contract B4.1).
+	maxText = 11_800
+
+	// maxFallback is how much of a text is repeated for notifications and for
+	// clients that show no blocks.
+	maxFallback = 900
+
+	// maxPlain is the longest text that chat.update takes without blocks.
+	maxPlain = 4000
+
+	// maxButtons and maxLabel are limits of an actions block and a button.
+	maxButtons = 25
+	maxLabel   = 75
+)
+
+// gap is put into what would notify somebody. It has no width.
+const gap = "\u200b"
+
+var (
+	// control sequences: <@U…>, <#C…>, <!channel>, <!subteam^…>, <!date^…>.
+	pings = regexp.MustCompile(`(?i)<([@#][a-z0-9]|!(?:channel|here|everyone|group|subteam|date)\b)`)
+
+	// and their names without brackets, where they do not follow a word.
+	calls = regexp.MustCompile(`(?i)(^|[^a-z0-9_@/.` + gap + `-])@(channel|here|everyone|group)\b`)
+)
+
+// defused returns a text in which nothing notifies anybody. It changes only
+// what looks like a mention, also within code: an entity would show there.
+func defused(markdown string) string {
+	if !strings.ContainsAny(markdown, "<@") {
+		return markdown
+	}
+	markdown = pings.ReplaceAllString(markdown, "<"+gap+"$1")
+	return calls.ReplaceAllString(markdown, "${1}@"+gap+"$2")
+}
+
+// measure returns the length of a text as Slack counts it, in UTF-16 units,
+// which is at least the number of characters.
+func measure(markdown string) int {
+	n := 0
+	for _, r := range defused(markdown) {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escaped writes a text so that Slack's own markup takes it literally.
+func escaped(text string) string { return escaper.Replace(defused(text)) }
+
+// content is a message as Slack takes it.
+type content struct {
+	text   string // for notifications; the whole text if there are no blocks
+	blocks []slack.Block
+}
+
+// render writes a CommonMark text with its buttons.
+func render(markdown string, buttons []messages.Button) content {
+	c := content{
+		text:   escaped(shorten(markdown, maxFallback)),
+		blocks: []slack.Block{slack.NewMarkdownBlock("", defused(markdown))},
+	}
+	if row := actions(buttons); row != nil {
+		c.blocks = append(c.blocks, row)
+	}
+	return c
+}
+
+// withoutBlocks is the form that is left when Slack refuses the blocks.
+func withoutBlocks(markdown string, buttons []messages.Button) content {
+	c := content{text: escaped(markdown), blocks: []slack.Block{}}
+	if row := actions(buttons); row != nil {
+		text := slack.NewTextBlockObject(slack.PlainTextType, shorten(markdown, 2900), false, false)
+		c.blocks = append(c.blocks, slack.NewSectionBlock(text, nil, nil), row)
+	}
+	return c
+}
+
+var asker = regexp.MustCompile(`^<@[UW][A-Z0-9]{1,30}> asked: `)
+
+// renderOpening writes the root of a thread that a slash command asked for.
+// Only the name of who asked stays a mention.
+func renderOpening(text string) content {
+	who := asker.FindString(text)
+	return content{text: who + escaped(text[len(who):])}
+}
+
+func actions(buttons []messages.Button) *slack.ActionBlock {
+	var elements []slack.BlockElement
+	for _, b := range buttons[:min(len(buttons), maxButtons)] {
+		label := slack.NewTextBlockObject(slack.PlainTextType, shorten(b.Label, maxLabel-4), false, false)
+		e := slack.NewButtonBlockElement(b.ID, b.ID, label)
+		if b.Style != messages.ButtonPlain {
+			e = e.WithStyle(slack.Style(b.Style))
+		}
+		elements = append(elements, e)
+	}
+	if elements == nil {
+		return nil
+	}
+	return slack.NewActionBlock("", elements...)
+}

@@ -1,0 +1,346 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// metadataType marks the messages of this program for lookups. Everybody in the
+// workspace can read metadata, so it holds opaque ids only.
+const metadataType = "remote_agent"
+
+type metadata struct {
+	Type    string          `json:"event_type"`
+	Payload metadataPayload `json:"event_payload"`
+}
+
+type metadataPayload struct {
+	Delivery messages.DeliveryID `json:"delivery"`
+}
+
+var errNoTS = errors.New("the answer has no timestamp")
+
+// Send implements platform.Adapter. With out.Again the conversation is searched
+// for the delivery before anything is posted.
+func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
+	to, err := parseKey(out.Conversation)
+	if err != nil {
+		return messages.Ref{}, err
+	}
+	if err := within(out.Text); err != nil {
+		return messages.Ref{}, err
+	}
+	if out.OnlyFor != "" {
+		return a.sendOnlyFor(ctx, to, out)
+	}
+	if out.Again {
+		ts, err := a.lookup(ctx, to, out.Delivery)
+		if err != nil || ts != "" {
+			return sentAs(to, ts), err
+		}
+	}
+	c := render(out.Text, out.Buttons)
+	if to.opening != "" {
+		c = renderOpening(out.Text)
+	}
+	ts, err := a.post(ctx, to, out.Delivery, c)
+	if blocksRefused(err) {
+		a.observe("blocks_refused")
+		a.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "error", err)
+		ts, err = a.post(ctx, to, out.Delivery, withoutBlocks(out.Text, out.Buttons))
+	}
+	if err != nil {
+		a.tellAsker(ctx, to, err)
+		return messages.Ref{}, err
+	}
+	a.observe("sent")
+	a.statuses.put(out.Conversation.ID, time.Time{}) // a message ends the status
+	return sentAs(to, ts), nil
+}
+
+// sentAs returns where a message is. The first one of a new thread is its root.
+func sentAs(to place, ts string) messages.Ref {
+	if ts == "" {
+		return messages.Ref{}
+	}
+	if to.opening != "" {
+		to.opening, to.thread = "", ts
+	}
+	return messages.Ref{Conversation: makeKey(to), Message: messages.MessageID(ts)}
+}
+
+// post makes one message and returns its ts.
+func (a *Adapter) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
+	params := c.params(to)
+	params.Set("unfurl_links", "false") // a preview leaks what is in the link (contract B4.12)
+	params.Set("unfurl_media", "false")
+	if delivery != "" {
+		params.Set("metadata", jsonArg(metadata{metadataType, metadataPayload{delivery}}))
+	}
+	var sent struct {
+		TS string `json:"ts"`
+	}
+	err := a.limited(ctx, to.channel, request{method: "chat.postMessage", params: params}, &sent)
+	if err == nil && !isTS(sent.TS) {
+		err = &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoTS}
+	}
+	return sent.TS, err
+}
+
+// params returns the arguments that all ways to post have in common.
+func (c content) params(to place) url.Values {
+	v := url.Values{"channel": {to.channel}, "text": {c.text}}
+	if c.blocks != nil {
+		v.Set("blocks", jsonArg(c.blocks))
+	}
+	if to.thread != "" {
+		v.Set("thread_ts", to.thread)
+	}
+	return v
+}
+
+func within(markdown string) error {
+	if len(markdown) <= 4*maxText && measure(markdown) <= maxText {
+		return nil
+	}
+	return fault.Newf(fault.Invalid, "The message is longer than the %d characters that Slack takes.", maxText)
+}
+
+func blocksRefused(err error) bool {
+	switch codeOf(err) {
+	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long":
+		return true
+	}
+	return false
+}
+
+// ephemeralMark begins the id of a message that only one person sees. It cannot
+// be edited, found or answered (contract B2).
+const ephemeralMark = "ephemeral-"
+
+// sendOnlyFor posts a message that only one person sees. If the bot is not in
+// the channel, it answers the slash command that was given there.
+func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbound) (messages.Ref, error) {
+	c := render(out.Text, out.Buttons)
+	ts, err := a.postEphemeral(ctx, to, out.OnlyFor, c)
+	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
+		if address, ok := a.replyTo.get(out.Conversation.ID); ok && a.respond(ctx, address, c) == nil {
+			ts, err = strconv.FormatInt(time.Now().UnixNano(), 10), nil
+		}
+	}
+	if err != nil {
+		return messages.Ref{}, err
+	}
+	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(ephemeralMark + ts)}, nil
+}
+
+func (a *Adapter) postEphemeral(ctx context.Context, to place, user messages.UserID, c content) (string, error) {
+	params := c.params(to)
+	params.Set("user", string(user))
+	var sent struct {
+		TS string `json:"message_ts"`
+	}
+	err := a.limited(ctx, to.channel, request{method: "chat.postEphemeral", params: params}, &sent)
+	return sent.TS, err
+}
+
+// tellAsker tells who gave a slash command that its thread could not be opened.
+func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
+	if to.opening == "" || !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
+		return
+	}
+	text := fault.Public(err)
+	if fault.Is(err, fault.Gone) {
+		text = "I cannot post in this channel: it is archived, or I am not in it. Invite me with /invite, then ask again."
+	}
+	if address, ok := a.replyTo.get(makeKey(to).ID); ok {
+		if err := a.respond(ctx, address, render(text, nil)); err != nil {
+			a.log.InfoContext(ctx, "could not tell that a thread cannot be opened", "error", err)
+		}
+	}
+}
+
+// Edit implements platform.Editor.
+func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
+	to, ts, err := parseRef(edit.Ref)
+	if err != nil {
+		return err
+	}
+	if err := within(edit.Text); err != nil {
+		return err
+	}
+	change := func(c content) error {
+		to := place{channel: to.channel}
+		params := c.params(to)
+		params.Set("ts", ts)
+		r := request{method: "chat.update", params: params, idempotent: true}
+		if edit.Progress {
+			return a.shed(ctx, to.channel+ts, r, nil)
+		}
+		return a.limited(ctx, "", r, nil)
+	}
+	err = change(render(edit.Text, edit.Buttons))
+	if blocksRefused(err) && !edit.Progress {
+		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
+			a.observe("blocks_refused")
+			a.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "error", err)
+			err = change(c)
+		}
+	}
+	if err == nil && !edit.Progress {
+		a.clearStatus(ctx, edit.Ref.Conversation)
+	}
+	return err
+}
+
+// parseRef returns where a message is. What cannot be edited is NotFound.
+func parseRef(ref messages.Ref) (place, string, error) {
+	to, err := parseKey(ref.Conversation)
+	if err != nil {
+		return to, "", err
+	}
+	if ts := string(ref.Message); isTS(ts) {
+		return to, ts, nil
+	}
+	return to, "", fault.Newf(fault.NotFound, "%q is not a Slack message.", ref.Message)
+}
+
+// maxPages and pageSize bound a lookup: 4000 messages since the delivery was
+// made.
+const (
+	maxPages = 20
+	pageSize = 200
+)
+
+// clockSkew is how far Slack's clock and ours may differ in a lookup.
+const clockSkew = 2 * time.Minute
+
+// found is what a lookup reads of a message.
+type found struct {
+	TS       string   `json:"ts"`
+	User     string   `json:"user"`
+	BotID    string   `json:"bot_id"`
+	Metadata metadata `json:"metadata"`
+}
+
+// lookup returns the ts of the message that brought a delivery, or nothing. If
+// it cannot be told, the error is Uncertain, as that of the attempt before was,
+// unless the bot may not read the conversation: then a stray message is the
+// lesser evil.
+func (a *Adapter) lookup(ctx context.Context, in place, delivery messages.DeliveryID) (string, error) {
+	since := time.Time{}
+	if id, err := uuid.Parse(string(delivery)); err == nil && id.Version() == 7 {
+		since = time.Unix(id.Time().UnixTime()).Add(-clockSkew)
+	}
+	me, err := a.whoami(ctx)
+	if err != nil {
+		return "", unsure(err)
+	}
+	ts := ""
+	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m found) bool {
+		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
+		if ours && m.Metadata.Type == metadataType && m.Metadata.Payload.Delivery == delivery {
+			ts = m.TS
+		}
+		return ts == ""
+	})
+	switch {
+	case ts != "" && isTS(ts):
+		a.observe("found_sent")
+		return ts, nil
+	case fault.Is(err, fault.Forbidden):
+		a.log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)
+		return "", nil
+	case fault.Is(err, fault.Gone), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Canceled):
+		return "", err
+	case err != nil:
+		return "", unsure(err)
+	}
+	return "", nil
+}
+
+// unsure returns err as one that leaves open whether the message is there.
+func unsure(err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: err}
+}
+
+// window is a part of a conversation.
+type window struct {
+	since    time.Time // zero: from its beginning
+	before   string    // ts that it ends before, or empty
+	metadata bool
+	pages    int
+}
+
+// read calls each for the messages of a conversation until it returns false.
+// A thread comes oldest first, a channel newest first.
+func read[T any](ctx context.Context, a *Adapter, in place, w window, each func(T) bool) error {
+	r := request{method: "conversations.history", idempotent: true, params: url.Values{
+		"channel": {in.channel}, "limit": {strconv.Itoa(pageSize)},
+	}}
+	if in.thread != "" {
+		r.method = "conversations.replies"
+		r.params.Set("ts", in.thread)
+	}
+	if !w.since.IsZero() {
+		r.params.Set("oldest", strconv.FormatInt(w.since.Unix(), 10)+".000000")
+	}
+	if w.before != "" {
+		r.params.Set("latest", w.before)
+	}
+	if w.metadata {
+		r.params.Set("include_all_metadata", "true")
+	}
+	for range w.pages {
+		var page struct {
+			Messages json.RawMessage `json:"messages"`
+			Metadata struct {
+				Cursor string `json:"next_cursor"`
+			} `json:"response_metadata"`
+		}
+		if err := a.limited(ctx, "", r, &page); err != nil {
+			return err
+		}
+		for _, m := range list[T](page.Messages) {
+			if !each(m) {
+				return nil
+			}
+		}
+		if page.Metadata.Cursor == "" {
+			return nil
+		}
+		r.params.Set("cursor", page.Metadata.Cursor)
+	}
+	return nil
+}
+
+func (a *Adapter) read(ctx context.Context, in place, w window, each func(found) bool) error {
+	return read(ctx, a, in, w, each)
+}
+
+// respond posts a message through the address that came with a command or a
+// press. It is a credential and works five times within half an hour.
+func (a *Adapter) respond(ctx context.Context, address string, c content) error {
+	u, err := url.Parse(address)
+	api, _ := url.Parse(a.base)
+	if err != nil || u.Host == "" || u.Host != api.Host && (u.Host != "hooks.slack.com" || u.Scheme != "https") {
+		return fault.New(fault.Invalid, "The address for answers is not one of Slack's.")
+	}
+	body := jsonArg(map[string]any{
+		"response_type": "ephemeral", "replace_original": false, "text": c.text, "blocks": c.blocks,
+	})
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return a.postJSON(ctx, address, strings.NewReader(body))
+}

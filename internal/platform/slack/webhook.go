@@ -1,0 +1,191 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+const (
+	maxBody = 1 << 20
+
+	// ackTimeout is how long storing an event may take: Slack waits three
+	// seconds for the answer (contract B1.1).
+	ackTimeout = 2500 * time.Millisecond
+
+	pathEvents       = "/webhooks/slack/events"
+	pathCommands     = "/webhooks/slack/commands"
+	pathInteractions = "/webhooks/slack/interactions"
+)
+
+// Webhook implements platform.WebhookReceiver. That a request is a retry says
+// nothing: it can be the first copy that arrives (contract B1.2).
+func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, status := a.verified(w, r)
+		if status != http.StatusOK {
+			w.WriteHeader(status)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
+		defer cancel()
+		if r.URL.Path == pathEvents {
+			if challenge, ok := challengeOf(body); ok {
+				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+				w.Header().Set("X-Content-Type-Options", "nosniff")
+				_, _ = io.WriteString(w, challenge)
+				return
+			}
+		}
+		if err := a.receive(ctx, sink, kindOfPath(r.URL.Path), fromForm(r.URL.Path, body)); err != nil {
+			a.observe("sink_error")
+			a.log.ErrorContext(ctx, "an event from slack could not be stored; events come again", "path", r.URL.Path, "error", err)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+	})
+}
+
+// verified returns the body of a request that Slack has signed, or another
+// status than OK.
+func (a *Adapter) verified(w http.ResponseWriter, r *http.Request) ([]byte, int) {
+	if a.cfg.AppToken != "" {
+		return nil, http.StatusNotFound // Socket Mode
+	}
+	want := "application/x-www-form-urlencoded"
+	switch r.URL.Path {
+	case pathEvents:
+		want = "application/json"
+	case pathCommands, pathInteractions:
+	default:
+		return nil, http.StatusNotFound
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, http.StatusMethodNotAllowed
+	}
+	who, plausible := claimOf(r.Header, time.Now())
+	if !plausible {
+		a.observe("webhook_refused")
+		return nil, http.StatusUnauthorized
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, http.StatusRequestEntityTooLarge
+		}
+		return nil, http.StatusBadRequest
+	}
+	if !who.signs(a.cfg.SigningSecret, body) {
+		a.observe("webhook_refused")
+		return nil, http.StatusUnauthorized
+	}
+	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != want {
+		return nil, http.StatusUnsupportedMediaType
+	}
+	return body, http.StatusOK
+}
+
+// challengeOf returns what Slack wants to hear back when the address is set up.
+func challengeOf(body []byte) (string, bool) {
+	var v envelope
+	if lenient(body, &v) != nil || v.Type != "url_verification" || v.Challenge == "" || len(v.Challenge) > 1024 {
+		return "", false
+	}
+	return v.Challenge, true
+}
+
+// payloadKind says what a payload is, by where it came from.
+type payloadKind string
+
+// The kinds have the names that Socket Mode uses.
+const (
+	kindEvent       payloadKind = "events_api"
+	kindCommand     payloadKind = "slash_commands"
+	kindInteraction payloadKind = "interactive"
+)
+
+func kindOfPath(path string) payloadKind {
+	switch path {
+	case pathCommands:
+		return kindCommand
+	case pathInteractions:
+		return kindInteraction
+	default:
+		return kindEvent
+	}
+}
+
+// fromForm returns the JSON of a request, in the form in which Socket Mode
+// delivers it.
+func fromForm(path string, body []byte) []byte {
+	if path == pathEvents {
+		return body
+	}
+	form, _ := url.ParseQuery(string(body)) // what can be read of it
+	if path == pathInteractions {
+		return []byte(form.Get("payload"))
+	}
+	fields := make(map[string]string, len(form))
+	for k, v := range form {
+		fields[k] = v[0]
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return body
+	}
+	return raw
+}
+
+// receive translates one payload and stores what it means. It returns nil once
+// that is durable, or if there is nothing to store. It may run again for the
+// same payload: what is stored has the same event id.
+func (a *Adapter) receive(ctx context.Context, sink platform.Sink, kind payloadKind, payload []byte) error {
+	r, err := a.translate(ctx, kind, payload)
+	if err != nil {
+		return err
+	}
+	return a.store(ctx, sink, r)
+}
+
+func (a *Adapter) translate(ctx context.Context, kind payloadKind, payload []byte) (result, error) {
+	switch kind {
+	case kindEvent:
+		return a.translateEvent(ctx, payload)
+	case kindCommand:
+		return a.translateCommand(payload), nil
+	case kindInteraction:
+		return a.translateInteraction(payload), nil
+	default:
+		return result{raw: payload, reason: "unknown kind of envelope"}, nil
+	}
+}
+
+func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
+	switch {
+	case len(r.events) > 0:
+		return sink.Accept(ctx, r.events...)
+	case r.reason != "":
+		a.observe("malformed")
+		return sink.Keep(ctx, messages.RawEvent{
+			Platform: Name, Account: a.ownAccount(), Event: r.event, Raw: r.raw, Reason: r.reason,
+		})
+	}
+	return nil
+}
+
+func (a *Adapter) ownAccount() string {
+	if me := a.self.Load(); me != nil {
+		return me.account()
+	}
+	return ""
+}
