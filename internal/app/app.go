@@ -136,8 +136,10 @@ func (d *daemon) openStore(ctx context.Context) error {
 	if err := s.ClearLeases(ctx); err != nil {
 		return fmt.Errorf("clear leases: %w", err)
 	}
-	d.queue, err = queue.OpenRiver(ctx, s.Pools(), queue.Options{Log: d.log})
-	return err
+	if d.queue, err = queue.OpenRiver(ctx, s.Pools(), queue.Options{Log: d.log}); err != nil {
+		return err
+	}
+	return d.queue.Forget(ctx)
 }
 
 // openStore opens the database that cfg names.

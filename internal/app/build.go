@@ -115,6 +115,7 @@ func (d *daemon) buildCore() error {
 		TurnTimeout:   d.config.TurnTimeout,
 		Grace:         d.config.ShutdownGrace,
 		RenewEvery:    renew,
+		Exclusive:     d.config.Database.Driver == config.DriverSQLite,
 		Version:       d.env.Version,
 		Log:           d.log,
 		Metrics:       d.metrics,

@@ -108,7 +108,7 @@ type Inbound struct {
 	// message that has the button, and Text what was written in a dialog.
 	Action string `json:"action,omitempty"`
 
-	// Trigger lets the platform open a dialog in answer to an action. It is
+	// Trigger lets the platform answer an action, with a dialog or a note. It is
 	// opaque and lives for seconds.
 	Trigger string `json:"trigger,omitempty"`
 
@@ -119,6 +119,10 @@ type Inbound struct {
 	// Opening is posted as the first message of a conversation that has none on
 	// its platform yet: who asked what.
 	Opening string `json:"opening,omitempty"`
+
+	// Queued is set by the program when the message had to wait, so that whoever
+	// starts its turn takes the mark away that says so.
+	Queued bool `json:"queued,omitempty"`
 
 	// MigratedTo is the new conversation id of KindMigrated.
 	MigratedTo string `json:"migrated_to,omitempty"`

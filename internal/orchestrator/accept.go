@@ -42,6 +42,7 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 			if a.lease != nil {
 				o.slots.release()
 			}
+			o.marks.Delete(a.entry.ID)
 		}
 		plan = plan[:0]
 	}
@@ -228,28 +229,33 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 			return a, err
 		}
 	}
+	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && o.slots.try()
+	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
+	a.entry.In.Queued = a.waits
 	a, err = o.store(ctx, tx, a)
+	if slot && (err != nil || !a.fresh) {
+		o.slots.release()
+	}
 	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
+		a.waits = false
 		return a, err
 	}
-	switch {
-	case conv.Leased: // its holder looks into the inbox, under the row's lock, before it leaves
-		a.waits = true
-	case o.slots.try():
+	if slot {
 		lease, ok, err := tx.ClaimLease(ctx, conv.ID, o.owner, o.config.LeaseTTL)
 		if err != nil || !ok {
 			o.slots.release()
 			return a, err
 		}
 		a.lease = &lease
-	default:
-		a.waits = true
-		err = o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID})
+		return a, nil
 	}
-	if err == nil && a.waits {
-		err = o.noticeWaiting(ctx, tx, a.entry)
+	o.willMark(a.entry)
+	if !conv.Leased { // else its holder looks into the inbox, under the row's lock, before it leaves
+		if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
+			return a, err
+		}
 	}
-	return a, err
+	return a, o.noticeWaiting(ctx, tx, a.entry)
 }
 
 // lane says who handles a message: the conversation's worker, in order, or the
@@ -351,6 +357,8 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
 		o.startControl(a.entry)
 	case a.waits:
-		o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) })
+		if !o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) }) {
+			o.marked(a.entry)
+		}
 	}
 }

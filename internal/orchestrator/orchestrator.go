@@ -66,6 +66,10 @@ type Config struct {
 	LeaseTTL   time.Duration // default 20 seconds
 	RenewEvery time.Duration // also how soon a stop on another replica arrives; default 5 seconds
 
+	// Exclusive is true if no other process works on the database: what is left
+	// over at the start belongs to a dead one.
+	Exclusive bool
+
 	Version string // for /status
 	Log     *slog.Logger
 	Metrics *metrics.Metrics // may be nil
@@ -109,7 +113,7 @@ type Orchestrator struct {
 	prompts  map[string]Prompt
 	slots    *slots
 	running  running
-	marks    sync.Map // entry id -> struct{}: marked as queued by this process
+	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
 	windows  *windowCache
 
 	control chan struct{} // limits control commands at work
@@ -162,7 +166,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.base = base
 	o.mu.Unlock()
 
-	if err := o.sweep(ctx, queue.Job{}); err != nil {
+	if err := o.firstSweep(ctx); err != nil {
 		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
 	}
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{

@@ -45,39 +45,72 @@ func (o *Orchestrator) Ring(ctx context.Context, conversationID string) error {
 	return err
 }
 
+// settleTime is how long a control command may be at work before a sweep takes
+// it for one that a crash left over.
+const settleTime = 5 * time.Second
+
 // sweep rings for every conversation that has work and no live lease, and runs
 // control commands that a crash left over. It is what makes lost wake-ups and
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
+	_, err := o.ringAll(ctx, time.Now().Add(-settleTime))
+	return err
+}
+
+// firstSweep is the sweep at the start. What it has no slot for gets a job, so
+// that it does not wait for the next sweep.
+func (o *Orchestrator) firstSweep(ctx context.Context) error {
+	before := time.Now()
+	if !o.config.Exclusive {
+		before = before.Add(-settleTime)
+	}
+	left, err := o.ringAll(ctx, before)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		for _, id := range left {
+			if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ringAll starts what it can and returns the conversations that it has no slot
+// for.
+func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []string, err error) {
 	var (
-		ids  []string
-		left []sessions.Entry
+		ids     []string
+		control []sessions.Entry
 	)
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
 		if ids, err = tx.ConversationsWithWork(ctx, 100); err != nil {
 			return err
 		}
-		left, err = tx.ControlWork(ctx, time.Now().Add(-5*time.Second), 100)
+		control, err = tx.ControlWork(ctx, before, 100)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look for work: %w", err)
+		return nil, fmt.Errorf("look for work: %w", err)
 	}
-	for _, e := range left {
+	for _, e := range control {
 		o.startControl(e)
 	}
 	for i, id := range ids {
-		if err := o.Ring(ctx, id); err != nil {
-			if errors.Is(err, queue.ErrBusy) {
-				return nil // all slots work; the next sweep goes on
-			}
-			return err
+		err := o.Ring(ctx, id)
+		if errors.Is(err, queue.ErrBusy) {
+			return ids[i:], nil // all slots work
+		}
+		if err != nil {
+			return nil, err
 		}
 		o.config.Metrics.SweepRang(1)
-		o.config.Log.DebugContext(ctx, "Sweep rang", "conversation_id", ids[i])
+		o.config.Log.DebugContext(ctx, "Sweep rang", "conversation_id", id)
 	}
-	return nil
+	return nil, nil
 }
 
 // worker drains the inbox of one conversation while it holds its lease.

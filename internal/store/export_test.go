@@ -27,6 +27,8 @@ func String(ctx context.Context, tx *Tx, query string, args ...any) (s string, e
 	return s, err
 }
 
+const someID = "01900000-0000-7000-8000-000000000000"
+
 // HotQueries are the reads that every turn makes, with arguments.
 func HotQueries() map[string]struct {
 	SQL  string
@@ -37,12 +39,19 @@ func HotQueries() map[string]struct {
 		Args []any
 	}
 	return map[string]q{
-		"MessagesBefore":        {messagesBeforeSQL, []any{"s", 100, 10}},
-		"NextEntry":             {nextEntrySQL, []any{"c"}},
-		"OpenDeliveries":        {openDeliveriesSQL, []any{"c", false}},
+		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
+		"NextEntry":             {nextEntrySQL, []any{someID}},
+		"OpenDeliveries":        {openDeliveriesSQL, []any{someID, false}},
 		"ConversationsWithWork": {conversationsWithWorkSQL, []any{10}},
 		"ControlWork":           {controlWorkSQL, []any{1, 10}},
-		"ActiveSession":         {activeSessionSQL, []any{"c"}},
+		"ActiveSession":         {activeSessionSQL, []any{someID}},
+		"RunMessages":           {runMessagesSQL, []any{"r"}},
+		"Plan":                  {planSQL, []any{7}},
+		"PlanLock":              {lockPlanSQL, []any{7}},
+		"LatestPlan":            {latestPlanSQL, []any{someID}},
+		"Button":                {buttonSQL, []any{"b"}},
+		"LastCheckpoint":        {lastCheckpointSQL, []any{someID}},
+		"FindCodebase":          {findCodebaseSQL, []any{"u"}},
 	}
 }
 
@@ -56,6 +65,25 @@ func Plan(ctx context.Context, tx *Tx, query string, args ...any) (string, error
 		steps = append(steps, detail)
 		return err
 	}, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return "", fmt.Errorf("explain: %w", err)
+	}
+	return strings.Join(steps, "\n"), nil
+}
+
+// PostgresPlan returns PostgreSQL's plan of a query if it avoids reading whole
+// tables, one step a line: on the small tables of a test it would rather not.
+func PostgresPlan(ctx context.Context, tx *Tx, query string, args ...any) (string, error) {
+	if _, err := tx.exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
+		return "", err
+	}
+	var steps []string
+	err := tx.each(ctx, func(scan func(dest ...any) error) error {
+		var detail string
+		err := scan(&detail)
+		steps = append(steps, detail)
+		return err
+	}, "EXPLAIN (COSTS OFF) "+query, args...)
 	if err != nil {
 		return "", fmt.Errorf("explain: %w", err)
 	}

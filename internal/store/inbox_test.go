@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 func TestEntryRoundTrip(t *testing.T) {
@@ -358,6 +359,22 @@ func TestHotReadsGoByIndex(t *testing.T) {
 					}
 				}
 				return nil
+			})
+		})
+	}
+}
+
+func TestHotReadsCanGoByIndexOnPostgres(t *testing.T) {
+	t.Parallel()
+	open := bundle{storetest.Postgres(t)(t)}
+	for name, q := range store.HotQueries() {
+		t.Run(name, func(t *testing.T) {
+			open.do(t, func(ctx context.Context, tx *store.Tx) error {
+				plan, err := store.PostgresPlan(ctx, tx, q.SQL, q.Args...)
+				if strings.Contains(plan, "Seq Scan") {
+					t.Errorf("a table scan in:\n%s", plan)
+				}
+				return err
 			})
 		})
 	}

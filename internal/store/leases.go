@@ -112,7 +112,13 @@ func (s *Store) ClearLeases(ctx context.Context) error {
 			WHERE lease_owner IS NOT NULL`); err != nil {
 			return fmt.Errorf("clear leases: %w", err)
 		}
-		_, err := t.exec(ctx, `DELETE FROM named_leases`)
-		return wrap(err, "clear named leases")
+		if _, err := t.exec(ctx, `DELETE FROM named_leases`); err != nil {
+			return fmt.Errorf("clear named leases: %w", err)
+		}
+		// Answers to commands that the dead process had to itself.
+		_, err := t.exec(ctx, `
+			UPDATE deliveries SET next_ms = 0
+			WHERE control AND next_ms > 0 AND state IN ('pending', 'sending', 'placed')`)
+		return wrap(err, "take over answers")
 	})
 }

@@ -151,8 +151,18 @@ func (t *Tx) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan
 // SettlePlan moves a version of a plan, by its ID, to p.State, with who decided,
 // when and the note, and records p.DeliveryID if it is not empty. A version that
 // is rejected, expired, superseded or done stays what it is: moving it elsewhere
-// is a fault.Conflict, and settling it the same way again changes nothing.
+// is a fault.Conflict, and settling it the same way again changes nothing. So is
+// going back to approved while the conversation has another open plan.
+//
+// Nothing goes back to proposed: with that state only p.DeliveryID is recorded,
+// whatever has been decided in the meantime.
 func (t *Tx) SettlePlan(ctx context.Context, p plan.Plan) error {
+	if p.State == plan.Proposed {
+		n, err := t.exec(ctx, `
+			UPDATE plans SET delivery_id = COALESCE($2, delivery_id) WHERE id = $1`, p.ID, orNull(p.DeliveryID))
+		_, err = found(n, n > 0, err, "plan")
+		return err
+	}
 	n, err := t.exec(ctx, `
 		UPDATE plans SET
 			state = $2, decided_by = $3, decided_ms = $4, note = $5,

@@ -252,16 +252,23 @@ func (t *tour) interactive(ctx context.Context) error {
 			}
 		}
 	}()
+	last := "" // what has to be answered before the end
 	for {
 		select {
 		case line, ok := <-lines:
-			if !ok {
+			switch line = strings.TrimSpace(line); {
+			case !ok:
+				err := t.sees(ctx, ann, last)
 				t.screen.settle()
-				return nil
+				return err
+			case line == "":
+				continue
+			case strings.HasPrefix(line, "/"): // may have ended what was asked before
+				last = ""
+			default:
+				last = "You said: "
 			}
-			if strings.TrimSpace(line) != "" {
-				t.tg.Person(ann).Says(line)
-			}
+			t.tg.Person(ann).Says(line)
 		case <-ctx.Done():
 			return nil
 		}

@@ -118,7 +118,9 @@ func (a *Adapter) failed(ctx context.Context, r request, err error, seen *outcom
 
 // ambiguous reports whether a request that was written may have had its effect:
 // there was no answer, or one cut off, or something failed on the way.
-func ambiguous(status int) bool { return status < 300 || status >= 500 && status != http.StatusServiceUnavailable }
+func ambiguous(status int) bool {
+	return status < 300 || status >= 500 && status != http.StatusServiceUnavailable
+}
 
 func networkKind(ctx context.Context) fault.Kind {
 	if errors.Is(ctx.Err(), context.Canceled) {

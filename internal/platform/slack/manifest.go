@@ -8,11 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/slack-go/slack"
 )
 
-// events are the events that the code reads, with the scope that each needs.
+// eventScopes are the events that the code reads, with the scope that each needs.
 var eventScopes = map[string]string{
 	"agent_session_stopped": "assistant:write",
 	"app_mention":           "app_mentions:read",
@@ -50,46 +48,100 @@ type AppManifest struct {
 	json []byte
 }
 
+// The sections of a manifest, with what is used of them. What is false is
+// written, too: Slack makes the messages tab read-only if nothing is said.
+type (
+	manifest struct {
+		Metadata manifestVersion  `json:"_metadata"`
+		Display  manifestDisplay  `json:"display_information"`
+		Features manifestFeatures `json:"features"`
+		OAuth    manifestOAuth    `json:"oauth_config"`
+		Settings manifestSettings `json:"settings"`
+	}
+	manifestVersion struct {
+		Major int `json:"major_version"`
+		Minor int `json:"minor_version"`
+	}
+	manifestDisplay struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Background  string `json:"background_color"`
+	}
+	manifestFeatures struct {
+		Home     manifestHome      `json:"app_home"`
+		Bot      manifestBot       `json:"bot_user"`
+		Agent    manifestAgent     `json:"agent_view"`
+		Commands []manifestCommand `json:"slash_commands"`
+	}
+	manifestHome struct {
+		Home     bool `json:"home_tab_enabled"`
+		Messages bool `json:"messages_tab_enabled"`
+		ReadOnly bool `json:"messages_tab_read_only_enabled"`
+	}
+	manifestBot struct {
+		Name   string `json:"display_name"`
+		Online bool   `json:"always_online"`
+	}
+	manifestAgent struct {
+		Description string `json:"agent_description"`
+	}
+	manifestCommand struct {
+		Command     string `json:"command"`
+		URL         string `json:"url,omitempty"`
+		Description string `json:"description"`
+		Usage       string `json:"usage_hint"`
+		Escape      bool   `json:"should_escape"`
+	}
+	manifestOAuth struct {
+		Scopes struct {
+			Bot []string `json:"bot"`
+		} `json:"scopes"`
+	}
+	manifestSettings struct {
+		Events struct {
+			URL string   `json:"request_url,omitempty"`
+			Bot []string `json:"bot_events"`
+		} `json:"event_subscriptions"`
+		Interactivity struct {
+			Enabled bool   `json:"is_enabled"`
+			URL     string `json:"request_url,omitempty"`
+		} `json:"interactivity"`
+		OrgDeploy     bool `json:"org_deploy_enabled"`
+		SocketMode    bool `json:"socket_mode_enabled"`
+		TokenRotation bool `json:"token_rotation_enabled"`
+	}
+)
+
 // Manifest returns the manifest of the app. Without socket, Slack delivers to
 // baseURL, the address under which it reaches this program.
 func Manifest(baseURL string, socket bool) AppManifest {
-	m := slack.Manifest{
-		Display: slack.Display{
-			Name: "Agent", Description: "Self-hosted AI coding agent", BackgroundColor: "#1f2937",
-		},
-		Features: slack.Features{
-			BotUser: slack.BotUser{DisplayName: "agent", AlwaysOnline: true},
-			AppHome: slack.AppHome{MessagesTabEnabled: true},
-			AgentView: &slack.AgentView{
-				AgentDescription: "Ask about your code, or plan a change and have it made.",
-			},
-			SlashCommands: []slack.ManifestSlashCommand{{
+	m := manifest{
+		Metadata: manifestVersion{Major: 2, Minor: 1},
+		Display:  manifestDisplay{Name: "Agent", Description: "Self-hosted AI coding agent", Background: "#1f2937"},
+		Features: manifestFeatures{
+			Home:  manifestHome{Messages: true},
+			Bot:   manifestBot{Name: "agent", Online: true},
+			Agent: manifestAgent{Description: "Ask about your code, or plan a change and have it made."},
+			Commands: []manifestCommand{{
 				Command: "/agent", Description: "Ask or command the coding agent",
-				UsageHint: "[question] | plan <goal> | status | stop | help", ShouldEscape: true,
+				Usage: "[question] | plan <goal> | status | stop | help", Escape: true,
 			}},
 		},
-		OAuthConfig: slack.OAuthConfig{Scopes: slack.OAuthScopes{Bot: Scopes()}},
-		Settings: slack.Settings{
-			EventSubscriptions: &slack.EventSubscriptions{BotEvents: Events()},
-			Interactivity:      &slack.Interactivity{IsEnabled: true},
-			SocketModeEnabled:  socket,
-		},
 	}
+	m.OAuth.Scopes.Bot = Scopes()
+	m.Settings.Events.Bot = Events()
+	m.Settings.Interactivity.Enabled = true
+	m.Settings.SocketMode = socket
 	if base := strings.TrimRight(baseURL, "/"); !socket {
-		m.Settings.EventSubscriptions.RequestUrl = base + pathEvents
-		m.Settings.Interactivity.RequestUrl = base + pathInteractions
-		m.Features.SlashCommands[0].Url = base + pathCommands
+		m.Settings.Events.URL = base + pathEvents
+		m.Settings.Interactivity.URL = base + pathInteractions
+		m.Features.Commands[0].URL = base + pathCommands
 	}
-	return AppManifest{json: compact(m)}
-}
-
-// compact writes a manifest without the sections that are not used.
-func compact(m slack.Manifest) []byte {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return nil // only for types that JSON does not have
-	}
-	return raw
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(m) // it has only types that JSON has
+	return AppManifest{json: bytes.TrimSpace(b.Bytes())}
 }
 
 // JSON returns the manifest as JSON.
@@ -107,13 +159,14 @@ func (m AppManifest) YAML() string {
 	dec := json.NewDecoder(bytes.NewReader(m.json))
 	dec.UseNumber()
 	var b strings.Builder
-	writeYAML(&b, dec, 0, false)
+	writeYAML(&b, dec, 0)
 	return b.String()
 }
 
-// writeYAML writes the next JSON value. Inline is set if something stands before
-// it on the line.
-func writeYAML(b *strings.Builder, dec *json.Decoder, depth int, inline bool) {
+// writeYAML writes the next JSON value, behind what stands on the line already
+// unless depth is zero. An object in a list begins on the next line, which YAML
+// allows behind the dash.
+func writeYAML(b *strings.Builder, dec *json.Decoder, depth int) {
 	t, err := dec.Token()
 	if err != nil {
 		return
@@ -121,31 +174,21 @@ func writeYAML(b *strings.Builder, dec *json.Decoder, depth int, inline bool) {
 	d, nested := t.(json.Delim)
 	if !nested {
 		raw, _ := json.Marshal(t) //nolint:errchkjson // a scalar that was JSON before
-		fmt.Fprintf(b, " %s\n", raw)
+		b.WriteString(" " + strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(raw)) + "\n")
 		return
 	}
-	if !dec.More() {
-		fmt.Fprintf(b, " %c%c\n", d, d+2) // [] or {}
-		_, _ = dec.Token()
-		return
-	}
-	if inline && d == '{' || inline && d == '[' {
+	if depth > 0 {
 		b.WriteByte('\n')
 	}
 	for dec.More() {
 		b.WriteString(strings.Repeat("  ", depth))
 		if d == '[' {
 			b.WriteByte('-')
-			writeItem(b, dec, depth+1)
-			continue
+		} else {
+			key, _ := dec.Token()
+			fmt.Fprintf(b, "%s:", key)
 		}
-		key, _ := dec.Token()
-		fmt.Fprintf(b, "%s:", key)
-		writeYAML(b, dec, depth+1, true)
+		writeYAML(b, dec, depth+1)
 	}
-	_, _ = dec.Token()
+	_, _ = dec.Token() // the closing bracket
 }
-
-// writeItem writes an element of a list. One that is an object begins on the
-// next line, which YAML allows behind the dash.
-func writeItem(b *strings.Builder, dec *json.Decoder, depth int) { writeYAML(b, dec, depth, true) }

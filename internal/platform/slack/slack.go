@@ -85,12 +85,12 @@ type Adapter struct {
 	// revoked has room for one word that the app was removed; Run looks into it.
 	revoked chan struct{}
 
-	noStatus atomic.Bool                     // the workspace has no agent status
-	gestures *recent[string, string]         // client_msg_id -> ts that it was first seen with
-	replyTo  *recent[string, string]         // event or new- key -> response_url
-	names    *recent[string, string]         // user id -> name
-	statuses *recent[string, time.Time]      // conversation id -> when its status was set
-	marks    *recent[string, []string]       // message -> reactions that it has
+	noStatus atomic.Bool                // the workspace has no agent status
+	gestures *recent[string, string]    // client_msg_id -> ts that it was first seen with
+	replyTo  *recent[string, string]    // event or new- key -> response_url
+	names    *recent[string, string]    // user id -> name
+	statuses *recent[string, time.Time] // conversation id -> when its status was set
+	marks    *recent[string, []string]  // message -> reactions that it has
 }
 
 // identity is the bot's own account.
@@ -332,3 +332,7 @@ func (a *Adapter) warnScopes(ctx context.Context) {
 func (a *Adapter) OwnerLink(account platform.Account, code string) string {
 	return "send " + account.Name + " a direct message that says: start " + code
 }
+
+// CloseIdle closes connections that are not in use, for whoever made an adapter
+// and does not run it.
+func (a *Adapter) CloseIdle() { a.client.CloseIdleConnections() }

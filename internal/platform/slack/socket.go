@@ -137,11 +137,13 @@ func (l *link) leave(err error) { l.left.Do(func() { l.leaving <- err }) }
 // run reads until the connection ends, ctx is done, or it was replaced long
 // enough ago.
 func (l *link) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+	connected, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var parts sync.WaitGroup
+	// What has arrived is stored even if the connection is gone: Slack does not
+	// send commands again.
 	parts.Go(func() { l.work(ctx) })
-	parts.Go(func() { l.keepAlive(ctx) })
+	parts.Go(func() { l.keepAlive(connected) })
 	err := l.read(ctx)
 	close(l.arrived)
 	l.leave(err)

@@ -7,7 +7,7 @@ import (
 
 // control is what Slack writes in angle brackets: a mention, a link, a date.
 // Angle brackets that people type are escaped.
-var control = regexp.MustCompile(`<([^<>\n]{1,4000})>`)
+var control = regexp.MustCompile(`<([^<>\n]+)>`)
 
 var unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -173,7 +174,12 @@ func (a *Adapter) translate(ctx context.Context, kind payloadKind, payload []byt
 func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
 	switch {
 	case len(r.events) > 0:
-		return sink.Accept(ctx, r.events...)
+		err := sink.Accept(ctx, r.events...)
+		if !fault.Is(err, fault.Invalid) {
+			return err
+		}
+		r.event, r.reason = r.events[0].Event, cut("refused: "+err.Error(), 200) // and would be again
+		fallthrough
 	case r.reason != "":
 		a.observe("malformed")
 		return sink.Keep(ctx, messages.RawEvent{

@@ -1,0 +1,48 @@
+package slack
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// What tests need of the inside.
+var (
+	Sign        = sign
+	Defused     = defused
+	MaxText     = maxText
+	MethodTable = methods
+)
+
+// Plain is plain without names.
+func Plain(text string) string { return plain(text, nil) }
+
+// Translate reads a payload of any kind.
+func (a *Adapter) Translate(ctx context.Context, kind string, payload []byte) ([]messages.Inbound, string, error) {
+	r, err := a.translate(ctx, payloadKind(kind), payload)
+	return r.events, r.reason, err
+}
+
+// KeyRoundTrip reads a key and writes it again.
+func KeyRoundTrip(id string) (string, error) {
+	p, err := parseKey(messages.ConversationKey{Platform: Name, ID: id})
+	return makeKey(p).ID, err
+}
+
+// Limiter gives tests the limiter.
+type Limiter struct{ l *limiter }
+
+// NewLimiter returns one.
+func NewLimiter() Limiter { return Limiter{newLimiter()} }
+
+// Try and the others are those of the limiter.
+func (l Limiter) Try(method, who string) error { return l.l.try(method, who) }
+
+// Wait waits.
+func (l Limiter) Wait(ctx context.Context, method, channel string) error {
+	return l.l.wait(ctx, method, channel)
+}
+
+// Block blocks.
+func (l Limiter) Block(method, channel string, d time.Duration) { l.l.block(method, channel, d) }
