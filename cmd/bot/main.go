@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,14 @@ const (
 	exitUsage  = 2 // the command line or the configuration has to be changed
 )
 
+// gcPercent trades a little CPU for memory: the daemon's live heap is small, and
+// it shares a machine with the tools that assistants run.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signals()
 	code := run(ctx, os.Args[1:], process{
 		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,

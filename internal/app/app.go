@@ -70,9 +70,6 @@ type daemon struct {
 func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log,
 		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error)}
-	for _, warning := range cfg.Warnings {
-		d.log.WarnContext(ctx, "Configuration", "problem", warning)
-	}
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
 	}

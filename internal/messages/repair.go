@@ -39,6 +39,9 @@ const Interrupted = "interrupted: no result was recorded, the tool may have run 
 // Repair is deterministic and idempotent, and does not change msgs. The result
 // may share blocks with msgs, so neither may be changed afterward.
 func Repair(msgs []Message) []Message {
+	if plain(msgs) {
+		return msgs
+	}
 	r := repairer{
 		turns:   make([]repairedTurn, 0, len(msgs)),
 		pending: make(map[string][]pendingCall),
@@ -55,6 +58,25 @@ func Repair(msgs []Message) []Message {
 		}
 	}
 	return r.finish()
+}
+
+// plain reports whether msgs is a talk without tools that needs no repair: user
+// and assistant take turns, one text each. Most arrays are, and long ones are
+// sent with every turn.
+func plain(msgs []Message) bool {
+	for i, m := range msgs {
+		role := RoleUser
+		if i%2 == 1 {
+			role = RoleAssistant
+		}
+		if m.Role != role || len(m.Blocks) != 1 {
+			return false
+		}
+		if t, ok := m.Blocks[0].(Text); !ok || blank(t.Text) {
+			return false
+		}
+	}
+	return len(msgs)%2 == 1
 }
 
 // repairedTurn is a message of the result with the results of its calls.

@@ -126,6 +126,9 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 	default:
 		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
 	}
+	if fresh, err := o.firstOfGesture(ctx, tx, in); err != nil || !fresh {
+		return a, err
+	}
 	verdict, err := o.authorize(ctx, tx, in)
 	if err != nil {
 		return a, err
@@ -138,6 +141,27 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 		return o.acceptEdit(ctx, tx, a)
 	}
 	return o.acceptMessage(ctx, tx, a)
+}
+
+// firstOfGesture reports whether in is the first event of what a person did. A
+// platform may tell of one gesture in several events; each claims the names that
+// it shares with the others.
+func (o *Orchestrator) firstOfGesture(ctx context.Context, tx Tx, in messages.Inbound) (bool, error) {
+	if len(in.Aliases) == 0 {
+		return true, nil
+	}
+	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+		return false, err
+	}
+	for _, name := range in.Aliases {
+		alias := sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
+			Account: in.Account, Event: name, Kind: in.Kind, Conversation: in.Conversation, SentAt: in.SentAt,
+		}}
+		if fresh, err := tx.InsertEntry(ctx, &alias); err != nil || !fresh {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // store inserts the entry as it is, for events that cause no work.

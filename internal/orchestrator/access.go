@@ -30,7 +30,7 @@ func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound
 	if in.Sender.Bot || in.Sender.ID == "" {
 		return verdict{role: sessions.Stranger}, nil
 	}
-	role, err := o.roleOf(ctx, tx, in.Conversation.Platform, in.Sender.ID)
+	role, err := o.roleOf(ctx, tx, in.Conversation.Platform, in.Sender)
 	if err != nil || role == sessions.Owner {
 		return verdict{role: role}, err
 	}
@@ -48,15 +48,15 @@ func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound
 	return verdict{role: sessions.Owner, claimed: true}, nil
 }
 
-func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, id messages.UserID) (sessions.Role, error) {
-	who, known, err := tx.Identity(ctx, p, id)
+func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, s messages.Sender) (sessions.Role, error) {
+	who, known, err := tx.Identity(ctx, p, s.ID)
 	if err != nil {
 		return sessions.Stranger, err
 	}
 	if known && who.Role != sessions.Stranger {
 		return who.Role, nil
 	}
-	if rule := o.config.Access[p]; rule.Everyone || rule.IDs[id] {
+	if rule := o.config.Access[p]; (rule.Everyone && !s.External) || rule.IDs[s.ID] {
 		return sessions.User, nil
 	}
 	return sessions.Stranger, nil

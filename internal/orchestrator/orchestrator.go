@@ -225,6 +225,10 @@ func (o *Orchestrator) recoverPanic(ctx context.Context, stage string, settle fu
 	}
 }
 
+// ForgetSession drops what is remembered of a session's messages. It is called
+// when some of them were taken out of the message array.
+func (o *Orchestrator) ForgetSession(id string) { o.windows.forget(id) }
+
 // RunningTurns returns how many turns run in this process.
 func (o *Orchestrator) RunningTurns() int { return o.running.count() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,18 +85,13 @@ func (b *begunTurn) drift() string {
 	if b.plan == nil || b.plan.Head == "" || b.work.Head == "" || b.plan.Head == b.work.Head {
 		return ""
 	}
-	return fmt.Sprintf("The branch has moved since plan %s was made: from `%.10s` to `%.10s`. The plan is carried out on what is there now.",
+	return fmt.Sprintf("⚠ The branch has moved since plan %s was made: from `%.10s` to `%.10s`. The plan is carried out on what is there now.",
 		b.plan.Name(), b.plan.Head, b.work.Head)
 }
 
 // joinNotices puts what the person should know into one message.
-func joinNotices(notice, drift string, warnings []string) string {
-	var all []string
-	for _, s := range append([]string{notice, drift}, warnings...) {
-		if s != "" {
-			all = append(all, "⚠ "+s)
-		}
-	}
+func joinNotices(notices ...string) string {
+	all := slices.DeleteFunc(notices, func(s string) bool { return s == "" })
 	return strings.Join(all, "\n\n")
 }
 

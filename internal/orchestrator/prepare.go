@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -20,7 +21,7 @@ import (
 // ready is what was prepared for the turn of an entry, outside of transactions.
 type ready struct {
 	attachments []messages.Attachment
-	quotes      []messages.Quote
+	earlier     []messages.Quote // what was said before the bot was called
 	work        Prepared
 	err         error // why the turn cannot run
 }
@@ -37,6 +38,9 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if entry.State == sessions.EntryRunning {
 		return false // the request is stored
 	}
+	if _, ok := w.adapter().(platform.Contexter); ok && entry.Seq == 1 {
+		return true
+	}
 	if _, ok := w.adapter().(platform.Fetcher); !ok {
 		return false
 	}
@@ -50,15 +54,38 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, entry sessions
 	var r ready
 	if entry.State != sessions.EntryRunning {
 		r.attachments = w.readAttachments(ctx, entry)
+		r.earlier, r.work.Notice = w.readContext(ctx, entry)
 	}
 	if w.o.config.Workshop != nil && w.conv.CodebaseID != "" {
 		call, _ := command.Parse(entry.In.Text)
+		notice := r.work.Notice
 		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
+		r.work.Notice = joinNotices(notice, r.work.Notice)
 	}
 	if w.ready == nil {
 		w.ready = make(map[string]ready)
 	}
 	w.ready[entry.ID] = r
+}
+
+// readContext reads what was said before the bot was called into a conversation,
+// and returns it with what to tell the person about it.
+func (w *worker) readContext(ctx context.Context, entry sessions.Entry) ([]messages.Quote, string) {
+	reader, ok := w.adapter().(platform.Contexter)
+	if !ok || entry.Seq != 1 {
+		return nil, ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	quotes, err := reader.Context(ctx, entry.In)
+	switch {
+	case err != nil:
+		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
+		return nil, "⚠ I could not read what was said here before. " + fault.Public(err)
+	case len(quotes) > 0:
+		return quotes, fmt.Sprintf("Using %s as context.", count(len(quotes), "earlier message", "earlier messages"))
+	}
+	return nil, ""
 }
 
 // maxReadFile is how much of a text file is given to the model.

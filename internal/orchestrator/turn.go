@@ -46,9 +46,10 @@ type outcome struct {
 // user's message and the placeholder of an earlier attempt are found again.
 func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (decision, error) {
 	v, err := w.o.authorize(ctx, tx, entry.In)
-	switch {
-	case err != nil:
+	if err != nil {
 		return decision{}, err
+	}
+	switch {
 	case v.role == sessions.Stranger:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
 			"You are not allowed to talk to this bot any more, so I did not start on this.")
@@ -128,8 +129,11 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 		}
 	}
 	in := entry.In
-	if r, ok := w.ready[entry.ID]; ok && r.attachments != nil {
-		in.Attachments = r.attachments
+	if r, ok := w.ready[entry.ID]; ok {
+		if r.attachments != nil {
+			in.Attachments = r.attachments
+		}
+		in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
 	}
 	text := ""
 	if b.plan != nil {
@@ -140,7 +144,11 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 	if err != nil {
 		return err
 	}
-	if notice := joinNotices(b.work.Notice, b.drift(), warnings); notice != "" {
+	notices := []string{b.work.Notice, b.drift()}
+	for _, warning := range warnings {
+		notices = append(notices, "⚠ "+warning)
+	}
+	if notice := joinNotices(notices...); notice != "" {
 		if err := addNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
 			return err
 		}

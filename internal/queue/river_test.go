@@ -36,43 +36,43 @@ func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)
 	})
 }
 
-func (b bundle) enqueue(t testing.TB, jobs ...queue.Job) {
-	t.Helper()
-	err := b.store.InTx(t.Context(), func(tx *store.Tx) error {
+func (b bundle) enqueue(tb testing.TB, jobs ...queue.Job) {
+	tb.Helper()
+	err := b.store.InTx(tb.Context(), func(tx *store.Tx) error {
 		for _, job := range jobs {
-			if err := b.queue.Enqueue(t.Context(), tx, job); err != nil {
+			if err := b.queue.Enqueue(tb.Context(), tx, job); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // run runs the queue until the returned function is called.
-func (b bundle) run(t testing.TB, handlers map[queue.Kind]queue.Handler) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+func (b bundle) run(tb testing.TB, handlers map[queue.Kind]queue.Handler) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	done := make(chan error, 1)
 	go func() { done <- b.queue.Run(ctx, handlers) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the queue ended with %v", err)
+			tb.Errorf("the queue ended with %v", err)
 		}
 	})
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return stop
 }
 
-func receive[T any](t testing.TB, from <-chan T) (v T) {
-	t.Helper()
+func receive[T any](tb testing.TB, from <-chan T) (v T) {
+	tb.Helper()
 	select {
 	case v = <-from:
 	case <-time.After(30 * time.Second):
-		t.Fatal("nothing came in 30 s")
+		tb.Fatal("nothing came in 30 s")
 	}
 	return v
 }

@@ -28,6 +28,23 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
+// BenchmarkCodebases reads 200 codebases and a registry of 2,000 commands.
+func BenchmarkCodebases(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) func(testing.TB) *store.Store{
+		"SQLite": storetest.SQLite, "Postgres": storetest.Postgres,
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := bundle{open(b)(b)}
+			first := s.fillCodebases(b)
+			for b.Loop() {
+				if err := s.listCodebases(context.Background(), first); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func benchmarkTurns(b *testing.B, s bundle, chats int) {
 	b.Helper()
 	b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -178,6 +179,11 @@ func TestDeletingCascades(t *testing.T) {
 		if got, want := b.counts(t), (counts{1, 1, 2, 1, 1, 1}); got != want {
 			t.Fatalf("before: %+v, want %+v", got, want)
 		}
+		other := b.accept(t, "other", "2")
+		b.fill(t, other, b.session(t, other.ConversationID))
+		if got := b.work(t); got != 8 {
+			t.Fatalf("before: %d plans, numbers, buttons and checkpoints, want 8", got)
+		}
 
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return store.Exec(ctx, tx, `DELETE FROM agent_messages WHERE session_id = $1`, s.ID)
@@ -191,8 +197,11 @@ func TestDeletingCascades(t *testing.T) {
 		})
 
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, e.ConversationID) })
-		if got, want := b.counts(t), (counts{0, 0, 0, 0, 0, 1}); got != want {
+		if got, want := b.counts(t), (counts{1, 1, 2, 1, 1, 2}); got != want {
 			t.Errorf("after: %+v, want %+v", got, want)
+		}
+		if got := b.work(t); got != 4 {
+			t.Errorf("after: %d plans, numbers, buttons and checkpoints, want the 4 of the other", got)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			got, err := tx.Entry(ctx, e.ID)
@@ -207,10 +216,23 @@ func TestDeletingCascades(t *testing.T) {
 	})
 }
 
-// fill stores two messages, a tool call and a delivery.
-func (b bundle) fill(t testing.TB, e sessions.Entry, s sessions.Session) {
-	t.Helper()
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+// work counts what belongs to plans and to going back.
+func (b bundle) work(tb testing.TB) (n int) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
+		n, err = store.Count(ctx, tx, `
+			SELECT (SELECT count(*) FROM plans) + (SELECT count(*) FROM plan_numbers)
+				+ (SELECT count(*) FROM buttons) + (SELECT count(*) FROM checkpoints)`)
+		return err
+	})
+	return n
+}
+
+// fill stores two messages, a tool call, a plan with a button, a checkpoint and
+// a delivery.
+func (b bundle) fill(tb testing.TB, e sessions.Entry, s sessions.Session) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		seqs, err := tx.AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...)
 		if err != nil {
 			return err
@@ -220,15 +242,27 @@ func (b bundle) fill(t testing.TB, e sessions.Entry, s sessions.Session) {
 		}); err != nil {
 			return err
 		}
+		p := plan.Plan{ConversationID: e.ConversationID, SessionID: s.ID, EntryID: e.ID, Text: "1. look"}
+		if err := tx.InsertPlan(ctx, &p); err != nil {
+			return err
+		}
+		if err := tx.SaveButton(ctx, plan.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, PlanNumber: p.Number}); err != nil {
+			return err
+		}
+		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{
+			EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: seqs[0],
+		}); err != nil {
+			return err
+		}
 		return tx.AddDelivery(ctx, delivery(e, "hello"))
 	})
 }
 
 type counts struct{ conversations, sessions, messages, calls, deliveries, events int }
 
-func (b bundle) counts(t testing.TB) (c counts) {
-	t.Helper()
-	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+func (b bundle) counts(tb testing.TB) (c counts) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		for table, n := range map[string]*int{
 			"remote_agent_conversations": &c.conversations, "remote_agent_sessions": &c.sessions,
 			"agent_messages WHERE part = 0": &c.messages, "agent_tool_calls": &c.calls,
@@ -241,70 +275,4 @@ func (b bundle) counts(t testing.TB) (c counts) {
 		return nil
 	})
 	return c
-}
-
-func TestCodebaseWithConversationsCannotBeDeleted(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		c := b.conversation(t, "chat")
-		var code sessions.Codebase
-		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w"}); err != nil {
-				return err
-			}
-			if code.Assistant != "claude" || code.CreatedAt.IsZero() {
-				t.Errorf("defaults of a codebase: %+v", code)
-			}
-			if _, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, CodebaseID: code.ID, Assistant: "demo"}); err != nil {
-				return err
-			}
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID})
-		})
-		remove := func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, code.ID) }
-		wantKind(t, b.try(t, remove), fault.Conflict)
-		raw := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return store.Exec(ctx, tx, `DELETE FROM remote_agent_codebases WHERE id = $1`, code.ID)
-		})
-		if raw == nil {
-			t.Error("the database itself let the codebase go")
-		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: ptr("")})
-		})
-		b.do(t, remove)
-		wantKind(t, b.try(t, remove), fault.NotFound)
-	})
-}
-
-func TestCommandRegistry(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		var code sessions.Codebase
-		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w", RepositoryURL: "https://x/y"})
-			return err
-		})
-		names := []string{"prime", "plan-feature", "execute", "review", "commit"}
-		errs := together(len(names), func(i int) error {
-			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.RegisterCommand(ctx, code.ID, names[i], sessions.CommandDef{Path: names[i] + ".md", Description: "does"})
-			})
-		})
-		if len(errs) > 0 {
-			t.Fatal(errs[0])
-		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.CodebaseCommands(ctx, code.ID)
-			if len(got) != len(names) || got["prime"].Path != "prime.md" {
-				t.Errorf("registry %v, want the five commands", got)
-			}
-			if err := tx.UpdateCodebaseCommands(ctx, code.ID, nil); err != nil {
-				return err
-			}
-			if got, err = tx.CodebaseCommands(ctx, code.ID); len(got) != 0 {
-				t.Errorf("registry after clearing: %v", got)
-			}
-			return err
-		})
-	})
 }

@@ -26,7 +26,7 @@ func TestDeliveryRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		e := b.accept(t, "chat", "1")
 		want := *delivery(e, "")
-		want.Placeholder, want.Final = "...", false
+		want.Placeholder, want.Final, want.OnlyFor = "...", false, "42"
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &want) })
 		if want.ID == "" || want.Seq != 1 || want.State != messages.DeliveryPending {
 			t.Fatalf("assigned: %+v", want)
@@ -41,8 +41,49 @@ func TestDeliveryRoundTrip(t *testing.T) {
 			}
 			return err
 		})
+		want.Buttons, want.OnlyFor = []messages.Button{
+			{ID: "aB_-9", Label: "Approve ✔ \\u0000 \"now\"", Style: messages.ButtonPrimary}, {ID: "x", Label: "Edit"},
+		}, "é"
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Delivery(ctx, want.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("with buttons (-want +got):\n%s", diff)
+			}
+			return err
+		})
 		want.ID = "none"
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Delivery(ctx, "none"); return err }), fault.NotFound)
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) }), fault.NotFound)
+	})
+}
+
+func TestButtonsAreStoredWithADelivery(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		want := *delivery(e, "decide")
+		want.OnlyFor = "42"
+		want.Buttons = []messages.Button{{ID: "x", Label: "nul \x00 it", Style: messages.ButtonDanger}}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &want) })
+		want.Buttons = []messages.Button{{ID: "x", Label: "nul \ufffd it", Style: messages.ButtonDanger}}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.OpenDeliveries(ctx, e.ConversationID, false)
+			if diff := cmp.Diff([]messages.Delivery{want}, got); diff != "" {
+				t.Errorf("delivery (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		// A message that was edited loses its buttons.
+		want.Buttons = nil
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Delivery(ctx, want.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("without buttons (-want +got):\n%s", diff)
+			}
+			return err
+		})
 	})
 }
 

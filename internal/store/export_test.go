@@ -124,6 +124,18 @@ func Prepared(ctx context.Context, s *Store) (n int) {
 	return n
 }
 
+// MigrateTo brings an empty database to an older version of the schema, without
+// the queue's tables.
+func MigrateTo(ctx context.Context, s *Store, version int64) (err error) {
+	provider, db, err := s.provider()
+	if err != nil {
+		return err
+	}
+	defer s.closeProvider(db, &err)
+	_, err = provider.UpTo(ctx, version)
+	return err
+}
+
 // LimitPages makes the SQLite database full once it has n more pages.
 func LimitPages(ctx context.Context, s *Store, n int) error {
 	var pages int

@@ -31,16 +31,16 @@ func each(t *testing.T, test func(t *testing.T, b bundle)) {
 }
 
 // do runs fn in a transaction that has to succeed.
-func (b bundle) do(t testing.TB, fn func(ctx context.Context, tx *store.Tx) error) {
-	t.Helper()
-	if err := b.try(t, fn); err != nil {
-		t.Fatal(err)
+func (b bundle) do(tb testing.TB, fn func(ctx context.Context, tx *store.Tx) error) {
+	tb.Helper()
+	if err := b.try(tb, fn); err != nil {
+		tb.Fatal(err)
 	}
 }
 
-func (b bundle) try(t testing.TB, fn func(ctx context.Context, tx *store.Tx) error) error {
-	t.Helper()
-	ctx := t.Context()
+func (b bundle) try(tb testing.TB, fn func(ctx context.Context, tx *store.Tx) error) error {
+	tb.Helper()
+	ctx := tb.Context()
 	return b.InTx(ctx, func(tx *store.Tx) error { return fn(ctx, tx) })
 }
 
@@ -48,20 +48,20 @@ func key(id string) messages.ConversationKey {
 	return messages.ConversationKey{Platform: "test", ID: id}
 }
 
-func (b bundle) conversation(t testing.TB, id string) sessions.Conversation {
-	t.Helper()
+func (b bundle) conversation(tb testing.TB, id string) sessions.Conversation {
+	tb.Helper()
 	var c sessions.Conversation
-	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		c, _, err = tx.GetOrCreateConversation(ctx, key(id), "demo")
 		return err
 	})
 	return c
 }
 
-func (b bundle) session(t testing.TB, conversationID string) sessions.Session {
-	t.Helper()
+func (b bundle) session(tb testing.TB, conversationID string) sessions.Session {
+	tb.Helper()
 	var s sessions.Session
-	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: conversationID, Assistant: "demo"})
 		return err
 	})
@@ -69,20 +69,20 @@ func (b bundle) session(t testing.TB, conversationID string) sessions.Session {
 }
 
 // accept stores a message as the orchestrator does: under the row lock.
-func (b bundle) accept(t testing.TB, chat, event string, change ...func(*sessions.Entry)) sessions.Entry {
-	t.Helper()
-	e, _, err := b.tryAccept(t, chat, event, change...)
+func (b bundle) accept(tb testing.TB, chat, event string, change ...func(*sessions.Entry)) sessions.Entry {
+	tb.Helper()
+	e, _, err := b.tryAccept(tb, chat, event, change...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }
 
 func (b bundle) tryAccept(
-	t testing.TB, chat, event string, change ...func(*sessions.Entry),
+	tb testing.TB, chat, event string, change ...func(*sessions.Entry),
 ) (e sessions.Entry, fresh bool, err error) {
-	t.Helper()
-	err = b.try(t, func(ctx context.Context, tx *store.Tx) error {
+	tb.Helper()
+	err = b.try(tb, func(ctx context.Context, tx *store.Tx) error {
 		c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
 		if err != nil {
 			return err
@@ -127,10 +127,10 @@ func together(n int, fn func(i int) error) []error {
 	return errs
 }
 
-func wantKind(t testing.TB, err error, kind fault.Kind) {
-	t.Helper()
+func wantKind(tb testing.TB, err error, kind fault.Kind) {
+	tb.Helper()
 	if !fault.Is(err, kind) {
-		t.Errorf("error = %v (kind %q), want kind %q", err, fault.KindOf(err), kind)
+		tb.Errorf("error = %v (kind %q), want kind %q", err, fault.KindOf(err), kind)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 
 // propose stores a plan as the first version of a new one, or with a number as
 // the next version of that.
-func (b bundle) propose(t testing.TB, conversationID string, number int64, text string) plan.Plan {
-	t.Helper()
+func (b bundle) propose(tb testing.TB, conversationID string, number int64, text string) plan.Plan {
+	tb.Helper()
 	var p plan.Plan
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		p = plan.Plan{
 			Number: number, ConversationID: conversationID, Goal: "fix it", Text: text,
 			Author: "assistant", Requester: "test/42", Head: "abc",
@@ -31,19 +31,19 @@ func (b bundle) propose(t testing.TB, conversationID string, number int64, text 
 	return p
 }
 
-func (b bundle) settle(t testing.TB, p plan.Plan, state plan.State) error {
-	t.Helper()
-	return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+func (b bundle) settle(tb testing.TB, p plan.Plan, state plan.State) error {
+	tb.Helper()
+	return b.try(tb, func(ctx context.Context, tx *store.Tx) error {
 		p.State = state
 		return tx.SettlePlan(ctx, p)
 	})
 }
 
 // states returns the state of every version by "number.version".
-func (b bundle) states(t testing.TB, plans ...plan.Plan) map[string]plan.State {
-	t.Helper()
+func (b bundle) states(tb testing.TB, plans ...plan.Plan) map[string]plan.State {
+	tb.Helper()
 	got := map[string]plan.State{}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		for _, p := range plans {
 			state, err := store.String(ctx, tx, `SELECT state FROM plans WHERE id = $1`, p.ID)
 			if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // bundleOf returns a store on SQLite, for what only SQLite has.
-func bundleOf(t testing.TB) bundle {
-	t.Helper()
-	return bundle{storetest.SQLite(t)(t)}
+func bundleOf(tb testing.TB) bundle {
+	tb.Helper()
+	return bundle{storetest.SQLite(tb)(tb)}
 }
 
 func TestOpenRefusesWhatItCannotUse(t *testing.T) {

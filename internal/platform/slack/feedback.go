@@ -37,9 +37,15 @@ func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) erro
 
 // setStatus shows a status; an empty one takes it away.
 func (a *Adapter) setStatus(ctx context.Context, to place, status string) error {
-	err := a.shed(ctx, to.channel+to.thread, request{method: "assistant.threads.setStatus", idempotent: true, params: url.Values{
+	r := request{method: "assistant.threads.setStatus", idempotent: true, params: url.Values{
 		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {status},
-	}}, nil)
+	}}
+	var err error
+	if status == "" {
+		err = a.limited(ctx, "", r, nil)
+	} else {
+		err = a.shed(ctx, to.channel+to.thread, r, nil)
+	}
 	switch codeOf(err) {
 	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
 		if a.noStatus.CompareAndSwap(false, true) {

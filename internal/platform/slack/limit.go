@@ -74,6 +74,7 @@ type scopeLimit struct {
 type queue struct {
 	last map[string]time.Time // when somebody had a turn
 	seen map[string]time.Time // when somebody last asked
+	tidy time.Time            // when those who ask no more were last forgotten
 }
 
 func newLimiter() *limiter {
@@ -192,10 +193,13 @@ func (l *limiter) turn(method, who string, p pace, now time.Time) time.Duration 
 		l.queues[method] = q
 	}
 	q.seen[who] = now
-	for other, at := range q.seen {
-		if now.Sub(at) > competing {
-			delete(q.seen, other)
-			delete(q.last, other)
+	if now.Sub(q.tidy) >= time.Second {
+		q.tidy = now
+		for other, at := range q.seen {
+			if now.Sub(at) > competing {
+				delete(q.seen, other)
+				delete(q.last, other)
+			}
 		}
 	}
 	last, had := q.last[who]

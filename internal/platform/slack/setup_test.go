@@ -210,3 +210,12 @@ func mustJSON(t *testing.T, text string, out any) {
 		t.Fatalf("%v in %s", err, text)
 	}
 }
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

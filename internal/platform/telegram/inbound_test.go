@@ -13,11 +13,11 @@ import (
 	"remote-agent/internal/messages"
 )
 
-func newTestAdapter(t testing.TB) *Adapter {
-	t.Helper()
+func newTestAdapter(tb testing.TB) *Adapter {
+	tb.Helper()
 	a, err := New(Config{Token: "4711:AAHsecretsecretsecret"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }

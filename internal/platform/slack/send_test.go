@@ -1,0 +1,510 @@
+package slack_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/slack"
+)
+
+func TestSendPostsSafely(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref, err := b.Send(t.Context(), messages.Outbound{
+		Delivery: "d-1", Conversation: key("T1/C1/10.1"), Text: "**hi** <!channel> <@U2> & @here <b>",
+		Buttons: []messages.Button{{ID: "b-1", Label: "Stop", Style: messages.ButtonDanger}},
+	})
+	if err != nil || ref.Conversation != key("T1/C1/10.1") || ref.Message != "1700000100.000100" {
+		t.Fatalf("Send: %+v, %v", ref, err)
+	}
+	form := b.api.made("chat.postMessage")[0].form
+	for k, want := range map[string]string{
+		"channel": "C1", "thread_ts": "10.1", "unfurl_links": "false", "unfurl_media": "false",
+		"metadata": `{"event_type":"remote_agent","event_payload":{"delivery":"d-1"}}`,
+	} {
+		if form.Get(k) != want {
+			t.Errorf("%s is %q, want %q", k, form.Get(k), want)
+		}
+	}
+	if form.Has("token") {
+		t.Error("the token is in the body")
+	}
+	if text := form.Get("text"); strings.ContainsAny(text, "<>") || !strings.Contains(text, "&amp;") {
+		t.Errorf("the text is not escaped: %s", text)
+	}
+	var blocks []struct {
+		Type, Text string
+		Elements   []struct {
+			Type, Value, Style string
+			ActionID           string `json:"action_id"`
+			Text               struct{ Type, Text string }
+		}
+	}
+	mustJSON(t, form.Get("blocks"), &blocks)
+	if len(blocks) != 2 || blocks[0].Type != "markdown" || blocks[1].Type != "actions" || len(blocks[1].Elements) != 1 {
+		t.Fatalf("blocks: %s", form.Get("blocks"))
+	}
+	if e := blocks[1].Elements[0]; e.Type != "button" || e.Value != "b-1" || e.ActionID != "b-1" || e.Style != "danger" || e.Text.Text != "Stop" {
+		t.Errorf("button: %+v", e)
+	}
+	if pings.MatchString(blocks[0].Text) || !strings.Contains(blocks[0].Text, "**hi**") || !strings.Contains(blocks[0].Text, "<b>") {
+		t.Errorf("markdown: %q", blocks[0].Text)
+	}
+}
+
+// pings is what would notify somebody.
+var pings = regexp.MustCompile(`(?i)<[@#][A-Z0-9]|<!(channel|here|everyone|group|subteam|date)\b|(^|[ (])@(channel|here|everyone|group)\b`)
+
+func TestDefused(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		"<!channel>", "<!here|x>", "<!EVERYONE>", "<!subteam^S1>", "<@U123>", "<@W123|bob>", "<#C1|x>", "@here", "hey @channel!", "(@everyone)",
+		"`<!channel>`", "```\n<@U1>\n```", "<<!channel>>", "@here @here", "<!date^1^x|y>",
+	} {
+		if out := slack.Defused(s); pings.MatchString(out) || slack.Defused(out) != out {
+			t.Errorf("Defused(%q) is %q", s, out)
+		}
+	}
+	for _, s := range []string{"a < b", "<!DOCTYPE html>", "<!-- x -->", "me@here.example", "x@channel", "<https://a.example>", "<b>", "@hereafter", "a @there"} {
+		if out := slack.Defused(s); out != s {
+			t.Errorf("Defused(%q) is %q", s, out)
+		}
+	}
+}
+
+func TestOpeningARoot(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.command(map[string]string{"text": "why <!channel> & <@U2|bo>?", "response_url": b.api.URL + "/respond"})
+	in := b.one(t)
+	ref, err := b.Send(t.Context(), messages.Outbound{Delivery: "d-1", Conversation: in.Conversation, Text: in.Opening})
+	if err != nil || ref.Conversation != key("T1/C1/1700000100.000100") || ref.Message != "1700000100.000100" {
+		t.Fatalf("Send: %+v, %v", ref, err)
+	}
+	form := b.api.made("chat.postMessage")[0].form
+	if text := form.Get("text"); !strings.HasPrefix(text, "<@U1> asked: why ") || strings.Count(text, "<") != 1 || !strings.Contains(text, "@bo") {
+		t.Errorf("the root says %q", text)
+	}
+	if form.Has("thread_ts") {
+		t.Error("the root is in a thread")
+	}
+
+	// A model cannot make itself a mention there.
+	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: "x <@U1> asked: y"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.api.made("chat.postMessage")[1].form.Get("text"); strings.Contains(text, "<") {
+		t.Errorf("the root says %q", text)
+	}
+}
+
+func TestWhoAskedIsToldThatTheBotIsNotThere(t *testing.T) {
+	t.Parallel()
+	for code, kind := range map[string]fault.Kind{"not_in_channel": fault.Forbidden, "channel_not_found": fault.Gone, "is_archived": fault.Gone} {
+		b := setup(t)
+		b.command(map[string]string{"text": "why?", "response_url": b.api.URL + "/respond"})
+		b.api.answer("chat.postMessage", `{"ok":false,"error":"`+code+`"}`)
+		b.api.answer("chat.postEphemeral", `{"ok":false,"error":"`+code+`"}`)
+		in := b.one(t)
+		_, err := b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: in.Opening})
+		told := b.api.made("/respond")
+		if !fault.Is(err, kind) || len(told) != 1 || !strings.Contains(told[0].form.Get("json"), "/invite") {
+			t.Errorf("%s: %v, told %v", code, err, told)
+		}
+		ref, err := b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: "only you", OnlyFor: "U1"})
+		if err != nil || len(b.api.made("/respond")) != 2 {
+			t.Errorf("%s: %v", code, err)
+		}
+		if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "x"}); !fault.Is(err, fault.NotFound) {
+			t.Errorf("editing what only one saw: %v", err)
+		}
+		if err := b.Whisper(t.Context(), in, "hello"); err != nil || len(b.api.made("/respond")) != 3 {
+			t.Errorf("%s: Whisper: %v", code, err)
+		}
+	}
+}
+
+func TestResponseAddressMustBeSlacks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.command(map[string]string{"text": "x", "response_url": "https://hooks.slack.com.evil.example/x"})
+	b.api.answer("chat.postEphemeral", `{"ok":false,"error":"channel_not_found"}`)
+	if err := b.Whisper(t.Context(), b.one(t), "hello"); !fault.Is(err, fault.Gone) {
+		t.Errorf("Whisper: %v", err)
+	}
+}
+
+func TestOnlyFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("chat.postEphemeral", `{"ok":true,"message_ts":"1.2"}`)
+	ref, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/10.1"), Text: "psst", OnlyFor: "U1"})
+	made := b.api.made("chat.postEphemeral")
+	if err != nil || ref.Message == "" || len(made) != 1 || made[0].form.Get("user") != "U1" || made[0].form.Get("thread_ts") != "10.1" {
+		t.Errorf("Send: %+v, %v, %v", ref, err, made)
+	}
+	if len(b.api.made("chat.postMessage")) != 0 {
+		t.Error("everybody saw it")
+	}
+}
+
+func TestAgainLooksFirst(t *testing.T) {
+	t.Parallel()
+	id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
+	mine := `{"ts":"20.5","bot_id":"BBOT","metadata":{"event_type":"remote_agent","event_payload":{"delivery":"` + string(id) + `"}}}`
+	for name, tc := range map[string]struct {
+		key, method string
+		answers     []string
+		want        messages.MessageID // empty: it is posted
+		posted      int
+		uncertain   bool
+		wantKey     string
+	}{
+		"found in a thread":       {"T1/C1/10.1", "conversations.replies", []string{`{"ok":true,"messages":[{"ts":"10.1"},7,` + mine + `]}`}, "20.5", 0, false, "T1/C1/10.1"},
+		"found on the next page":  {"T1/C1/10.1", "conversations.replies", []string{`{"ok":true,"messages":[{"ts":"10.1"}],"response_metadata":{"next_cursor":"c"}}`, `{"ok":true,"messages":[` + mine + `]}`}, "20.5", 0, false, "T1/C1/10.1"},
+		"found in a conversation": {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[` + mine + `]}`}, "20.5", 0, false, "T1/D1"},
+		"the root is found":       {"T1/C1/new-abc", "conversations.history", []string{`{"ok":true,"messages":[` + mine + `]}`}, "20.5", 0, false, "T1/C1/20.5"},
+		"not there":               {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[{"ts":"1.1","blocks":7}]}`}, "1700000100.000100", 1, false, "T1/D1"},
+		"somebody else's":         {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[` + strings.Replace(mine, "BBOT", "B9", 1) + `]}`}, "1700000100.000100", 1, false, "T1/D1"},
+		"may not look":            {"T1/D1", "conversations.history", []string{`{"ok":false,"error":"missing_scope","needed":"im:history"}`}, "1700000100.000100", 1, false, "T1/D1"},
+		"cannot look now":         {"T1/D1", "conversations.history", []string{`{"ok":false,"error":"internal_error"}`}, "", 0, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.api.answer(tc.method, tc.answers...)
+			ref, err := b.Send(t.Context(), messages.Outbound{Delivery: id, Conversation: key(tc.key), Text: "hi", Again: true})
+			if fault.Uncertain(err) != tc.uncertain || (err != nil) != tc.uncertain {
+				t.Fatalf("Send: %v", err)
+			}
+			if ref.Message != tc.want || ref.Conversation.ID != tc.wantKey || len(b.api.made("chat.postMessage")) != tc.posted {
+				t.Errorf("Send: %+v, %d posts", ref, len(b.api.made("chat.postMessage")))
+			}
+			looked := b.api.made(tc.method)
+			if len(looked) == 0 || looked[0].form.Get("include_all_metadata") != "true" || looked[0].form.Get("oldest") == "" {
+				t.Errorf("looked with %v", looked)
+			}
+		})
+	}
+}
+
+func TestErrorsAreClassified(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		kind      fault.Kind
+		uncertain bool
+		public    string
+	}{
+		`{"ok":false,"error":"invalid_auth"}`:                                 {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
+		`{"ok":false,"error":"token_revoked"}`:                                {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
+		`{"ok":false,"error":"account_inactive"}`:                             {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
+		`{"ok":false,"error":"missing_scope","needed":"chat:write"}`:          {fault.Forbidden, false, "chat:write"},
+		`{"ok":false,"error":"not_in_channel"}`:                               {fault.Forbidden, false, "/invite"},
+		`{"ok":false,"error":"channel_not_found"}`:                            {fault.Gone, false, ""},
+		`{"ok":false,"error":"is_archived"}`:                                  {fault.Gone, false, ""},
+		`{"ok":false,"error":"internal_error"}`:                               {fault.Unavailable, true, ""},
+		`{"ok":false,"error":"fatal_error"}`:                                  {fault.Unavailable, true, ""},
+		`{"ok":false,"error":"service_unavailable"}`:                          {fault.Unavailable, false, ""},
+		`{"ok":false,"error":"something_new"}`:                                {fault.Invalid, false, ""},
+		`{"ok":false,"error":"msg_too_long"}`:                                 {fault.Invalid, false, ""},
+		`{"ok":false,"error":"xoxb-1111-2222-secretsecretsecret is no code"}`: {fault.Invalid, false, ""},
+		`{"ok":true,"ts":`:                                                    {fault.Unavailable, true, ""},
+		`<html>gateway</html>`:                                                {fault.Unavailable, true, ""},
+		`{"ok":true}`:                                                         {fault.Unavailable, true, ""},
+		"500":                                                                 {fault.Unavailable, true, ""},
+		"502":                                                                 {fault.Unavailable, true, ""},
+		"503":                                                                 {fault.Unavailable, false, ""},
+		"401":                                                                 {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
+		"404":                                                                 {fault.Invalid, false, ""},
+		"302":                                                                 {fault.Invalid, false, ""},
+		`{"ok":true,"ts":"1.1","message":{"blocks":[{"type":7}],"text":9}}`: {"", false, ""},
+	} {
+		b := setup(t)
+		b.api.answer("chat.postMessage", answer)
+		_, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/10.1"), Text: "hi"})
+		if fault.KindOf(err) != want.kind || fault.Uncertain(err) != want.uncertain || !strings.Contains(fault.Public(err), want.public) && err != nil {
+			t.Errorf("%s: %v is %q, uncertain %v", answer, err, fault.KindOf(err), fault.Uncertain(err))
+		}
+		if err != nil && strings.Contains(err.Error(), "secretsecret") {
+			t.Errorf("%s: the error contains the token", answer)
+		}
+	}
+}
+
+func TestEditErrors(t *testing.T) {
+	t.Parallel()
+	for code, kind := range map[string]fault.Kind{
+		"edit_window_closed": fault.NotFound, "cant_update_message": fault.NotFound, "message_not_found": fault.NotFound,
+		"block_mismatch": fault.NotFound, "msg_too_long": fault.Invalid, "internal_error": fault.Unavailable,
+	} {
+		b := setup(t)
+		b.api.answer("chat.update", `{"ok":false,"error":"`+code+`"}`)
+		err := b.Edit(t.Context(), platform.Edit{Ref: messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}, Text: "hi"})
+		if !fault.Is(err, kind) || fault.Uncertain(err) {
+			t.Errorf("%s: %v is %q", code, err, fault.KindOf(err))
+		}
+	}
+}
+
+func TestRefusedBlocksAreSentPlain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("chat.postMessage", `{"ok":false,"error":"invalid_blocks"}`, `{"ok":true,"ts":"1.1"}`)
+	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/D1"), Text: "**hi** <!here>"}); err != nil {
+		t.Fatal(err)
+	}
+	made := b.api.made("chat.postMessage")
+	if len(made) != 2 || made[1].form.Get("blocks") != "[]" || strings.Contains(made[1].form.Get("text"), "<") {
+		t.Errorf("posted %v", made)
+	}
+	b.api.answer("chat.update", `{"ok":false,"error":"invalid_blocks"}`, `{"ok":true}`)
+	ref := messages.Ref{Conversation: key("T1/D1"), Message: "20.1"}
+	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "hi"}); err != nil || len(b.api.made("chat.update")) != 2 {
+		t.Error(err)
+	}
+}
+
+func TestProgressIsShedAndFinalTextWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}
+	b.api.answer("chat.update", `{"ok":false,"error":"ratelimited"}`, `{"ok":true}`)
+	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "a", Progress: true}); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("first: %v", err)
+	}
+	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "b", Progress: true}); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("second: %v", err)
+	}
+	if n := len(b.api.made("chat.update")); n != 1 {
+		t.Errorf("%d calls while Slack wants silence", n)
+	}
+	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "c"}); err != nil {
+		t.Errorf("the final text: %v", err)
+	}
+	// The silence is of this method only.
+	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: ref.Conversation, Text: "hi"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMeasureIsWithinSlacksLimits(t *testing.T) {
+	t.Parallel()
+	c := setup(t).Capabilities()
+	for _, part := range platform.Split(strings.Repeat("Some <@U1> text 𝔘 and *more*. ", 2000), c.MaxText, c.Measure) {
+		b := setup(t)
+		if _, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/10.1"), Text: part}); err != nil {
+			t.Fatal(err)
+		}
+		var blocks []struct{ Text string }
+		form := b.api.made("chat.postMessage")[0].form
+		mustJSON(t, form.Get("blocks"), &blocks)
+		block, text := len(utf16.Encode([]rune(blocks[0].Text))), len(utf16.Encode([]rune(form.Get("text"))))
+		if block > 12000 || text > 4000 || block+text > 13200 {
+			t.Errorf("a block of %d and a text of %d", block, text)
+		}
+	}
+	if _, err := setup(t).Send(t.Context(), messages.Outbound{Conversation: key("T1/D1"), Text: strings.Repeat("x", slack.MaxText+1)}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("too long: %v", err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}
+	b.api.answer("reactions.add", `{"ok":false,"error":"already_reacted"}`)
+	b.api.answer("reactions.remove", `{"ok":false,"error":"no_reaction"}`)
+	for _, m := range []platform.Mark{platform.MarkQueued, platform.MarkSeen, platform.MarkNone, platform.MarkNone} {
+		if err := b.Mark(t.Context(), ref, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(method string) string {
+		var out []string
+		for _, c := range b.api.made(method) {
+			out = append(out, c.form.Get("name")+"@"+c.form.Get("timestamp"))
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names("reactions.add"); got != "inbox_tray@20.1 eyes@20.1" {
+		t.Errorf("added %s", got)
+	}
+	if got := names("reactions.remove"); got != "inbox_tray@20.1 eyes@20.1" {
+		t.Errorf("removed %s", got)
+	}
+	fresh := setup(t) // another process
+	if err := fresh.Mark(t.Context(), ref, platform.MarkNone); err != nil || len(fresh.api.made("reactions.remove")) != 2 {
+		t.Errorf("%v, removed %v", err, fresh.api.made("reactions.remove"))
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 3 {
+		for _, id := range []string{"T1/C1/10.1", "T1/D1"} {
+			if err := b.Typing(t.Context(), key(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set := b.api.made("assistant.threads.setStatus")
+	if len(set) != 1 || set[0].form.Get("thread_ts") != "10.1" || set[0].form.Get("status") == "" {
+		t.Errorf("set %v", set)
+	}
+	ref := messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}
+	for range 2 {
+		if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "done"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set = b.api.made("assistant.threads.setStatus"); len(set) != 2 || set[1].form.Get("status") != "" {
+		t.Errorf("after the answer: %v", set)
+	}
+
+	off := setup(t)
+	off.api.answer("assistant.threads.setStatus", `{"ok":false,"error":"missing_scope","needed":"assistant:write"}`)
+	for _, id := range []string{"T1/C1/10.1", "T1/C1/11.1"} {
+		if err := off.Typing(t.Context(), key(id)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(off.api.made("assistant.threads.setStatus")); n != 1 {
+		t.Errorf("%d calls without the scope", n)
+	}
+}
+
+func TestDialogComesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1", Trigger: "1.2.3"}
+	d := platform.Dialog{Trigger: in.Trigger, ID: "edit-1", Title: "Edit the plan before it is carried out", Label: "Plan", Text: "1. x", Submit: "Approve"}
+	if err := b.OpenDialog(t.Context(), in, d); err != nil {
+		t.Fatal(err)
+	}
+	form := b.api.made("views.open")[0].form
+	var view struct {
+		Type     string
+		Title    struct{ Text string }
+		Metadata string `json:"private_metadata"`
+		Blocks   []struct {
+			BlockID string `json:"block_id"`
+			Element struct {
+				ActionID string `json:"action_id"`
+				Initial  string `json:"initial_value"`
+			}
+		}
+	}
+	mustJSON(t, form.Get("view"), &view)
+	if form.Get("trigger_id") != "1.2.3" || view.Type != "modal" || len([]rune(view.Title.Text)) > 24 || len(view.Blocks) != 1 || view.Blocks[0].Element.Initial != "1. x" {
+		t.Fatalf("opened %s", form.Get("view"))
+	}
+	sent := jsonOf(t, map[string]any{
+		"type": "view_submission", "trigger_id": "4.5.6", "team": map[string]string{"id": "T1"}, "user": map[string]string{"id": "U1"},
+		"view": map[string]any{"private_metadata": view.Metadata, "state": map[string]any{"values": map[string]any{
+			view.Blocks[0].BlockID: map[string]any{view.Blocks[0].Element.ActionID: map[string]string{"value": "2. y"}},
+		}}},
+	})
+	if w := b.interaction(sent); w.Code != http.StatusOK {
+		t.Fatalf("answered %d", w.Code)
+	}
+	if got := b.one(t); got.Kind != messages.KindAction || got.Action != "edit-1" || got.Text != "2. y" || got.Conversation != in.Conversation || got.Message != "20.1" {
+		t.Errorf("came back as %+v", got)
+	}
+	d.Text = strings.Repeat("x", 3001)
+	if err := b.OpenDialog(t.Context(), in, d); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a long text: %v", err)
+	}
+	b.api.answer("views.open", `{"ok":false,"error":"expired_trigger_id"}`)
+	d.Text = "x"
+	if err := b.OpenDialog(t.Context(), in, d); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a late press: %v", err)
+	}
+}
+
+func TestContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("conversations.replies", `{"ok":true,"messages":[
+		{"ts":"10.1","user":"U2","text":"It &lt;broke&gt;"},{"ts":"11.1","user":"UBOT","text":"own"},7,
+		{"ts":"12.1","subtype":"bot_message","bot_id":"B9","username":"CI","text":"red"},
+		{"ts":"13.1","subtype":"channel_join","user":"U3","text":"joined"},
+		{"ts":"14.1","user":"U2","text":"see <@U3>"},{"ts":"20.1","user":"U1","text":"<@UBOT> look"}]}`)
+	b.api.answer("users.info", `{"ok":true,"user":{"name":"bo","profile":{"display_name":"Bo"}}}`)
+	got, err := b.Context(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1"})
+	if err != nil || len(got) != 3 || got[0].Text != "It <broke>" || got[0].Author != "Bo" || got[1].Author != "CI" || got[2].Text != "see @U3" {
+		t.Errorf("Context: %+v, %v", got, err)
+	}
+	if n := len(b.api.made("users.info")); n != 1 {
+		t.Errorf("%d names were asked for", n)
+	}
+	for _, in := range []messages.Inbound{
+		{Conversation: key("T1/C1/10.1"), Message: "10.1"}, {Conversation: key("T1/D1"), Message: "10.1"}, {Conversation: key("T1/C1/new-x")},
+	} {
+		if got, err := b.Context(t.Context(), in); err != nil || got != nil {
+			t.Errorf("%s: %v, %v", in.Conversation, got, err)
+		}
+	}
+}
+
+func TestFetchSendsTheTokenToSlackOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for address, kind := range map[string]fault.Kind{
+		"https://evil.example/x": fault.Unsupported, "http://files.slack.com/x": fault.Unsupported, "https://files.slack.com.evil.example/": fault.Unsupported,
+		"": fault.Unsupported, b.api.URL + "/api/file": "",
+	} {
+		b.api.answer("files.info", `{"ok":true,"file":{"id":"F1","mimetype":"text/plain","url_private_download":"`+address+`"}}`)
+		body, err := b.Fetch(t.Context(), messages.Attachment{Source: "F1"})
+		if fault.KindOf(err) != kind {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err == nil {
+			_ = body.Close()
+		}
+	}
+	if _, err := b.Fetch(t.Context(), messages.Attachment{Source: "../x"}); !fault.Is(err, fault.Unsupported) {
+		t.Error(err)
+	}
+}
+
+func TestCheckNamesMissingScopes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.header.Set("X-OAuth-Scopes", strings.Join(slack.Scopes()[1:], ","))
+	account, err := b.Check(t.Context())
+	if err != nil || account.ID != "T1" || account.Name != "@agent" {
+		t.Errorf("Check: %+v, %v", account, err)
+	}
+	if missing := b.MissingScopes(); len(missing) != 1 || missing[0] != slack.Scopes()[0] {
+		t.Errorf("missing %v", missing)
+	}
+	b.api.answer("auth.test", `{"ok":false,"error":"invalid_auth"}`)
+	if _, err := b.Check(t.Context()); !fault.Is(err, fault.Unauthorized) {
+		t.Error(err)
+	}
+}
+
+func TestRunEndsWhenTheAppIsRemoved(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { ended <- b.Run(ctx, b.sink) }()
+	b.event(`{"type":"app_uninstalled"}`) // Slack says otherwise
+	b.api.answer("auth.test", `{"ok":false,"error":"account_inactive"}`)
+	b.event(`{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`)
+	if err := <-ended; !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("Run: %v", err)
+	}
+}

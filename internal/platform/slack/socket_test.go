@@ -1,0 +1,249 @@
+package slack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/slack"
+)
+
+const patience = 20 * time.Second
+
+// socket is the other end of Socket Mode.
+type socket struct {
+	t     *testing.T
+	conns chan *websocket.Conn // those that were opened, in order
+	acks  chan string
+}
+
+// socketSetup returns an adapter that runs in Socket Mode.
+func socketSetup(t *testing.T, change ...func(*bundle)) (bundle, *socket) {
+	t.Helper()
+	s := &socket{t: t, conns: make(chan *websocket.Conn, 16), acks: make(chan string, 1024)}
+	upgrader := websocket.Upgrader{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close() //nolint:errcheck // the end
+		_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"hello","num_connections":1}`))
+		s.conns <- conn
+		for {
+			var ack struct {
+				Envelope string `json:"envelope_id"`
+			}
+			if conn.ReadJSON(&ack) != nil {
+				return
+			}
+			s.acks <- ack.Envelope
+		}
+	}))
+	t.Cleanup(server.Close)
+	b := setup(t, func(c *slack.Config) { c.AppToken, c.SigningSecret = appToken, "" })
+	b.api.answer("apps.connections.open", `{"ok":true,"url":"`+strings.Replace(server.URL, "http", "ws", 1)+`/link?ticket=secretsecret"}`)
+	for _, c := range change {
+		c(&b)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx, b.sink) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run did not return")
+		}
+	})
+	return b, s
+}
+
+func (s *socket) conn() *websocket.Conn {
+	s.t.Helper()
+	select {
+	case c := <-s.conns:
+		return c
+	case <-time.After(patience):
+		s.t.Fatal("no connection was opened")
+		return nil
+	}
+}
+
+func (s *socket) send(c *websocket.Conn, id, kind, payload string) {
+	s.t.Helper()
+	frame := fmt.Sprintf(`{"envelope_id":%q,"type":%q,"payload":%s,"accepts_response_payload":false}`, id, kind, payload)
+	if err := c.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *socket) acked(want ...string) {
+	s.t.Helper()
+	for _, w := range want {
+		select {
+		case got := <-s.acks:
+			if got != w {
+				s.t.Errorf("acknowledged %s, want %s", got, w)
+			}
+		case <-time.After(patience):
+			s.t.Fatalf("%s is not acknowledged", w)
+		}
+	}
+}
+
+func dm(ts string) string {
+	return wrapped(`{"type":"message","channel":"D1","user":"U1","text":"hi","ts":"` + ts + `"}`)
+}
+
+func TestSocketAcknowledgesWhatIsStored(t *testing.T) {
+	t.Parallel()
+	b, s := socketSetup(t)
+	c := s.conn()
+	s.send(c, "e1", "events_api", dm("10.1"))
+	s.send(c, "e2", "slash_commands", `{"team_id":"T1","channel_id":"C1","user_id":"U1","trigger_id":"1.2","text":"x","is_enterprise_install":"false"}`)
+	s.send(c, "e3", "interactive", `{"type":"block_actions","trigger_id":"3.4","team":{"id":"T1"},"user":{"id":"U1"},"channel":{"id":"D1"},"message":{"ts":"10.1"},"actions":[{"type":"button","value":"b-1"}]}`)
+	s.send(c, "e4", "events_api", wrapped(`{"type":"message","channel":"C1","user":"U1","text":"not for the bot","ts":"10.1"}`))
+	seen := map[string]bool{}
+	for range 4 {
+		seen[<-s.acks] = true
+	}
+	if len(seen) != 4 || len(b.sink.Events()) != 3 {
+		t.Errorf("acknowledged %v, stored %d", seen, len(b.sink.Events()))
+	}
+	s.send(c, "e5", "something_new", `{"x":1}`)
+	s.acked("e5")
+	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"envelope_id":`)); err != nil {
+		t.Fatal(err)
+	}
+	s.send(c, "e6", "events_api", dm("11.1"))
+	s.acked("e6")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := b.sink.Wait(ctx, func() bool { return len(b.sink.Kept()) == 2 }); err != nil {
+		t.Errorf("kept %+v", b.sink.Kept())
+	}
+}
+
+func TestSocketTriesToStoreAgain(t *testing.T) {
+	t.Parallel()
+	failures, refused := 3, make(chan struct{}, 16)
+	b, s := socketSetup(t, func(b *bundle) {
+		b.sink.BeforeAccept = func([]messages.Inbound) error {
+			if failures--; failures >= 0 {
+				refused <- struct{}{}
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+	})
+	s.send(s.conn(), "e1", "events_api", dm("10.1"))
+	for range 3 {
+		<-refused
+		if len(s.acks) != 0 {
+			t.Fatal("acknowledged before it was stored")
+		}
+	}
+	s.acked("e1")
+	b.one(t)
+}
+
+func TestSocketGivesAnInvalidEventToTheRecord(t *testing.T) {
+	t.Parallel()
+	b, s := socketSetup(t, func(b *bundle) {
+		b.sink.BeforeAccept = func(events []messages.Inbound) error {
+			for _, e := range events {
+				if e.Message == "10.1" {
+					return fault.New(fault.Invalid, "no")
+				}
+			}
+			return nil
+		}
+	})
+	c := s.conn()
+	s.send(c, "e1", "events_api", dm("10.1"))
+	s.send(c, "e2", "events_api", dm("11.1"))
+	s.acked("e1", "e2")
+	b.one(t)
+	if len(b.sink.Kept()) != 1 {
+		t.Errorf("kept %+v", b.sink.Kept())
+	}
+}
+
+// Slack announces the end of a connection: the next is there before the first
+// ends, and what comes over either is stored.
+func TestSocketsOverlap(t *testing.T) {
+	t.Parallel()
+	b, s := socketSetup(t)
+	one := s.conn()
+	if err := one.WriteMessage(websocket.TextMessage, []byte(`{"type":"disconnect","reason":"warning"}`)); err != nil {
+		t.Fatal(err)
+	}
+	two := s.conn()
+	s.send(one, "e1", "events_api", dm("10.1"))
+	s.acked("e1")
+	s.send(two, "e2", "events_api", dm("11.1"))
+	s.acked("e2")
+	_ = one.Close()
+	_ = two.Close() // without a word
+	s.send(s.conn(), "e3", "events_api", dm("12.1"))
+	s.acked("e3")
+	if n := len(b.sink.Events()); n != 3 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestSocketKeepsOrder(t *testing.T) {
+	t.Parallel()
+	sent := make(chan struct{})
+	b, s := socketSetup(t, func(b *bundle) {
+		b.sink.BeforeAccept = func([]messages.Inbound) error {
+			<-sent // so that there is something to store together
+			return nil
+		}
+	})
+	c := s.conn()
+	for i := range 300 {
+		s.send(c, fmt.Sprint("e", i), "events_api", dm(fmt.Sprintf("1%03d.1", i)))
+	}
+	close(sent)
+	for i := range 300 {
+		s.acked(fmt.Sprint("e", i))
+	}
+	for i, e := range b.sink.Events() {
+		if string(e.Message) != fmt.Sprintf("1%03d.1", i) {
+			t.Fatalf("event %d is %s", i, e.Message)
+		}
+	}
+	if b.sink.Calls() >= 300 {
+		t.Error("nothing was stored together")
+	}
+}
+
+func TestRefusedAppTokenEndsRun(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]fault.Kind{
+		`{"ok":false,"error":"invalid_auth"}`:           fault.Unauthorized,
+		`{"ok":false,"error":"not_allowed_token_type"}`: fault.Unauthorized,
+	} {
+		b := setup(t, func(c *slack.Config) { c.AppToken = appToken })
+		b.api.answer("apps.connections.open", answer)
+		err := b.Run(t.Context(), b.sink)
+		if !fault.Is(err, want) || !strings.Contains(fault.Public(err), "SLACK_APP_TOKEN") {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
