@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"remote-agent/internal/config"
+	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
 )
 
@@ -33,6 +34,7 @@ func (d *daemon) banner() {
 		d.say("  model     %s, %s\n", c.Assistant, c.OpenAI.Model)
 	}
 	d.sayTelegram()
+	d.saySlack()
 	if d.env.Terminal {
 		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
 		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
@@ -49,6 +51,20 @@ func (d *daemon) sayTelegram() {
 		d.say("  telegram  on, but it does not answer yet; it is tried again\n")
 	default:
 		d.say("  telegram  %s by %s, %s\n", account.Name, t.Mode, d.whoMay())
+	}
+}
+
+func (d *daemon) saySlack() {
+	c := d.config.Slack
+	switch account, ok := d.accounts[slack.Name]; {
+	case !c.BotToken.IsSet():
+		d.say("  slack     off. `bot slack manifest` makes the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN.\n")
+	case !ok:
+		d.say("  slack     on, but it does not answer yet; it is tried again\n")
+	case c.AppToken.IsSet():
+		d.say("  slack     %s by Socket Mode\n", account.Name)
+	default:
+		d.say("  slack     %s over HTTP at /webhooks/slack/\n", account.Name)
 	}
 }
 

@@ -17,7 +17,10 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/store"
+	"remote-agent/internal/work"
 )
 
 // buildAssistants builds what is configured. The demo is always there, for
@@ -49,6 +52,48 @@ func (d *daemon) buildAdapters() error {
 		})
 		d.adapters = append(d.adapters, d.console)
 	}
+	if err := d.addTelegram(); err != nil {
+		return err
+	}
+	return d.addSlack()
+}
+
+func (d *daemon) addSlack() error {
+	c := d.config.Slack
+	if !c.BotToken.IsSet() {
+		return nil
+	}
+	a, err := slack.New(slack.Config{
+		BotToken:      c.BotToken.Reveal(),
+		AppToken:      c.AppToken.Reveal(),
+		SigningSecret: c.SigningSecret.Reveal(),
+		APIURL:        c.APIURL,
+		Streaming:     c.Streaming,
+		Engaged:       d.engaged,
+		Commands:      func() []string { return d.core.CommandNames() },
+		Log:           d.log,
+		Observe:       d.metrics.Platform,
+	})
+	if err != nil {
+		return err
+	}
+	d.adapters = append(d.adapters, a)
+	return nil
+}
+
+// engaged reports whether the bot takes part in a conversation.
+func (d *daemon) engaged(ctx context.Context, key messages.ConversationKey) (bool, error) {
+	err := d.store.InRead(ctx, func(tx *store.Tx) error {
+		_, err := tx.FindConversation(ctx, key)
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (d *daemon) addTelegram() error {
 	t := d.config.Telegram
 	if !t.Token.IsSet() {
 		return nil
@@ -101,8 +146,11 @@ func (d *daemon) buildCore() error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
+	shop := work.New(work.Config{Storage: storage{d.store}, Adapters: d.adapters, Log: d.log})
 	core, err := orchestrator.New(orchestrator.Config{
 		Storage:       storage{d.store},
+		Commands:      shop.Commands(),
+		Pressed:       shop.Pressed,
 		Queue:         d.queue,
 		Adapters:      d.adapters,
 		Assistants:    d.assistants,
@@ -120,8 +168,12 @@ func (d *daemon) buildCore() error {
 		Log:           d.log,
 		Metrics:       d.metrics,
 	})
+	if err != nil {
+		return err
+	}
+	shop.Bind(core)
 	d.core = core
-	return err
+	return nil
 }
 
 // access says who may talk without being let in by an owner. Whoever has the
@@ -132,14 +184,25 @@ func (d *daemon) access() map[messages.Platform]orchestrator.AccessRule {
 	for _, id := range allowed.IDs {
 		rule.IDs[messages.UserID(strconv.FormatInt(id, 10))] = true
 	}
+	inSlack := orchestrator.AccessRule{Everyone: d.config.Slack.Everyone, IDs: make(map[messages.UserID]bool)}
+	for _, id := range d.config.Slack.Allowed {
+		inSlack.IDs[messages.UserID(id)] = true
+	}
 	return map[messages.Platform]orchestrator.AccessRule{
+		slack.Name:    inSlack,
 		console.Name:  {IDs: map[messages.UserID]bool{console.Sender: true}},
 		telegram.Name: rule,
 	}
 }
 
 func (d *daemon) receivesOverHTTP(a platform.WebhookReceiver) bool {
-	return a.Platform() == telegram.Name && d.config.Telegram.Mode == config.ModeWebhook
+	switch a.Platform() {
+	case telegram.Name:
+		return d.config.Telegram.Mode == config.ModeWebhook
+	case slack.Name:
+		return !d.config.Slack.AppToken.IsSet()
+	}
+	return false
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.
@@ -160,8 +223,7 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		if menu, ok := a.(platform.Menu); ok && d.troubles[a.Platform()] == nil {
 			go d.setMenu(ctx, menu)
 		}
-		linker, ok := a.(platform.OwnerLinker)
-		if !ok {
+		if a == platform.Adapter(d.console) {
 			continue
 		}
 		code := rand.Text()
@@ -171,9 +233,18 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		}
 		if offered {
 			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
-				a.Platform(), linker.OwnerLink(d.accounts[a.Platform()], code))
+				a.Platform(), ownerLink(a, d.accounts[a.Platform()], code))
 		}
 	}
+}
+
+// ownerLink returns what makes somebody the owner: a link where the platform has
+// one, else what to send.
+func ownerLink(a platform.Adapter, account platform.Account, code string) string {
+	if linker, ok := a.(platform.OwnerLinker); ok {
+		return linker.OwnerLink(account, code)
+	}
+	return "send the bot a direct message: start " + code
 }
 
 func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/store"
 	"remote-agent/migrations"
 )
@@ -20,8 +21,8 @@ const singleTTL = 15 * time.Second
 // nothing if every replica may: the adapter receives over HTTP, belongs to this
 // terminal, or there is only one process on the database.
 func (d *daemon) singleton(a platform.Adapter) string {
-	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) {
-		return ""
+	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || a.Platform() == slack.Name {
+		return "" // Slack gives each event to one of up to ten sockets
 	}
 	if hook, ok := a.(platform.WebhookReceiver); ok && d.receivesOverHTTP(hook) {
 		return ""

@@ -45,6 +45,11 @@ var allowed = map[string][]string{
 		"internal/plan", "internal/platform", "internal/queue", "internal/sessions",
 	},
 
+	"internal/work": {
+		"internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator",
+		"internal/plan", "internal/platform", "internal/sessions",
+	},
+
 	"internal/config": {},
 	"internal/web":    {"internal/fault"},
 

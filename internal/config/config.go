@@ -51,6 +51,7 @@ type Config struct {
 	SystemPrompt     string
 	OpenAI           OpenAI
 	Telegram         Telegram
+	Slack            Slack
 	Git              Git
 	Log              Log
 
@@ -87,6 +88,17 @@ type Telegram struct {
 	Streaming     bool    // show partial answers
 	SendRate      float64 // messages per second over all chats; 0 means no limit
 	ChatSendRate  float64 // messages per second and chat; 0 means no limit
+}
+
+// Slack configures the Slack adapter. It is off without a BotToken.
+type Slack struct {
+	BotToken      Secret
+	AppToken      Secret // set: Socket Mode
+	SigningSecret Secret
+	APIURL        string
+	Streaming     bool
+	Everyone      bool     // everybody of the workspace may talk to the bot
+	Allowed       []string // user ids
 }
 
 // Git says where repositories come from.

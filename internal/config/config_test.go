@@ -68,8 +68,9 @@ func TestDefaults(t *testing.T) {
 		Telegram: config.Telegram{
 			APIURL: "https://api.telegram.org", Mode: config.ModePoll, Streaming: true, SendRate: 30, ChatSendRate: 1,
 		},
-		Git: config.Git{Hosts: []string{"github.com"}},
-		Log: config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
+		Slack: config.Slack{Streaming: true},
+		Git:   config.Git{Hosts: []string{"github.com"}},
+		Log:   config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
 	}
 	if diff := cmp.Diff(want, c, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "values" }, cmp.Ignore())); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
@@ -222,6 +223,9 @@ func TestBadValues(t *testing.T) {
 		{[]string{"LOG_LEVEL=loud"}, []string{"LOG_LEVEL", "debug, info, warn or error"}},
 		{[]string{"LOG_FORMAT=xml"}, []string{"LOG_FORMAT", "auto, text or json"}},
 		{[]string{"GIT_ALLOWED_HOSTS=https://github.com/x"}, []string{"GIT_ALLOWED_HOSTS", "host names"}},
+		{[]string{"SLACK_BOT_TOKEN=xoxp-1"}, []string{"SLACK_BOT_TOKEN", "xoxb-"}},
+		{[]string{"SLACK_BOT_TOKEN=xoxb-1"}, []string{"SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"}},
+		{[]string{"SLACK_ALLOWED_USER_IDS=ann"}, []string{"SLACK_ALLOWED_USER_IDS", "user id"}},
 		{[]string{"GIT_ALLOWED_HOSTS=*"}, []string{"GIT_ALLOWED_HOSTS", "host names"}},
 		{[]string{"OPENAI_API_KEY=a", "OPENAI_API_KEY_FILE=/x"}, []string{"OPENAI_API_KEY", "OPENAI_API_KEY_FILE", "remove one"}},
 		{[]string{"OPENAI_API_KEY_FILE=/does/not/exist"}, []string{"OPENAI_API_KEY_FILE", "does not exist"}},

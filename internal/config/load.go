@@ -223,6 +223,7 @@ func (l *loader) check() {
 	if c.Telegram.Mode == ModeWebhook {
 		l.checkWebhook()
 	}
+	l.checkSlack()
 	if c.Telegram.Allowed.Everyone {
 		l.warn("TELEGRAM_ALLOWED_USER_IDS is *: everybody on Telegram may talk to the bot and use up your model's budget")
 	}
@@ -231,6 +232,20 @@ func (l *loader) check() {
 	}
 	if c.Telegram.Token.IsSet() && plainHTTPAbroad(c.Telegram.APIURL) {
 		l.warn("TELEGRAM_API_URL is http:// on another machine: the token and all messages travel unencrypted; use https://")
+	}
+}
+
+// checkSlack checks that events can come in.
+func (l *loader) checkSlack() {
+	s := l.config.Slack
+	if s.BotToken.IsSet() && !s.AppToken.IsSet() && !s.SigningSecret.IsSet() && l.sound("SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET") {
+		l.problem("SLACK_BOT_TOKEN is set but no events can come in: set SLACK_APP_TOKEN (Socket Mode), or SLACK_SIGNING_SECRET with PUBLIC_URL (HTTP)")
+	}
+	if !s.BotToken.IsSet() && (s.AppToken.IsSet() || s.SigningSecret.IsSet()) && l.sound("SLACK_BOT_TOKEN") {
+		l.problem("SLACK_BOT_TOKEN is not set: Slack needs it besides SLACK_APP_TOKEN or SLACK_SIGNING_SECRET")
+	}
+	if s.Everyone {
+		l.warn("SLACK_ALLOWED_USER_IDS is *: everybody in the workspace may talk to the bot and use up your model's budget")
 	}
 }
 

@@ -7,6 +7,7 @@ const (
 	groupWork      = "Conversations"
 	groupModel     = "Model"
 	groupTelegram  = "Telegram"
+	groupSlack     = "Slack"
 	groupGit       = "Git"
 	groupLog       = "Logs"
 	envFile        = ".env"
@@ -175,6 +176,39 @@ var options = []Option{
 		Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: groupTelegram,
 		Help:  "Messages per second and chat; 0 means no limit.",
 		parse: setRate(func(c *Config) *float64 { return &c.Telegram.ChatSendRate }),
+	},
+	{
+		Name: "SLACK_BOT_TOKEN", Empty: "Slack is off", Secret: true, Group: groupSlack,
+		Help:  "Bot token of the installed app, xoxb-...; `bot slack manifest` makes the app.",
+		parse: parsePrefixed("xoxb-", func(c *Config) *Secret { return &c.Slack.BotToken }),
+	},
+	{
+		Name: "SLACK_APP_TOKEN", Empty: "events come over HTTP", Secret: true, Group: groupSlack,
+		Help:  "App-level token, xapp-..., with connections:write: Socket Mode, which needs no public address.",
+		parse: parsePrefixed("xapp-", func(c *Config) *Secret { return &c.Slack.AppToken }),
+	},
+	{
+		Name: "SLACK_SIGNING_SECRET", Empty: "Socket Mode only", Secret: true, Group: groupSlack,
+		Help:  "Signing secret of the app, for events over HTTP; needs PUBLIC_URL.",
+		parse: setSecret(func(c *Config) *Secret { return &c.Slack.SigningSecret }),
+	},
+	{
+		Name: "SLACK_API_URL", Empty: "Slack's own", Group: groupSlack,
+		Help:    "Address of the Web API; change it for a stand-in.",
+		Example: "http://127.0.0.1:8080/api/",
+		parse:   setURL(func(c *Config) *string { return &c.Slack.APIURL }),
+	},
+	{
+		Name: "SLACK_ALLOWED_USER_IDS", Empty: "nobody until the owner's code is used", Group: groupSlack,
+		Help:    "User ids (U...) of the people who may talk to the bot, with commas; * lets the workspace in, people of other organizations not. /whoami tells a person's id.",
+		Example: "U012AB3CD,U045EF6GH",
+		parse:   parseSlackAllowed,
+	},
+	{
+		Name: "SLACK_STREAMING_MODE", Default: "stream", Group: groupSlack,
+		Help: "stream shows an answer while it is written, batch when it is complete.",
+		parse: setChoice(func(c *Config, v string) { c.Slack.Streaming = v == "stream" },
+			"stream", "batch"),
 	},
 	{
 		Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,

@@ -208,6 +208,35 @@ func parseAllowed(c *Config, text string) error {
 	return nil
 }
 
+// parsePrefixed reads a token whose kind shows in its first letters.
+func parsePrefixed(prefix string, field func(*Config) *Secret) parser {
+	return func(c *Config, text string) error {
+		if !strings.HasPrefix(text, prefix) || strings.ContainsAny(text, " \t\n") {
+			return fmt.Errorf("is not a token of the right kind: it begins with %s", prefix)
+		}
+		*field(c) = NewSecret(text)
+		return nil
+	}
+}
+
+// slackUser is a user id of Slack. Names can be changed and taken by others.
+var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,30}$`)
+
+func parseSlackAllowed(c *Config, text string) error {
+	c.Slack.Everyone, c.Slack.Allowed = false, nil
+	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		switch {
+		case f == "*":
+			c.Slack.Everyone = true
+		case !slackUser.MatchString(f):
+			return fmt.Errorf("has %q in it, which is not a user id such as U012AB3CD; names can be given up and taken by somebody else", f)
+		default:
+			c.Slack.Allowed = append(c.Slack.Allowed, f)
+		}
+	}
+	return nil
+}
+
 // parseHosts reads a list of hosts, each with an optional port.
 func parseHosts(c *Config, text string) error {
 	var hosts []string

@@ -277,7 +277,7 @@ func rows(ctx context.Context, tx *store.Tx, query string, visit func(a, b, c, d
 	var found cursor
 	switch handle := tx.Handle().(type) {
 	case *sql.Tx:
-		r, err := handle.QueryContext(ctx, query)
+		r, err := handle.QueryContext(ctx, query) //nolint:rowserrcheck // found.Err is r.Err
 		if err != nil {
 			return err
 		}

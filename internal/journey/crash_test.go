@@ -29,10 +29,10 @@ const takeover = 30 * time.Second
 // while people talk to it, starts it again, and compares what they see with what
 // they said: nothing lost, nothing twice, everything in order.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and kills it many times")
 	}
-	t.Parallel()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // after 1970

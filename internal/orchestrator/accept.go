@@ -27,7 +27,6 @@ type accepted struct {
 	lease  *sessions.Lease // this process got the conversation, and holds a slot for it
 	waits  bool            // somebody else works on the conversation, or no slot is free
 	refuse bool            // tell the sender once that the bot is private
-	owner  bool            // the sender has just become the owner
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -136,7 +135,9 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 	if verdict.role == sessions.Stranger {
 		return o.acceptStranger(ctx, tx, a)
 	}
-	a.owner = verdict.claimed
+	if verdict.claimed {
+		a.entry.In.Text = "/start"
+	}
 	if in.Kind == messages.KindEdit {
 		return o.acceptEdit(ctx, tx, a)
 	}

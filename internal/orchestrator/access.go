@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/command"
@@ -62,13 +63,17 @@ func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, s
 	return sessions.Stranger, nil
 }
 
-// ownerCode returns the code of a private "/start <code>".
+// ownerCode returns the code of a private "/start <code>". The slash may be
+// missing, because some platforms keep what begins with one to themselves.
 func ownerCode(in messages.Inbound) string {
-	call, ok := command.Parse(in.Text)
-	if !ok || call.Name != "start" || len(call.Args) != 1 || !in.Private || in.Kind != messages.KindMessage {
+	words := strings.Fields(in.Text)
+	if len(words) != 2 || !in.Private || in.Kind != messages.KindMessage {
 		return ""
 	}
-	return call.Args[0]
+	if name, ok := command.Canonical(strings.TrimPrefix(words[0], "/")); !ok || name != "start" {
+		return ""
+	}
+	return words[1]
 }
 
 func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound) error {

@@ -30,8 +30,9 @@ func (o *Orchestrator) builtinCommands() []Command {
 	}
 }
 
-// commandNames lists every name a person can type, sorted.
-func (o *Orchestrator) commandNames() []string {
+// CommandNames lists every name of a command that a person can type, sorted;
+// those of command files in repositories are not among them.
+func (o *Orchestrator) CommandNames() []string {
 	names := []string{commandInvoke}
 	for name := range o.commands {
 		names = append(names, name)
@@ -61,7 +62,7 @@ func (o *Orchestrator) listed() []Command {
 	for _, name := range []string{"new", "status", "stop"} {
 		list = append(list, o.commands[name])
 	}
-	for _, name := range promptNames(o.prompts) {
+	for _, name := range []string{"plan", "execute"} {
 		p := o.prompts[name]
 		list = append(list, Command{Name: name, Usage: p.Usage, Summary: p.Summary, Menu: true})
 	}
@@ -104,7 +105,7 @@ func (o *Orchestrator) runHelp(_ context.Context, r Request) (Reply, error) {
 	var b strings.Builder
 	b.WriteString("Just write, for example:\n\n")
 	b.WriteString("- Why would a Go map panic on write?\n")
-	fmt.Fprintf(&b, "- `%splan_feature add a --json flag`, then `%sexecute`\n\n", prefix, prefix)
+	fmt.Fprintf(&b, "- `%splan add a --json flag`, then `%sexecute`\n\n", prefix, prefix)
 	b.WriteString("Commands:\n\n")
 	for _, c := range o.listed() {
 		fmt.Fprintf(&b, "- `%s%s` %s\n", prefix, c.Usage, c.Summary)

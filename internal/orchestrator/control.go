@@ -125,7 +125,7 @@ func (o *Orchestrator) answerCommand(ctx context.Context, r Request) (Reply, err
 	}
 	prefix := o.prefix(r.Conv.Key.Platform)
 	text := fmt.Sprintf("There is no command `%s%s`.", prefix, InvokedName(r.Call))
-	if near, ok := command.Nearest(InvokedName(r.Call), o.commandNames()); ok {
+	if near, ok := command.Nearest(InvokedName(r.Call), o.CommandNames()); ok {
 		return Reply{Text: text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near)}, nil
 	}
 	return Reply{Text: text + fmt.Sprintf(" `%shelp` lists what there is.", prefix)}, nil

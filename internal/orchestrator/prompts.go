@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"remote-agent/internal/command"
@@ -15,16 +13,18 @@ import (
 const commandInvoke = "command_invoke"
 
 func builtinPrompts() map[string]Prompt {
+	planning := Prompt{
+		Meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
+		Usage:   "plan <goal>",
+		Summary: "write a plan, change nothing",
+		Expand: template("Write a plan for the goal below. Do not carry it out yet.\n\n" +
+			"State in one sentence what will be different when it is done. Then number the steps; each names the " +
+			"files or parts it touches and how one can see that it worked. Say what you leave out and what you " +
+			"are unsure of. Keep it short enough to be read in a minute.\n\nGoal: $ARGUMENTS"),
+	}
 	return map[string]Prompt{
-		"plan_feature": {
-			Meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
-			Usage:   "plan_feature <goal>",
-			Summary: "write a plan, change nothing",
-			Expand: template("Write a plan for the goal below. Do not carry it out yet.\n\n" +
-				"State in one sentence what will be different when it is done. Then number the steps; each names the " +
-				"files or parts it touches and how one can see that it worked. Say what you leave out and what you " +
-				"are unsure of. Keep it short enough to be read in a minute.\n\nGoal: $ARGUMENTS"),
-		},
+		"plan":         planning,
+		"plan_feature": planning, // the seed's name
 		"execute": {
 			Meta:    sessions.CommandMeta{Name: "execute", Consumes: sessions.Plan},
 			Usage:   "execute [plan] [note]",
@@ -49,10 +49,6 @@ func template(text string) func(command.Call, string) (string, []string) {
 func canonicalArg(arg string) string {
 	name, _ := command.Canonical(strings.TrimPrefix(arg, "/"))
 	return name
-}
-
-func promptNames(prompts map[string]Prompt) []string {
-	return slices.Sorted(maps.Keys(prompts))
 }
 
 // builtinPrompt returns the built-in prompt that a call means.

@@ -15,11 +15,11 @@ import (
 )
 
 // turn stores a request with its checkpoint and the messages of its turn.
-func (b bundle) turn(t testing.TB, chat, event, sessionID string) sessions.Checkpoint {
-	t.Helper()
-	e := b.accept(t, chat, event)
+func (b bundle) turn(tb testing.TB, chat, event, sessionID string) sessions.Checkpoint {
+	tb.Helper()
+	e := b.accept(tb, chat, event)
 	var c sessions.Checkpoint
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		seqs, err := tx.AppendMessages(ctx, sessionID, e.ID, sampleMessages()...)
 		if err != nil {
 			return err
@@ -33,18 +33,18 @@ func (b bundle) turn(t testing.TB, chat, event, sessionID string) sessions.Check
 	return c
 }
 
-func (b bundle) last(t testing.TB, conversationID string) (c sessions.Checkpoint, ok bool) {
-	t.Helper()
-	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+func (b bundle) last(tb testing.TB, conversationID string) (c sessions.Checkpoint, ok bool) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		c, ok, err = tx.LastCheckpoint(ctx, conversationID)
 		return err
 	})
 	return c, ok
 }
 
-func (b bundle) undo(t testing.TB, c sessions.Checkpoint) (n int, err error) {
-	t.Helper()
-	err = b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
+func (b bundle) undo(tb testing.TB, c sessions.Checkpoint) (n int, err error) {
+	tb.Helper()
+	err = b.try(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		n, err = tx.UndoTurn(ctx, sessions.Checkpoint{EntryID: c.EntryID})
 		return err
 	})
@@ -53,9 +53,9 @@ func (b bundle) undo(t testing.TB, c sessions.Checkpoint) (n int, err error) {
 
 // array returns the numbers of the messages that a model would see, oldest
 // first, and checks that the turns' own view agrees.
-func (b bundle) array(t testing.TB, sessionID string, runs ...string) (seqs []int64) {
-	t.Helper()
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+func (b bundle) array(tb testing.TB, sessionID string, runs ...string) (seqs []int64) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		list, err := tx.MessagesBefore(ctx, sessionID, 1000, 100)
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (b bundle) array(t testing.TB, sessionID string, runs ...string) (seqs []in
 			}
 		}
 		if diff := cmp.Diff(seqs, ofRuns); diff != "" {
-			t.Errorf("messages (-of the session +of its turns):\n%s", diff)
+			tb.Errorf("messages (-of the session +of its turns):\n%s", diff)
 		}
 		return nil
 	})

@@ -112,10 +112,10 @@ func TestCommandsKeepStrangeText(t *testing.T) {
 	})
 }
 
-func (b bundle) codebase(t testing.TB, name, url string) sessions.Codebase {
-	t.Helper()
+func (b bundle) codebase(tb testing.TB, name, url string) sessions.Codebase {
+	tb.Helper()
 	var c sessions.Codebase
-	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		c, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: name, DefaultCwd: "/w/" + name, RepositoryURL: url})
 		return err
 	})
@@ -150,9 +150,9 @@ func TestCodebasesByNameAndByRepository(t *testing.T) {
 	})
 }
 
-func (b bundle) codebases(t testing.TB) (names []string) {
-	t.Helper()
-	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+func (b bundle) codebases(tb testing.TB) (names []string) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		list, err := tx.Codebases(ctx)
 		names = nil
 		for _, c := range list {
@@ -302,15 +302,15 @@ func TestIdleConversations(t *testing.T) {
 }
 
 // fillCodebases stores 200 codebases, the first with 2,000 commands.
-func (b bundle) fillCodebases(t testing.TB) (first string) {
-	t.Helper()
+func (b bundle) fillCodebases(tb testing.TB) (first string) {
+	tb.Helper()
 	commands := map[string]sessions.CommandDef{}
 	for i := range 2000 {
 		commands[fmt.Sprint("command-", i)] = sessions.CommandDef{
 			Path: fmt.Sprintf(".claude/commands/some/folder/command-%d.md", i), Description: "Does what its file says, at some length.",
 		}
 	}
-	ctx := context.WithoutCancel(t.Context())
+	ctx := context.WithoutCancel(tb.Context())
 	if err := b.InTx(ctx, func(tx *store.Tx) error {
 		first = ""
 		for i := range 200 {
@@ -326,7 +326,7 @@ func (b bundle) fillCodebases(t testing.TB) (first string) {
 		}
 		return tx.UpdateCodebaseCommands(ctx, first, commands)
 	}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return first
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -117,12 +118,7 @@ func isState(err error, codes ...string) bool {
 	if !ok {
 		return false
 	}
-	for _, code := range codes {
-		if e.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, e.Code)
 }
 
 // notFound says what is missing; the text is safe to show.

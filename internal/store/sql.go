@@ -93,7 +93,7 @@ func (t *Tx) each(ctx context.Context, visit func(scan func(dest ...any) error) 
 	if err != nil {
 		return classifySQLite(err)
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err has told what went wrong
 	for rows.Next() {
 		if err := visit(rows.Scan); err != nil {
 			return classifySQLite(err)

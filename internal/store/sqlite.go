@@ -47,7 +47,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, exclusive bool) err
 	if err := s.writerDB.PingContext(ctx); err != nil {
 		return unreadable(path, err)
 	}
-	s.writer = newWriter(s.writerDB, s.text)
+	s.writer = newWriter(s.writerDB, s.text) //nolint:contextcheck // its transactions belong to no single caller; Close ends it
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
 	if err != nil {
 		return classifySQLite(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // gives the connection back to the pool
 	tx, err := conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return classifySQLite(err)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	token    = "1000:token-of-the-tour"
+	token    = "1000:token-of-the-tour" //nolint:gosec // only the emulator takes it
 	modelKey = "sk-tour-0123456789abcdef"
 
 	ann = int64(42)  // may talk to the bot
@@ -92,7 +92,7 @@ func (t *tour) configure() error {
 func (t *tour) close() {
 	if t.halt != nil {
 		t.halt()
-		<-t.done
+		_ = <-t.done // how it ended changes nothing now
 		t.halt = nil
 	}
 	t.tg.Close()

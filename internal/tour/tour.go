@@ -41,7 +41,7 @@ type Options struct {
 func Run(ctx context.Context, opts Options) error {
 	err := run(ctx, opts)
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the person has seen enough
 	}
 	return err
 }

@@ -102,7 +102,7 @@ type outcome struct {
 }
 
 // run ranges over a whole turn and checks the form of the sequence.
-func (h Harness) run(t testing.TB, ctx context.Context, s Subject) outcome {
+func (h Harness) run(ctx context.Context, t testing.TB, s Subject) outcome {
 	t.Helper()
 	var out outcome
 	for event, err := range s.Assistant.Run(ctx, s.Turn) {
@@ -204,7 +204,7 @@ func (h Harness) saysWhoItIs(t *testing.T, s Subject) {
 func (h Harness) answers(t *testing.T, s Subject) {
 	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
 	defer cancel()
-	h.checkAnswer(t, h.run(t, ctx, s))
+	h.checkAnswer(t, h.run(ctx, t, s))
 }
 
 // checkAnswer checks a successful turn: its last event, its answer, and that
@@ -265,7 +265,7 @@ func (h Harness) answersManyAtOnce(t *testing.T, s Subject) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for range concurrency {
-		wg.Go(func() { h.checkAnswer(t, h.run(t, ctx, s)) })
+		wg.Go(func() { h.checkAnswer(t, h.run(ctx, t, s)) })
 	}
 	wg.Wait()
 }
@@ -309,7 +309,7 @@ func (h Harness) failing(t *testing.T, s Subject) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
 	defer cancel()
-	out := h.run(t, ctx, s)
+	out := h.run(ctx, t, s)
 	if out.err == nil {
 		t.Fatalf("the turn did not fail: %+v", out.events)
 	}
@@ -373,7 +373,7 @@ func (h Harness) stopsAtTheDeadline(t *testing.T, s Subject) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	from := time.Now().Add(limit)
-	out := h.run(t, ctx, s)
+	out := h.run(ctx, t, s)
 	checkStopped(t, from)
 	if !errors.Is(out.err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want a deadline in its chain", out.err)
@@ -383,7 +383,7 @@ func (h Harness) stopsAtTheDeadline(t *testing.T, s Subject) {
 func (h Harness) doesNotStartWhenCanceled(t *testing.T, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out := h.run(t, ctx, s)
+	out := h.run(ctx, t, s)
 	if len(out.events) > 0 || !fault.Is(out.err, fault.Canceled) {
 		t.Errorf("%d events and error %v, want only a canceled one", len(out.events), out.err)
 	}
@@ -410,7 +410,7 @@ func (h Harness) leavesTheArrayAlone(t *testing.T, s Subject) {
 	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
 	defer cancel()
 	before := fmt.Sprintf("%+v", s.Turn)
-	h.run(t, ctx, s)
+	h.run(ctx, t, s)
 	if after := fmt.Sprintf("%+v", s.Turn); after != before {
 		t.Errorf("the turn changed:\nbefore %s\nafter  %s", before, after)
 	}

@@ -91,7 +91,7 @@ func (a *answer) addCall(d api.ToolCall) {
 	if c.Name == "" {
 		c.Name = d.Function.Name
 	}
-	a.args[at].WriteString(d.Function.Arguments)
+	_, _ = a.args[at].WriteString(d.Function.Arguments) // a builder takes everything
 }
 
 // message returns the whole answer: its text, then its calls.

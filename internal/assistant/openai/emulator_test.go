@@ -36,6 +36,7 @@ func TestContractWithTheEmulator(t *testing.T) {
 	assistanttest.Exercise(t, assistanttest.Harness{
 		Secrets: []string{testKey},
 		New: func(t *testing.T, s assistanttest.Scenario) (assistanttest.Subject, bool) {
+			t.Helper()
 			script, ok := responses[s]
 			if !ok {
 				return assistanttest.Subject{}, false
@@ -53,19 +54,19 @@ func always(r emulated.Response) emulated.Script {
 	return func(emulated.Request) emulated.Response { return r }
 }
 
-func emulate(t testing.TB, script emulated.Script) (*openai.Assistant, *emulated.Server) {
-	t.Helper()
+func emulate(tb testing.TB, script emulated.Script) (*openai.Assistant, *emulated.Server) {
+	tb.Helper()
 	server := emulated.New(emulated.Options{APIKey: testKey, KeepRequests: 4})
 	server.Script(script)
 	if err := server.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	a, err := openai.New(openai.Config{APIKey: testKey, BaseURL: server.URL(), Model: "test-model"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(a.CloseIdleConnections)
+	tb.Cleanup(a.CloseIdleConnections)
 	return a, server
 }
 

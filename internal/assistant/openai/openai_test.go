@@ -25,13 +25,13 @@ import (
 
 const testKey = "sk-proj-canary_0123456789abcdef"
 
-func newAssistant(t testing.TB, url string) *openai.Assistant {
-	t.Helper()
+func newAssistant(tb testing.TB, url string) *openai.Assistant {
+	tb.Helper()
 	a, err := openai.New(openai.Config{APIKey: testKey, BaseURL: url + "/v1", Model: "test-model"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(a.CloseIdleConnections)
+	tb.Cleanup(a.CloseIdleConnections)
 	return a
 }
 
@@ -113,6 +113,7 @@ func TestContract(t *testing.T) {
 	assistanttest.Exercise(t, assistanttest.Harness{
 		Secrets: []string{testKey},
 		New: func(t *testing.T, s assistanttest.Scenario) (assistanttest.Subject, bool) {
+			t.Helper()
 			backend, ok := backends[s]
 			if !ok {
 				return assistanttest.Subject{}, false

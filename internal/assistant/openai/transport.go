@@ -333,16 +333,16 @@ func (r *eventReader) next() {
 		r.x.failure, r.err = f, errors.New("the API sent an error inside the stream")
 		return
 	}
-	r.rest = append(r.buf[:0], "data: {"...)
+	r.buf = append(r.buf[:0], "data: {"...)
 	// go-openai takes every chunk that begins with an error for one, also with
 	// "error":null. A space keeps it from seeing that.
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"error"`)); ok {
-		r.rest = append(append(r.rest, ` "error"`...), rest...)
+		r.buf = append(append(r.buf, ` "error"`...), rest...)
 	} else {
-		r.rest = append(r.rest[:len("data: ")], data...)
+		r.buf = append(r.buf[:len("data: ")], data...)
 	}
-	r.rest = append(r.rest, "\n\n"...)
-	r.buf = r.rest
+	r.buf = append(r.buf, "\n\n"...)
+	r.rest = r.buf
 }
 
 func (r *eventReader) readLine() ([]byte, error) {

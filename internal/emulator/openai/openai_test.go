@@ -19,27 +19,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func setup(t testing.TB, opts openai.Options) (*openai.Server, *client.Client) {
-	t.Helper()
+func setup(tb testing.TB, opts openai.Options) (*openai.Server, *client.Client) {
+	tb.Helper()
 	opts.APIKey = "key"
 	s := openai.New(opts)
 	if err := s.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	config := client.DefaultConfig("key")
 	config.BaseURL, config.HTTPClient = s.URL(), web
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		s.Close()
 		web.CloseIdleConnections()
 	})
 	return s, client.NewClientWithConfig(config)
 }
 
-func deadline(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
+func deadline(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -295,22 +295,22 @@ type posted struct {
 	header http.Header
 }
 
-func post(t testing.TB, s *openai.Server, key, body string) posted {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/chat/completions", strings.NewReader(body))
+func post(tb testing.TB, s *openai.Server, key, body string) posted {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, s.URL()+"/chat/completions", strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return posted{resp.StatusCode, string(b), resp.Header}
 }
@@ -336,7 +336,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		{"did not have response messages: a", hi + "," + call(one)},
 		{"did not have response messages: b", hi + "," + call(one+","+two) + "," + res("a") + "," + hi},
 		{"did not have response messages: a", call(one) + "," + hi + "," + res("a")},
-		{"must be a response to a preceeding message", hi + "," + res("a")},
+		{"must be a response to a preceeding message", hi + "," + res("a")}, //nolint:misspell // as the API spells it
 		{"not found in 'tool_calls'", call(one) + "," + res("b")},
 		{"Duplicate response", call(one) + "," + res("a") + "," + res("a")},
 		{"Duplicate tool call id", call(one+","+one) + "," + res("a")},

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,9 +83,9 @@ func (m Message) Text() string {
 
 // LastUserText returns the text of the last user message.
 func (r Request) LastUserText() string {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if r.Messages[i].Role == "user" {
-			return r.Messages[i].Text()
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == "user" {
+			return m.Text()
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -258,6 +259,6 @@ func (r Response) WithoutRole() Response { r.noRole = true; return r }
 
 // Then returns r with more steps at its end.
 func (r Response) Then(steps ...Step) Response {
-	r.steps = append(r.steps[:len(r.steps):len(r.steps)], steps...)
+	r.steps = append(slices.Clip(r.steps), steps...)
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,11 +19,9 @@ func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r
 	// The client's end and the server's end both stop what waits.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
 
-	for name, values := range r.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), r.header)
 	if r.fail != nil {
 		playError(w, r)
 		return nil

@@ -302,7 +302,7 @@ func checkPairs(messages []Message) *APIError {
 		}
 		if n < 0 {
 			return invalid(fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be "+
-				"a response to a preceeding message with 'tool_calls'.")
+				"a response to a preceeding message with 'tool_calls'.") //nolint:misspell // as the API spells it
 		}
 		answered = append(answered, open[n])
 		open = slices.Delete(open, n, n+1)

@@ -33,23 +33,23 @@ const (
 
 // block is what the emulator reads of a block, whatever its type.
 type block struct {
-	Type      string            `json:"type"`
-	BlockID   string            `json:"block_id"`
-	Text      json.RawMessage   `json:"text"`
-	Fields    []textObject      `json:"fields"`
-	Elements  []json.RawMessage `json:"elements"`
-	Accessory json.RawMessage   `json:"accessory"`
-	Element   json.RawMessage   `json:"element"`
-	Label     *textObject       `json:"label"`
-	ImageURL  string            `json:"image_url"`
-	SlackFile json.RawMessage   `json:"slack_file"`
-	AltText   *string           `json:"alt_text"`
-	Title     json.RawMessage   `json:"title"`
-	Tasks     []block           `json:"tasks"`
-	TaskID    string            `json:"task_id"`
-	Status    string            `json:"status"`
-	Details   json.RawMessage   `json:"details"`
-	Output    json.RawMessage   `json:"output"`
+	Type      string              `json:"type"`
+	BlockID   string              `json:"block_id"`
+	Text      json.RawMessage     `json:"text"`
+	Fields    []textObject        `json:"fields"`
+	Elements  []json.RawMessage   `json:"elements"`
+	Accessory json.RawMessage     `json:"accessory"`
+	Element   json.RawMessage     `json:"element"`
+	Label     *textObject         `json:"label"`
+	ImageURL  string              `json:"image_url"`
+	SlackFile json.RawMessage     `json:"slack_file"`
+	AltText   *string             `json:"alt_text"`
+	Title     json.RawMessage     `json:"title"`
+	Tasks     []block             `json:"tasks"`
+	TaskID    string              `json:"task_id"`
+	Status    string              `json:"status"`
+	Details   json.RawMessage     `json:"details"`
+	Output    json.RawMessage     `json:"output"`
 	Rows      [][]json.RawMessage `json:"rows"`
 }
 

@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -354,7 +355,7 @@ func (c *channel) wireThread(m *Message, out map[string]any) {
 	}
 	var users []string
 	for _, ts := range t.replies {
-		if u := c.byTS[ts].User; !contains(users, u) {
+		if u := c.byTS[ts].User; !slices.Contains(users, u) {
 			users = append(users, u)
 		}
 	}

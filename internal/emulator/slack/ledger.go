@@ -22,7 +22,7 @@ type Message struct {
 	Text        string // the text argument, as stored
 	Blocks      json.RawMessage
 	Attachments json.RawMessage
-	Plain       string // what people read: the blocks if there are some, else the text
+	Plain       string   // what people read: the blocks if there are some, else the text
 	Pings       []string // mentions by the bot that notify, such as "!channel" and "@U1"
 
 	Metadata    json.RawMessage // nil for none
@@ -144,7 +144,7 @@ func (v ChannelView) SeenBy(user string) []Message { return seenBy(v.Ephemerals,
 
 // ThreadView is what people see in a thread.
 type ThreadView struct {
-	Root       Message // zero if it is gone
+	Root       Message   // zero if it is gone
 	Messages   []Message // with the root, oldest first
 	Ephemerals []Message
 	Status     string // what is shown now

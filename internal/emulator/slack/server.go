@@ -289,8 +289,10 @@ func (s *Server) id(prefix string) string {
 // lock must be held.
 func (s *Server) ts() string {
 	s.lastTS = max(s.lastTS+1, s.opts.Now().UnixMicro())
-	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+	return formatTS(s.lastTS)
 }
+
+func formatTS(micros int64) string { return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6) }
 
 // spawn runs f until it returns; Close waits for it. f must end with s.ctx. The
 // lock must be held.
@@ -401,37 +403,37 @@ func (s *Server) waitFault(ctx context.Context, fault Fault) error {
 func methods() map[string]method {
 	write := []string{"chat:write"}
 	return map[string]method{
-		"auth.test":                            {run: (*Server).authTest},
-		"apps.connections.open":                {run: (*Server).connectionsOpen, app: true},
-		"chat.postMessage":                     {run: (*Server).postMessage, scopes: write},
-		"chat.update":                          {run: (*Server).update, scopes: write},
-		"chat.delete":                          {run: (*Server).deleteMessage, scopes: write},
-		"chat.postEphemeral":                   {run: (*Server).postEphemeral, scopes: write},
-		"chat.getPermalink":                    {run: (*Server).getPermalink, noJSON: true},
-		"chat.startStream":                     {run: (*Server).startStream, scopes: write},
-		"chat.appendStream":                    {run: (*Server).appendStream, scopes: write},
-		"chat.stopStream":                      {run: (*Server).stopStream, scopes: write},
-		"assistant.threads.setStatus":          {run: (*Server).setStatus, scopes: []string{"chat:write", "assistant:write"}},
-		"assistant.threads.setTitle":           {run: (*Server).setTitle, scopes: []string{"assistant:write"}},
+		"auth.test":                             {run: (*Server).authTest},
+		"apps.connections.open":                 {run: (*Server).connectionsOpen, app: true},
+		"chat.postMessage":                      {run: (*Server).postMessage, scopes: write},
+		"chat.update":                           {run: (*Server).update, scopes: write},
+		"chat.delete":                           {run: (*Server).deleteMessage, scopes: write},
+		"chat.postEphemeral":                    {run: (*Server).postEphemeral, scopes: write},
+		"chat.getPermalink":                     {run: (*Server).getPermalink, noJSON: true},
+		"chat.startStream":                      {run: (*Server).startStream, scopes: write},
+		"chat.appendStream":                     {run: (*Server).appendStream, scopes: write},
+		"chat.stopStream":                       {run: (*Server).stopStream, scopes: write},
+		"assistant.threads.setStatus":           {run: (*Server).setStatus, scopes: []string{"chat:write", "assistant:write"}},
+		"assistant.threads.setTitle":            {run: (*Server).setTitle, scopes: []string{"assistant:write"}},
 		"assistant.threads.setSuggestedPrompts": {run: (*Server).setPrompts, scopes: []string{"assistant:write"}},
-		"agents.sessions.setStatus":            {run: (*Server).sessionStatus, scopes: write},
-		"agents.sessions.rename":               {run: (*Server).sessionRename, scopes: write},
-		"conversations.replies":                {run: (*Server).replies, noJSON: true},
-		"conversations.history":                {run: (*Server).history, noJSON: true},
-		"conversations.info":                   {run: (*Server).conversationInfo, noJSON: true},
-		"conversations.members":                {run: (*Server).members, noJSON: true},
-		"conversations.open":                   {run: (*Server).conversationOpen, scopes: []string{"im:write", "mpim:write"}},
-		"users.info":                           {run: (*Server).userInfo, scopes: []string{"users:read"}, noJSON: true},
-		"bots.info":                            {run: (*Server).botInfo, scopes: []string{"users:read"}, noJSON: true},
-		"reactions.add":                        {run: (*Server).addReaction, scopes: []string{"reactions:write"}},
-		"reactions.remove":                     {run: (*Server).removeReaction, scopes: []string{"reactions:write"}},
-		"reactions.get":                        {run: (*Server).getReactions, scopes: []string{"reactions:read"}, noJSON: true},
-		"files.getUploadURLExternal":           {run: (*Server).uploadURL, scopes: []string{"files:write"}, noJSON: true},
-		"files.completeUploadExternal":         {run: (*Server).completeUpload, scopes: []string{"files:write"}},
-		"files.info":                           {run: (*Server).fileInfo, scopes: []string{"files:read"}, noJSON: true},
-		"views.open":                           {run: (*Server).openView},
-		"views.push":                           {run: (*Server).pushView},
-		"views.update":                         {run: (*Server).updateView},
-		"views.publish":                        {run: (*Server).publishView},
+		"agents.sessions.setStatus":             {run: (*Server).sessionStatus, scopes: write},
+		"agents.sessions.rename":                {run: (*Server).sessionRename, scopes: write},
+		"conversations.replies":                 {run: (*Server).replies, noJSON: true},
+		"conversations.history":                 {run: (*Server).history, noJSON: true},
+		"conversations.info":                    {run: (*Server).conversationInfo, noJSON: true},
+		"conversations.members":                 {run: (*Server).members, noJSON: true},
+		"conversations.open":                    {run: (*Server).conversationOpen, scopes: []string{"im:write", "mpim:write"}},
+		"users.info":                            {run: (*Server).userInfo, scopes: []string{"users:read"}, noJSON: true},
+		"bots.info":                             {run: (*Server).botInfo, scopes: []string{"users:read"}, noJSON: true},
+		"reactions.add":                         {run: (*Server).addReaction, scopes: []string{"reactions:write"}},
+		"reactions.remove":                      {run: (*Server).removeReaction, scopes: []string{"reactions:write"}},
+		"reactions.get":                         {run: (*Server).getReactions, scopes: []string{"reactions:read"}, noJSON: true},
+		"files.getUploadURLExternal":            {run: (*Server).uploadURL, scopes: []string{"files:write"}, noJSON: true},
+		"files.completeUploadExternal":          {run: (*Server).completeUpload, scopes: []string{"files:write"}},
+		"files.info":                            {run: (*Server).fileInfo, scopes: []string{"files:read"}, noJSON: true},
+		"views.open":                            {run: (*Server).openView},
+		"views.push":                            {run: (*Server).pushView},
+		"views.update":                          {run: (*Server).updateView},
+		"views.publish":                         {run: (*Server).publishView},
 	}
 }

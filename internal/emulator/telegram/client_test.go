@@ -15,14 +15,14 @@ import (
 )
 
 // library returns a bot of a library that knows nothing of the emulator.
-func library(t testing.TB, s *telegram.Server, opts ...bot.Option) *bot.Bot {
-	t.Helper()
+func library(tb testing.TB, s *telegram.Server, opts ...bot.Option) *bot.Bot {
+	tb.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(client.CloseIdleConnections)
+	tb.Cleanup(client.CloseIdleConnections)
 	opts = append([]bot.Option{bot.WithServerURL(s.URL()), bot.WithHTTPClient(10*time.Second, client)}, opts...)
 	b, err := bot.New(s.Token(), opts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }

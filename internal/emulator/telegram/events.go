@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -165,8 +166,8 @@ func (s *Server) DeleteTopic(chatID int64, threadID int) {
 	defer s.changed.Notify()
 	c := s.open(chatID)
 	delete(c.topics, threadID)
-	for n := len(c.messages) - 1; n >= 0; n-- {
-		if c.messages[n].ThreadID == threadID {
+	for n, m := range slices.Backward(c.messages) {
+		if m.ThreadID == threadID {
 			c.remove(n, s.opts.KeepMessages)
 		}
 	}

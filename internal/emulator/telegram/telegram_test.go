@@ -38,18 +38,18 @@ type reply struct {
 	header http.Header
 }
 
-func setup(t testing.TB, opts telegram.Options) (*telegram.Server, api) {
-	t.Helper()
+func setup(tb testing.TB, opts telegram.Options) (*telegram.Server, api) {
+	tb.Helper()
 	s := telegram.New(opts)
 	if err := s.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		s.Close()
 		client.CloseIdleConnections()
 	})
-	return s, api{t: t, server: s, client: client}
+	return s, api{t: tb, server: s, client: client}
 }
 
 // try calls a method with a JSON body.
@@ -115,22 +115,22 @@ func (a api) updates(params map[string]any) []int64 {
 	return ids
 }
 
-func equal(t testing.TB, what string, got, want []int64) {
-	t.Helper()
+func equal(tb testing.TB, what string, got, want []int64) {
+	tb.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s = %v, want %v", what, got, want)
+		tb.Fatalf("%s = %v, want %v", what, got, want)
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			t.Fatalf("%s = %v, want %v", what, got, want)
+			tb.Fatalf("%s = %v, want %v", what, got, want)
 		}
 	}
 }
 
-func deadline(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
+func deadline(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -363,7 +363,7 @@ func TestMethodsAndTokens(t *testing.T) {
 	}
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if resp.StatusCode != 401 || string(body) != `{"ok":false,"error_code":401,"description":"Unauthorized"}` {
+	if resp.StatusCode != http.StatusUnauthorized || string(body) != `{"ok":false,"error_code":401,"description":"Unauthorized"}` {
 		t.Errorf("wrong token: %d %s", resp.StatusCode, body)
 	}
 	s.Person(42).Says("hi")

@@ -62,7 +62,7 @@ func (s *Server) readText(p params, allowEmpty bool) (string, []Entity, *apiErro
 // checkParseMode refuses what the emulator would have to parse. A text without
 // any special character is the same in every mode.
 func checkParseMode(mode, text string) *apiError {
-	special := ""
+	var special string
 	switch strings.ToLower(mode) {
 	case "markdownv2":
 		special = "_*[]()~`>#+-=|{}.!\\"

@@ -16,7 +16,7 @@ import (
 	"remote-agent/internal/emulator"
 )
 
-const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
+const secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
 
 var secretPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{0,256}$`)
 
@@ -38,7 +38,7 @@ func webhookBackoff(attempt int) time.Duration {
 	if attempt <= 1 {
 		return 50 * time.Millisecond
 	}
-	limit := 60*time.Second + rand.N(60*time.Second)
+	limit := 60*time.Second + rand.N(60*time.Second) //nolint:gosec // spreads retries, guards nothing
 	return min(time.Second<<min(attempt-2, 10), limit)
 }
 
@@ -220,7 +220,7 @@ func (s *Server) post(h *webhook, u *queued) (pause time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))

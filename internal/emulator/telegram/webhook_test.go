@@ -48,6 +48,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func startHook(t *testing.T, answer func(id int64, try int) (int, string)) (*hook, string) {
+	t.Helper()
 	h := &hook{ids: map[int64][]int64{}, tries: map[int64]int{}, answer: answer}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

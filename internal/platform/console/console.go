@@ -158,7 +158,7 @@ func (a *Adapter) end(ctx context.Context, heard bool) error {
 	if a.config.Idle != nil {
 		if err := a.config.Idle(ctx); err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // told to stop while it waited
 			}
 			return err
 		}

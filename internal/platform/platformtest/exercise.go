@@ -96,6 +96,7 @@ func Exercise(t *testing.T, h Harness) {
 		"OrderIsKept":                 orderIsKept,
 		"SendPostsOneMessage":         sendPostsOneMessage,
 		"EditReplacesAndIsIdempotent": editReplaces,
+		"AgainPostsNothingTwice":      againPostsNothingTwice,
 		"CanceledContextIsHonored":    canceledContext,
 		"CapabilitiesAreUsable":       capabilities,
 	} {
@@ -294,6 +295,27 @@ func sendPostsOneMessage(t *testing.T, r Rig) {
 	}
 }
 
+// againPostsNothingTwice sends once more what has arrived although no answer
+// told so.
+func againPostsNothingTwice(t *testing.T, r Rig) {
+	r.needs(t, r.Adapter.Capabilities().IdempotentSend, "idempotent send")
+	r.needs(t, r.Posts != nil && r.Fail != nil && r.Fail(NoAnswer), "lost answer")
+	out := messages.Outbound{Delivery: "0198c0de-0000-7000-8000-000000000001", Conversation: r.Conversation, Text: "hello"}
+	if _, err := r.Adapter.Send(t.Context(), out); !fault.Uncertain(err) {
+		t.Fatalf("Send without an answer: %v is not uncertain", err)
+	}
+	out.Again = true
+	for range 2 {
+		ref, err := r.Adapter.Send(t.Context(), out)
+		if err != nil {
+			t.Fatalf("Send again: %v", err)
+		}
+		if posts := r.Posts(); len(posts) != 1 || posts[ref.Message] != "hello" {
+			t.Errorf("the conversation shows %v, want \"hello\" as %s only", posts, ref.Message)
+		}
+	}
+}
+
 func editReplaces(t *testing.T, r Rig) {
 	editor, ok := r.Adapter.(platform.Editor)
 	r.needs(t, ok && r.Posts != nil, "editing")
@@ -331,10 +353,10 @@ func classifies(t *testing.T, r Rig, f Failure) {
 	if kind := fault.KindOf(err); kind != want {
 		t.Errorf("Send: %v is %q, want %q", err, kind, want)
 	}
-	// What may have been posted must not be posted again blindly.
-	uncertain := f == NoAnswer && !r.Adapter.Capabilities().IdempotentSend
-	if got := fault.Uncertain(err); got != uncertain {
-		t.Errorf("Send: %v: uncertain is %v, want %v", err, got, uncertain)
+	// What may have been posted must not be posted again blindly, nor without
+	// Outbound.Again, which is set because of it.
+	if got := fault.Uncertain(err); got != (f == NoAnswer) {
+		t.Errorf("Send: %v: uncertain is %v, want %v", err, got, f == NoAnswer)
 	}
 	after, _ := fault.Retry(err)
 	if f == RateLimit && (after > RateLimitWait || after < RateLimitWait-time.Second) {

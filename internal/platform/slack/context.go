@@ -103,20 +103,29 @@ func (a *Adapter) author(ctx context.Context, m said, asked *int) string {
 		return first(name, m.User)
 	}
 	*asked++
+	name, err := a.askName(ctx, m.User)
+	if err != nil {
+		*asked = maxNames // it is only a name
+		return m.User
+	}
+	return name
+}
+
+// askName finds out the name of a user and remembers it.
+func (a *Adapter) askName(ctx context.Context, id string) (string, error) {
 	var out struct {
 		User struct {
 			Name    string  `json:"name"`
 			Profile profile `json:"profile"`
 		} `json:"user"`
 	}
-	err := a.limited(ctx, "", request{method: "users.info", idempotent: true, params: url.Values{"user": {m.User}}}, &out)
+	err := a.limited(ctx, "", request{method: "users.info", idempotent: true, params: url.Values{"user": {id}}}, &out)
 	if err != nil {
-		*asked = maxNames // it is only a name
-		return m.User
+		return "", err
 	}
-	name = first(out.User.Profile.name(), cut(out.User.Name, 80), m.User)
-	a.names.put(m.User, name)
-	return name
+	name := first(out.User.Profile.name(), cut(out.User.Name, 80), id)
+	a.names.put(id, name)
+	return name, nil
 }
 
 var errElsewhere = errors.New("the file is not on Slack's servers")

@@ -215,11 +215,7 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 	}
 	in.Message = messages.MessageID(ev.TS)
 	in.SentAt = timeOf(ev.TS)
-	name := ev.Profile.name()
-	if name == "" {
-		name, _ = a.names.get(ev.User)
-	}
-	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: name, External: external(me, env, ev)}
+	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: a.senderName(ev), External: external(me, env, ev)}
 	in.Attachments = attachments(list[file](ev.Files))
 	in.Quotes = quotes(list[shared](ev.Attachments))
 	in.Text = commanded(plain(withoutMention(ev.Text, me.user), a.nameOf))
@@ -231,6 +227,40 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 // startCode is how the owner's code is sent, as Slack would take "/start" for
 // one of its own commands.
 var startCode = regexp.MustCompile(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
+
+// senderName returns the name of who wrote ev. One that is not known is asked
+// for and missing until then: an event does not wait for a name.
+func (a *Adapter) senderName(ev event) string {
+	if name := ev.Profile.name(); name != "" {
+		return name
+	}
+	name, known := a.names.get(ev.User)
+	if !known {
+		select {
+		case a.unnamed <- ev.User:
+		default:
+		}
+	}
+	return name
+}
+
+// askNames finds out names until ctx is done.
+func (a *Adapter) askNames(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-a.unnamed:
+			if _, known := a.names.get(id); known {
+				continue
+			}
+			if _, err := a.askName(ctx, id); err != nil && ctx.Err() == nil {
+				a.names.put(id, "")
+				a.log.DebugContext(ctx, "could not find out a name", "error", err)
+			}
+		}
+	}
+}
 
 // nameOf returns the name of a user if it is known.
 func (a *Adapter) nameOf(id string) string {

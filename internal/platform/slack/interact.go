@@ -98,19 +98,17 @@ func (a *Adapter) translateInteraction(payload []byte) result {
 	if p.Type == "view_closed" {
 		return r
 	}
-	enterprise := p.Enterprise.ID
-	if enterprise == "" {
-		enterprise = p.Team.EnterpriseID
-	}
+	enterprise := first(p.Enterprise.ID, p.Team.EnterpriseID)
+	team := first(p.Team.ID, p.User.TeamID) // what is organization-wide has no team
 	in := messages.Inbound{
-		Account: a.accountOf(p.Team.ID, enterprise, bool(p.OrgWide)),
+		Account: a.accountOf(team, enterprise, bool(p.OrgWide)),
 		Kind:    messages.KindAction,
 		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: cut(first(p.User.Name, p.User.Username), 80)},
 		Trigger: p.Trigger,
 		SentAt:  time.Now().UTC(),
 		Raw:     r.raw,
 	}
-	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != p.Team.ID && p.User.TeamID != enterprise
+	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != team && p.User.TeamID != enterprise
 	if me := a.self.Load(); me != nil && p.User.TeamID == me.team {
 		in.Sender.External = false
 	}

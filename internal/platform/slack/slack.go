@@ -89,6 +89,7 @@ type Adapter struct {
 	gestures *recent[string, string]    // client_msg_id -> ts that it was first seen with
 	replyTo  *recent[string, string]    // event or new- key -> response_url
 	names    *recent[string, string]    // user id -> name
+	unnamed  chan string                // user ids whose names Run asks for
 	statuses *recent[string, time.Time] // conversation id -> when its status was set
 	marks    *recent[string, []string]  // message -> reactions that it has
 }
@@ -152,6 +153,7 @@ func New(cfg Config) (*Adapter, error) {
 		gestures: newRecent[string, string](4096),
 		replyTo:  newRecent[string, string](4096),
 		names:    newRecent[string, string](4096),
+		unnamed:  make(chan string, 256),
 		statuses: newRecent[string, time.Time](4096),
 		marks:    newRecent[string, []string](4096),
 	}
@@ -208,7 +210,10 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	var naming sync.WaitGroup
+	defer naming.Wait()
 	defer cancel()
+	naming.Go(func() { a.askNames(ctx) })
 	receiving := make(chan error, 1)
 	go func() {
 		if a.cfg.AppToken == "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
 )
 
@@ -177,6 +178,21 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "secretsecret") {
 			t.Errorf("%s: the error contains a credential", name)
+		}
+	}
+}
+
+// BenchmarkWebhook measures what acknowledging costs besides the sink.
+func BenchmarkWebhook(b *testing.B) {
+	a, err := slack.New(slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: "http://127.0.0.1:1/api"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	hook := a.Webhook(&platformtest.Sink{})
+	body := wrapped(`{"type":"message","channel":"C1","user":"U1","text":"not for the bot","ts":"10.1","blocks":[` + strings.Repeat(`{"type":"rich_text","elements":[]},`, 20) + `{}]}`)
+	for b.Loop() {
+		if w := serve(hook, signed("events", "application/json", body, time.Now())); w.Code != http.StatusOK {
+			b.Fatal(w.Code)
 		}
 	}
 }

@@ -53,12 +53,14 @@ func key(id int64) messages.ConversationKey {
 
 func TestContractPolling(t *testing.T) {
 	platformtest.Exercise(t, platformtest.Harness{New: func(t *testing.T) platformtest.Rig {
+		t.Helper()
 		return rig(t, setup(t))
 	}})
 }
 
 func TestContractWebhook(t *testing.T) {
 	platformtest.Exercise(t, platformtest.Harness{New: func(t *testing.T) platformtest.Rig {
+		t.Helper()
 		var handler atomic.Pointer[http.Handler]
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if h := handler.Load(); h != nil {

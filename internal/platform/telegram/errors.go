@@ -49,7 +49,7 @@ type observed struct{ client *http.Client }
 
 // Do implements bot.HttpClient.
 func (o observed) Do(req *http.Request) (*http.Response, error) {
-	resp, err := o.client.Do(req)
+	resp, err := o.client.Do(req) //nolint:gosec // the library made the URL from the configured one
 	if out, ok := req.Context().Value(outcomeKey{}).(*outcome); ok && err == nil {
 		out.status.Store(int64(resp.StatusCode))
 		if s, convErr := strconv.Atoi(resp.Header.Get("Retry-After")); convErr == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -274,8 +275,7 @@ func (me identity) takeMentions(text string, entities []entity) (string, bool) {
 	}
 	units := utf16.Encode([]rune(text))
 	found := false
-	for i := len(entities) - 1; i >= 0; i-- {
-		e := entities[i]
+	for _, e := range slices.Backward(entities) {
 		if e.Offset < 0 || e.Length <= 0 || e.Offset > len(units) || e.Length > len(units)-e.Offset {
 			continue
 		}

@@ -178,7 +178,7 @@ func newCounter(s string) *counter {
 			}
 			next += 64
 		}
-		n += int32(width16(r))
+		n += int32(width16(r)) //nolint:gosec // 1 or 2
 	}
 	return c
 }

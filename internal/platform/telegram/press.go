@@ -84,6 +84,7 @@ func style(s messages.ButtonStyle) string {
 		return "primary"
 	case messages.ButtonDanger:
 		return "danger"
+	case messages.ButtonPlain:
 	}
 	return ""
 }

@@ -200,7 +200,7 @@ func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) erro
 
 // The reactions are of the list that bots may use (Bot API, ReactionTypeEmoji).
 func reaction(mark platform.Mark) []models.ReactionType {
-	emoji := ""
+	var emoji string
 	switch mark {
 	case platform.MarkSeen:
 		emoji = "👀"

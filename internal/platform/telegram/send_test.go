@@ -244,7 +244,7 @@ func TestUnreachableServerIsNotUncertain(t *testing.T) {
 
 // Whatever a server between here and Telegram answers, the token does not get
 // into the error: neither from the URL, nor echoed, nor by a redirect.
-func TestTokenDoesNotLeak(t *testing.T) {
+func TestTokenDoesNotLeak(t *testing.T) { //nolint:tparallel // what follows the subtests needs their end
 	t.Parallel()
 	stolen := make(chan string, 8)
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -252,7 +252,7 @@ func TestTokenDoesNotLeak(t *testing.T) {
 	}))
 	t.Cleanup(thief.Close)
 	for name, handler := range map[string]http.HandlerFunc{
-		"Echo":    func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no route for "+r.URL.String(), 502) },
+		"Echo":    func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no route for "+r.URL.String(), http.StatusBadGateway) },
 		"Echo200": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.String()) },
 		"EchoError": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"bad `+r.URL.Path+`"}`)

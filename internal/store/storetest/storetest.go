@@ -131,7 +131,7 @@ func admin(t testing.TB, url, statement string) {
 	if err != nil {
 		t.Fatalf("connecting to PostgreSQL: %v", err)
 	}
-	defer conn.Close(ctx)
+	defer conn.Close(ctx) //nolint:errcheck // the statement has been answered
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/slack"
+)
+
+// slackCommand is about the Slack app.
+type slackCommand struct {
+	Manifest slackManifestCommand `cmd:"" help:"Print the manifest of the Slack app, and the link that makes it."`
+}
+
+// slackManifestCommand prints what Slack needs to know to make the app.
+type slackManifestCommand struct {
+	HTTP bool   `help:"For events over HTTP at PUBLIC_URL instead of Socket Mode."`
+	Form string `default:"yaml" enum:"yaml,json,url" help:"yaml, json, or only the url that makes the app with one click."`
+}
+
+// Run implements the command.
+func (c slackManifestCommand) Run(p *program) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	if c.HTTP && cfg.PublicURL == "" {
+		return fault.New(fault.Invalid, "PUBLIC_URL is not set: events over HTTP need the address of this server")
+	}
+	m := slack.Manifest(cfg.PublicURL, !c.HTTP)
+	switch c.Form {
+	case "json":
+		_, err = fmt.Fprintln(p.stdout, m.JSON())
+	case "url":
+		_, err = fmt.Fprintln(p.stdout, m.URL())
+	default:
+		_, err = fmt.Fprintf(p.stdout, "%s\n# One click: %s\n", m.YAML(), m.URL())
+	}
+	return err
+}

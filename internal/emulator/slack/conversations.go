@@ -1,0 +1,347 @@
+package slack
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tsAt returns a time as a timestamp.
+func (s *Server) tsAt(at time.Time) string {
+	return formatTS(at.UnixMicro())
+}
+
+// page is what conversations.replies and history share: bounds and a cursor.
+type page struct {
+	oldest, latest string
+	inclusive      bool
+	limit          int
+	after          string // timestamp that the cursor names
+	metadata       bool
+}
+
+func readPage(p params, limit, most int) (page, *apiError) {
+	out := page{
+		oldest: p.get("oldest"), latest: p.get("latest"), inclusive: p.bool("inclusive"),
+		limit: p.int("limit", limit), metadata: p.bool("include_all_metadata"),
+	}
+	if out.limit < 1 || out.limit > most {
+		return out, refuse("invalid_limit")
+	}
+	for _, bound := range []string{out.oldest, out.latest} {
+		if bound != "" && bound != "0" && bound != "now" && strings.Trim(bound, "0123456789.") != "" {
+			return out, refuse("invalid_ts_" + map[bool]string{true: "oldest", false: "latest"}[bound == out.oldest])
+		}
+	}
+	if cursor := p.get("cursor"); cursor != "" {
+		raw, err := base64.StdEncoding.DecodeString(cursor)
+		after, ok := strings.CutPrefix(string(raw), "next_ts:")
+		if err != nil || !ok {
+			return out, refuse("invalid_cursor")
+		}
+		out.after = after
+	}
+	return out, nil
+}
+
+// in reports whether a timestamp is within the bounds. Timestamps have the same
+// number of digits before the dot, so they compare as text.
+func (p page) in(ts string) bool {
+	if p.inclusive && (ts == p.oldest || ts == p.latest) {
+		return true
+	}
+	return (p.oldest == "" || p.oldest == "0" || ts > p.oldest) && (p.latest == "" || p.latest == "now" || ts < p.latest)
+}
+
+// answer returns the first messages of list and a cursor for the rest.
+func (p page) answer(c *channel, list []string) map[string]any {
+	more := len(list) > p.limit
+	if more {
+		list = list[:p.limit]
+	}
+	messages := []any{}
+	for _, ts := range list {
+		messages = append(messages, c.wire(c.byTS[ts], p.metadata))
+	}
+	out := map[string]any{"messages": messages, "has_more": more}
+	if more {
+		cursor := base64.StdEncoding.EncodeToString([]byte("next_ts:" + list[len(list)-1]))
+		out["response_metadata"] = map[string]any{"next_cursor": cursor}
+	}
+	return out
+}
+
+// replies returns a thread, oldest first, with its root on every first page. The
+// timestamp of an answer gives only that answer.
+func (s *Server) replies(r *request) (map[string]any, *apiError) {
+	c, refused := r.readable(r.p.channel())
+	if refused != nil {
+		return nil, refused
+	}
+	p, refused := readPage(r.p, 1000, 1000)
+	if refused != nil {
+		return nil, refused
+	}
+	root := c.byTS[r.p.get("ts")]
+	if root == nil {
+		return nil, refuse("thread_not_found")
+	}
+	var list []string
+	if p.after == "" {
+		list = append(list, root.TS)
+	}
+	if t := c.threads[root.TS]; t != nil {
+		for _, ts := range t.replies {
+			if p.in(ts) && ts > p.after {
+				list = append(list, ts)
+			}
+		}
+	}
+	return p.answer(c, list), nil
+}
+
+// history returns what shows in the channel, newest first.
+func (s *Server) history(r *request) (map[string]any, *apiError) {
+	c, refused := r.readable(r.p.channel())
+	if refused != nil {
+		return nil, refused
+	}
+	p, refused := readPage(r.p, 100, 999)
+	if refused != nil {
+		return nil, refused
+	}
+	var list []string
+	for _, ts := range slices.Backward(c.order) {
+		m := c.byTS[ts]
+		if (m.ThreadTS == "" || m.Broadcast) && p.in(ts) && (p.after == "" || ts < p.after) {
+			list = append(list, ts)
+		}
+	}
+	return p.answer(c, list), nil
+}
+
+func (c *channel) describe() map[string]any {
+	i := c.info
+	out := map[string]any{
+		"id": i.ID, "name": i.Name, "name_normalized": i.Name, "created": 1_700_000_000,
+		"is_channel": i.Kind == Public, "is_group": i.Kind == Private, "is_im": i.Kind == Direct, "is_mpim": i.Kind == Group,
+		"is_private": i.Kind != Public, "is_archived": i.Archived, "is_member": !i.BotLeft && i.Kind != Direct,
+		"is_shared": i.Shared, "is_ext_shared": i.Shared, "is_org_shared": false, "is_general": false,
+		"context_team_id": c.ws.team.ID, "num_members": len(i.Members) + 1,
+	}
+	if i.Kind == Direct {
+		out["user"], out["is_open"] = i.User, true
+		delete(out, "name")
+		delete(out, "name_normalized")
+	}
+	return out
+}
+
+func (s *Server) conversationInfo(r *request) (map[string]any, *apiError) {
+	c, refused := r.conversation(r.p.channel())
+	if refused != nil {
+		return nil, refused
+	}
+	if refused := r.need(c.info.Kind.scope("read")); refused != nil {
+		return nil, refused
+	}
+	return map[string]any{"channel": c.describe()}, nil
+}
+
+func (s *Server) members(r *request) (map[string]any, *apiError) {
+	c, refused := r.conversation(r.p.channel())
+	if refused != nil {
+		return nil, refused
+	}
+	if refused := r.need(c.info.Kind.scope("read")); refused != nil {
+		return nil, refused
+	}
+	ids := slices.Clone(c.info.Members)
+	if c.info.User != "" {
+		ids = append(ids, c.info.User)
+	}
+	if !c.info.BotLeft {
+		ids = append(ids, r.ws.team.BotUserID)
+	}
+	return map[string]any{"members": ids, "response_metadata": map[string]any{"next_cursor": ""}}, nil
+}
+
+// conversationOpen opens a direct conversation with one user, or finds one by
+// its id. Groups are not emulated.
+func (s *Server) conversationOpen(r *request) (map[string]any, *apiError) {
+	if id := r.p.channel(); id != "" {
+		c, refused := r.conversation(id)
+		if refused != nil {
+			return nil, refused
+		}
+		return map[string]any{"channel": map[string]any{"id": c.info.ID}, "no_op": true, "already_open": true}, nil
+	}
+	users := r.p.list("users")
+	switch {
+	case len(users) == 0:
+		return nil, refuse("users_list_not_supplied")
+	case len(users) > 1:
+		return nil, refuse("method_not_supported_for_channel_type")
+	}
+	if refused := r.need("im:write"); refused != nil {
+		return nil, refused
+	}
+	u, known := r.ws.users[users[0]]
+	switch {
+	case !known:
+		return nil, refuse("user_not_found")
+	case u.Deleted:
+		return nil, refuse("user_disabled")
+	}
+	id := "D" + users[0]
+	already := r.ws.channels[id] != nil
+	c := r.ws.open(id)
+	shown := map[string]any{"id": id}
+	if r.p.bool("return_im") {
+		shown = c.describe()
+	}
+	return map[string]any{"channel": shown, "no_op": already, "already_open": already}, nil
+}
+
+func (s *Server) userInfo(r *request) (map[string]any, *apiError) {
+	id := r.p.get("user")
+	if id == r.ws.team.BotUserID {
+		t := r.ws.team
+		u := User{ID: id, TeamID: t.ID, Name: t.BotName, RealName: t.BotName, IsBot: true}
+		return map[string]any{"user": wireUser(r.ws, u)}, nil
+	}
+	if _, known := r.ws.users[id]; !known {
+		return nil, refuse("user_not_found")
+	}
+	return map[string]any{"user": wireUser(r.ws, r.ws.user(id))}, nil
+}
+
+func wireUser(w *Workspace, u User) map[string]any {
+	out := map[string]any{
+		"id": u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
+		"is_bot": u.IsBot, "is_app_user": false, "is_restricted": u.Restricted, "is_ultra_restricted": false,
+		"is_admin": u.Admin, "is_owner": false, "is_primary_owner": false, "tz": "Europe/London", "updated": 1_700_000_000,
+		"profile": map[string]any{
+			"real_name": u.RealName, "real_name_normalized": u.RealName, "display_name": u.Name,
+			"display_name_normalized": u.Name, "team": u.TeamID,
+		},
+	}
+	if u.TeamID != w.team.ID {
+		out["is_stranger"] = true
+	}
+	if w.team.EnterpriseID != "" {
+		out["enterprise_user"] = map[string]any{
+			"id": u.ID, "enterprise_id": w.team.EnterpriseID, "enterprise_name": "Enterprise", "teams": []string{u.TeamID},
+		}
+	}
+	return out
+}
+
+func (s *Server) botInfo(r *request) (map[string]any, *apiError) {
+	t := r.ws.team
+	if id := r.p.get("bot"); id != "" && id != t.BotID {
+		return nil, refuse("bot_not_found")
+	}
+	return map[string]any{"bot": map[string]any{
+		"id": t.BotID, "deleted": false, "name": t.BotName, "updated": 1_700_000_000, "app_id": s.opts.AppID, "user_id": t.BotUserID,
+		"icons": map[string]any{},
+	}}, nil
+}
+
+// reacted returns the message that a call about reactions names.
+func (r *request) reacted() (*channel, *Message, *apiError) {
+	if r.p.channel() == "" || r.p.get("timestamp") == "" {
+		return nil, nil, refuse("no_item_specified")
+	}
+	c, refused := r.conversation(r.p.channel())
+	if refused != nil {
+		return nil, nil, refused
+	}
+	m := c.byTS[r.p.get("timestamp")]
+	switch {
+	case m == nil || m.Subtype == "tombstone":
+		return nil, nil, refuse("message_not_found")
+	case c.info.Archived:
+		return nil, nil, refuse("is_archived")
+	case c.info.BotLeft:
+		return nil, nil, refuse("not_in_channel")
+	}
+	return c, m, nil
+}
+
+func validEmoji(name string) bool {
+	return name != "" && len(name) <= 100 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_+-:'") == ""
+}
+
+func (s *Server) addReaction(r *request) (map[string]any, *apiError) {
+	c, old, refused := r.reacted()
+	if refused != nil {
+		return nil, refused
+	}
+	name, bot := strings.Trim(r.p.get("name"), ":"), r.ws.team.BotUserID
+	switch {
+	case !validEmoji(name):
+		return nil, refuse("invalid_name")
+	case old.HasReaction(name, bot):
+		return nil, refuse("already_reacted")
+	case len(old.ReactionsOf(bot)) >= 23:
+		return nil, refuse("too_many_reactions")
+	}
+	c.react(old, name, bot)
+	return nil, nil
+}
+
+// react puts an emoji on a message.
+func (c *channel) react(old *Message, name, user string) {
+	m := *old
+	m.Reactions = slices.Clone(old.Reactions)
+	n := slices.IndexFunc(m.Reactions, func(r Reaction) bool { return r.Name == name })
+	if n < 0 {
+		m.Reactions = append(m.Reactions, Reaction{Name: name, Users: []string{user}})
+	} else {
+		m.Reactions[n].Users = append(slices.Clone(m.Reactions[n].Users), user)
+	}
+	c.replace(&m)
+	c.ws.server.change(ChangeReacted, &m)
+}
+
+func (s *Server) removeReaction(r *request) (map[string]any, *apiError) {
+	c, old, refused := r.reacted()
+	if refused != nil {
+		return nil, refused
+	}
+	name, bot := strings.Trim(r.p.get("name"), ":"), r.ws.team.BotUserID
+	if !old.HasReaction(name, bot) {
+		return nil, refuse("no_reaction")
+	}
+	m := *old
+	m.Reactions = nil
+	for _, one := range old.Reactions {
+		if one.Name == name {
+			one.Users = slices.DeleteFunc(slices.Clone(one.Users), func(u string) bool { return u == bot })
+		}
+		if len(one.Users) > 0 {
+			m.Reactions = append(m.Reactions, one)
+		}
+	}
+	c.replace(&m)
+	s.change(ChangeReacted, &m)
+	return nil, nil
+}
+
+func (s *Server) getReactions(r *request) (map[string]any, *apiError) {
+	c, m, refused := r.reacted()
+	if refused != nil {
+		return nil, refused
+	}
+	return map[string]any{"type": "message", "channel": c.info.ID, "message": c.wire(m, false)}, nil
+}
+
+func wireReactions(m *Message) []any {
+	var out []any
+	for _, r := range m.Reactions {
+		out = append(out, map[string]any{"name": r.Name, "users": r.Users, "count": len(r.Users)})
+	}
+	return out
+}

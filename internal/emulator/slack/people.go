@@ -1,0 +1,452 @@
+package slack
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Sent tells what became of something that a person did.
+type Sent struct {
+	Team    string
+	Channel string
+	TS      string // of the message
+	Thread  string // root of the thread in which an answer to it belongs
+
+	// Deliveries are the ids of what the bot is sent because of it, in order;
+	// none if the bot does not get to know.
+	Deliveries []string
+
+	TriggerID   string // of commands and interactions
+	ResponseURL string
+}
+
+// Person is someone who does things in a conversation. The methods that return a
+// Person leave the receiver as it is.
+type Person struct {
+	ws      *Workspace
+	user    string
+	channel string
+	thread  string
+	home    string // workspace where they are at home, if elsewhere
+	bot     string // bot id, if it is one
+	copies  []Copy
+	atOnce  bool
+	extra   map[string]any
+}
+
+// User returns a user in their direct conversation with the bot.
+func (w *Workspace) User(id string) Person {
+	return Person{ws: w, user: id, channel: w.DM(id)}
+}
+
+// In returns the person in another conversation.
+func (p Person) In(channelID string) Person { p.channel, p.thread = channelID, ""; return p }
+
+// InThread returns the person in a thread, by the timestamp of its root.
+func (p Person) InThread(root string) Person { p.thread = root; return p }
+
+// From returns the person as somebody of another organization, who is in a
+// channel that both share.
+func (p Person) From(teamID string) Person { p.home = teamID; return p }
+
+// AsBot returns the person as a bot with an id.
+func (p Person) AsBot(botID string) Person { p.bot = botID; return p }
+
+// ID returns the person's user id.
+func (p Person) ID() string { return p.user }
+
+// With returns the person with a field that is added to their events, or
+// replaces one, such as "subtype" or "blocks".
+func (p Person) With(field string, value any) Person {
+	p.extra = maps.Clone(p.extra)
+	if p.extra == nil {
+		p.extra = map[string]any{}
+	}
+	p.extra[field] = value
+	return p
+}
+
+// Copy is one event about a message.
+type Copy struct {
+	Type string // "message" or "app_mention"
+
+	// Lost is how many attempts get lost before they reach the bot, so that a
+	// retry is the first that it sees.
+	Lost int
+
+	// NewTS makes it an event with another timestamp and the same
+	// client_msg_id, as Slack sometimes sends.
+	NewTS bool
+
+	// NewID gives an event that repeats an earlier one another event_id.
+	NewID bool
+}
+
+// Delivered returns the person whose messages reach the bot as exactly these
+// events, in this order: each is sent after the one before has been answered.
+// Without it a mention in a channel is an app_mention and then a message, and
+// everything else a message; and only what the app subscribed to and may read is
+// sent. Events of the same type are repetitions with the same event_id.
+func (p Person) Delivered(copies ...Copy) Person { p.copies = slices.Clone(copies); return p }
+
+// AtOnce returns the person whose events are all sent at the same time.
+func (p Person) AtOnce() Person { p.atOnce = true; return p }
+
+// Says posts a text, which is in Slack's encoding: users are "<@U1>", channels
+// "<#C1>", and what Escape escapes is escaped.
+func (p Person) Says(text string) Sent { return p.send(text, nil, nil) }
+
+// Mentions posts a text with a mention of the bot in front.
+func (p Person) Mentions(text string) Sent {
+	return p.Says("<@" + p.ws.BotUser() + "> " + text)
+}
+
+// Broadcasts answers in the thread and shows the answer in the channel too.
+func (p Person) Broadcasts(text string) Sent {
+	return p.send(text, nil, func(m *Message) { m.Subtype, m.Broadcast = "thread_broadcast", true })
+}
+
+// Shares posts files with a text, which may be empty.
+func (p Person) Shares(text string, files ...File) Sent {
+	return p.send(text, files, func(m *Message) { m.Subtype = "file_share" })
+}
+
+// Joins lets the person enter the channel, which shows a message.
+func (p Person) Joins() Sent {
+	return p.send("<@"+p.user+"> has joined the channel", nil, func(m *Message) { m.Subtype = "channel_join" })
+}
+
+// Leaves lets the person leave the channel, which shows a message.
+func (p Person) Leaves() Sent {
+	sent := p.send("<@"+p.user+"> has left the channel", nil, func(m *Message) { m.Subtype = "channel_leave" })
+	p.ws.ChangeChannel(p.channel, func(c *Channel) {
+		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == p.user })
+	})
+	return sent
+}
+
+// enter makes the person known and a member. The lock must be held.
+func (p Person) enter() *channel {
+	w := p.ws
+	w.know(p.user, p.home)
+	if p.home != "" {
+		u := w.users[p.user]
+		u.TeamID = p.home
+		w.users[p.user] = u
+	}
+	c := w.open(p.channel)
+	c.enter(p.user)
+	if p.home != "" && p.home != w.team.ID {
+		c.info.Shared = true
+	}
+	return c
+}
+
+func (p Person) send(text string, files []File, shape func(*Message)) Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	m := &Message{
+		User: p.user, BotID: p.bot, ThreadTS: p.thread, Text: text, Plain: plainMrkdwn(text),
+		ClientMsgID: s.id("client-"),
+	}
+	if text != "" {
+		m.Blocks = richText(text)
+	}
+	for _, f := range files {
+		f.ID = s.id("F")
+		setDefault(&f.Title, f.Name)
+		s.files[f.ID] = &file{File: f, ws: p.ws, user: p.user, uploaded: true, complete: true}
+		m.Files = append(m.Files, f)
+	}
+	if shape != nil {
+		shape(m)
+	}
+	c.add(m)
+	s.change(ChangeReceived, m)
+	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID, TS: m.TS, Thread: m.ThreadTS}
+	setDefault(&sent.Thread, m.TS)
+	sent.Deliveries = s.deliverCopies(p.tell(c, m), p.atOnce)
+	return sent
+}
+
+// tell returns the events about a message of the person.
+func (p Person) tell(c *channel, m *Message) []*delivery {
+	w := p.ws
+	plan := p.copies
+	mentioned := w.mentioned(m.Text)
+	if plan == nil {
+		if w.hears(c, "app_mention") && mentioned && c.info.Kind != Direct && (m.Subtype == "" || m.Subtype == "file_share" || m.Subtype == "thread_broadcast") {
+			plan = append(plan, Copy{Type: "app_mention"})
+		}
+		if w.hears(c, "message") {
+			plan = append(plan, Copy{Type: "message"})
+		}
+	}
+	inner := c.wire(m, false)
+	maps.Copy(inner, map[string]any{"channel": c.info.ID, "event_ts": m.TS})
+	if len(m.Files) > 0 {
+		inner["upload"] = false
+	}
+	maps.Copy(inner, p.extra)
+	var out []*delivery
+	first := map[string]*delivery{}
+	for _, planned := range plan {
+		earlier := first[planned.Type]
+		if earlier != nil && !planned.NewTS && !planned.NewID {
+			out = append(out, &delivery{Delivery: earlier.Delivery, repeated: true, lost: planned.Lost})
+			continue
+		}
+		event := maps.Clone(inner)
+		event["type"] = planned.Type
+		if planned.NewTS {
+			event["ts"] = w.server.ts()
+			event["event_ts"] = event["ts"]
+		}
+		if planned.Type == "app_mention" {
+			delete(event, "subtype")
+		} else {
+			event["channel_type"] = c.info.Kind
+		}
+		d := w.event(event, nil)
+		d.lost = planned.Lost
+		out = append(out, d)
+		if earlier == nil {
+			first[planned.Type] = d
+		}
+	}
+	return out
+}
+
+// mentioned reports whether a text mentions the bot.
+func (w *Workspace) mentioned(text string) bool {
+	return strings.Contains(text, "<@"+w.team.BotUserID+">") || strings.Contains(text, "<@"+w.team.BotUserID+"|")
+}
+
+func (s *Server) subscribed(name string) bool {
+	return s.opts.Events == nil || slices.Contains(s.opts.Events, name)
+}
+
+// hears reports whether the bot gets an event about a conversation. The lock
+// must be held.
+func (w *Workspace) hears(c *channel, kind string) bool {
+	if c.info.BotLeft || w.token.refusal != "" {
+		return false
+	}
+	granted := func(scope string) bool { return slices.Contains(w.team.Scopes, scope) }
+	if kind != "message" {
+		return w.server.subscribed(kind) && (kind != "app_mention" || granted("app_mentions:read"))
+	}
+	scope := c.info.Kind.scope("history")
+	name, _, _ := strings.Cut(scope, ":")
+	return granted(scope) && w.server.subscribed("message."+name)
+}
+
+// echo tells the bot about a message that changed, or about one of its own. The
+// lock must be held.
+func (w *Workspace) echo(c *channel, subtype string, m, old *Message) {
+	s := w.server
+	if m.FromBot && s.opts.NoEcho || !w.hears(c, "message") {
+		return
+	}
+	s.deliverCopies([]*delivery{w.event(c.changeEvent(subtype, m, old), nil)}, false)
+}
+
+// changeEvent returns the message event for a new, edited or deleted message.
+func (c *channel) changeEvent(subtype string, m, old *Message) map[string]any {
+	inner := c.wire(m, true)
+	if subtype != "" {
+		ts := c.ws.server.ts()
+		inner = map[string]any{
+			"type": "message", "subtype": subtype, "hidden": true, "ts": ts, "event_ts": ts, "previous_message": c.wire(old, true),
+		}
+		if subtype == "message_deleted" {
+			inner["deleted_ts"] = m.TS
+		} else {
+			inner["message"] = c.wire(m, true)
+		}
+	}
+	inner["channel"], inner["channel_type"] = c.info.ID, c.info.Kind
+	setAbsent(inner, "event_ts", m.TS)
+	return inner
+}
+
+// Edits changes the text of one of the person's messages. A mention that is new
+// in it is an app_mention too.
+func (p Person) Edits(ts, text string) Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.ws.open(p.channel)
+	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts, Thread: ts}
+	old := c.byTS[ts]
+	if old == nil {
+		return sent
+	}
+	m := *old
+	m.Text, m.Plain, m.Blocks, m.Edited = text, plainMrkdwn(text), richText(text), true
+	c.supersede(old, &m)
+	s.change(ChangeEdited, &m)
+	var events []*delivery
+	if p.ws.hears(c, "message") {
+		inner := c.changeEvent("message_changed", &m, old)
+		maps.Copy(inner, p.extra)
+		events = append(events, p.ws.event(inner, nil))
+	}
+	if p.ws.mentioned(text) && !p.ws.mentioned(old.Text) && p.ws.hears(c, "app_mention") {
+		inner := c.wire(&m, false)
+		inner["type"], inner["channel"] = "app_mention", c.info.ID
+		events = append(events, p.ws.event(inner, nil))
+	}
+	sent.Deliveries = s.deliverCopies(events, p.atOnce)
+	return sent
+}
+
+// Deletes takes a message away. The root of a thread with answers leaves a
+// tombstone.
+func (p Person) Deletes(ts string) Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.ws.open(p.channel)
+	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
+	m := c.byTS[ts]
+	if m == nil {
+		return sent
+	}
+	c.remove(m)
+	s.change(ChangeDeleted, m)
+	if p.ws.hears(c, "message") {
+		sent.Deliveries = s.deliverCopies([]*delivery{p.ws.event(c.changeEvent("message_deleted", m, m), nil)}, false)
+	}
+	return sent
+}
+
+// DeleteThread takes a thread with all its messages away, without telling the
+// bot, as retention does.
+func (w *Workspace) DeleteThread(channelID, root string) {
+	w.server.mu.Lock()
+	defer w.server.unlock()
+	c := w.open(channelID)
+	for _, ts := range slices.Clone(c.thread(root).replies) {
+		c.remove(c.byTS[ts])
+	}
+	if m := c.byTS[root]; m != nil {
+		c.remove(m)
+	}
+}
+
+// Reacts puts an emoji on a message.
+func (p Person) Reacts(ts, emoji string) Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
+	m := c.byTS[ts]
+	if m == nil || m.HasReaction(emoji, p.user) {
+		return sent
+	}
+	c.react(m, emoji, p.user)
+	return p.gesture(sent, c, "reaction_added", map[string]any{
+		"user": p.user, "reaction": emoji, "item_user": m.User,
+		"item": map[string]any{"type": "message", "channel": c.info.ID, "ts": ts},
+	})
+}
+
+// gesture tells the bot about something if it listens. The lock must be held.
+func (p Person) gesture(sent Sent, c *channel, kind string, inner map[string]any) Sent {
+	inner["type"] = kind
+	maps.Copy(inner, p.extra)
+	if p.ws.hears(c, kind) {
+		sent.Deliveries = p.ws.server.deliverCopies([]*delivery{p.ws.event(inner, nil)}, false)
+	}
+	return sent
+}
+
+// InvitesBot makes the bot a member of the channel.
+func (p Person) InvitesBot() Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	c.info.BotLeft = false
+	return p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "member_joined_channel", map[string]any{
+		"user": p.ws.team.BotUserID, "channel": c.info.ID, "inviter": p.user, "team": p.ws.team.ID,
+	})
+}
+
+// RemovesBot throws the bot out of the channel.
+func (p Person) RemovesBot() Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	sent := p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "member_left_channel", map[string]any{
+		"user": p.ws.team.BotUserID, "channel": c.info.ID, "team": p.ws.team.ID,
+	})
+	c.info.BotLeft = true
+	return sent
+}
+
+// OpensHome opens the app's home tab.
+func (p Person) OpensHome() Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	return p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "app_home_opened", map[string]any{
+		"user": p.user, "channel": c.info.ID, "tab": "home",
+	})
+}
+
+// Stops presses Slack's own stop button in a thread: running streams end and the
+// bot is told. It does nothing if no session works and nothing streams.
+func (p Person) Stops(root string) Sent {
+	s := p.ws.server
+	s.mu.Lock()
+	defer s.unlock()
+	c := p.enter()
+	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, Thread: root}
+	t := c.thread(root)
+	stopped := []string{}
+	for _, ts := range t.replies {
+		if m := c.byTS[ts]; m.Stream == Streaming {
+			p.ws.end(m, StoppedByUser)
+			stopped = append(stopped, ts)
+		}
+	}
+	if len(stopped) == 0 && t.session.Status != "processing" {
+		return sent
+	}
+	return p.gesture(sent, c, "agent_session_stopped", map[string]any{
+		"user": p.user, "channel": c.info.ID, "thread_ts": root, "streaming_message_ts": stopped,
+	})
+}
+
+var userMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
+
+// richText returns the block that Slack makes of what people type.
+func richText(text string) []byte {
+	var elements []any
+	plain := func(part string) {
+		if part != "" {
+			elements = append(elements, map[string]any{"type": "text", "text": plainMrkdwn(part)})
+		}
+	}
+	rest := 0
+	for _, found := range userMention.FindAllStringSubmatchIndex(text, -1) {
+		plain(text[rest:found[0]])
+		elements = append(elements, map[string]any{"type": "user", "user_id": text[found[2]:found[3]]})
+		rest = found[1]
+	}
+	plain(text[rest:])
+	return mustJSON([]any{map[string]any{
+		"type": "rich_text", "block_id": fmt.Sprintf("b%d", len(text)),
+		"elements": []any{map[string]any{"type": "rich_text_section", "elements": elements}},
+	}})
+}

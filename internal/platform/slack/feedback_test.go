@@ -1,0 +1,171 @@
+package slack_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}
+	b.api.answer("reactions.add", `{"ok":false,"error":"already_reacted"}`)
+	b.api.answer("reactions.remove", `{"ok":false,"error":"no_reaction"}`)
+	for _, m := range []platform.Mark{platform.MarkQueued, platform.MarkSeen, platform.MarkNone, platform.MarkNone} {
+		if err := b.Mark(t.Context(), ref, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(method string) string {
+		var out []string
+		for _, c := range b.api.made(method) {
+			out = append(out, c.form.Get("name")+"@"+c.form.Get("timestamp"))
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names("reactions.add"); got != "inbox_tray@20.1 eyes@20.1" {
+		t.Errorf("added %s", got)
+	}
+	if got := names("reactions.remove"); got != "inbox_tray@20.1 eyes@20.1" {
+		t.Errorf("removed %s", got)
+	}
+	fresh := setup(t) // another process
+	if err := fresh.Mark(t.Context(), ref, platform.MarkNone); err != nil || len(fresh.api.made("reactions.remove")) != 2 {
+		t.Errorf("%v, removed %v", err, fresh.api.made("reactions.remove"))
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 3 {
+		for _, id := range []string{"T1/C1/10.1", "T1/D1"} {
+			if err := b.Typing(t.Context(), key(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set := b.api.made("assistant.threads.setStatus")
+	if len(set) != 1 || set[0].form.Get("thread_ts") != "10.1" || set[0].form.Get("status") == "" {
+		t.Errorf("set %v", set)
+	}
+	ref := messages.Ref{Conversation: key("T1/C1/10.1"), Message: "20.1"}
+	for range 2 {
+		if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "done"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set = b.api.made("assistant.threads.setStatus"); len(set) != 2 || set[1].form.Get("status") != "" {
+		t.Errorf("after the answer: %v", set)
+	}
+
+	off := setup(t)
+	off.api.answer("assistant.threads.setStatus", `{"ok":false,"error":"missing_scope","needed":"assistant:write"}`)
+	for _, id := range []string{"T1/C1/10.1", "T1/C1/11.1"} {
+		if err := off.Typing(t.Context(), key(id)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(off.api.made("assistant.threads.setStatus")); n != 1 {
+		t.Errorf("%d calls without the scope", n)
+	}
+}
+
+func TestDialogComesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1", Trigger: "1.2.3"}
+	d := platform.Dialog{Trigger: in.Trigger, ID: "edit-1", Title: "Edit the plan before it is carried out", Label: "Plan", Text: "1. x", Submit: "Approve"}
+	if err := b.OpenDialog(t.Context(), in, d); err != nil {
+		t.Fatal(err)
+	}
+	form := b.api.made("views.open")[0].form
+	var view struct {
+		Type     string
+		Title    struct{ Text string }
+		Metadata string `json:"private_metadata"`
+		Blocks   []struct {
+			BlockID string `json:"block_id"`
+			Element struct {
+				ActionID string `json:"action_id"`
+				Initial  string `json:"initial_value"`
+			}
+		}
+	}
+	mustJSON(t, form.Get("view"), &view)
+	if form.Get("trigger_id") != "1.2.3" || view.Type != "modal" || len([]rune(view.Title.Text)) > 24 || len(view.Blocks) != 1 || view.Blocks[0].Element.Initial != "1. x" {
+		t.Fatalf("opened %s", form.Get("view"))
+	}
+	sent := jsonOf(t, map[string]any{
+		"type": "view_submission", "trigger_id": "4.5.6", "team": map[string]string{"id": "T1"}, "user": map[string]string{"id": "U1"},
+		"view": map[string]any{"private_metadata": view.Metadata, "state": map[string]any{"values": map[string]any{
+			view.Blocks[0].BlockID: map[string]any{view.Blocks[0].Element.ActionID: map[string]string{"value": "2. y"}},
+		}}},
+	})
+	if w := b.interaction(sent); w.Code != http.StatusOK {
+		t.Fatalf("answered %d", w.Code)
+	}
+	if got := b.one(t); got.Kind != messages.KindAction || got.Action != "edit-1" || got.Text != "2. y" || got.Conversation != in.Conversation || got.Message != "20.1" {
+		t.Errorf("came back as %+v", got)
+	}
+	d.Text = strings.Repeat("x", 3001)
+	if err := b.OpenDialog(t.Context(), in, d); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a long text: %v", err)
+	}
+	b.api.answer("views.open", `{"ok":false,"error":"expired_trigger_id"}`)
+	d.Text = "x"
+	if err := b.OpenDialog(t.Context(), in, d); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a late press: %v", err)
+	}
+}
+
+func TestContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("conversations.replies", `{"ok":true,"messages":[
+		{"ts":"10.1","user":"U2","text":"It &lt;broke&gt;"},{"ts":"11.1","user":"UBOT","text":"own"},7,
+		{"ts":"12.1","subtype":"bot_message","bot_id":"B9","username":"CI","text":"red"},
+		{"ts":"13.1","subtype":"channel_join","user":"U3","text":"joined"},
+		{"ts":"14.1","user":"U2","text":"see <@U3>"},{"ts":"20.1","user":"U1","text":"<@UBOT> look"}]}`)
+	b.api.answer("users.info", `{"ok":true,"user":{"name":"bo","profile":{"display_name":"Bo"}}}`)
+	got, err := b.Context(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1"})
+	if err != nil || len(got) != 3 || got[0].Text != "It <broke>" || got[0].Author != "Bo" || got[1].Author != "CI" || got[2].Text != "see @U3" {
+		t.Errorf("Context: %+v, %v", got, err)
+	}
+	if n := len(b.api.made("users.info")); n != 1 {
+		t.Errorf("%d names were asked for", n)
+	}
+	for _, in := range []messages.Inbound{
+		{Conversation: key("T1/C1/10.1"), Message: "10.1"}, {Conversation: key("T1/D1"), Message: "10.1"}, {Conversation: key("T1/C1/new-x")},
+	} {
+		if got, err := b.Context(t.Context(), in); err != nil || got != nil {
+			t.Errorf("%s: %v, %v", in.Conversation, got, err)
+		}
+	}
+}
+
+func TestFetchSendsTheTokenToSlackOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for address, kind := range map[string]fault.Kind{
+		"https://evil.example/x": fault.Unsupported, "http://files.slack.com/x": fault.Unsupported, "https://files.slack.com.evil.example/": fault.Unsupported,
+		"": fault.Unsupported, b.api.URL + "/api/file": "",
+	} {
+		b.api.answer("files.info", `{"ok":true,"file":{"id":"F1","mimetype":"text/plain","url_private_download":"`+address+`"}}`)
+		body, err := b.Fetch(t.Context(), messages.Attachment{Source: "F1"})
+		if fault.KindOf(err) != kind {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err == nil {
+			_ = body.Close()
+		}
+	}
+	if _, err := b.Fetch(t.Context(), messages.Attachment{Source: "../x"}); !fault.Is(err, fault.Unsupported) {
+		t.Error(err)
+	}
+}
