@@ -63,7 +63,7 @@ func parseHost(entry string) (host, bool) {
 		}
 	}
 	if isLoopback(name) {
-		return host{name: name + ":" + port, loopback: true}, port != ""
+		return host{name: entry, loopback: true}, port != ""
 	}
 	if !hostName.MatchString(name) || len(name) > 253 {
 		return host{}, false
@@ -75,23 +75,19 @@ func parseHost(entry string) (host, bool) {
 }
 
 // isLoopback reports whether name is the loopback interface in its usual
-// spelling. Others, such as 127.1 or 2130706433, are not accepted at all.
+// spelling. Others, such as 127.1, 2130706433 or [::1], are not accepted at all.
 func isLoopback(name string) bool {
 	if name == "localhost" {
 		return true
 	}
-	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
-	return err == nil && addr.IsLoopback() && (addr.Is4() || name[0] == '[') && addr.Zone() == ""
+	addr, err := netip.ParseAddr(name)
+	return err == nil && addr.Is4() && addr.IsLoopback()
 }
 
-// splitPort cuts a port off. Unlike net.SplitHostPort it keeps the brackets and
-// takes an address without a port.
+// splitPort cuts a port off. Unlike net.SplitHostPort it takes a name without one.
 func splitPort(s string) (name, port string) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 || strings.HasSuffix(s, "]") {
-		return s, ""
-	}
-	return s[:i], s[i+1:]
+	name, port, _ = strings.Cut(s, ":")
+	return name, port
 }
 
 // short returns the host that "owner/repo" means.

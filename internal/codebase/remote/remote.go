@@ -177,10 +177,8 @@ func (r Remote) Dir() string {
 	if r.Host == GitHub {
 		return path.Join(r.Owner, r.Name)
 	}
-	return path.Join(hostDir.Replace(r.Host), r.Owner, r.Name)
+	return path.Join(strings.ReplaceAll(r.Host, ":", "+"), r.Owner, r.Name)
 }
-
-var hostDir = strings.NewReplacer("[", "", "]", "", "::1", "ip6.1", ":", "+")
 
 // Origin returns scheme and host, the scope for which git gets a credential.
 func (r Remote) Origin() string { return r.Scheme + "://" + r.Host + "/" }

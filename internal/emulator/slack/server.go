@@ -180,6 +180,7 @@ func New(opts Options) *Server {
 		files:      map[string]*file{},
 		calls:      callLog{keep: opts.KeepCalls, counts: map[string]int{}},
 		hub:        newHub(),
+		socketMode: true,
 	}
 	s.methods = methods()
 	// Not the context of a caller: deliveries live until Close.

@@ -40,6 +40,18 @@ func timeout(t *testing.T) context.Context {
 	return ctx
 }
 
+// clock is a clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Now()} }
+
+func (c *clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
+
+func (c *clock) pass(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.now = c.now.Add(d) }
+
 // client is an HTTP client whose connections do not outlive the test.
 func client(t *testing.T) *http.Client {
 	t.Helper()
@@ -452,10 +464,8 @@ func TestPaging(t *testing.T) {
 
 func TestStreamLifeAndStop(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	var mu sync.Mutex
-	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
-	s := start(t, slack.Options{StreamIdle: 30 * time.Second, Now: clock, NoEcho: true})
+	c := newClock()
+	s := start(t, slack.Options{StreamIdle: 30 * time.Second, Now: c.Now, NoEcho: true})
 	r := receive(t, s, nil)
 	ann := s.User("U1").In("C1")
 	root := ann.Mentions("go")
@@ -496,9 +506,7 @@ func TestStreamLifeAndStop(t *testing.T) {
 	}
 
 	third, fourth := begin(), begin()
-	mu.Lock()
-	now = now.Add(31 * time.Second)
-	mu.Unlock()
+	c.pass(31 * time.Second)
 	if got := call(t, s, "chat.appendStream", "channel", "C1", "ts", third, "markdown_text", "x"); got.code() != "message_not_in_streaming_state" {
 		t.Errorf("append after idling: %v", got)
 	}
@@ -509,18 +517,14 @@ func TestStreamLifeAndStop(t *testing.T) {
 
 func TestStatusTimesOut(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	s := slack.New(slack.Options{Now: func() time.Time { return now }, NoEcho: true})
-	defer s.Close()
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	c := newClock()
+	s := start(t, slack.Options{Now: c.Now, NoEcho: true})
 	dm := s.User("U1").Says("x")
 	must(t, s, "assistant.threads.setStatus", "channel_id", "DU1", "thread_ts", dm.TS, "status", "thinks")
 	if got := s.Thread("DU1", dm.TS).Status; got != "thinks" {
 		t.Errorf("status %q", got)
 	}
-	now = now.Add(2 * time.Minute)
+	c.pass(2 * time.Minute)
 	if got := s.Thread("DU1", dm.TS).Status; got != "" {
 		t.Errorf("status %q after two minutes", got)
 	}
@@ -575,14 +579,10 @@ func TestFaults(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
+	c := newClock()
 	limits := slack.PublishedLimits()
 	limits.Enforce = true
-	s := slack.New(slack.Options{Limits: limits, Now: func() time.Time { return now }, NoEcho: true})
-	defer s.Close()
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, slack.Options{Limits: limits, Now: c.Now, NoEcho: true})
 	s.User("U1").In("C1").Says("x")
 	s.Team("T1").User("U1").In("C2").Says("x")
 	for range 5 {
@@ -591,7 +591,7 @@ func TestLimits(t *testing.T) {
 	if got := call(t, s, "chat.postMessage", "channel", "C1", "text", "x"); got.code() != "ratelimited" {
 		t.Errorf("sixth post: %v", got)
 	}
-	now = now.Add(time.Second)
+	c.pass(time.Second)
 	ts := must(t, s, "chat.postMessage", "channel", "C2", "text", "x")["ts"].(string)
 	for range 50 {
 		must(t, s, "chat.update", "channel", "C2", "ts", ts, "text", "y")
@@ -599,9 +599,9 @@ func TestLimits(t *testing.T) {
 	if got := call(t, s, "chat.update", "channel", "C2", "ts", ts, "text", "y"); got.code() != "ratelimited" {
 		t.Errorf("51st update: %v", got)
 	}
-	now = now.Add(30 * time.Second)
+	c.pass(30 * time.Second)
 	_ = call(t, s, "chat.update", "channel", "C2", "ts", ts, "text", "y")
-	now = now.Add(time.Minute)
+	c.pass(time.Minute)
 	must(t, s, "chat.update", "channel", "C2", "ts", ts, "text", "y")
 	var rules []string
 	for _, v := range s.Violations() {

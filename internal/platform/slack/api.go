@@ -100,7 +100,7 @@ func (a *Adapter) call(ctx context.Context, r request, out any) (http.Header, er
 		var head reply
 		head, err = decode(body, out)
 		if err == nil && !head.OK {
-			return header, a.refused(ctx, r, head, seen)
+			return header, a.refused(r, head, seen)
 		}
 	}
 	if err != nil {

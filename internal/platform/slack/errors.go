@@ -36,7 +36,7 @@ func codeOf(err error) string {
 
 // refused classifies an answer that is not ok. It is one of the two places
 // where foreign errors of calls enter the program.
-func (a *Adapter) refused(ctx context.Context, r request, head reply, seen *outcome) error {
+func (a *Adapter) refused(r request, head reply, seen *outcome) error {
 	detail := strings.Join(head.Metadata.Messages, "; ")
 	if head.Needed != "" {
 		detail = strings.TrimSpace("needs " + head.Needed + " " + detail)
@@ -53,7 +53,6 @@ func (a *Adapter) refused(ctx context.Context, r request, head reply, seen *outc
 	case fault.Unauthorized:
 		a.observe("unauthorized")
 	}
-	_ = ctx
 	return f
 }
 
@@ -77,6 +76,11 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 			return fault.Unauthorized, "SLACK_APP_TOKEN is not an app-level token with the scope connections:write."
 		}
 		return fault.Forbidden, ""
+	case "access_denied":
+		if r.token != "" {
+			return fault.Forbidden, "Socket Mode is switched off for the Slack app."
+		}
+		return fault.Forbidden, ""
 	case "missing_scope", "no_permission":
 		if head.Needed != "" {
 			return fault.Forbidden, "The Slack app lacks the scope " + head.Needed + ". Add it to the app and install it again."
@@ -85,9 +89,9 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 	case "not_in_channel":
 		return fault.Forbidden, "I am not in that channel. Invite me with /invite, then ask again."
 	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
-		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "access_denied", "team_access_not_granted":
+		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "team_access_not_granted":
 		return fault.Forbidden, "The workspace does not let me post there."
-	case "channel_not_found", "is_archived", "thread_not_found", "cannot_reply_to_message", "messages_tab_disabled",
+	case "channel_not_found", "is_archived", "thread_not_found", "invalid_thread_ts", "cannot_reply_to_message", "messages_tab_disabled",
 		"user_not_in_channel", "cannot_dm_bot", "user_disabled":
 		return fault.Gone, ""
 	case "message_not_found", "edit_window_closed", "cant_update_message", "block_mismatch", "file_not_found", "file_deleted",

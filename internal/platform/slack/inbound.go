@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"remote-agent/internal/messages"
 )
@@ -87,6 +88,10 @@ type malformed string
 
 func (m malformed) Error() string { return string(m) }
 
+// askTimeout is how long an event waits for Slack to tell who we are, which
+// matters only until it has told once.
+const askTimeout = time.Second
+
 // receiver returns the identity that an event was delivered to. Its user is
 // empty if that is another installation of the app than this adapter's.
 func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) {
@@ -110,6 +115,8 @@ func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) 
 		team = env.TeamID
 	}
 	to.team = team
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	me, err := a.whoami(ctx)
 	switch {
 	case err != nil && to.user != "" && isID(team):

@@ -265,6 +265,28 @@ func TestSlashCommands(t *testing.T) {
 	}
 }
 
+func TestSlashCommandsInPrivate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *slack.Config) { c.Commands = func() []string { return []string{"stop"} } })
+	b.command(map[string]string{"channel_id": "D1", "text": "stop"})
+	b.command(map[string]string{"channel_id": "D1", "text": "stop the world", "trigger_id": "2"})
+	b.command(map[string]string{"channel_id": "D1", "text": "why?", "trigger_id": "3"})
+	all := b.sink.Events()
+	if len(all) != 3 || all[0].Conversation.ID != "T1/D1" || all[0].Opening != "" || !all[0].Private || !all[0].Whispered {
+		t.Errorf("accepted %+v", all)
+	}
+	if q := all[2]; !strings.HasPrefix(q.Conversation.ID, "T1/D1/new-") || q.Opening == "" || q.Whispered {
+		t.Errorf("accepted %+v", q)
+	}
+
+	// In somebody else's direct message the bot can only answer the command.
+	b.api.answer("chat.postMessage", `{"ok":false,"error":"channel_not_found"}`)
+	b.command(map[string]string{"channel_id": "D2", "text": "/plan x", "trigger_id": "4", "response_url": b.api.URL + "/respond"})
+	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/D2"), Text: "a plan"}); err == nil || len(b.api.made("/respond")) != 1 {
+		t.Errorf("Send: %v, told %v", err, b.api.made("/respond"))
+	}
+}
+
 func TestButtonsAndDialogs(t *testing.T) {
 	t.Parallel()
 	base := `"trigger_id":"1.2.3","team":{"id":"T1"},"user":{"id":"U1","username":"ann","team_id":"T1"}`

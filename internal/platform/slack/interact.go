@@ -15,7 +15,8 @@ const maxOpening = 2500
 
 // translateCommand reads a slash command. It has no message, so the trigger is
 // what tells it from others (contract B2). It asks for a conversation of its
-// own: a thread that is opened when there is something to say to all.
+// own: a thread that is opened when there is something to say to all. Only a
+// command in a direct message is part of that.
 func (a *Adapter) translateCommand(payload []byte) result {
 	r := result{raw: withoutSecrets(payload)}
 	var s slash
@@ -32,11 +33,15 @@ func (a *Adapter) translateCommand(payload []byte) result {
 		SentAt:  time.Now().UTC(),
 		Raw:     r.raw,
 	}
-	opening := openingOf(s.Trigger)
-	in.Conversation = makeKey(place{account: in.Account, channel: s.ChannelID, opening: opening})
 	said := plain(s.Text, a.nameOf)
 	in.Text, in.Whispered = a.subcommand(said)
-	in.Opening = "<@" + s.UserID + "> asked: " + shorten(said, maxOpening)
+	in.Private = strings.HasPrefix(s.ChannelID, "D")
+	at := place{account: in.Account, channel: s.ChannelID}
+	if !in.Private || !in.Whispered { // a command in private is about that conversation
+		at.opening = openingOf(s.Trigger)
+		in.Opening = "<@" + s.UserID + "> asked: " + shorten(said, maxOpening)
+	}
+	in.Conversation = makeKey(at)
 	a.rememberURL(in, s.ResponseURL)
 	a.replyTo.put(in.Conversation.ID, s.ResponseURL)
 	r.events = []messages.Inbound{in}

@@ -3,7 +3,6 @@ package slack
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -104,12 +103,13 @@ func isDigits(s string, atMost int) bool {
 
 // timeOf returns the time of a message. It is zero for what is not a ts.
 func timeOf(ts string) time.Time {
-	seconds, err := strconv.ParseFloat(ts, 64)
-	if err != nil || seconds <= 0 || seconds > 1e11 {
+	if !isTS(ts) {
 		return time.Time{}
 	}
-	whole, part := math.Modf(seconds)
-	return time.Unix(int64(whole), int64(part*1e6)*1000).UTC()
+	whole, part, _ := strings.Cut(ts, ".")
+	seconds, _ := strconv.ParseInt(whole, 10, 64)
+	nanos, _ := strconv.ParseInt((part + "000000000")[:9], 10, 64)
+	return time.Unix(seconds, nanos).UTC()
 }
 
 // eventID returns an event id of what identifies the event. A long one is

@@ -155,9 +155,9 @@ func (a *Adapter) postEphemeral(ctx context.Context, to place, user messages.Use
 	return sent.TS, err
 }
 
-// tellAsker tells who gave a slash command that its thread could not be opened.
+// tellAsker tells who gave a slash command that nothing can be posted there.
 func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
-	if to.opening == "" || !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
+	if !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
 		return
 	}
 	text := fault.Public(err)
@@ -166,7 +166,7 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	}
 	if address, ok := a.replyTo.get(makeKey(to).ID); ok {
 		if err := a.respond(ctx, address, render(text, nil)); err != nil {
-			a.log.InfoContext(ctx, "could not tell that a thread cannot be opened", "error", err)
+			a.log.InfoContext(ctx, "could not tell that nothing can be posted", "error", err)
 		}
 	}
 }

@@ -347,3 +347,40 @@ func TestRunEndsWhenTheAppIsRemoved(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 }
+
+func TestRunWaitsForSlack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("auth.test", "503", `{"ok":true,"team_id":"T1","user_id":"UBOT"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx, b.sink) }()
+	b.api.await(t, "auth.test", 2)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// What is gone is told as such, and Slack says which.
+func TestWhatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overHTTP)
+	ann := w.server.User("U1").In("C1")
+	root := ann.Says("root")
+	w.server.DeleteThread("C1", root.TS)
+	if _, err := w.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/" + root.TS), Text: "hi"}); err != nil || len(w.server.Channel("C1").Roots()) != 1 {
+		t.Errorf("a deleted thread: %v", err) // Slack shows the message in the channel
+	}
+	if _, err := w.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/1600000000.000100"), Text: "hi"}); !fault.Is(err, fault.Gone) {
+		t.Errorf("a thread that never was: %v", err)
+	}
+	w.server.Archive("C1")
+	if _, err := w.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/new-x"), Text: "hi"}); !fault.Is(err, fault.Gone) {
+		t.Errorf("an archived channel: %v", err)
+	}
+	w.server.RefuseToken("token_revoked")
+	if _, err := w.Send(t.Context(), messages.Outbound{Conversation: key("T1/DU1"), Text: "hi"}); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("a revoked token: %v", err)
+	}
+}

@@ -38,11 +38,12 @@ type api struct {
 	calls   []call
 	answers map[string][]string // by method, in turn; the last one stays
 	header  http.Header
+	changed chan struct{} // has room for one word that a call was made
 }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	s := &api{header: http.Header{}, answers: map[string][]string{
+	s := &api{header: http.Header{}, changed: make(chan struct{}, 1), answers: map[string][]string{
 		"auth.test":        {`{"ok":true,"team_id":"T1","user_id":"UBOT","bot_id":"BBOT","user":"agent"}`},
 		"chat.postMessage": {`{"ok":true,"ts":"1700000100.000100"}`},
 	}}
@@ -61,6 +62,10 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, call{method, form})
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 	for k, v := range s.header {
 		w.Header()[k] = v
 	}
@@ -95,6 +100,19 @@ func (s *api) made(method string) []call {
 		}
 	}
 	return out
+}
+
+// await waits until a method was called n times.
+func (s *api) await(t *testing.T, method string, n int) {
+	t.Helper()
+	late := time.After(patience)
+	for len(s.made(method)) < n {
+		select {
+		case <-s.changed:
+		case <-late:
+			t.Fatalf("%s was called %d times, want %d", method, len(s.made(method)), n)
+		}
+	}
 }
 
 // bundle is an adapter with the stand-in that it talks to.

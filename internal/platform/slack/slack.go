@@ -79,7 +79,7 @@ type Adapter struct {
 
 	// self is who auth.test says that we are, once known.
 	self    atomic.Pointer[identity]
-	selfing sync.Mutex // held while auth.test is asked, so that it is asked once
+	selfing chan struct{} // has room for the one who asks auth.test
 	scopes  atomic.Pointer[[]string]
 
 	// revoked has room for one word that the app was removed; Run looks into it.
@@ -150,6 +150,7 @@ func New(cfg Config) (*Adapter, error) {
 		client:   cfg.HTTPClient,
 		limits:   newLimiter(),
 		revoked:  make(chan struct{}, 1),
+		selfing:  make(chan struct{}, 1),
 		gestures: newRecent[string, string](4096),
 		replyTo:  newRecent[string, string](4096),
 		names:    newRecent[string, string](4096),
@@ -265,8 +266,12 @@ func (a *Adapter) whoami(ctx context.Context) (identity, error) {
 	if me := a.self.Load(); me != nil {
 		return *me, nil
 	}
-	a.selfing.Lock()
-	defer a.selfing.Unlock()
+	select {
+	case a.selfing <- struct{}{}:
+	case <-ctx.Done():
+		return identity{}, fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "finding out who the bot is")
+	}
+	defer func() { <-a.selfing }()
 	if me := a.self.Load(); me != nil {
 		return *me, nil
 	}

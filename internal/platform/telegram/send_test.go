@@ -252,7 +252,9 @@ func TestTokenDoesNotLeak(t *testing.T) { //nolint:tparallel // what follows the
 	}))
 	t.Cleanup(thief.Close)
 	for name, handler := range map[string]http.HandlerFunc{
-		"Echo":    func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no route for "+r.URL.String(), http.StatusBadGateway) },
+		"Echo": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no route for "+r.URL.String(), http.StatusBadGateway)
+		},
 		"Echo200": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.String()) },
 		"EchoError": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"bad `+r.URL.Path+`"}`)

@@ -1,0 +1,144 @@
+package gitcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"remote-agent/internal/fault"
+)
+
+var (
+	errTimeout = errors.New("it took too long")
+	errTooBig  = errors.New("it is too large")
+)
+
+// Error is a run of git that failed. It holds no credential.
+type Error struct {
+	Command string // the subcommand
+	Code    int    // exit code; -1 if it was ended by a signal or never started
+	Stderr  string // the end of it
+	Cause   error
+}
+
+// Error returns the text for the operator.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("git %s: exit code %d", e.Command, e.Code)
+	if e.Cause != nil {
+		text = fmt.Sprintf("git %s: %v", e.Command, e.Cause)
+	}
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+// Unwrap returns the cause, such as a context's error.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// ExitCode returns the exit code of git in err, or -1.
+func ExitCode(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return -1
+}
+
+// explain classifies what went wrong with a call.
+func explain(ctx context.Context, c Call, err error, over bool, stderr string, grant *grant) error {
+	e := &Error{Command: c.Args[0], Code: -1, Stderr: clean(stderr, c.Remote, grant)}
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	if exited {
+		e.Code = exit.ExitCode()
+	}
+	cause := context.Cause(ctx)
+	refused, tooMuch := grant.refusal()
+	switch {
+	case errors.Is(cause, errTooBig), tooMuch:
+		e.Cause = errTooBig
+		return &fault.Error{Kind: fault.Exhausted, Public: "The repository is larger than what I may hold.", Err: e}
+	case errors.Is(cause, errTimeout):
+		e.Cause = errTimeout
+		return &fault.Error{Kind: fault.Unavailable, Public: "git took too long, so I stopped it.", Err: e}
+	case cause != nil:
+		e.Cause = cause
+		return &fault.Error{Kind: fault.KindOf(cause), Err: e}
+	case over:
+		e.Cause = errors.New("too much output")
+		return &fault.Error{Kind: fault.Exhausted, Public: "git printed more than I can take.", Err: e}
+	case refused != "":
+		return &fault.Error{Kind: fault.Forbidden, Public: refused, Err: e}
+	case !exited:
+		e.Cause = err
+		return &fault.Error{Kind: fault.Internal, Err: e}
+	case c.Remote != nil:
+		kind, public := judge(stderr, c.Remote)
+		return &fault.Error{Kind: kind, Public: public, Err: e}
+	}
+	return &fault.Error{Kind: fault.Internal, Err: e}
+}
+
+// judge reads what git says about a remote that did not work. The texts are those
+// of git 2.30 and later in the C locale.
+func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
+	has := func(texts ...string) bool {
+		for _, t := range texts {
+			if strings.Contains(stderr, t) {
+				return true
+			}
+		}
+		return false
+	}
+	host, _, _ := strings.Cut(e.Address, ":")
+	switch {
+	case has("No space left on device", "Disk quota exceeded"):
+		return fault.Exhausted, "There is no space left on the disk."
+	case has("returned error: 301", "returned error: 302", "returned error: 303", "returned error: 307", "returned error: 308", "redirects to"):
+		return fault.Invalid, "The address redirects to another one, which I do not follow. Use the repository’s current address."
+	case e.Token != "" && has("Authentication failed", "returned error: 401", "returned error: 403"):
+		return fault.Unauthorized, host + " did not accept my token for this repository."
+	case has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
+		return fault.NotFound, "There is no such repository at " + host + ", or it is private and I have no token for it (GITHUB_TOKEN)."
+	case has("not found", "returned error: 404", "does not appear to be a git repository", "not valid: is this a git repository"):
+		return fault.NotFound, "There is no such repository at " + host + "."
+	case has("SSL certificate", "server certificate verification failed", "TLS"):
+		return fault.Unavailable, host + " has no valid certificate."
+	}
+	return fault.Unavailable, host + " did not give me the repository. Try again later."
+}
+
+// clean takes credentials and control characters out of what git printed.
+func clean(stderr string, e *Endpoint, grant *grant) string {
+	var secrets []string
+	if e != nil && e.Token != "" {
+		secrets = append(secrets, basic(e.Token), e.Token)
+	}
+	if grant != nil {
+		secrets = append(secrets, grant.url, grant.password)
+	}
+	for _, s := range secrets {
+		stderr = strings.ReplaceAll(stderr, s, "[redacted]")
+	}
+	var lines []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(stderr, "\r", "\n"), "\n") {
+		line = strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f {
+				return ' '
+			}
+			return r
+		}, line)
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "% (") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 8 {
+		lines = lines[len(lines)-8:]
+	}
+	text := strings.Join(lines, "; ")
+	if len(text) > 2000 {
+		text = strings.ToValidUTF8(text[len(text)-2000:], "")
+	}
+	return text
+}
