@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -131,6 +132,7 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.accounts[a.Platform()] = account
+			d.warnScopes(ctx, a)
 		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
 			return err
 		default:
@@ -139,6 +141,18 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// warnScopes names what a platform would have to grant for everything to work.
+func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
+	scoped, ok := a.(interface{ MissingScopes() []string })
+	if !ok {
+		return
+	}
+	if missing := scoped.MissingScopes(); len(missing) > 0 {
+		d.log.WarnContext(ctx, "The app lacks scopes; some things will not work until it is installed again with them",
+			"platform", a.Platform(), "missing", strings.Join(missing, " "))
+	}
 }
 
 func (d *daemon) buildCore() error {

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
 )
@@ -54,6 +55,7 @@ type world struct {
 	t   *testing.T
 	tg  *telegram.Server
 	ai  *openai.Server
+	sl  *slack.Server // nil without Slack
 	env map[string]string
 
 	printed lockedBuffer // what the operator reads

@@ -179,8 +179,8 @@ func (o *Orchestrator) acceptStranger(ctx context.Context, tx Tx, a accepted) (a
 	a.entry.State = sessions.EntryRefused
 	a.entry.In.Text, a.entry.In.Quotes, a.entry.In.Attachments, a.entry.In.Raw = "", nil, nil, nil
 	a, err := o.store(ctx, tx, a)
-	if err != nil || !a.fresh || !in.Private || in.Kind != messages.KindMessage {
-		return a, err
+	if err != nil || !a.fresh || in.Kind != messages.KindMessage || (!in.Private && !o.canWhisper(in)) {
+		return a, err // nobody else is to read a refusal
 	}
 	a.refuse, err = o.refusalDue(ctx, tx, in)
 	return a, err
@@ -246,7 +246,7 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 	if a.entry.Lane, err = o.lane(ctx, tx, conv, a.entry.In); err != nil {
 		return a, err
 	}
-	if opening := a.entry.In.Opening; opening != "" {
+	if opening := a.entry.In.Opening; opening != "" && a.entry.Lane == sessions.LaneTurn {
 		if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
 			return a, err
 		}

@@ -138,6 +138,12 @@ func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inboun
 	})
 }
 
+// canWhisper reports whether a message can be shown to the sender of in only.
+func (o *Orchestrator) canWhisper(in messages.Inbound) bool {
+	a := o.adapters[in.Conversation.Platform]
+	return a != nil && a.Capabilities().OnlyFor
+}
+
 // sendRefusal tells a stranger no, once: a stranger's message is not an accepted
 // one, so this is the only text that is sent without a delivery record, and it
 // is not repeated.
@@ -151,6 +157,7 @@ func (o *Orchestrator) sendRefusal(ctx context.Context, in messages.Inbound) {
 	_, err := adapter.Send(ctx, messages.Outbound{
 		Conversation: in.Conversation,
 		ReplyTo:      in.Message,
+		OnlyFor:      in.Sender.ID,
 		Text: fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.",
 			in.Sender.ID),
 	})

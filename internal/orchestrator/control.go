@@ -195,7 +195,6 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 		if i == len(parts)-1 {
 			d.Buttons = reply.Buttons
 		}
-		d.State = messages.DeliverySending
 		d.NextAt = time.Now().Add(controlHold)
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return nil, err
@@ -239,6 +238,6 @@ func (o *Orchestrator) bringControl(ctx context.Context, key messages.Conversati
 func addNotice(ctx context.Context, tx Tx, conversationID, entryID, text string) error {
 	return tx.AddDelivery(ctx, &messages.Delivery{
 		ID: newDeliveryID(), ConversationID: conversationID, EventID: entryID,
-		Text: text, Final: true, State: messages.DeliveryPending,
+		Text: text, Final: true, State: messages.DeliverySending,
 	})
 }

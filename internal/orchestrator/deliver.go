@@ -26,6 +26,10 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 		return w.hold(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
 	}
 	for _, d := range open {
+		if w.untried[d.ID] {
+			d.State = messages.DeliveryPending // so that it is not looked up for nothing
+			delete(w.untried, d.ID)
+		}
 		key, done, err := w.o.bring(w.ctx, w.conv.Key, &d, record)
 		w.conv.Key = key
 		if err != nil {
@@ -92,12 +96,17 @@ func (e *recordError) Error() string { return e.err.Error() }
 func (o *Orchestrator) sendOnce(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (messages.ConversationKey, error) {
 	editor, canEdit := adapter.(platform.Editor)
 	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
+		again := d.State == messages.DeliverySending
 		ref, err := adapter.Send(ctx, outbound(key, *d, d.Text))
 		if err != nil {
 			return key, err
 		}
 		d.Message = ref.Message
-		return o.settledIn(ctx, key, ref)
+		if key, err = o.settledIn(ctx, key, ref); err != nil || !again || !canEdit || d.OnlyFor != "" {
+			return key, err
+		}
+		// What was found may be an earlier attempt with the placeholder's text.
+		return key, editor.Edit(ctx, platform.Edit{Ref: messages.Ref{Conversation: key, Message: d.Message}, Text: d.Text, Buttons: d.Buttons})
 	}
 	if d.Message == "" {
 		var err error
@@ -118,6 +127,9 @@ func (o *Orchestrator) placeRecorded(ctx context.Context, adapter platform.Adapt
 	}
 	ref, err := adapter.Send(ctx, outbound(key, *d, text))
 	if err != nil {
+		if fault.Uncertain(err) {
+			d.State = messages.DeliverySending
+		}
 		return key, err
 	}
 	d.Message, d.State = ref.Message, messages.DeliveryPlaced

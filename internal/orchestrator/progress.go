@@ -55,6 +55,9 @@ func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (
 	if _, ok := w.adapter().(platform.Editor); !ok {
 		return nil, nil
 	}
+	if caps := w.caps(); caps.IdempotentSend && !caps.Streaming {
+		return nil, nil // nothing to show before the answer, and nothing to fear of sending it
+	}
 	if entry.State == sessions.EntryRunning {
 		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
 			return d, err
@@ -62,8 +65,11 @@ func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (
 	}
 	d := w.newDelivery(entry, "")
 	d.Final = false
-	d.State = messages.DeliverySending // from here on it may exist
-	return &d, tx.AddDelivery(ctx, &d)
+	if err := tx.AddDelivery(ctx, &d); err != nil {
+		return nil, err
+	}
+	d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
+	return &d, nil
 }
 
 // openPlaceholder finds the placeholder of an entry that has not ended.

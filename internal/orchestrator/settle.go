@@ -266,6 +266,7 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return "", err
 		}
+		w.untried[d.ID] = true
 		last = d.ID
 	}
 	return last, nil
@@ -278,7 +279,7 @@ func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Deliver
 		EventID:        entry.ID,
 		Text:           text,
 		Final:          true,
-		State:          messages.DeliveryPending,
+		State:          messages.DeliverySending, // it may exist as soon as this is committed
 	}
 	if !entry.In.Private {
 		d.ReplyTo = entry.In.Message

@@ -115,13 +115,14 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []st
 
 // worker drains the inbox of one conversation while it holds its lease.
 type worker struct {
-	o     *Orchestrator
-	lease sessions.Lease
-	conv  sessions.Conversation // as of the last step; not written while a turn runs
-	ctx   context.Context       // ends when the lease is lost or the process must stop
-	sent  []messages.Delivery   // sent but not yet recorded; the next transaction records them
-	ready map[string]ready      // what was prepared for entries, by id
-	turns int                   // turns run since the lease was claimed
+	o       *Orchestrator
+	lease   sessions.Lease
+	conv    sessions.Conversation        // as of the last step; not written while a turn runs
+	ctx     context.Context              // ends when the lease is lost or the process must stop
+	sent    []messages.Delivery          // sent but not yet recorded; the next transaction records them
+	ready   map[string]ready             // what was prepared for entries, by id
+	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
+	turns   int                          // turns run since the lease was claimed
 }
 
 // workOn is a worker's life. It owns a slot and a lease and gives both back.
@@ -130,7 +131,7 @@ func (o *Orchestrator) workOn(ctx context.Context, lease sessions.Lease) {
 	failpoint.Hit(failpoint.Claimed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &worker{o: o, lease: lease, ctx: ctx}
+	w := &worker{o: o, lease: lease, ctx: ctx, untried: make(map[messages.DeliveryID]bool)}
 	beat := make(chan struct{})
 	go func() {
 		defer close(beat)

@@ -84,6 +84,10 @@ type Capabilities struct {
 	// is offered as a command in the text.
 	Buttons bool
 
+	// OnlyFor is true if a message can be shown to one person only, so that
+	// Outbound.OnlyFor is honored.
+	OnlyFor bool
+
 	// CommandPrefix is what stands before a command's name here ("/").
 	CommandPrefix string
 }

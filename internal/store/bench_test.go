@@ -125,7 +125,7 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		if err := tx.RecordTurn(ctx, session.ID, sessions.TurnRecord{Model: "m", Result: "the", InputTokens: 9}); err != nil {
 			return err
 		}
-		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: ptr(sessions.EntryDone)}); err != nil {
+		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)}); err != nil {
 			return err
 		}
 		answer.Text, answer.Final = "the answer", true
@@ -158,7 +158,7 @@ func begin(ctx context.Context, tx *store.Tx, e sessions.Entry) (s sessions.Sess
 		return s, err
 	}
 	if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{
-		State: ptr(sessions.EntryRunning), Attempts: ptr(1), SessionID: &s.ID,
+		State: new(sessions.EntryRunning), Attempts: new(1), SessionID: &s.ID,
 	}); err != nil {
 		return s, err
 	}

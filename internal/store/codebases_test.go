@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -52,7 +53,7 @@ func TestCodebaseWithConversationsCannotBeDeleted(t *testing.T) {
 			t.Error("the database itself let the codebase go")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: ptr("")})
+			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")})
 		})
 		b.do(t, remove)
 		wantKind(t, b.try(t, remove), fault.NotFound)
@@ -78,6 +79,9 @@ func TestCommandRegistry(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			got, err := tx.CodebaseCommands(ctx, code.ID)
+			if err != nil {
+				return err
+			}
 			if len(got) != len(names) || got["prime"].Path != "prime.md" {
 				t.Errorf("registry %v, want the five commands", got)
 			}
@@ -250,7 +254,7 @@ func TestIdleConversations(t *testing.T) {
 			return err
 		})
 		chat("without a codebase", func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			return tx.UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: ptr("")})
+			return tx.UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: new("")})
 		})
 		chat("changed", nil)
 		idle := func(before time.Time, limit int) (names []string) {

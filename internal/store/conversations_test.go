@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -85,7 +86,7 @@ func TestConversationIsArchivedUnderAnotherKey(t *testing.T) {
 			return nil
 		})
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: ptr(key("chat"))})
+			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: new(key("chat"))})
 		})
 		wantKind(t, err, fault.Conflict)
 	})
@@ -100,7 +101,7 @@ func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID, Cwd: ptr("/w/app")}); err != nil {
+			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID, Cwd: new("/w/app")}); err != nil {
 				return err
 			}
 			got, err := tx.Conversation(ctx, c.ID)
@@ -112,7 +113,7 @@ func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sessions.Conversation{}, "UpdatedAt")); diff != "" {
 				t.Errorf("conversation (-want +got):\n%s", diff)
 			}
-			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: ptr("")}); err != nil {
+			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")}); err != nil {
 				return err
 			}
 			got, err = tx.FindConversation(ctx, c.Key)

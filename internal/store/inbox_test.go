@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -149,15 +150,15 @@ func TestNextEntryGoesByNumber(t *testing.T) {
 		if got := next(); got != first.ID {
 			t.Errorf("next is %s, want the first whatever its time", got)
 		}
-		update(first.ID, sessions.EntryUpdate{State: ptr(sessions.EntryRunning), Attempts: ptr(1)})
+		update(first.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning), Attempts: new(1)})
 		if got := next(); got != first.ID {
 			t.Errorf("next is %s, want the running one", got)
 		}
-		update(first.ID, sessions.EntryUpdate{State: ptr(sessions.EntryDone)})
+		update(first.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
 		if got := next(); got != second.ID {
 			t.Errorf("next is %s, want the second", got)
 		}
-		update(second.ID, sessions.EntryUpdate{State: ptr(sessions.EntryFailed), Error: ptr("why")})
+		update(second.ID, sessions.EntryUpdate{State: new(sessions.EntryFailed), Error: new("why")})
 		if got := next(); got != "" {
 			t.Errorf("next is %s, want none", got)
 		}
@@ -234,7 +235,7 @@ func TestReplaceWaitingChangesOnlyWhatHasNotStarted(t *testing.T) {
 			t.Error("a waiting message was not replaced")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: ptr(sessions.EntryRunning), Attempts: ptr(1)})
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning), Attempts: new(1)})
 		})
 		if edit("too late") {
 			t.Error("a message was replaced while its turn ran")
@@ -346,6 +347,7 @@ func TestHotReadsGoByIndex(t *testing.T) {
 	open := bundleOf(t)
 	for name, q := range store.HotQueries() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			open.do(t, func(ctx context.Context, tx *store.Tx) error {
 				plan, err := store.Plan(ctx, tx, q.SQL, q.Args...)
 				if err != nil {
@@ -369,6 +371,7 @@ func TestHotReadsCanGoByIndexOnPostgres(t *testing.T) {
 	open := bundle{storetest.Postgres(t)(t)}
 	for name, q := range store.HotQueries() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			open.do(t, func(ctx context.Context, tx *store.Tx) error {
 				plan, err := store.PostgresPlan(ctx, tx, q.SQL, q.Args...)
 				if strings.Contains(plan, "Seq Scan") {

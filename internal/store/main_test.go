@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -133,5 +134,3 @@ func wantKind(tb testing.TB, err error, kind fault.Kind) {
 		tb.Errorf("error = %v (kind %q), want kind %q", err, fault.KindOf(err), kind)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -147,7 +148,7 @@ func TestLeaseFences(t *testing.T) {
 					t.Errorf("held %+v under %+v", held, l)
 				}
 				// A write that a lost lease must not leave behind.
-				return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: ptr(l.Owner)})
+				return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: new(l.Owner)})
 			})
 		}
 		first, ok := claim("a", time.Hour)

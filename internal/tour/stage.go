@@ -92,7 +92,7 @@ func (t *tour) configure() error {
 func (t *tour) close() {
 	if t.halt != nil {
 		t.halt()
-		_ = <-t.done // how it ended changes nothing now
+		<-t.done //nolint:errcheck // how it ended changes nothing now
 		t.halt = nil
 	}
 	t.tg.Close()

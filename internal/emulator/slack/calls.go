@@ -165,17 +165,26 @@ func (s *Server) noteRetryAfter(c Call, e *apiError) {
 	s.pace.pause[[2]string{c.Team, c.Method}] = s.opts.Now().Add(wait)
 }
 
+// checkPause records a call that comes before the time that a 429 had named.
+func (s *Server) checkPause(c Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{c.Team, c.Method}
+	until, ok := s.pace.pause[key]
+	switch {
+	case !ok:
+	case c.At.Before(until):
+		early := until.Sub(c.At).Round(time.Millisecond)
+		s.problems = append(s.problems, Violation{At: c.At, Team: c.Team, Method: c.Method, Rule: "retry_after", Detail: early.String() + " too early"})
+	default:
+		delete(s.pace.pause, key)
+	}
+}
+
 // paceCall checks the limits of a call. The lock must be held.
 func (s *Server) paceCall(w *Workspace, name string, p params) *apiError {
 	now := s.opts.Now()
 	key := [2]string{w.team.ID, name}
-	if until, ok := s.pace.pause[key]; ok {
-		if now.Before(until) {
-			s.violate(w, name, "retry_after", fmt.Sprintf("%v too early", until.Sub(now).Round(time.Millisecond)))
-		} else {
-			delete(s.pace.pause, key)
-		}
-	}
 	l := s.opts.Limits
 	if l == nil {
 		return nil

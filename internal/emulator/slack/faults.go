@@ -183,6 +183,7 @@ type outcome func() (map[string]any, *apiError, []string)
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do outcome, p params) {
 	call.Team = s.teamOf(p)
+	s.checkPause(call)
 	fault := s.nextFault(call)
 	if fault.gate != nil || fault.delay > 0 {
 		if s.waitFault(r.Context(), fault) != nil {

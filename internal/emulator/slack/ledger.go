@@ -101,7 +101,7 @@ func buttonsIn(raw json.RawMessage) []Button {
 	return out
 }
 
-// DeliveryID returns a field of the metadata's payload as text, or nothing.
+// MetadataField returns a field of the metadata's payload as text, or nothing.
 func (m Message) MetadataField(name string) string {
 	var meta struct {
 		Payload map[string]any `json:"event_payload"`

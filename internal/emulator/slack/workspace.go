@@ -347,7 +347,7 @@ func (r *request) writable(id string) (*channel, *apiError) {
 	return c, nil
 }
 
-// history returns the channel if its messages may be read.
+// readable is conversation for calls that read messages.
 func (r *request) readable(id string) (*channel, *apiError) {
 	c, refused := r.conversation(id)
 	if refused != nil {

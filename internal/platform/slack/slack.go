@@ -200,6 +200,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		EditInterval:   editEvery,
 		IdempotentSend: true,
 		Buttons:        true,
+		OnlyFor:        true,
 		CommandPrefix:  "/agent ",
 	}
 }

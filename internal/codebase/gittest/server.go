@@ -1,0 +1,290 @@
+// Package gittest serves git repositories over HTTP on the loopback interface,
+// for tests that clone, fetch and push.
+//
+// Repositories are written with git fast-import, so that they can hold what no
+// honest checkout makes: links, submodules, thousands of files.
+package gittest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The modes of entries in a tree.
+const (
+	Regular    = "100644"
+	Executable = "100755"
+	Symlink    = "120000"
+	Submodule  = "160000" // Data is the object name
+)
+
+// Entry is a file of a commit. Empty Mode means Regular.
+type Entry struct{ Path, Mode, Data string }
+
+// Request is what the server saw of one request.
+type Request struct{ Method, Path, Query, Authorization string }
+
+// Server serves the repositories below a temporary directory. It ends with the
+// test. It is safe for concurrent use.
+type Server struct {
+	t    testing.TB
+	http *httptest.Server
+	root string
+	git  string
+
+	mu        sync.Mutex // guards what follows
+	user      string
+	password  string
+	redirects map[string]string
+	requests  []Request
+	hold      chan struct{}
+}
+
+// NewServer starts a server. The test is skipped if git is not installed.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, root: t.TempDir(), git: Git(t), redirects: map[string]string{}}
+	s.http = httptest.NewServer(s)
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+// Git returns the path of git, or skips the test if it is not installed.
+func Git(t testing.TB) string {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	return git
+}
+
+// Host returns host:port, as GIT_ALLOWED_HOSTS takes it.
+func (s *Server) Host() string { return strings.TrimPrefix(s.http.URL, "http://") }
+
+// URL returns the address of a repository, without .git.
+func (s *Server) URL(name string) string { return s.http.URL + "/" + name }
+
+// Dir returns the bare repository on disk.
+func (s *Server) Dir(name string) string {
+	return filepath.Join(s.root, filepath.FromSlash(name)+".git")
+}
+
+// Repo makes a repository, such as "acme/web", with one commit on the branch
+// main, and returns its address. Without files it stays empty.
+func (s *Server) Repo(name string, files map[string]string) string {
+	s.t.Helper()
+	s.Run("", nil, "init", "-q", "--bare", "-b", "main", s.Dir(name))
+	s.Run(name, nil, "config", "http.receivepack", "true")
+	if len(files) > 0 {
+		s.Commit(name, files)
+	}
+	return s.URL(name)
+}
+
+// Commit adds a commit with these files changed to main and returns its object
+// name. Files that are not named stay as they are.
+func (s *Server) Commit(name string, files map[string]string) string {
+	s.t.Helper()
+	var entries []Entry
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		entries = append(entries, Entry{Path: path, Data: files[path]})
+	}
+	return s.CommitTo(name, "main", entries)
+}
+
+// CommitTo adds a commit to a branch, which is made if there is none, and returns
+// its object name.
+func (s *Server) CommitTo(name, branch string, entries []Entry) string {
+	s.t.Helper()
+	var b bytes.Buffer
+	ref := "refs/heads/" + branch
+	fmt.Fprintf(&b, "commit %s\ncommitter Tester <tester@example.com> 1700000000 +0000\ndata 6\nchange\n", ref)
+	if s.try(name, "rev-parse", "-q", "--verify", ref) == nil {
+		fmt.Fprintf(&b, "from %s^0\n", ref)
+	}
+	for _, e := range entries {
+		switch mode := e.Mode; mode {
+		case Submodule:
+			fmt.Fprintf(&b, "M %s %s %s\n", mode, e.Data, e.Path)
+		case "":
+			mode = Regular
+			fallthrough
+		default:
+			fmt.Fprintf(&b, "M %s inline %s\ndata %d\n%s\n", mode, e.Path, len(e.Data), e.Data)
+		}
+	}
+	s.Run(name, &b, "fast-import", "--quiet")
+	return strings.TrimSpace(s.Run(name, nil, "rev-parse", ref))
+}
+
+// Run runs git in a repository of the server, or nowhere, and returns its output.
+func (s *Server) Run(name string, stdin io.Reader, args ...string) string {
+	s.t.Helper()
+	var stderr bytes.Buffer
+	cmd := s.command(name, args...)
+	cmd.Stdin, cmd.Stderr = stdin, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+func (s *Server) try(name string, args ...string) error { return s.command(name, args...).Run() }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(s.git, args...)
+	cmd.Dir = s.root
+	cmd.Env = []string{
+		"PATH=" + filepath.Dir(s.git) + ":/usr/bin:/bin", "HOME=" + s.root,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "LC_ALL=C",
+	}
+	if name != "" {
+		cmd.Env = append(cmd.Env, "GIT_DIR="+s.Dir(name))
+	}
+	return cmd
+}
+
+// RequireAuth makes the server demand this user and password from the next
+// request on. Empty ones end it.
+func (s *Server) RequireAuth(user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user, s.password = user, password
+}
+
+// Redirect makes the server answer requests for a repository with a redirect to
+// the same path below target, which is the address of a repository.
+func (s *Server) Redirect(name, target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.redirects[name] = strings.TrimSuffix(target, ".git") + ".git"
+}
+
+// Hold makes the server let requests wait until the returned function is called
+// or their client goes away.
+func (s *Server) Hold() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hold := make(chan struct{})
+	s.hold = hold
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.hold == hold {
+			s.hold = nil
+		}
+		close(hold)
+	})
+}
+
+// Requests returns what was asked for so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Close stops the server before the test ends, as if it were out of reach.
+func (s *Server) Close() { s.http.Close() }
+
+// ServeHTTP speaks git's smart protocol.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization")})
+	user, password, hold := s.user, s.password, s.hold
+	s.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	name, rest := split(r.URL.Path)
+	if u, p, _ := r.BasicAuth(); user != "" && (u != user || p != password) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	}
+	s.mu.Lock()
+	target := s.redirects[name]
+	s.mu.Unlock()
+	if target != "" {
+		u, err := url.Parse(target + "/" + rest)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		u.RawQuery = r.URL.RawQuery
+		http.Redirect(w, r, u.String(), http.StatusMovedPermanently)
+		return
+	}
+	if info, err := os.Stat(s.Dir(name)); err != nil || !info.IsDir() {
+		http.NotFound(w, r)
+		return
+	}
+	s.serve(w, r, name, rest)
+}
+
+// split cuts "/owner/repo.git/info/refs" into "owner/repo" and "info/refs".
+func split(p string) (name, rest string) {
+	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
+	if len(parts) < 3 || slices.Contains(parts[:2], "..") {
+		return "?", ""
+	}
+	return parts[0] + "/" + strings.TrimSuffix(parts[1], ".git"), parts[2]
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, rest string) {
+	service := r.URL.Query().Get("service")
+	if rest != "info/refs" {
+		service = rest
+	}
+	if service != "git-upload-pack" && service != "git-receive-pack" {
+		http.Error(w, "smart protocol only", http.StatusForbidden)
+		return
+	}
+	args := []string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"}
+	kind := "result"
+	if rest == "info/refs" {
+		args, kind = append(args, "--advertise-refs"), "advertisement"
+	}
+	var body io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body = z
+	}
+	w.Header().Set("Content-Type", fmt.Sprintf("application/x-%s-%s", service, kind))
+	w.Header().Set("Cache-Control", "no-cache")
+	protocol := r.Header.Get("Git-Protocol")
+	if kind == "advertisement" && !(strings.Contains(protocol, "version=2") && service == "git-upload-pack") {
+		line := "# service=" + service + "\n"
+		fmt.Fprintf(w, "%04x%s0000", len(line)+4, line)
+	}
+	cmd := s.command(name, append(args, s.Dir(name))...)
+	cmd.Env = append(cmd.Env, "GIT_PROTOCOL="+protocol)
+	cmd.Stdout = w
+	if kind == "result" {
+		cmd.Stdin = body
+	}
+	_ = cmd.Run() // git tells the other side what is wrong
+}

@@ -1,0 +1,105 @@
+package codebase
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// locks are named mutexes that hold between goroutines and, through flock,
+// between processes: the command line works beside the daemon. They end with the
+// process that holds them.
+type locks struct {
+	dir string
+
+	mu   sync.Mutex // guards held
+	held map[string]*lockState
+}
+
+type lockState struct {
+	slot  chan struct{} // of capacity one; who put something in has the lock
+	users int           // holding or waiting
+}
+
+func newLocks(dir string) *locks { return &locks{dir: dir, held: map[string]*lockState{}} }
+
+// lock waits for the lock of a name and returns what gives it back.
+func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	l.mu.Lock()
+	s := l.held[name]
+	if s == nil {
+		s = &lockState{slot: make(chan struct{}, 1)}
+		l.held[name] = s
+	}
+	s.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if s.users--; s.users == 0 {
+			delete(l.held, name)
+		}
+	}
+	select {
+	case s.slot <- struct{}{}:
+	case <-ctx.Done():
+		leave()
+		return nil, fault.Wrap(context.Cause(ctx), fault.KindOf(ctx.Err()), "waiting for a lock")
+	}
+	f, err := lockFile(ctx, l.path(name))
+	if err != nil {
+		<-s.slot
+		leave()
+		return nil, err
+	}
+	return func() {
+		_ = f.Close() // gives the file lock back
+		<-s.slot
+		leave()
+	}, nil
+}
+
+func (l *locks) path(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(l.dir, hex.EncodeToString(sum[:12]))
+}
+
+// lockFile waits for another process by asking again: a blocking flock could not
+// be given up.
+func lockFile(ctx context.Context, path string) (*os.File, error) {
+	for {
+		f, err := tryLockFile(path)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fault.Wrap(err, fault.Internal, "locking")
+		}
+		timer := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fault.Wrap(context.Cause(ctx), fault.KindOf(ctx.Err()), "waiting for a lock")
+		}
+	}
+}
+
+func tryLockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

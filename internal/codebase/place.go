@@ -1,0 +1,196 @@
+package codebase
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/codebase/remote"
+	"remote-agent/internal/fault"
+)
+
+// place is where git's data of a codebase is, and how git has to be run on it.
+type place struct {
+	repo   Repo
+	rel    string // of its worktrees below .worktrees; also the name of its locks
+	gitDir string
+	local  bool // the repository of a local folder, which has its own configuration
+	config []gitcmd.Pair
+}
+
+// place finds git's data for a codebase. It trusts nothing in repo but Dir, and
+// that only if it is a clone of this workspace or an absolute path that an
+// operator added.
+func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
+	if rel, ok := w.cloneRel(repo.Dir); ok {
+		p := place{repo: repo, rel: rel, gitDir: filepath.Join(repo.Dir, ".git")}
+		if info, err := w.root.Lstat(rel + "/.git"); err != nil || !info.IsDir() {
+			return place{}, fault.Newf(fault.NotFound, "The clone of %s is gone. Clone it again.", repo.Name)
+		}
+		return p, nil
+	}
+	if err := w.checkLocal(repo.Dir); err != nil {
+		return place{}, err
+	}
+	key := localKey(repo.Dir)
+	p := place{repo: repo, rel: path.Join(".local", key), local: true}
+	gitDir, err := w.discover(ctx, repo.Dir)
+	if err != nil {
+		return place{}, err
+	}
+	if gitDir == "" {
+		p.gitDir, p.repo.Plain, p.local = w.abs(path.Join(plainDir, key)), true, false
+		return p, nil
+	}
+	p.gitDir = gitDir
+	if p.config, err = w.disarm(ctx, p); err != nil {
+		return place{}, err
+	}
+	return p, nil
+}
+
+// cloneRel returns the place of a clone below Root, if dir can be one.
+func (w *Workspace) cloneRel(dir string) (string, bool) {
+	rel, err := filepath.Rel(w.cfg.Root, dir)
+	if err != nil || !filepath.IsLocal(rel) || filepath.Clean(dir) != dir {
+		return "", false
+	}
+	rel = filepath.ToSlash(rel)
+	parts := strings.Split(rel, "/")
+	want := 2
+	if strings.ContainsAny(parts[0], ".+") {
+		want = 3
+	}
+	return rel, len(parts) == want && parts[0][0] != '.'
+}
+
+func localKey(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	name := strings.Trim(unsafeName.ReplaceAllString(filepath.Base(dir), "-"), "-.")
+	if len(name) > 40 {
+		name = name[:40]
+	}
+	return name + "-" + hex.EncodeToString(sum[:5])
+}
+
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// checkLocal checks the path of a local folder.
+func (w *Workspace) checkLocal(dir string) error {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
+		return fault.New(fault.Invalid, "Give the folder as an absolute path, without “..”.")
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Newf(fault.NotFound, "There is no folder %s.", dir)
+	case err != nil:
+		return &fault.Error{Kind: fault.Invalid, Public: "I cannot read " + dir + ".", Err: err}
+	case !info.IsDir():
+		return fault.Newf(fault.Invalid, "%s is not a folder.", dir)
+	}
+	for _, pair := range [][2]string{{w.cfg.Root, dir}, {dir, w.cfg.Root}} {
+		if rel, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rel) {
+			return fault.New(fault.Invalid, "The folder and the workspace (WORKSPACE_PATH) cannot contain each other.")
+		}
+	}
+	return nil
+}
+
+// discover returns the git directory of a local folder, or nothing if it is not
+// the top of a repository. Finding it is left to git because git checks who owns
+// it: somebody else's repository can hold configuration that runs programs.
+func (w *Workspace) discover(ctx context.Context, dir string) (string, error) {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	out, err := w.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel"}})
+	if err != nil {
+		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "dubious ownership") {
+			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Make it mine (chown) first.", Err: err}
+		}
+		return "", fmt.Errorf("looking at %s: %w", dir, err)
+	}
+	gitDir, top, _ := strings.Cut(strings.TrimRight(string(out.Data), "\n"), "\n")
+	if real, err := filepath.EvalSymlinks(dir); err != nil || top != real {
+		return "", fault.Newf(fault.Invalid, "%s is not the top folder of its repository.", dir)
+	}
+	return gitDir, nil
+}
+
+// disarm returns configuration that switches off what the repository of a local
+// folder has configured to be run: filters, and hooks that are configured.
+func (w *Workspace) disarm(ctx context.Context, p place) ([]gitcmd.Pair, error) {
+	out, err := w.git.Run(ctx, gitcmd.Call{GitDir: p.gitDir, Args: []string{"config", "--list", "--name-only", "-z"}})
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration of %s: %w", p.repo.Name, err)
+	}
+	var pairs []gitcmd.Pair
+	for name := range strings.SplitSeq(string(out.Data), "\x00") {
+		section, rest, _ := strings.Cut(name, ".")
+		i := strings.LastIndexByte(rest, '.')
+		if i < 0 {
+			continue
+		}
+		value := ""
+		switch variable := rest[i+1:]; {
+		case section == "filter" && variable == "required":
+			value = "false"
+		case section == "filter" && (variable == "clean" || variable == "smudge" || variable == "process"):
+		case section == "merge" && variable == "driver", section == "hook" && variable == "command":
+			value = "false"
+		default:
+			continue
+		}
+		pairs = append(pairs, gitcmd.Pair{Key: name, Value: value})
+	}
+	return pairs, nil
+}
+
+// run runs git on the shared part of a codebase and returns its trimmed output.
+func (w *Workspace) run(ctx context.Context, p place, c gitcmd.Call) (string, error) {
+	if c.GitDir == "" {
+		c.GitDir = p.gitDir
+	}
+	c.Config = append(c.Config, p.config...)
+	out, err := w.git.Run(ctx, c)
+	return strings.TrimRight(string(out.Data), "\n"), err
+}
+
+// resolve returns the object name of a revision, or nothing if there is none.
+func (w *Workspace) resolve(ctx context.Context, p place, revision string) (string, error) {
+	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
+	if gitcmd.ExitCode(err) == 1 {
+		return "", nil
+	}
+	return out, err
+}
+
+// origin returns the address that a clone came from.
+func (w *Workspace) origin(ctx context.Context, p place) (remote.Remote, error) {
+	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
+	if err != nil {
+		return remote.Remote{}, fmt.Errorf("reading where %s came from: %w", p.repo.Name, err)
+	}
+	r, err := w.hosts.Parse(out)
+	if err == nil && r.Dir() != p.rel {
+		err = fault.Newf(fault.Conflict, "The folder %s holds a clone of something else.", p.rel)
+	}
+	return r, err
+}
+
+func (w *Workspace) endpoint(r remote.Remote) *gitcmd.Endpoint {
+	return &gitcmd.Endpoint{
+		Scheme: r.Scheme, Address: r.Address(), Origin: r.Origin(), Loopback: r.Loopback,
+		Token: w.cfg.Token(r.Host), MaxBytes: w.cfg.MaxBytes,
+	}
+}

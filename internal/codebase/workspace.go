@@ -1,0 +1,205 @@
+// Package codebase holds the repositories and folders that conversations work
+// on: it clones and fetches them, gives every conversation a worktree of its own,
+// saves and restores the state of one, and opens the paths inside.
+//
+// Nothing is ever lost by it: no reset, no clean, no checkout that another
+// conversation or a person works in, and a worktree is removed only after its
+// state is in a ref. Nothing of a repository is executed. It knows neither
+// conversations, beyond their ids, nor storage, chats or models.
+//
+// The workspace below Root:
+//
+//	owner/repo              a clone from GitHub
+//	host[+port]/owner/repo  a clone from another host
+//	.worktrees/…/<id>       worktrees, beside <id>.json, which says whose they are
+//	.plain/<key>            git's data for folders that are not repositories
+//	.locks, .tmp            as they say
+package codebase
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/codebase/remote"
+	"remote-agent/internal/fault"
+)
+
+const (
+	worktreesDir = ".worktrees"
+	plainDir     = ".plain"
+	locksDir     = ".locks"
+	tmpDir       = ".tmp"
+
+	oldestGit = 2*1000 + 35
+)
+
+// Config is what New needs. Only Root is required.
+type Config struct {
+	Root string // an absolute path; made if it does not exist
+
+	// AllowedHosts is GIT_ALLOWED_HOSTS; see remote.ParseHosts.
+	AllowedHosts []string
+
+	// Token returns the credential for a host (as in AllowedHosts), or nothing.
+	// It is asked at each use, so that a rotated token counts at once.
+	Token func(host string) string
+
+	MaxBytes     int64         // of a clone, and again of its files; zero: 2 GiB
+	CloneTimeout time.Duration // zero: 15 minutes
+	FetchTimeout time.Duration // zero: 2 minutes
+	MaxPatch     int64         // of the patch that Diff returns; zero: 4 MiB
+	MaxFile      int64         // of a file that a checkpoint saves; zero: 64 MiB
+
+	Log *slog.Logger
+	Git gitcmd.Config // Log is set from above if it is nil
+}
+
+// Workspace is safe for concurrent use, also by several processes on one Root.
+// Close it when done.
+type Workspace struct {
+	cfg   Config
+	root  *os.Root
+	hosts remote.Hosts
+	git   *gitcmd.Git
+	locks *locks
+	log   *slog.Logger
+
+	fetches fetches
+	running sync.WaitGroup // goroutines of fetches
+	stopped context.Context
+	stop    context.CancelFunc
+}
+
+// Repo is a codebase. It is plain data: Open makes one from what was stored.
+type Repo struct {
+	Name  string // owner/repo, host/owner/repo, or a local folder's name
+	URL   string // canonical; empty for a local folder
+	Dir   string // absolute; the clone, or the local folder itself
+	Plain bool   // a local folder that is not a git repository
+
+	// Existing is set by Clone if the repository was there already.
+	Existing bool
+}
+
+// New opens the workspace. The error is of kind Unsupported if git is missing or
+// too old, and Invalid for a bad configuration.
+func New(ctx context.Context, cfg Config) (*Workspace, error) {
+	cfg = withDefaults(cfg)
+	if !filepath.IsAbs(cfg.Root) {
+		return nil, fault.New(fault.Invalid, "The workspace has to be an absolute path (WORKSPACE_PATH).")
+	}
+	hosts, err := remote.ParseHosts(cfg.AllowedHosts)
+	if err != nil {
+		return nil, err
+	}
+	root, err := openWorkspace(cfg.Root)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Invalid, Public: "The workspace cannot be used (WORKSPACE_PATH).", Err: err}
+	}
+	// git prints and stores paths without links.
+	if cfg.Root, err = filepath.EvalSymlinks(cfg.Root); err != nil {
+		return nil, errors.Join(fault.Wrap(err, fault.Invalid, "resolving the workspace"), root.Close())
+	}
+	git, err := gitcmd.New(cfg.Git)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	version, err := git.Version(ctx)
+	if err == nil && version < oldestGit {
+		err = fault.Newf(fault.Unsupported, "git %d.%d is too old; I need %d.%d.", version/1000, version%1000, oldestGit/1000, oldestGit%1000)
+	}
+	if err != nil {
+		return nil, errors.Join(err, git.Close(), root.Close())
+	}
+	w := &Workspace{
+		cfg: cfg, root: root, hosts: hosts, git: git, log: cfg.Log,
+		locks:   newLocks(filepath.Join(cfg.Root, locksDir)),
+		fetches: fetches{byRepo: map[string]*fetchState{}},
+	}
+	w.stopped, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	w.clearTemporary(ctx)
+	return w, nil
+}
+
+func withDefaults(cfg Config) Config {
+	def := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&cfg.MaxBytes, 2<<30)
+	def(&cfg.MaxPatch, 4<<20)
+	def(&cfg.MaxFile, 64<<20)
+	if cfg.CloneTimeout <= 0 {
+		cfg.CloneTimeout = 15 * time.Minute
+	}
+	if cfg.FetchTimeout <= 0 {
+		cfg.FetchTimeout = 2 * time.Minute
+	}
+	if cfg.Token == nil {
+		cfg.Token = func(string) string { return "" }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Git.Log == nil {
+		cfg.Git.Log = cfg.Log
+	}
+	return cfg
+}
+
+func openWorkspace(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{worktreesDir, plainDir, locksDir, tmpDir} {
+		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	return root, nil
+}
+
+// Close ends what runs in the background and waits for it. No other method may
+// be called afterwards.
+func (w *Workspace) Close() error {
+	w.stop()
+	w.running.Wait()
+	return errors.Join(w.git.Close(), w.root.Close())
+}
+
+// Root returns the workspace's directory.
+func (w *Workspace) Root() string { return w.cfg.Root }
+
+// Parse reads an address as Clone does; see remote.Hosts.Parse.
+func (w *Workspace) Parse(input string) (remote.Remote, error) { return w.hosts.Parse(input) }
+
+// Detect returns the assistant type that a repository is made for: "codex" if it
+// has a folder .codex, "claude" if it has .claude, otherwise nothing. It reads
+// what is checked out at repo.Dir.
+func (w *Workspace) Detect(repo Repo) string {
+	root, err := os.OpenRoot(repo.Dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = root.Close() }()
+	for _, kind := range []string{"codex", "claude"} {
+		if info, err := root.Lstat("." + kind); err == nil && info.IsDir() {
+			return kind
+		}
+	}
+	return ""
+}
+
+func (w *Workspace) abs(rel string) string { return filepath.Join(w.cfg.Root, filepath.FromSlash(rel)) }
