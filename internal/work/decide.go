@@ -131,7 +131,7 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 		switch {
 		case refused != nil: // it has expired
 			p.DecidedBy, p.Note = "system", ""
-			reply.Edits, err = settledMessage(ctx, tx, p)
+			reply.Edits, err = settledMessage(ctx, tx, r, p)
 			if err != nil {
 				return err
 			}
@@ -143,10 +143,10 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 			// it is asked for. Its name goes along, so that no other plan runs.
 			reply = orchestrator.Reply{Then: "/execute " + p.Name()}
 			p.State, p.DecidedBy, p.Note = before.State, before.DecidedBy, before.Note
-			reply.Edits, err = settledMessage(ctx, tx, p)
+			reply.Edits, err = settledMessage(ctx, tx, r, p)
 			return err
 		default:
-			reply, err = s.settle(ctx, tx, p)
+			reply, err = settle(ctx, tx, r, p)
 		}
 		if err != nil {
 			return err
@@ -166,11 +166,11 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 }
 
 // settle stores an approval or a rejection.
-func (s *Shop) settle(ctx context.Context, tx orchestrator.Tx, p plan.Plan) (orchestrator.Reply, error) {
+func settle(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, p plan.Plan) (orchestrator.Reply, error) {
 	if err := tx.SettlePlan(ctx, p); err != nil {
 		return orchestrator.Reply{}, err
 	}
-	edits, err := settledMessage(ctx, tx, p)
+	edits, err := settledMessage(ctx, tx, r, p)
 	if err != nil {
 		return orchestrator.Reply{}, err
 	}
@@ -191,7 +191,7 @@ func (s *Shop) newVersion(ctx context.Context, tx orchestrator.Tx, r orchestrato
 		return orchestrator.Reply{}, err
 	}
 	old.State = plan.Superseded
-	edits, err := settledMessage(ctx, tx, old)
+	edits, err := settledMessage(ctx, tx, r, old)
 	if err != nil {
 		return orchestrator.Reply{}, err
 	}
@@ -208,16 +208,19 @@ func (s *Shop) newVersion(ctx context.Context, tx orchestrator.Tx, r orchestrato
 
 // settledMessage returns the message that shows a plan, without its buttons and
 // with what became of it. There is none if it was not delivered yet.
-func settledMessage(ctx context.Context, tx orchestrator.Tx, p plan.Plan) ([]messages.Delivery, error) {
+func settledMessage(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, p plan.Plan) ([]messages.Delivery, error) {
 	if p.DeliveryID == "" {
 		return nil, nil
 	}
 	d, err := tx.Delivery(ctx, messages.DeliveryID(p.DeliveryID))
-	if fault.Is(err, fault.NotFound) || (err == nil && d.Message == "") {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
+	}
+	if d.Message == "" && r.Entry.In.Kind == messages.KindAction {
+		d.Message = r.Entry.In.Message // pressed before our own record of sending it
+	}
+	if err != nil || d.Message == "" {
+		return nil, nil
 	}
 	d.Buttons = nil
 	d.Text += "\n\n**" + outcome(p) + "**"
