@@ -16,6 +16,7 @@ type commandLine struct {
 	Migrate     migrateCommand     `cmd:"" help:"Show or apply the changes to the database's schema; serve applies them too."`
 	Demo        demoCommand        `cmd:"" help:"Play a conversation between emulated services, on screen and offline."`
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
+	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask the daemon at LISTEN_ADDR whether it runs; for containers."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

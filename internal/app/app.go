@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -25,6 +26,7 @@ import (
 	"remote-agent/internal/queue"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
+	"remote-agent/internal/work"
 )
 
 // Env is what the process has besides its configuration.
@@ -58,7 +60,9 @@ type daemon struct {
 	accounts   map[messages.Platform]platform.Account // what Check told
 	troubles   map[messages.Platform]error            // why Check failed, if it may pass
 	assistants map[assistant.Name]assistant.Assistant
-	console    *console.Adapter // nil without a console
+	console    *console.Adapter    // nil without a console
+	space      *codebase.Workspace // nil without git
+	shop       *work.Shop
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 }
@@ -83,6 +87,9 @@ func (d *daemon) open(ctx context.Context) error {
 	}
 	d.metrics = metrics.New(d.env.Version)
 	if err := d.openStore(ctx); err != nil {
+		return err
+	}
+	if err := d.openWorkspace(ctx); err != nil {
 		return err
 	}
 	if err := d.buildAssistants(); err != nil {
@@ -165,6 +172,12 @@ func (d *daemon) run(ctx context.Context) error {
 			return nil
 		})
 	}
+	if d.space != nil {
+		group.Go(func() error {
+			d.sweepWorktrees(ctx)
+			return nil
+		})
+	}
 	if d.console != nil {
 		group.Go(func() error {
 			d.endWithConsole(ctx, stop)
@@ -186,11 +199,15 @@ func (d *daemon) run(ctx context.Context) error {
 
 // close closes what open opened, the database last.
 func (d *daemon) close() error {
-	if d.store == nil {
-		return nil
+	var errs []error
+	if d.space != nil {
+		errs = append(errs, d.space.Close())
 	}
-	if err := d.store.Close(); err != nil {
-		return fmt.Errorf("close the database: %w", err)
+	if d.store != nil {
+		errs = append(errs, d.store.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
 	}
 	return nil
 }

@@ -160,10 +160,15 @@ func (d *daemon) buildCore() error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
-	shop := work.New(work.Config{Storage: storage{d.store}, Adapters: d.adapters, Log: d.log})
+	shop := work.New(work.Config{Storage: storage{d.store}, Workspace: d.space, Adapters: d.adapters, Log: d.log})
+	var workshop orchestrator.Workshop
+	if d.space != nil {
+		workshop = shop
+	}
 	core, err := orchestrator.New(orchestrator.Config{
 		Storage:       storage{d.store},
 		Commands:      shop.Commands(),
+		Workshop:      workshop,
 		Pressed:       shop.Pressed,
 		Queue:         d.queue,
 		Adapters:      d.adapters,
@@ -186,7 +191,7 @@ func (d *daemon) buildCore() error {
 		return err
 	}
 	shop.Bind(core)
-	d.core = core
+	d.core, d.shop = core, shop
 	return nil
 }
 

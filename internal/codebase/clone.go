@@ -188,8 +188,9 @@ func (w *Workspace) Open(ctx context.Context, dir string) (Repo, error) {
 }
 
 // AddLocal makes a codebase of a local folder, which may be a git repository or
-// not. It only reads the folder; conversations work on copies. The path has to
-// come from an operator: nobody else may choose what the assistant can read.
+// not. Its files are only read: conversations work on copies. In a repository
+// their branches are made, in a plain folder nothing is. The path has to come
+// from an operator: nobody else may choose what the assistant can read.
 func (w *Workspace) AddLocal(ctx context.Context, dir string) (Repo, error) {
 	if !filepath.IsAbs(dir) {
 		return Repo{}, fault.New(fault.Invalid, "Give the folder as an absolute path.")

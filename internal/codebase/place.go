@@ -113,18 +113,21 @@ func (w *Workspace) discover(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	out, err := w.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel"}})
+	out, err := w.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
 		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "dubious ownership") {
 			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Make it mine (chown) first.", Err: err}
 		}
 		return "", fmt.Errorf("looking at %s: %w", dir, err)
 	}
-	gitDir, top, _ := strings.Cut(strings.TrimRight(string(out.Data), "\n"), "\n")
-	if real, err := filepath.EvalSymlinks(dir); err != nil || top != real {
+	lines := strings.Split(strings.TrimRight(string(out.Data), "\n"), "\n")
+	if real, err := filepath.EvalSymlinks(dir); err != nil || len(lines) != 3 || lines[1] != real {
 		return "", fault.Newf(fault.Invalid, "%s is not the top folder of its repository.", dir)
 	}
-	return gitDir, nil
+	if lines[0] != lines[2] {
+		return "", fault.Newf(fault.Invalid, "%s is a worktree of another repository. Add that one.", dir)
+	}
+	return lines[0], nil
 }
 
 // disarm returns configuration that switches off what the repository of a local

@@ -37,7 +37,7 @@ const (
 	locksDir     = ".locks"
 	tmpDir       = ".tmp"
 
-	oldestGit = 2*1000 + 35
+	oldestGit = 2*1000 + 36
 )
 
 // Config is what New needs. Only Root is required.

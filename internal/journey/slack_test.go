@@ -40,10 +40,18 @@ func eachTransport(t *testing.T, journey func(t *testing.T, w *world)) {
 }
 
 // newSlackWorld is a world whose bot is in Slack and not in Telegram.
-func newSlackWorld(t *testing.T, databaseURL, transport string) *world {
+func newSlackWorld(t testing.TB, databaseURL, transport string) *world {
+	t.Helper()
+	return newSlackWorldWith(t, databaseURL, transport, slack.Options{
+		Retries: []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond},
+	})
+}
+
+func newSlackWorldWith(t testing.TB, databaseURL, transport string, opts slack.Options) *world {
 	t.Helper()
 	w := newWorld(t, databaseURL)
-	w.sl = slack.New(slack.Options{SigningSecret: signing, Retries: []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond}})
+	opts.SigningSecret = signing
+	w.sl = slack.New(opts)
 	if err := w.sl.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -52,20 +52,21 @@ func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
 // world is a bot with its surroundings. The emulators keep their state while the
 // bot is stopped and started.
 type world struct {
-	t   *testing.T
+	t   testing.TB
 	tg  *telegram.Server
 	ai  *openai.Server
 	sl  *slack.Server // nil without Slack
 	env map[string]string
 
 	printed lockedBuffer // what the operator reads
+	level   slog.Level   // of what the test logs
 
 	addr string
 	stop context.CancelFunc
 	done chan error
 }
 
-func newWorld(t *testing.T, databaseURL string) *world {
+func newWorld(t testing.TB, databaseURL string) *world {
 	t.Helper()
 	w := &world{
 		t:  t,
@@ -136,7 +137,7 @@ func (w *world) start() *world {
 	cfg := w.config()
 	env := app.Env{
 		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
-		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 	}
 	go func() { done <- app.Run(ctx, cfg, env) }()
@@ -194,7 +195,7 @@ func (w *world) hang() string {
 }
 
 // freePort returns a loopback address that was free a moment ago.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -258,7 +259,7 @@ func containsAll(text string, parts []string) bool {
 }
 
 // logWriter writes lines to the test's log while the test runs.
-type logWriter struct{ t *testing.T }
+type logWriter struct{ t testing.TB }
 
 func (l *logWriter) Write(p []byte) (int, error) {
 	if l.t.Context().Err() == nil {

@@ -278,6 +278,11 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	} else {
 		b.WriteString("- session: none; the next message starts one\n")
 	}
+	if o.config.Workshop != nil {
+		for _, line := range o.config.Workshop.Status(ctx, r.Conv) {
+			fmt.Fprintf(&b, "- %s\n", line)
+		}
+	}
 	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", o.config.Version,
 		clock(time.Since(o.started)), count(o.running.count(), "conversation", "conversations"))
 	return Reply{Text: b.String()}, nil

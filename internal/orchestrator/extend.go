@@ -68,6 +68,9 @@ type Workshop interface {
 	// of that canonical name. It reads the database only.
 	Lookup(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error)
 
+	// Status returns what /status says of the codebase, a line each.
+	Status(ctx context.Context, conv sessions.Conversation) []string
+
 	// Prepare gets everything ready for the turn of an entry, outside of any
 	// transaction. It may take seconds, and is called again after a crash.
 	Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (Prepared, error)

@@ -58,6 +58,8 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
 	case w.needsPreparing(entry):
 		return decision{what: prepare, entry: entry}, nil
+	case w.ready[entry.ID].err != nil:
+		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
 	d := decision{what: turn, entry: entry}
 	d.begun.call, _ = command.Parse(entry.In.Text)
@@ -78,6 +80,22 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
 	})
+}
+
+// unprepared settles an entry whose turn could not be prepared, or puts it aside
+// if the reason may pass. Nothing of it is in the session yet.
+func (w *worker) unprepared(ctx context.Context, tx Tx, entry sessions.Entry, err error) (decision, error) {
+	attempts, errText := entry.Attempts+1, err.Error()
+	after, retry := fault.Retry(err)
+	if !retry || attempts >= w.o.config.MaxAttempts {
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
+	}
+	delete(w.ready, entry.ID)
+	at := time.Now().Add(max(after, backoff(attempts)))
+	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); err != nil {
+		return decision{}, err
+	}
+	return w.leaveUntil(ctx, tx, at)
 }
 
 // isRefusal reports whether err says no to a person: such an entry is settled,
@@ -235,9 +253,6 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 
 // do runs what the turn is: a job of ours, or the assistant.
 func (w *worker) do(ctx context.Context, d decision, p *progress) (out outcome) {
-	if err := w.ready[d.entry.ID].err; err != nil {
-		return outcome{err: err}
-	}
 	if d.begun.job == nil {
 		return w.ask(ctx, d, p)
 	}

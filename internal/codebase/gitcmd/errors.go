@@ -97,7 +97,7 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 		return fault.Exhausted, "There is no space left on the disk."
 	case has("returned error: 301", "returned error: 302", "returned error: 303", "returned error: 307", "returned error: 308", "redirects to"):
 		return fault.Invalid, "The address redirects to another one, which I do not follow. Use the repository’s current address."
-	case e.Token != "" && has("Authentication failed", "returned error: 401", "returned error: 403"):
+	case e.Token != "" && has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
 		return fault.Unauthorized, host + " did not accept my token for this repository."
 	case has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
 		return fault.NotFound, "There is no such repository at " + host + ", or it is private and I have no token for it (GITHUB_TOKEN)."

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/fault"
+)
+
+// repoCommand is about the repositories that conversations work on.
+type repoCommand struct {
+	Add  repoAddCommand  `cmd:"" help:"Clone a repository, or register a local folder."`
+	List repoListCommand `cmd:"" help:"List the repositories."`
+	Sync repoSyncCommand `cmd:"" help:"Fetch, and load the command files again."`
+	Rm   repoRmCommand   `cmd:"" help:"Forget a repository and delete its clone; refused while conversations use it."`
+}
+
+type repoAddCommand struct {
+	Source string `arg:"" help:"An https:// address, owner/repo, or a folder."`
+}
+
+// Run implements the command.
+func (c repoAddCommand) Run(p *program) error { return p.repo(app.RepoAdd, c.Source) }
+
+type repoListCommand struct{}
+
+// Run implements the command.
+func (c repoListCommand) Run(p *program) error { return p.repo(app.RepoList, "") }
+
+type repoSyncCommand struct {
+	Name string `arg:"" optional:"" help:"Name or number; all without it."`
+}
+
+// Run implements the command.
+func (c repoSyncCommand) Run(p *program) error { return p.repo(app.RepoSync, c.Name) }
+
+type repoRmCommand struct {
+	Name string `arg:"" help:"Name or number."`
+	Yes  bool   `help:"Do not ask." short:"y"`
+}
+
+// Run implements the command. It asks first.
+func (c repoRmCommand) Run(p *program) error {
+	if !c.Yes {
+		_, _ = fmt.Fprintf(p.stdout, "Remove %s and delete its clone? [y/N] ", c.Name) // the question may go unseen
+		line, _ := bufio.NewReader(p.stdin).ReadString('\n')                           // no answer is a no
+		if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+			return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
+		}
+	}
+	return p.repo(app.RepoRemove, c.Name)
+}
+
+func (p *program) repo(action app.RepoAction, what string) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	return app.Repo(p.ctx, cfg, p.env(log, false), action, what)
+}

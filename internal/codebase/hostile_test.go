@@ -1,0 +1,348 @@
+package codebase_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/codebase/confine"
+	"remote-agent/internal/codebase/gittest"
+	"remote-agent/internal/fault"
+)
+
+// recordingGit makes a program that stands in for git and notes its arguments,
+// and returns its path and a function that reads the notes.
+func recordingGit(t testing.TB) (path string, calls func() []string) {
+	t.Helper()
+	dir := realTemp(t)
+	log := filepath.Join(dir, "calls")
+	path = filepath.Join(dir, "git")
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s ' \"$@\" >> '%s'\necho >> '%s'\nexec '%s' \"$@\"\n", log, log, gittest.Git(t))
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path, func() []string {
+		data, err := os.ReadFile(log)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(data)), "\n")
+	}
+}
+
+// TestRefusedAddressStartsNoProcess is S21: what is not an allowed https address
+// never reaches git.
+func TestRefusedAddressStartsNoProcess(t *testing.T) {
+	t.Parallel()
+	git, calls := recordingGit(t)
+	b := setup(t, func(c *codebase.Config) { c.Git.Path = git })
+	canary := filepath.Join(b.root, "canary")
+	before := calls()
+	for _, address := range []string{
+		"ext::sh -c touch% " + canary, "ext::sh", "fd::17", "file:///etc", "/etc", "./x", "../x", "~/x",
+		"ssh://-oProxyCommand=touch%20" + canary + "/x/y", "ssh://git@github.com/o/r", "git@github.com:o/r", "git://github.com/o/r",
+		"--upload-pack=touch " + canary, "-u", "--config=core.fsmonitor=x",
+		"http://169.254.169.254/latest/meta-data", "http://127.0.0.1/o/r", "https://127.0.0.1/o/r", "https://[::1]/o/r",
+		"https://2130706433/o/r", "https://0x7f.1/o/r", "https://localhost/o/r", "https://user:pass@" + b.server.Host() + "/o/r",
+		"https://" + b.server.Host() + "/o/r\n--upload-pack=x", "https://github.com.evil.example/o/r",
+	} {
+		_, err := b.ws.Clone(t.Context(), address, nil)
+		if k := fault.KindOf(err); k != fault.Invalid && k != fault.Forbidden {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if diff := cmp.Diff(before, calls()); diff != "" {
+		t.Errorf("git ran:\n%s", diff)
+	}
+	if left := b.leftovers(); len(left) > 0 || len(b.server.Requests()) > 0 {
+		t.Errorf("left %v, requests %v", left, b.server.Requests())
+	}
+}
+
+// TestNoCredentialInArguments looks at every argument of every git that runs.
+func TestNoCredentialInArguments(t *testing.T) {
+	t.Parallel()
+	const token = "ghs_0123456789abcdefghijklmnopqrstuv"
+	git, calls := recordingGit(t)
+	b := setup(t, func(c *codebase.Config) {
+		c.Git.Path, c.Token = git, func(string) string { return token }
+	})
+	b.server.RequireAuth("x-access-token", token)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	b.tree(repo, "c1")
+	all := strings.Join(calls(), "\n")
+	if !strings.Contains(all, "clone") || strings.Contains(all, token) || strings.Contains(all, "Authorization") || strings.Contains(all, "http.proxy") {
+		t.Errorf("arguments:\n%s", all)
+	}
+}
+
+// hostile makes a repository that holds everything of S22. Whatever runs
+// something touches the canary.
+func hostile(t testing.TB, s *gittest.Server, canary string) {
+	t.Helper()
+	run := "touch " + canary
+	s.Repo("evil/web", map[string]string{"a": "1\n"})
+	sub := s.Run("evil/web", nil, "rev-parse", "main")
+	s.CommitTo("evil/web", "main", []gittest.Entry{
+		{Path: "passwd", Mode: gittest.Symlink, Data: "/etc/passwd"},
+		{Path: "root", Mode: gittest.Symlink, Data: "/"},
+		{Path: "up", Mode: gittest.Symlink, Data: "../../.."},
+		{Path: ".claude", Mode: gittest.Symlink, Data: "/etc"},
+		{Path: "hooks/post-checkout", Mode: gittest.Executable, Data: "#!/bin/sh\n" + run + "\n"},
+		{Path: ".githooks/post-checkout", Mode: gittest.Executable, Data: "#!/bin/sh\n" + run + "\n"},
+		{Path: ".gitconfig", Data: "[core]\n\tfsmonitor = " + run + "\n\thooksPath = .githooks\n"},
+		{Path: ".gitattributes", Data: "* filter=evil diff=evil merge=evil\n*.txt filter=lfs\n"},
+		{Path: ".gitmodules", Data: "[submodule \"s\"]\n\tpath = s\n\turl = ext::sh -c " + run + "\n\tupdate = !" + run + "\n\tfetchRecurseSubmodules = true\n"},
+		{Path: "s", Mode: gittest.Submodule, Data: strings.TrimSpace(sub)},
+		{Path: "x.txt", Data: "text\n"},
+	})
+}
+
+func TestHostileRepositoryRunsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	canary := filepath.Join(realTemp(t), "canary")
+	hostile(t, b.server, canary)
+	repo := b.clone("evil/web")
+	tree := b.tree(repo, "c1")
+	for _, dir := range []string{repo.Dir, tree.Dir} {
+		for _, link := range []string{"passwd", "root", "up", ".claude"} {
+			if info, err := os.Lstat(filepath.Join(dir, link)); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("%s is not a plain file: %v, %v", link, info, err)
+			}
+		}
+	}
+	if got := b.ws.Detect(repo); got != "" {
+		t.Errorf("Detect followed a link: %q", got)
+	}
+	// The assistant, obedient to the repository, makes it worse.
+	gitFile := filepath.Join(tree.Dir, ".git")
+	evil := "[core]\n\tfsmonitor = touch " + canary + "\n\trepositoryformatversion = 0\n[filter \"evil\"]\n\tclean = touch " + canary + "\n\tsmudge = touch " + canary + "\n"
+	for _, nested := range []string{"s", "nested"} {
+		gitIn(t, tree.Dir, "init", "-q", nested)
+		gitIn(t, filepath.Join(tree.Dir, nested), "commit", "-q", "--allow-empty", "-m", "x")
+		write(t, filepath.Join(tree.Dir, nested, "f"), "x\n")
+		write(t, filepath.Join(tree.Dir, nested, ".git/config"), evil)
+	}
+	remove(t, gitFile)
+	gitIn(t, tree.Dir, "init", "-q", "--separate-git-dir="+filepath.Join(tree.Dir, "fake"), ".")
+	write(t, filepath.Join(tree.Dir, "fake/config"), evil)
+	write(t, filepath.Join(tree.Dir, "fake/hooks/reference-transaction"), "#!/bin/sh\ntouch "+canary+"\n")
+	if err := syscall.Mkfifo(filepath.Join(tree.Dir, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, tree.Dir, "a")
+	if err := syscall.Mkfifo(filepath.Join(tree.Dir, "a"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := b.ws.Checkpoint(t.Context(), tree, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(tree.Dir, "x.txt"), "changed\n")
+	if _, err := b.ws.Diff(t.Context(), tree); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.ws.Restore(t.Context(), tree, saved.Ref); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, tree.Dir, "x.txt"); got != "text\n" {
+		t.Errorf("x.txt = %q", got)
+	}
+	if _, err := b.ws.Sync(t.Context(), repo); err != nil {
+		t.Error(err)
+	}
+	if s, err := b.ws.Sweep(t.Context(), func(string) bool { return false }); err != nil || len(s.Kept) != 1 {
+		t.Errorf("Sweep = %+v, %v", s, err)
+	}
+	missing(t, canary)
+}
+
+func TestReadsStayInTheTree(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", "sub/dir/x": "1\n"})
+	tree := b.tree(b.clone("acme/web"), "c1")
+	write(t, tree.Dir+"-evil/secret", "secret\n")
+	for link, target := range map[string]string{"out": "/etc", "near": tree.Dir + "-evil", "rel": "../" + filepath.Base(tree.Dir) + "-evil", "in": "sub"} {
+		if err := os.Symlink(target, filepath.Join(tree.Dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{"sub": "sub", "sub/": "sub", "./sub/dir": "sub/dir", "": ".", ".": ".", "in/dir": "in/dir"} {
+		if got, err := b.ws.Cwd(t.Context(), tree, path); err != nil || got != want {
+			t.Errorf("Cwd(%q) = %q, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"out", "near", "rel", "out/ssl", "..", "sub/../..", "/etc", "~", "~root", "a", "none", "sub\x00", ".git", "sub/.GIT", "../" + filepath.Base(tree.Dir) + "-evil", tree.Dir + "-evil", tree.Dir} {
+		got, err := b.ws.Cwd(t.Context(), tree, path)
+		if k := fault.KindOf(err); (k != fault.Invalid && k != fault.NotFound) || got != "" {
+			t.Errorf("Cwd(%q) = %q, %v", path, got, err)
+		}
+		if strings.Contains(fault.Public(err), b.root) && !strings.Contains(path, b.root) {
+			t.Errorf("Cwd(%q) tells a path: %s", path, fault.Public(err))
+		}
+	}
+	root, err := b.ws.OpenTree(t.Context(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := confine.ReadFile(root, "near/secret", 100); err == nil {
+		t.Error("read a file outside")
+	}
+}
+
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes 100,000 files")
+	}
+	b := setup(t)
+	b.server.Repo("acme/big", nil)
+	b.server.CommitTo("acme/big", "main", manyFiles(100_000))
+	b.clone("acme/big")
+}
+
+func manyFiles(n int) []gittest.Entry {
+	entries := make([]gittest.Entry, n)
+	for i := range entries {
+		entries[i] = gittest.Entry{Path: fmt.Sprintf("d%d/e%d/f%d.txt", i%100, i/100%50, i), Data: fmt.Sprintf("file %d\n", i)}
+	}
+	return entries
+}
+
+// BenchmarkWorktree measures a worktree of 50,000 files, from the first need to
+// ready, with a fetch. It has to stay below three seconds.
+func BenchmarkWorktree(bm *testing.B) {
+	b := setup(bm)
+	b.server.Repo("acme/big", nil)
+	b.server.CommitTo("acme/big", "main", manyFiles(50_000))
+	repo := b.clone("acme/big")
+	i := 0
+	for bm.Loop() {
+		i++
+		b.tree(repo, fmt.Sprint("c", i))
+	}
+}
+
+// BenchmarkCheckpoint measures saving a worktree of 50,000 files with a change.
+func BenchmarkCheckpoint(bm *testing.B) {
+	b := setup(bm)
+	b.server.Repo("acme/big", nil)
+	b.server.CommitTo("acme/big", "main", manyFiles(50_000))
+	tree := b.tree(b.clone("acme/big"), "c")
+	i := 0
+	for bm.Loop() {
+		i++
+		write(bm, filepath.Join(tree.Dir, "d1/e0/f1.txt"), fmt.Sprint(i))
+		if _, err := b.ws.Checkpoint(bm.Context(), tree, "x"); err != nil {
+			bm.Fatal(err)
+		}
+	}
+}
+
+func TestLocalRepository(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := filepath.Join(realTemp(t), "my project")
+	canary := filepath.Join(realTemp(t), "canary")
+	write(t, filepath.Join(dir, "a"), "1\n")
+	write(t, filepath.Join(dir, ".gitattributes"), "a filter=run\n")
+	gitIn(t, dir, "init", "-q", "-b", "work")
+	gitIn(t, dir, "add", ".")
+	gitIn(t, dir, "commit", "-q", "-m", "x")
+	for _, key := range []string{"filter.run.smudge", "filter.run.clean", "filter.run.process", "core.fsmonitor", "diff.external", "core.sshCommand"} {
+		gitIn(t, dir, "config", key, "touch "+canary)
+	}
+	gitIn(t, dir, "config", "filter.run.required", "true")
+	write(t, filepath.Join(dir, ".git/hooks/post-checkout"), "#!/bin/sh\ntouch "+canary+"\n")
+	if err := os.Chmod(filepath.Join(dir, ".git/hooks/post-checkout"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "b"), "not committed\n")
+	repo, err := b.ws.AddLocal(t.Context(), dir+"/")
+	if err != nil || repo.Plain || repo.Name != "my project" || repo.Dir != dir {
+		t.Fatalf("AddLocal = %+v, %v", repo, err)
+	}
+	if branch, err := b.ws.DefaultBranch(t.Context(), repo); err != nil || branch != "work" {
+		t.Errorf("DefaultBranch = %q, %v", branch, err)
+	}
+	tree := b.tree(repo, "c1")
+	if got := read(t, tree.Dir, "a"); got != "1\n" {
+		t.Errorf("a = %q", got)
+	}
+	missing(t, tree.Dir, "b")
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	if d, err := b.ws.Diff(t.Context(), tree); err != nil || d.Files != 1 {
+		t.Errorf("Diff = %+v, %v", d, err)
+	}
+	if s, err := b.ws.Sweep(t.Context(), func(string) bool { return false }); err != nil || len(s.Removed) != 1 {
+		t.Errorf("Sweep = %+v, %v", s, err)
+	}
+	if got := read(t, b.tree(repo, "c1").Dir, "a"); got != "2\n" {
+		t.Errorf("a = %q", got)
+	}
+	if _, err := b.ws.Sync(t.Context(), repo); err != nil {
+		t.Error(err)
+	}
+	if err := b.ws.Remove(t.Context(), repo); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, dir, "a") + read(t, dir, "b"); got != "1\nnot committed\n" {
+		t.Errorf("the folder changed: %q", got)
+	}
+	missing(t, tree.Dir)
+	missing(t, canary)
+}
+
+func TestPlainFolder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := filepath.Join(realTemp(t), "notes")
+	write(t, filepath.Join(dir, "sub/a"), "1\n")
+	repo, err := b.ws.AddLocal(t.Context(), dir)
+	if err != nil || !repo.Plain {
+		t.Fatalf("AddLocal = %+v, %v", repo, err)
+	}
+	tree := b.tree(repo, "c1")
+	if got := read(t, tree.Dir, "sub/a"); got != "1\n" {
+		t.Errorf("a = %q", got)
+	}
+	write(t, filepath.Join(tree.Dir, "sub/a"), "2\n")
+	write(t, filepath.Join(dir, "later"), "x\n")
+	if d, err := b.ws.Diff(t.Context(), tree); err != nil || d.Files != 1 {
+		t.Errorf("Diff = %+v, %v", d, err)
+	}
+	read(t, b.tree(repo, "c2").Dir, "later")
+	remove(t, dir, "later")
+	missing(t, b.tree(repo, "c3").Dir, "later")
+	if diff := cmp.Diff(map[string]string{"sub/a": "----------1\n"}, state(t, dir)); diff != "" {
+		t.Errorf("the folder changed:\n%s", diff)
+	}
+	if opened, err := b.ws.Open(t.Context(), dir); err != nil || opened != repo {
+		t.Errorf("Open = %+v, %v", opened, err)
+	}
+	if err := b.ws.Remove(t.Context(), repo); err != nil {
+		t.Error(err)
+	}
+	missing(t, tree.Dir)
+	read(t, dir, "sub/a")
+	for _, bad := range []string{"relative", dir + "/sub/a", dir + "/none", b.root, b.root + "/x", filepath.Dir(b.root), "/"} {
+		if _, err := b.ws.AddLocal(t.Context(), bad); err == nil {
+			t.Errorf("AddLocal(%q) worked", bad)
+		}
+	}
+	missing(t, dir, ".git")
+	if out, err := exec.Command("ls", "-A", dir).Output(); err != nil || string(out) != "sub\n" {
+		t.Errorf("ls: %q, %v", out, err)
+	}
+}

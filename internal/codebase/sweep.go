@@ -1,0 +1,160 @@
+package codebase
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/fault"
+)
+
+// keepCheckpoints is how many checkpoints of a worktree outlast a sweep.
+const keepCheckpoints = 50
+
+// Swept is what Sweep did.
+type Swept struct {
+	Freed   int64    // bytes
+	Removed []string // conversations whose worktree is gone; its state is saved
+	Kept    []string // conversations whose worktree could not be saved in whole and stays
+}
+
+// Sweep removes the worktrees of the conversations that keep does not want, after
+// saving the state of each to a ref; Worktree brings it back. A worktree that
+// holds what a checkpoint cannot save stays. Files that git ignores are lost. The
+// caller makes sure that no turn is running in a conversation that it does not
+// keep. One that fails does not stop the others; their errors are joined.
+func (w *Workspace) Sweep(ctx context.Context, keep func(conversation string) bool) (Swept, error) {
+	w.clearTemporary(ctx)
+	var s Swept
+	var errs []error
+	rels, err := w.withTrees()
+	if err != nil {
+		return s, err
+	}
+	for _, rel := range rels {
+		metas, err := w.metas(rel)
+		errs = append(errs, err)
+		for _, m := range metas {
+			if ctx.Err() != nil {
+				return s, errors.Join(append(errs, ctx.Err())...)
+			}
+			if keep(m.Conversation) {
+				continue
+			}
+			freed, removed, err := w.sweepOne(ctx, m)
+			errs = append(errs, err)
+			switch {
+			case removed:
+				s.Freed += freed
+				s.Removed = append(s.Removed, m.Conversation)
+			case err == nil:
+				s.Kept = append(s.Kept, m.Conversation)
+			}
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// withTrees returns the places of the codebases that have worktrees.
+func (w *Workspace) withTrees() ([]string, error) {
+	var out []string
+	var walk func(rel string, depth int) error
+	walk = func(rel string, depth int) error {
+		if depth == 0 {
+			out = append(out, rel)
+			return nil
+		}
+		entries, err := fs.ReadDir(w.root.FS(), path.Join(worktreesDir, rel))
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "listing worktrees")
+		}
+		for _, e := range entries {
+			deeper := depth - 1
+			if rel == "" && e.Name() != ".local" && strings.ContainsAny(e.Name(), ".+") {
+				deeper++ // a host
+			}
+			if e.IsDir() {
+				if err := walk(path.Join(rel, e.Name()), deeper); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return out, walk("", 2)
+}
+
+func (w *Workspace) sweepOne(ctx context.Context, m meta) (freed int64, removed bool, err error) {
+	p, err := w.place(ctx, Repo{Name: path.Base(m.Dir), Dir: m.Dir})
+	if err != nil {
+		return 0, false, err
+	}
+	if p.rel != m.rel {
+		return 0, false, fault.Newf(fault.Internal, "the notes of worktree %s are not its own", m.short)
+	}
+	t := Tree{
+		Repo: p.repo, Conversation: m.Conversation, Branch: "bot/" + m.short, Base: m.Base, place: p, short: m.short,
+		Dir: w.abs(path.Join(worktreesDir, p.rel, m.short)),
+	}
+	unlock, err := w.lockTree(ctx, t)
+	if err != nil {
+		return 0, false, err
+	}
+	defer unlock()
+	saved, err := w.save(ctx, t, "saved", "the worktree when it was removed")
+	if err != nil {
+		return 0, false, err
+	}
+	if len(saved.Unsaved) > 0 {
+		w.log.InfoContext(ctx, "a worktree stays because not all of it can be saved",
+			"codebase", p.repo.Name, "conversation_id", m.Conversation, "unsaved", len(saved.Unsaved))
+		return 0, false, nil
+	}
+	freed = gitcmd.DirSize(t.Dir, 0)
+	if err := w.removeTree(ctx, t); err != nil {
+		return 0, false, err
+	}
+	w.log.InfoContext(ctx, "removed a worktree", "codebase", p.repo.Name, "conversation_id", m.Conversation, "freed_bytes", freed)
+	return freed, true, w.pruneCheckpoints(ctx, t)
+}
+
+// removeTree removes a worktree whose state is saved. The notes go first: what is
+// left without them counts as half made.
+func (w *Workspace) removeTree(ctx context.Context, t Tree) error {
+	unlock, err := w.locks.lock(ctx, "repo "+t.place.rel)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := w.root.Remove(t.rel() + ".json"); err != nil {
+		return fault.Wrap(err, fault.Internal, "removing a worktree's notes")
+	}
+	if err := w.discard(t.rel()); err != nil {
+		return err
+	}
+	return removeAdmin(t.place, t.short)
+}
+
+// pruneCheckpoints drops the oldest checkpoints of a worktree.
+func (w *Workspace) pruneCheckpoints(ctx context.Context, t Tree) error {
+	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
+	if err != nil || out == "" {
+		return err
+	}
+	refs := strings.Split(out, "\n")
+	// The last element begins with the time.
+	slices.SortFunc(refs, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	if len(refs) <= keepCheckpoints {
+		return nil
+	}
+	var script strings.Builder
+	for _, ref := range refs[:len(refs)-keepCheckpoints] {
+		script.WriteString("delete " + ref + "\n")
+	}
+	_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
+	return err
+}

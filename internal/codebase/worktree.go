@@ -1,0 +1,328 @@
+package codebase
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/fault"
+)
+
+// Tree is the worktree of a conversation. It is a value of the moment: get it
+// again for each turn, it may have been swept meanwhile.
+type Tree struct {
+	Repo         Repo
+	Conversation string
+	Dir          string // absolute
+	Branch       string // bot/<short>
+	Base         string // the commit that it started from
+
+	// Created and Reopened are set by the call that made it, or brought it back
+	// from its saved state. Note then says what a person should know, such as
+	// that there could be no fetch; usually it is empty.
+	Created, Reopened bool
+	Note              string
+
+	place place
+	short string
+}
+
+// meta is stored beside a worktree once it is complete.
+type meta struct {
+	Conversation string `json:"conversation"`
+	Dir          string `json:"dir"` // of the codebase
+	Base         string `json:"base"`
+
+	rel, short string // where it was found
+}
+
+var (
+	uuidForm  = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	shortForm = regexp.MustCompile(`^[0-9a-f]{12}$`)
+)
+
+// Short returns what stands for a conversation in the names of branches and
+// directories: the last twelve digits of a UUID, which are random in every
+// version in use, or else of a hash. That two conversations have the same is
+// noticed and refused.
+func Short(conversation string) string {
+	if uuidForm.MatchString(conversation) {
+		return strings.ToLower(conversation[len(conversation)-12:])
+	}
+	sum := sha256.Sum256([]byte(conversation))
+	return hex.EncodeToString(sum[:6])
+}
+
+// BranchOf returns the name of a conversation's branch.
+func BranchOf(conversation string) string { return "bot/" + Short(conversation) }
+
+// Worktree returns the worktree of a conversation. On first need it is made from
+// the default branch, freshly fetched; if fetching fails, from what was fetched
+// last, and Note says so. If it was swept it comes back as it was saved. An
+// existing one is returned without running git. It is idempotent and safe to call
+// at once for any number of conversations: they wait for each other only while
+// git notes a new worktree, which takes milliseconds, and share their fetches.
+func (w *Workspace) Worktree(ctx context.Context, repo Repo, conversation string) (Tree, error) {
+	if conversation == "" {
+		return Tree{}, fault.New(fault.Invalid, "A worktree belongs to a conversation.")
+	}
+	p, err := w.place(ctx, repo)
+	if err != nil {
+		return Tree{}, err
+	}
+	short := Short(conversation)
+	t := Tree{
+		Repo: p.repo, Conversation: conversation, Branch: "bot/" + short, place: p, short: short,
+		Dir: w.abs(path.Join(worktreesDir, p.rel, short)),
+	}
+	unlock, err := w.lockTree(ctx, t)
+	if err != nil {
+		return Tree{}, err
+	}
+	defer unlock()
+	m, found, err := w.readMeta(p.rel, short)
+	if err != nil {
+		return Tree{}, err
+	}
+	if found && (m.Conversation != conversation || m.Dir != repo.Dir) {
+		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short id; start a new one.")
+	}
+	if found && w.intact(t) {
+		t.Base = m.Base
+		return t, nil
+	}
+	if found {
+		// Somebody deleted the directory by hand. What a ref holds comes back.
+		w.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
+	}
+	return w.make(ctx, t)
+}
+
+func (w *Workspace) lockTree(ctx context.Context, t Tree) (func(), error) {
+	return w.locks.lock(ctx, "tree "+t.place.rel+" "+t.short)
+}
+
+// intact reports whether the directory and git's notes about it are there.
+func (w *Workspace) intact(t Tree) bool {
+	info, err := w.root.Lstat(t.rel())
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(t.gitDir(), "HEAD"))
+	return err == nil
+}
+
+func (t Tree) rel() string { return path.Join(worktreesDir, t.place.rel, t.short) }
+
+// gitDir is git's directory for the worktree. It is always given to git by name:
+// the file .git in the worktree can be changed by whoever works there.
+func (t Tree) gitDir() string { return adminDir(t.place, t.short) }
+
+func adminDir(p place, short string) string { return filepath.Join(p.gitDir, "worktrees", short) }
+
+func removeAdmin(p place, short string) error {
+	if !shortForm.MatchString(short) {
+		return fault.Newf(fault.Internal, "not the name of a worktree: %q", short)
+	}
+	if err := os.RemoveAll(adminDir(p, short)); err != nil {
+		return fault.Wrap(err, fault.Internal, "removing git's notes about a worktree")
+	}
+	return nil
+}
+
+func (t Tree) ref(name string) string { return "refs/bot/" + t.short + "/" + name }
+
+// run runs git in the worktree.
+func (w *Workspace) runIn(ctx context.Context, t Tree, c gitcmd.Call) (string, error) {
+	c.GitDir, c.WorkTree = t.gitDir(), t.Dir
+	return w.run(ctx, t.place, c)
+}
+
+// make makes the worktree of t, whose lock the caller holds. What a process that
+// died left half made was never given to anybody, and goes.
+func (w *Workspace) make(ctx context.Context, t Tree) (Tree, error) {
+	saved, err := w.resolve(ctx, t.place, t.ref("saved")+"^{commit}")
+	if err != nil {
+		return Tree{}, err
+	}
+	branch, err := w.resolve(ctx, t.place, "refs/heads/"+t.Branch+"^{commit}")
+	if err != nil {
+		return Tree{}, err
+	}
+	t.Base, err = w.resolve(ctx, t.place, t.ref("base")+"^{commit}")
+	if err != nil {
+		return Tree{}, err
+	}
+	if branch == "" || t.Base == "" {
+		if err := w.start(ctx, &t); err != nil {
+			return Tree{}, err
+		}
+		t.Created = true
+	} else {
+		t.Reopened = true
+	}
+	if err := w.note(ctx, t); err != nil {
+		return Tree{}, err
+	}
+	if err := w.fill(ctx, t, saved); err != nil {
+		return Tree{}, err
+	}
+	if err := w.writeMeta(t); err != nil {
+		return Tree{}, err
+	}
+	return t, nil
+}
+
+// start finds the commit to start from and makes the branch there.
+func (w *Workspace) start(ctx context.Context, t *Tree) error {
+	fetchErr := w.fetchFresh(ctx, t.place)
+	if ctx.Err() != nil {
+		return fetchErr
+	}
+	name, commit, err := w.base(ctx, t.place)
+	if err != nil {
+		return errors.Join(err, fetchErr)
+	}
+	if fetchErr != nil {
+		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "error", fetchErr)
+		t.Note = fmt.Sprintf("I could not fetch (%s), so this starts from %s as I fetched it last: %.10s of %s.",
+			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
+	}
+	existing, err := w.resolve(ctx, t.place, "refs/heads/"+t.Branch+"^{commit}")
+	if err != nil {
+		return err
+	}
+	script := "create refs/heads/" + t.Branch + " " + commit + "\n"
+	if existing != "" { // a branch of this name with commits of its own is continued
+		script, commit = "", existing
+	}
+	script += "update " + t.ref("base") + " " + commit + "\n"
+	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
+		return fmt.Errorf("making the branch %s: %w", t.Branch, err)
+	}
+	t.Base = commit
+	return nil
+}
+
+// note lets git note the worktree, without writing files. This alone is serialized
+// for a codebase.
+func (w *Workspace) note(ctx context.Context, t Tree) error {
+	unlock, err := w.locks.lock(ctx, "repo "+t.place.rel)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := w.discard(t.rel()); err != nil {
+		return err
+	}
+	if err := removeAdmin(t.place, t.short); err != nil {
+		return err
+	}
+	if err := w.root.MkdirAll(path.Dir(t.rel()), 0o700); err != nil {
+		return fault.Wrap(err, fault.Internal, "making the folder of the worktrees")
+	}
+	_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch}})
+	if err != nil {
+		return fmt.Errorf("adding the worktree: %w", err)
+	}
+	return nil
+}
+
+// fill writes the files: those of the branch, or of a saved state.
+func (w *Workspace) fill(ctx context.Context, t Tree, saved string) error {
+	from := saved
+	if from == "" {
+		from = "HEAD"
+	}
+	if err := w.checkout(ctx, t.place, t.gitDir(), t.Dir, from); err != nil {
+		return err
+	}
+	if saved == "" {
+		return nil
+	}
+	// What differs from the branch has to show as changes, as before.
+	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
+		return fmt.Errorf("making the index: %w", err)
+	}
+	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+		return fmt.Errorf("making the index: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) writeMeta(t Tree) error {
+	data, err := json.Marshal(meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base})
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "encoding a worktree's notes")
+	}
+	if err := w.root.WriteFile(t.rel()+".new", data, 0o600); err != nil {
+		return fault.Wrap(err, fault.Internal, "writing a worktree's notes")
+	}
+	return fault.Wrap(w.root.Rename(t.rel()+".new", t.rel()+".json"), fault.Internal, "writing a worktree's notes")
+}
+
+func (w *Workspace) readMeta(rel, short string) (meta, bool, error) {
+	data, err := w.root.ReadFile(path.Join(worktreesDir, rel, short+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return meta{}, false, nil
+	}
+	if err != nil {
+		return meta{}, false, fault.Wrap(err, fault.Internal, "reading a worktree's notes")
+	}
+	m := meta{rel: rel, short: short}
+	if err := json.Unmarshal(data, &m); err != nil || Short(m.Conversation) != short {
+		return meta{}, false, nil //nolint:nilerr // as if it were not there: it is made again from its refs
+	}
+	return m, true, nil
+}
+
+// metas returns the notes of all worktrees of one codebase.
+func (w *Workspace) metas(rel string) ([]meta, error) {
+	entries, err := fs.ReadDir(w.root.FS(), path.Join(worktreesDir, rel))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "listing worktrees")
+	}
+	var out []meta
+	for _, e := range entries {
+		short, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || !shortForm.MatchString(short) {
+			continue
+		}
+		m, found, err := w.readMeta(rel, short)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// Branch returns the branch that is checked out in a worktree, or nothing if none
+// is.
+func (w *Workspace) Branch(ctx context.Context, t Tree) (string, error) {
+	out, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}})
+	if gitcmd.ExitCode(err) == 1 {
+		return "", nil
+	}
+	return out, err
+}
+
+// Head returns the commit that a worktree is at.
+func (w *Workspace) Head(ctx context.Context, t Tree) (string, error) {
+	return w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
+}

@@ -1,0 +1,404 @@
+package codebase_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/codebase/gittest"
+	"remote-agent/internal/fault"
+)
+
+const conversation = "0190a5b2-7c3d-7e4f-8a1b-0123456789ab"
+
+func TestWorktreeStartsFromFreshDefaultBranch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tip := b.server.Commit("acme/web", map[string]string{"a": "2\n"})
+	tree := b.tree(repo, conversation)
+	if !tree.Created || tree.Base != tip || tree.Branch != "bot/0123456789ab" || tree.Note != "" {
+		t.Errorf("tree = %+v", tree)
+	}
+	if got := read(t, tree.Dir, "a"); got != "2\n" {
+		t.Errorf("a = %q", got)
+	}
+	if got := read(t, repo.Dir, "a"); got != "1\n" {
+		t.Errorf("the shared checkout changed: %q", got)
+	}
+	requests := len(b.server.Requests())
+	again := b.tree(repo, conversation)
+	if again.Created || again.Base != tip || again.Dir != tree.Dir || len(b.server.Requests()) != requests {
+		t.Errorf("again = %+v", again)
+	}
+	if branch, err := b.ws.Branch(t.Context(), tree); err != nil || branch != tree.Branch {
+		t.Errorf("Branch = %q, %v", branch, err)
+	}
+	if head, err := b.ws.Head(t.Context(), tree); err != nil || head != tip {
+		t.Errorf("Head = %q, %v", head, err)
+	}
+	b.server.Close()
+	late := b.tree(repo, "another")
+	if late.Base != tip || !strings.Contains(late.Note, "could not fetch") || strings.Contains(late.Note, b.root) {
+		t.Errorf("without a server: %+v", late)
+	}
+}
+
+func TestTwoConversationsDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	one, two := b.tree(repo, "c1"), b.tree(repo, "c2")
+	write(t, filepath.Join(one.Dir, "a"), "one\n")
+	write(t, filepath.Join(two.Dir, "new"), "two\n")
+	if got := read(t, two.Dir, "a"); got != "1\n" {
+		t.Errorf("a in the second = %q", got)
+	}
+	missing(t, one.Dir, "new")
+	missing(t, repo.Dir, "new")
+	d, err := b.ws.Diff(t.Context(), two)
+	if err != nil || d.Files != 1 || !strings.Contains(d.Stat, "new") || strings.Contains(string(d.Patch), "one") {
+		t.Errorf("Diff = %+v, %v", d, err)
+	}
+}
+
+func TestDiffPatchApplies(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n2\n3\n", "gone": "x\n", "dir": "a file\n", ".gitignore": "*.log\n"})
+	repo := b.clone("acme/web")
+	tree, clean := b.tree(repo, "c1"), b.tree(repo, "c2")
+	write(t, filepath.Join(tree.Dir, "a"), "1\nchanged\n3\n")
+	write(t, filepath.Join(tree.Dir, "bin"), "\x00\x01\x02")
+	write(t, filepath.Join(tree.Dir, "sub/späce name"), "new\n")
+	write(t, filepath.Join(tree.Dir, "x.log"), "ignored\n")
+	remove(t, tree.Dir, "gone")
+	remove(t, tree.Dir, "dir")
+	write(t, filepath.Join(tree.Dir, "dir/inside"), "now a folder\n")
+	d, err := b.ws.Diff(t.Context(), tree)
+	if err != nil || d.Truncated || d.Files != 6 || len(d.Unsaved) > 0 {
+		t.Fatalf("Diff = %+v, %v", d, err)
+	}
+	cmd := exec.Command(gittest.Git(t), "apply", "-")
+	cmd.Dir, cmd.Stdin = clean.Dir, strings.NewReader(string(d.Patch))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s", err, out)
+	}
+	for _, f := range []string{"a", "bin", "sub/späce name", "dir/inside"} {
+		if got, want := read(t, clean.Dir, f), read(t, tree.Dir, f); got != want {
+			t.Errorf("%s = %q, want %q", f, got, want)
+		}
+	}
+	missing(t, clean.Dir, "gone")
+	status := gitIn(t, tree.Dir, "status", "--porcelain")
+	if !strings.Contains(status, "?? bin") {
+		t.Errorf("the index was touched:\n%s", status)
+	}
+}
+
+func TestDiffIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *codebase.Config) { c.MaxPatch = 5000; c.MaxFile = 50000 })
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	tree := b.tree(b.clone("acme/web"), "c1")
+	write(t, filepath.Join(tree.Dir, "big"), strings.Repeat("0123456789\n", 4000))
+	write(t, filepath.Join(tree.Dir, "huge"), strings.Repeat("0123456789\n", 10000))
+	d, err := b.ws.Diff(t.Context(), tree)
+	if err != nil || !d.Truncated || len(d.Patch) > 5000 || d.Patch[len(d.Patch)-1] != '\n' {
+		t.Errorf("Diff: %v, truncated %v, %d bytes", err, d.Truncated, len(d.Patch))
+	}
+	if diff := cmp.Diff([]string{"huge"}, d.Unsaved); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func remove(t testing.TB, elements ...string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(elements...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gitIn runs git as a person would, in a worktree.
+func gitIn(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(gittest.Git(t), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// state returns the files of a directory with their content.
+func state(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == ".git" {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		out[rel] = d.Type().String()
+		if d.Type().IsRegular() {
+			out[rel] += read(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRestoreBringsBackEverythingButIgnored(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", "b": "1\n", "d/x": "1\n", "f": "file\n", ".gitignore": "*.log\nout/\n"})
+	tree := b.tree(b.clone("acme/web"), "c1")
+	head, _ := b.ws.Head(t.Context(), tree)
+	write(t, filepath.Join(tree.Dir, "a"), "edited before\n")
+	write(t, filepath.Join(tree.Dir, "untracked"), "before\n")
+	want := state(t, tree.Dir)
+	saved, err := b.ws.Checkpoint(t.Context(), tree, "turn 1\nwith\x00 junk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, state(t, tree.Dir)); diff != "" {
+		t.Errorf("Checkpoint changed files:\n%s", diff)
+	}
+	write(t, filepath.Join(tree.Dir, "a"), "after\n")
+	remove(t, tree.Dir, "b")
+	remove(t, tree.Dir, "untracked")
+	remove(t, tree.Dir, "d")
+	remove(t, tree.Dir, "f")
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "x"), "outside\n")
+	if err := os.Symlink(outside, filepath.Join(tree.Dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(tree.Dir, "f/now/deep"), "folder\n")
+	write(t, filepath.Join(tree.Dir, "new/deep/file"), "new\n")
+	gitIn(t, tree.Dir, "add", "-A")
+	gitIn(t, tree.Dir, "commit", "-q", "-m", "by the assistant")
+	write(t, filepath.Join(tree.Dir, "later"), "uncommitted\n")
+	write(t, filepath.Join(tree.Dir, "build.log"), "log\n")
+	write(t, filepath.Join(tree.Dir, "out/z"), "z\n")
+	after := state(t, tree.Dir)
+
+	r, err := b.ws.Restore(t.Context(), tree, saved.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := state(t, tree.Dir)
+	for _, ignored := range []string{"build.log", "out/z"} {
+		if got[ignored] == "" {
+			t.Errorf("%s was removed", ignored)
+		}
+		delete(got, ignored)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Restore (-want +got):\n%s", diff)
+	}
+	if got := read(t, outside, "x"); got != "outside\n" {
+		t.Errorf("a file outside changed: %q", got)
+	}
+	text := strings.Join(r.NotUndone, "\n")
+	if !strings.Contains(text, "build.log") || !strings.Contains(text, "out/") {
+		t.Errorf("NotUndone = %q", r.NotUndone)
+	}
+	if now, _ := b.ws.Head(t.Context(), tree); now != head {
+		t.Errorf("HEAD = %s, want %s", now, head)
+	}
+	if status := gitIn(t, tree.Dir, "status", "--porcelain"); status != " M a\n?? untracked\n" {
+		t.Errorf("status after Restore:\n%s", status)
+	}
+
+	if _, err := b.ws.Restore(t.Context(), tree, r.Before.Ref); err != nil {
+		t.Fatal(err)
+	}
+	delete(after, "d") // a link comes back as a file with its target
+	redone := state(t, tree.Dir)
+	delete(redone, "d")
+	if diff := cmp.Diff(after, redone); diff != "" {
+		t.Errorf("taking it back (-want +got):\n%s", diff)
+	}
+}
+
+func TestRestoreRefusesForeignRefs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	one, two := b.tree(repo, "c1"), b.tree(repo, "c2")
+	saved, err := b.ws.Checkpoint(t.Context(), one, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{saved.Ref, "HEAD", "", "--help", "refs/heads/main", saved.Commit} {
+		if _, err := b.ws.Restore(t.Context(), two, ref); !fault.Is(err, fault.NotFound) {
+			t.Errorf("Restore(%q): %v", ref, err)
+		}
+	}
+}
+
+func TestSweepSavesAndWorktreeReopens(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", "b": "1\n"})
+	repo := b.clone("acme/web")
+	idle, busy, odd := b.tree(repo, "idle"), b.tree(repo, "busy"), b.tree(repo, "odd")
+	write(t, filepath.Join(idle.Dir, "a"), "mine\n")
+	gitIn(t, idle.Dir, "commit", "-aqm", "work")
+	write(t, filepath.Join(idle.Dir, "b"), "open\n")
+	write(t, filepath.Join(idle.Dir, "new/file"), "untracked\n")
+	want, status := state(t, idle.Dir), gitIn(t, idle.Dir, "status", "--porcelain")
+	head, _ := b.ws.Head(t.Context(), idle)
+	if err := syscall.Mkfifo(filepath.Join(odd.Dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, odd.Dir, "init", "-q", "nested")
+	write(t, filepath.Join(odd.Dir, "nested/precious"), "x\n")
+
+	s, err := b.ws.Sweep(t.Context(), func(c string) bool { return c == "busy" })
+	if err != nil || s.Freed < 20 {
+		t.Errorf("Sweep = %+v, %v", s, err)
+	}
+	if diff := cmp.Diff([]string{"idle"}, s.Removed); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"odd"}, s.Kept); diff != "" {
+		t.Error(diff)
+	}
+	missing(t, idle.Dir)
+	if got := read(t, odd.Dir, "nested/precious") + read(t, busy.Dir, "a"); got != "x\n1\n" {
+		t.Errorf("what should stay = %q", got)
+	}
+	back := b.tree(repo, "idle")
+	if !back.Reopened || back.Created || back.Base != idle.Base {
+		t.Errorf("reopened: %+v", back)
+	}
+	if diff := cmp.Diff(want, state(t, back.Dir)); diff != "" {
+		t.Errorf("reopened (-want +got):\n%s", diff)
+	}
+	if got := gitIn(t, back.Dir, "status", "--porcelain"); got != status {
+		t.Errorf("status = %q, want %q", got, status)
+	}
+	if now, _ := b.ws.Head(t.Context(), back); now != head {
+		t.Errorf("HEAD = %s, want %s", now, head)
+	}
+}
+
+func TestHalfMadeWorktreeIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", "b": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	remove(t, tree.Dir+".json")
+	remove(t, tree.Dir, "a")
+	again := b.tree(repo, "c1")
+	if got := read(t, again.Dir, "a"); got != "1\n" || again.Base != tree.Base {
+		t.Errorf("a = %q, tree %+v", got, again)
+	}
+}
+
+func TestManyConversationsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	n := 200
+	if testing.Short() {
+		n = 20
+	}
+	before := len(b.server.Requests())
+	start := time.Now()
+	var group sync.WaitGroup
+	for i := range n {
+		for range 2 { // each twice: the second has to wait for the first
+			group.Go(func() {
+				tree, err := b.ws.Worktree(t.Context(), repo, fmt.Sprint("c", i))
+				if err == nil {
+					_, err = b.ws.Checkpoint(t.Context(), tree, "x")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	group.Wait()
+	t.Logf("%d worktrees in %v", n, time.Since(start))
+	entries, err := os.ReadDir(filepath.Dir(b.tree(repo, "c0").Dir))
+	if err != nil || len(entries) != 2*n {
+		t.Errorf("%d entries (%v), want %d", len(entries), err, 2*n)
+	}
+	if got := len(b.server.Requests()) - before; got > n {
+		t.Errorf("%d requests: fetches are not shared", got)
+	}
+}
+
+func TestOtherConversationsGoOnWhileAFetchHangs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	release := b.server.Hold()
+	defer release()
+	before := len(b.server.Requests())
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.ws.Worktree(t.Context(), repo, "c2")
+		done <- err
+	}()
+	waitFor(t, func() bool { return len(b.server.Requests()) > before })
+	b.tree(repo, "c1")
+	if _, err := b.ws.Checkpoint(t.Context(), tree, "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.ws.Diff(t.Context(), tree); err != nil {
+		t.Error(err)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemoveTakesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	b.server.Repo("acme/app", map[string]string{"a": "1\n"})
+	web, app := b.clone("acme/web"), b.clone("acme/app")
+	one, two := b.tree(web, "c"), b.tree(app, "c")
+	for _, dir := range []string{b.root, filepath.Dir(web.Dir), filepath.Dir(filepath.Dir(web.Dir)), "/", filepath.Join(b.root, ".tmp"), web.Dir + "/../app", filepath.Join(web.Dir, "a")} {
+		if err := b.ws.Remove(t.Context(), codebase.Repo{Dir: dir}); err == nil && dir != "/" {
+			t.Logf("Remove(%s) did nothing", dir)
+		}
+	}
+	read(t, one.Dir, "a")
+	read(t, two.Dir, "a")
+	if err := b.ws.Remove(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	missing(t, web.Dir)
+	missing(t, one.Dir)
+	read(t, app.Dir, "a")
+	read(t, two.Dir, "a")
+}

@@ -1,0 +1,204 @@
+package journey_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/codebase/gittest"
+	"remote-agent/internal/emulator/openai"
+)
+
+// withRepository gives the world a git server with one repository and returns
+// its address.
+func (w *world) withRepository(files map[string]string) (*gittest.Server, string) {
+	w.t.Helper()
+	server := gittest.NewServer(w.t)
+	url := server.Repo("acme/web", files)
+	w.with(map[string]string{"GIT_ALLOWED_HOSTS": server.Host(), "WORKSPACE_PATH": filepath.Join(w.env["DATA_DIR"], "workspace")})
+	return server, url
+}
+
+// trees returns the worktrees that exist, by looking for a file that the
+// repository has.
+func (w *world) trees(file string) []string {
+	w.t.Helper()
+	var found []string
+	root := filepath.Join(w.env["WORKSPACE_PATH"], ".worktrees")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Base(path) == file {
+			found = append(found, filepath.Dir(path))
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+var webRepo = map[string]string{
+	"README.md":                        "# web\n",
+	"src/main.go":                      "package main\n",
+	".claude/commands/prime.md":        "---\ndescription: Research the codebase\n---\nLook at $1 and then at $2. All: $ARGUMENTS\n",
+	".claude/commands/design.md":       "---\ndescription: Write a design\nproduces: plan\n---\nDesign: $ARGUMENTS\n",
+	".agents/commands/build.md":        "---\nconsumes: plan\n---\nBuild exactly this:\n$PLAN\n",
+	"docs/prompts/deep/summarize.md":   "Summarize $ARGUMENTS for $10.\n",
+	".claude/commands/twice/deploy.md": "one\n",
+	".agents/commands/deploy.md":       "two\n",
+}
+
+func TestCodebaseFromCloneToUndo(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		w.start()
+		w.says(ann, "/commands")
+		w.seesText(ann, "no repository yet", "/clone")
+		w.says(ann, "before there was code")
+		w.seesText(ann, "echo: before")
+
+		w.says(ann, "/clone "+url)
+		w.seesText(ann, "Cloned", "web", "session was ended", "4 commands", "/deploy", "none of them runs")
+		w.restart()
+		w.says(ann, "/repos")
+		w.seesText(ann, "1. ", "web", "← here")
+		w.says(ann, "/commands")
+		w.seesText(ann, "/prime", "Research the codebase", "/design")
+		w.restart()
+
+		t.Log("a command of the repository, with quoted arguments")
+		w.says(ann, `/prime "the server" tests`)
+		w.seesText(ann, `echo: Look at the server and then at tests. All: "the server" tests [1 messages]`)
+		w.says(ann, "/deploy now")
+		w.seesText(ann, "Two files have the name")
+		w.says(ann, "/load-commands docs/prompts")
+		w.seesText(ann, "1 command registered")
+		w.says(ann, "/summarize it")
+		w.seesText(ann, "echo: Summarize it for $10. [3 messages]")
+		w.seesText(ann, "⚠", "$10")
+		w.restart()
+
+		t.Log("plan, edit, approve, execute by commands of the repository")
+		w.ai.Enqueue(openai.Text("1. Add a page."))
+		w.says(ann, "/design a page")
+		w.seesText(ann, "Add a page", "Plan p-1, version 1")
+		w.says(ann, "/edit p-1 1. Add two pages.")
+		w.seesText(ann, "Add two pages", "version 2")
+		w.restart()
+		w.says(ann, "/approve")
+		w.seesText(ann, "is approved")
+		w.restart()
+		tree := w.trees("README.md")
+		if len(tree) != 1 {
+			t.Fatalf("one conversation has the worktrees %v", tree)
+		}
+		w.ai.Script(func(r openai.Request) openai.Response {
+			if strings.Contains(r.LastUserText(), "Build exactly this") { // what an agent would do
+				write(t, filepath.Join(tree[0], "pages.txt"), "two pages\n")
+				return openai.Text("Built both pages.")
+			}
+			return openai.Echo(r)
+		})
+		w.says(ann, "/build p-1")
+		w.seesText(ann, "Built both pages.")
+		requests := w.ai.Requests()
+		built := requests[len(requests)-1]
+		if text := built.LastUserText(); !strings.Contains(text, "Build exactly this:\n1. Add two pages.") {
+			t.Errorf("what runs is %q", text)
+		}
+		if roles := strings.Join(built.Roles(), " "); roles != "system user" && roles != "user" {
+			t.Errorf("executing sees earlier messages: %s", roles)
+		}
+		w.restart()
+
+		t.Log("diff and undo, files and talk together")
+		w.says(ann, "/diff")
+		w.seesText(ann, "pages.txt", "two pages")
+		w.says(ann, "/undo")
+		w.seesText(ann, "Took the last turn back")
+		if _, err := os.Stat(filepath.Join(tree[0], "pages.txt")); !os.IsNotExist(err) {
+			t.Errorf("the file is still there: %v", err)
+		}
+		w.says(ann, "/diff")
+		w.seesText(ann, "No changes")
+		w.says(ann, "what did you build?")
+		w.seesText(ann, "echo: what did you build? [1 messages]")
+	})
+}
+
+func TestConversationsOnOneCodebaseDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		w.start()
+		w.says(ann, "/clone "+url)
+		w.seesText(ann, "Cloned")
+		w.says(bob, "/clone "+url)
+		w.seesText(bob, "Already here")
+		w.says(ann, "hello")
+		w.seesText(ann, "echo: hello")
+		annTree := w.trees("README.md")
+		write(t, filepath.Join(annTree[0], "src", "ann.go"), "package main\n")
+		w.says(bob, "hello")
+		w.seesText(bob, "echo: hello")
+		w.restart()
+		w.says(bob, "/diff")
+		w.seesText(bob, "No changes")
+		w.says(ann, "/diff")
+		w.seesText(ann, "ann.go")
+		if n := len(w.trees("README.md")); n != 2 {
+			t.Errorf("two conversations have %d worktrees", n)
+		}
+		w.says(ann, "/setcwd src")
+		w.seesText(ann, "Working in src")
+		w.says(ann, "/getcwd")
+		w.seesText(ann, "folder src")
+		for _, bad := range []string{"..", "/etc", "../../x", "~", "README.md", "nowhere"} {
+			w.says(bob, "/setcwd "+bad)
+		}
+		w.says(bob, "/getcwd")
+		w.seesText(bob, "folder .")
+		w.says(bob, "/status")
+		w.seesText(bob, "codebase:", "web")
+	})
+}
+
+func TestCloneRefusesWhatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		server, _ := w.withRepository(webRepo)
+		w.start()
+		for _, bad := range []string{
+			"file:///etc", "ext::sh -c touch% /tmp/x", "ssh://git@github.com/a/b", "git@github.com:a/b", "https://example.com/a/b",
+			"https://user:pw@github.com/a/b", "--upload-pack=x", "http://169.254.169.254/latest",
+		} {
+			w.says(ann, "/clone "+bad)
+		}
+		w.says(ann, "/clone")
+		w.seesText(ann, "Give one address")
+		w.says(ann, "/repos")
+		w.seesText(ann, "no repositories yet")
+		w.sees(ann, "a refusal for each", func(texts []string) bool {
+			refused := 0
+			for _, text := range texts {
+				if strings.HasPrefix(text, "✖") {
+					refused++
+				}
+			}
+			return refused >= 9
+		})
+		if n := len(server.Requests()); n != 0 {
+			t.Errorf("the git server was asked %d times", n)
+		}
+	})
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+}

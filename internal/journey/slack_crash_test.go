@@ -1,0 +1,192 @@
+//go:build unix
+
+package journey_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/failpoint"
+)
+
+// TestCrashSlack kills the built binary while it answers a mention, at every
+// named point and in the middle of its calls to Slack, and starts it again.
+// Slack can be asked what was posted, so there must be one answer and not even
+// a stray placeholder.
+func TestCrashSlack(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the binary and kills it many times")
+	}
+	binary := buildBot(t, *raceFlag)
+	for _, transport := range []string{"Socket", "HTTP"} {
+		for _, mode := range []string{"stream", "batch"} {
+			t.Run(transport+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				newSlackCrash(t, binary, transport, mode).killEverywhere()
+			})
+		}
+	}
+}
+
+// slackCrash is a database with the bots that are killed over it.
+type slackCrash struct {
+	*world
+	t      *testing.T
+	binary string
+	mode   string
+	dir    string
+	procs  []*process
+
+	// victim dies as soon as Slack has carried out a call that makes a change
+	// of the kind that it is armed for, and before it hears of it.
+	mu     sync.Mutex
+	victim *process
+	armed  slack.ChangeKind
+}
+
+func newSlackCrash(t *testing.T, binary, transport, mode string) *slackCrash {
+	t.Helper()
+	c := &slackCrash{t: t, binary: binary, mode: mode, dir: t.TempDir()}
+	// A bot that is dead for a while must not miss what was not acknowledged.
+	retries := make([]time.Duration, 200)
+	for i := range retries {
+		retries[i] = 50 * time.Millisecond
+	}
+	c.world = newSlackWorldWith(t, "", transport, slack.Options{Retries: retries, OnChange: c.changed})
+	c.with(map[string]string{"DATA_DIR": filepath.Join(c.dir, "data"), "SLACK_STREAMING_MODE": mode})
+	c.ai.Script(func(r openai.Request) openai.Response {
+		text := r.LastUserText()
+		return openai.Pieces(slackAnswer(text[strings.LastIndex(text, "question"):]), 12)
+	})
+	t.Cleanup(c.close)
+	return c
+}
+
+// slackAnswer is the answer to a question, which nobody could confuse with
+// another or with a part of it.
+func slackAnswer(question string) string {
+	return "This is the whole answer to " + question + ", from its first word to its end."
+}
+
+// close ends what still runs, and shows what the last processes wrote if the
+// test failed.
+func (c *slackCrash) close() {
+	for _, p := range c.procs {
+		_ = p.cmd.Process.Kill() // gone already, except for the last
+		<-p.done
+	}
+	if !c.t.Failed() {
+		return
+	}
+	for _, p := range c.procs[max(0, len(c.procs)-2):] {
+		c.t.Logf("%s wrote:\n%s", p.name, p.out)
+	}
+}
+
+func (c *slackCrash) launch(name, point string) *process {
+	c.t.Helper()
+	c.env["BOT_FAILPOINT"] = point
+	p, err := startProcess(c.binary, c.dir, name, c.env)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.procs = append(c.procs, p)
+	if err := p.ready(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// arm lets the process die at the next change of a kind.
+func (c *slackCrash) arm(p *process, kind slack.ChangeKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.victim, c.armed = p, kind
+}
+
+// changed is called while the bot waits for the answer to its call.
+func (c *slackCrash) changed(change slack.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.victim == nil || change.Kind != c.armed || change.Message.User != c.sl.BotUser() {
+		return
+	}
+	_ = c.victim.cmd.Process.Kill()
+	<-c.victim.done
+	c.victim = nil
+}
+
+// killEverywhere asks one question for each way to die, each in its own channel
+// because one takes a message a second.
+func (c *slackCrash) killEverywhere() {
+	var roots []string
+	ways := []string{"call " + string(slack.ChangeSent)}
+	if c.mode == "stream" {
+		ways = append(ways, "call "+string(slack.ChangeEdited))
+	}
+	for _, p := range failpoint.Points() {
+		ways = append(ways, string(p))
+	}
+	for i, way := range ways {
+		point := way
+		kind, inCall := strings.CutPrefix(way, "call ")
+		if inCall {
+			point = ""
+		}
+		p := c.launch(way, point)
+		if inCall {
+			c.arm(p, slack.ChangeKind(kind))
+		}
+		roots = append(roots, c.sl.User(slackAn).In(crashChannel(i)).Mentions(crashQuestion(i)).TS)
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			c.t.Fatalf("nobody died at %q", way)
+		}
+		if err := p.killed(); err != nil {
+			c.t.Fatal(err)
+		}
+		p = c.launch("after "+way, "")
+		c.threadIn(crashChannel(i), roots[i], slackAnswer(crashQuestion(i)))
+		if err := c.sl.WaitIdle(c.ctx()); err != nil {
+			c.t.Errorf("after %q deliveries are still under way: %v", way, c.sl.Pending())
+		}
+		if err := p.end(syscall.SIGTERM); err != nil {
+			c.t.Error(err)
+		} else if p.err != nil {
+			c.t.Errorf("%s did not stop in order: %v", p.name, p.err)
+		}
+	}
+	for i, way := range ways {
+		c.checkOne(way, i, roots[i])
+	}
+	if lost := c.sl.Lost(); len(lost) > 0 {
+		c.t.Errorf("the bot never acknowledged %d deliveries", len(lost))
+	}
+	c.t.Logf("%d kills, %d requests to the model", len(ways), c.ai.Stats().Received)
+}
+
+func crashChannel(i int) string  { return fmt.Sprintf("CK%d", i) }
+func crashQuestion(i int) string { return fmt.Sprintf("question %d", i) }
+
+// checkOne checks that all there is of the bot in a channel is the one answer in
+// the thread, and that nothing was taken back to make it so.
+func (c *slackCrash) checkOne(way string, i int, root string) {
+	c.t.Helper()
+	view := c.sl.Channel(crashChannel(i))
+	shown := view.FromBot()
+	if len(shown) != 1 || shown[0].ThreadTS != root || shown[0].Plain != slackAnswer(crashQuestion(i)) {
+		c.t.Errorf("killed at %q, the bot shows %d messages: %q", way, len(shown), c.sl.Thread(crashChannel(i), root).Texts())
+	}
+	if len(view.Deleted)+len(view.Ephemerals) > 0 {
+		c.t.Errorf("killed at %q, %d messages were deleted and %d whispered", way, len(view.Deleted), len(view.Ephemerals))
+	}
+}

@@ -1,0 +1,120 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
+)
+
+// Sweep puts the worktrees of conversations away that have rested since before
+// and have no open work. Their state is saved; the next turn brings it back.
+func (s *Shop) Sweep(ctx context.Context, before time.Time) (codebase.Swept, error) {
+	idle := make(map[string]bool)
+	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+		clear(idle)
+		ids, err := tx.IdleConversations(ctx, before, 1000)
+		for _, id := range ids {
+			idle[id] = true
+		}
+		return err
+	})
+	if err != nil {
+		return codebase.Swept{}, fmt.Errorf("look for idle conversations: %w", err)
+	}
+	if len(idle) == 0 {
+		return codebase.Swept{}, nil
+	}
+	return s.space.Sweep(ctx, func(conversation string) bool { return !idle[conversation] })
+}
+
+// SyncNamed fetches a repository, or all of them without a name, and loads the
+// command files again.
+func (s *Shop) SyncNamed(ctx context.Context, out io.Writer, name string) error {
+	chosen, err := s.chosen(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, c := range chosen {
+		repo, err := s.repoOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		synced, err := s.space.Sync(ctx, repo)
+		if err != nil {
+			return fmt.Errorf("fetch %s: %w", c.Name, err)
+		}
+		_, _, problems, err := s.Register(ctx, repo)
+		if err != nil {
+			return err
+		}
+		state := "is up to date"
+		if synced.Changed {
+			state = "was updated"
+		}
+		fmt.Fprintf(out, "%s %s (%s at %.10s)\n", c.Name, state, synced.Branch, synced.Commit) //nolint:errcheck // a closed terminal
+		if synced.Note != "" {
+			problems = append(problems, synced.Note)
+		}
+		for _, p := range problems {
+			fmt.Fprintf(out, "  %s\n", p) //nolint:errcheck // as above
+		}
+	}
+	return nil
+}
+
+// RemoveNamed forgets a repository and deletes its clone. It refuses while
+// conversations use it.
+func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) error {
+	if name == "" {
+		return fault.New(fault.Invalid, "Say which repository; `bot repo list` lists them.")
+	}
+	chosen, err := s.chosen(ctx, name)
+	if err != nil {
+		return err
+	}
+	c := chosen[0]
+	repo, openErr := s.repoOf(ctx, c)
+	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
+		n, err := tx.CodebaseUse(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return fault.Newf(fault.Conflict, "%s is used by %s; switch them to another repository first.", c.Name, plural(n, "conversation"))
+		}
+		if err := tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "codebase.remove", Target: c.Name}); err != nil {
+			return err
+		}
+		return tx.DeleteCodebase(ctx, c.ID)
+	})
+	if err != nil {
+		return err
+	}
+	if openErr == nil {
+		if err := s.space.Remove(ctx, repo); err != nil {
+			return fmt.Errorf("delete the files of %s: %w", c.Name, err)
+		}
+	}
+	fmt.Fprintf(out, "removed %s\n", c.Name) //nolint:errcheck // a closed terminal
+	return nil
+}
+
+// chosen returns the codebase of a name or number, or all without one.
+func (s *Shop) chosen(ctx context.Context, name string) (all []sessions.Codebase, err error) {
+	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+		var err error
+		all, err = tx.Codebases(ctx)
+		return err
+	})
+	if err != nil || name == "" {
+		return all, err
+	}
+	c, err := Choose(all, name)
+	return []sessions.Codebase{c}, err
+}

@@ -1,0 +1,227 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/codebase/commandfile"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
+)
+
+// maxInlineDiff is how much of a patch is shown in the chat, in bytes.
+const maxInlineDiff = 12_000
+
+var _ orchestrator.Workshop = (*Shop)(nil)
+
+// Lookup implements orchestrator.Workshop.
+func (s *Shop) Lookup(ctx context.Context, tx orchestrator.Tx, conv sessions.Conversation, name string) (bool, error) {
+	if conv.CodebaseID == "" {
+		return false, nil
+	}
+	all, err := tx.CodebaseCommands(ctx, conv.CodebaseID)
+	_, ok := all[name]
+	return ok, err
+}
+
+// Prepare implements orchestrator.Workshop: the worktree, a checkpoint of its
+// files, and the command file that the entry names, read now and not when it
+// was registered.
+func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	var p orchestrator.Prepared
+	c, err := s.codebaseOf(ctx, conv)
+	if err != nil {
+		return p, err
+	}
+	tree, err := s.tree(ctx, c, conv)
+	if err != nil {
+		return p, err
+	}
+	p.Dir = tree.Dir
+	if conv.Cwd != "" {
+		p.Dir = path.Join(tree.Dir, conv.Cwd)
+	}
+	p.Notice = tree.Note
+	if p.Head, err = s.space.Head(ctx, tree); err != nil {
+		return p, fmt.Errorf("read the branch: %w", err)
+	}
+	saved, err := s.space.Checkpoint(ctx, tree, entry.ID)
+	if err != nil {
+		return p, fmt.Errorf("save the files: %w", err)
+	}
+	p.Checkpoint = saved.Ref
+	p.Prompt, err = s.prompt(ctx, c, conv, tree, call)
+	return p, err
+}
+
+// prompt reads the command file that a call names; nil if it names none.
+func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, tree codebase.Tree, call command.Call) (*orchestrator.Prompt, error) {
+	name := orchestrator.InvokedName(call)
+	if name == "" {
+		return nil, nil
+	}
+	all, err := s.registry(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	def, ok := all[name]
+	switch {
+	case !ok:
+		return nil, nil
+	case def.Path == "":
+		return nil, fault.Newf(fault.Invalid, "Two files have the name `/%s`. Rename one of them, or choose with `/command-set %s <path>`.", name, name)
+	}
+	root, err := openCwd(tree, "")
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	file, err := commandfile.Read(root, def.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &orchestrator.Prompt{
+		Meta: sessions.CommandMeta{
+			Name: name, Produces: sessions.Artifact(file.Produces), Consumes: sessions.Artifact(file.Consumes),
+		},
+		Summary: file.Description,
+		Expand: func(call command.Call, plan string) (string, []string) {
+			return expand(file, call, plan)
+		},
+	}, nil
+}
+
+// expand fills in a command file. Arguments that it has no place for are put
+// after it, so that nothing a person typed gets lost.
+func expand(file commandfile.Command, call command.Call, plan string) (string, []string) {
+	rest := orchestrator.Arguments(call)
+	text, warnings, err := commandfile.Expand(file.Body, orchestrator.InvokedArgs(call), rest, plan)
+	if err != nil {
+		return file.Body, []string{fault.Public(err)}
+	}
+	return text, warnings
+}
+
+func (s *Shop) runBranch(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	c, tree, err := s.workOf(ctx, r.Conv)
+	if err != nil {
+		return orchestrator.Reply{}, err
+	}
+	head, err := s.space.Head(ctx, tree)
+	if err != nil {
+		return orchestrator.Reply{}, fmt.Errorf("read the branch: %w", err)
+	}
+	return orchestrator.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, begun from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
+}
+
+// workOf returns the codebase of a conversation and its worktree.
+func (s *Shop) workOf(ctx context.Context, conv sessions.Conversation) (sessions.Codebase, codebase.Tree, error) {
+	c, err := s.codebaseOf(ctx, conv)
+	if err != nil {
+		return c, codebase.Tree{}, err
+	}
+	tree, err := s.tree(ctx, c, conv)
+	return c, tree, err
+}
+
+// Status implements orchestrator.Workshop: what /status says of the codebase. It
+// makes no worktree.
+func (s *Shop) Status(ctx context.Context, conv sessions.Conversation) []string {
+	if conv.CodebaseID == "" {
+		return []string{"codebase: none; `/clone <url>` or `/repo <name>`"}
+	}
+	c, err := s.codebaseOf(ctx, conv)
+	if err != nil {
+		return []string{"codebase: " + fault.Public(err)}
+	}
+	return []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, shownCwd(conv.Cwd))}
+}
+
+func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	_, tree, err := s.workOf(ctx, r.Conv)
+	if err != nil {
+		return orchestrator.Reply{}, err
+	}
+	changes, err := s.space.Diff(ctx, tree)
+	if err != nil {
+		return orchestrator.Reply{}, fmt.Errorf("compare: %w", err)
+	}
+	if len(changes.Patch) == 0 {
+		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
+	}
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, fenced("", changes.Stat))
+	body := string(changes.Patch)
+	if len(body) > maxInlineDiff {
+		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
+		return orchestrator.Reply{Text: text + fenced("diff", body[:cut]) +
+			fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)}, nil
+	}
+	return orchestrator.Reply{Text: text + fenced("diff", body)}, nil
+}
+
+// fenced puts a text into a code block that it cannot end by itself.
+func fenced(info, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}
+
+// runUndo goes back to before the last turn: its files and its talk, together.
+// What cannot be taken back is listed. It is safe to repeat: a checkpoint is
+// undone once.
+func (s *Shop) runUndo(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	var (
+		last sessions.Checkpoint
+		ok   bool
+	)
+	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+		var err error
+		last, ok, err = tx.LastCheckpoint(ctx, r.Conv.ID)
+		return err
+	})
+	if err != nil {
+		return orchestrator.Reply{}, fmt.Errorf("find the last turn: %w", err)
+	}
+	if !ok {
+		return orchestrator.Reply{Text: "There is no turn to take back here."}, nil
+	}
+	var kept []string
+	if last.Ref != "" {
+		_, tree, err := s.workOf(ctx, r.Conv)
+		if err != nil {
+			return orchestrator.Reply{}, err
+		}
+		restored, err := s.space.Restore(ctx, tree, last.Ref)
+		if err != nil {
+			return orchestrator.Reply{}, fmt.Errorf("restore the files: %w", err)
+		}
+		kept = restored.NotUndone
+	}
+	n := 0
+	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
+		var err error
+		if n, err = tx.UndoTurn(ctx, last); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "turn.undo", ConversationID: r.Conv.ID, Target: last.EntryID})
+	})
+	if err != nil {
+		return orchestrator.Reply{}, fmt.Errorf("take the turn back: %w", err)
+	}
+	s.core.ForgetSession(last.SessionID)
+	text := fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.", plural(n, "message"))
+	if len(kept) > 0 {
+		text += "\n\nNot taken back:\n"
+		for _, k := range kept {
+			text += "\n- " + k
+		}
+	}
+	return orchestrator.Reply{Text: text}, nil
+}
