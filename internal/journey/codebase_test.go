@@ -162,7 +162,28 @@ func TestConversationsOnOneCodebaseDoNotSeeEachOther(t *testing.T) {
 		w.says(bob, "/getcwd")
 		w.seesText(bob, "folder .")
 		w.says(bob, "/status")
-		w.seesText(bob, "codebase:", "web")
+		w.seesText(bob, "codebase:", "web", "branch:", "bot/")
+
+		t.Log("a command file that went bad is a clear error, and the chat goes on")
+		prime := filepath.Join(annTree[0], ".claude", "commands", "prime.md")
+		for what, spoil := range map[string]func(){
+			"binary":    func() { write(t, prime, "\xff\xfe\x00") },
+			"too large": func() { write(t, prime, strings.Repeat("x", 2<<20)) },
+			"a folder":  func() { _ = os.Remove(prime); _ = os.Mkdir(prime, 0o700) },
+			"gone":      func() { _ = os.Remove(prime) },
+		} {
+			spoil()
+			before := len(w.tg.ChatView(ann).FromBot())
+			w.says(ann, "/prime it")
+			texts := w.sees(ann, "an error for a file that is "+what, func(texts []string) bool {
+				return len(texts) > before && strings.HasPrefix(texts[len(texts)-1], "✖")
+			})
+			t.Logf("%s: %s", what, texts[len(texts)-1])
+			_ = os.RemoveAll(prime)
+			write(t, prime, "Look.\n")
+		}
+		w.says(ann, "still there?")
+		w.seesText(ann, "echo: still there?")
 	})
 }
 

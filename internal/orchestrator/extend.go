@@ -89,6 +89,7 @@ type Prepared struct {
 // with a place in the plan->execute rule.
 type Prompt struct {
 	Meta    sessions.CommandMeta
+	Model   string // asked for this turn; empty is the assistant's own
 	Usage   string
 	Summary string
 

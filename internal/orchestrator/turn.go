@@ -31,6 +31,14 @@ type begunTurn struct {
 	placeholder *messages.Delivery
 }
 
+// model returns the model that the turn's prompt asks for.
+func (b begunTurn) model() string {
+	if b.prompt == nil {
+		return ""
+	}
+	return b.prompt.Model
+}
+
 // outcome is what the assistant made of a turn.
 type outcome struct {
 	reply    *Reply             // of a job
@@ -285,6 +293,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress) outcome {
 			System:       d.begun.session.SystemPrompt,
 			Array:        array,
 			Resume:       d.begun.session.AssistantSessionID,
+			Model:        d.begun.model(),
 			Dir:          d.begun.work.Dir,
 		}, d, p)
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)

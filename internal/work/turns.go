@@ -89,6 +89,7 @@ func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Co
 		Meta: sessions.CommandMeta{
 			Name: name, Produces: sessions.Artifact(file.Produces), Consumes: sessions.Artifact(file.Consumes),
 		},
+		Model:   file.Model,
 		Summary: file.Description,
 		Expand: func(call command.Call, plan string) (string, []string) {
 			return expand(file, call, plan)
@@ -139,7 +140,30 @@ func (s *Shop) Status(ctx context.Context, conv sessions.Conversation) []string 
 	if err != nil {
 		return []string{"codebase: " + fault.Public(err)}
 	}
-	return []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, shownCwd(conv.Cwd))}
+	lines := []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, shownCwd(conv.Cwd))}
+	if branch := s.branchOf(ctx, c, conv); branch != "" {
+		lines = append(lines, fmt.Sprintf("branch: `%s`", branch))
+	}
+	return lines
+}
+
+// branchOf returns the branch of a conversation that has worked in its worktree
+// already, or nothing.
+func (s *Shop) branchOf(ctx context.Context, c sessions.Codebase, conv sessions.Conversation) string {
+	worked := false
+	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+		var err error
+		_, worked, err = tx.LastCheckpoint(ctx, conv.ID)
+		return err
+	})
+	if err != nil || !worked {
+		return ""
+	}
+	tree, err := s.tree(ctx, c, conv)
+	if err != nil {
+		return ""
+	}
+	return tree.Branch
 }
 
 func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
