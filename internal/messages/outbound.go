@@ -73,6 +73,8 @@ type Delivery struct {
 	Final          bool      // Text is decided; the delivery may be finished
 	Buttons        []Button  // under the final text
 	OnlyFor        UserID    // see Outbound
+	FileName       string    // the message is this file, with Text as its caption
+	File           []byte    // its content
 	Control        bool      // answer to a control command: not ordered behind the turn
 	Message        MessageID // the platform's id once known
 	State          DeliveryState

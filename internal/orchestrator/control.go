@@ -203,7 +203,26 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 		all = append(all, d)
 	}
 	if reply.Stored != nil {
-		return all, reply.Stored(ctx, tx, all[len(all)-1].ID)
+		if err := reply.Stored(ctx, tx, all[len(all)-1].ID); err != nil {
+			return nil, err
+		}
+	}
+	return o.addFiles(ctx, tx, w, entry, reply.Files, all)
+}
+
+// addFiles stores the files of a reply, where the platform can show them.
+func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w worker, entry sessions.Entry, files []File, all []messages.Delivery) ([]messages.Delivery, error) {
+	if _, ok := w.adapter().(platform.Filer); !ok {
+		return all, nil
+	}
+	for _, f := range files {
+		d := w.newDelivery(entry, "")
+		d.Control, d.FileName, d.File = true, f.Name, f.Data
+		d.NextAt = time.Now().Add(controlHold)
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return nil, err
+		}
+		all = append(all, d)
 	}
 	return all, nil
 }

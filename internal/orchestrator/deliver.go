@@ -94,6 +94,13 @@ func (e *recordError) Error() string { return e.err.Error() }
 // sendOnce tries to make d visible once. It returns where the conversation is
 // now.
 func (o *Orchestrator) sendOnce(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record recordFunc) (messages.ConversationKey, error) {
+	if filer, ok := adapter.(platform.Filer); ok && d.FileName != "" {
+		ref, err := filer.SendFile(ctx, platform.File{
+			Delivery: d.ID, Conversation: key, ReplyTo: d.ReplyTo, Name: d.FileName, Data: d.File, Caption: d.Text,
+		})
+		d.Message = ref.Message
+		return key, err
+	}
 	editor, canEdit := adapter.(platform.Editor)
 	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
 		again := d.State == messages.DeliverySending
@@ -217,7 +224,7 @@ func (o *Orchestrator) afterFailure(ctx context.Context, key messages.Conversati
 	case kind == fault.NotFound && d.Message != "" && d.Attempts < maxEditTries:
 		d.Message, d.State = "", messages.DeliveryPending // deleted or too old: send anew
 		return true
-	case (kind == fault.Invalid || kind == fault.Unsupported) && d.Text != refusedText:
+	case (kind == fault.Invalid || kind == fault.Unsupported) && d.Text != refusedText && d.FileName == "":
 		log.ErrorContext(ctx, "The platform refuses a text; a notice takes its place")
 		d.Text = refusedText
 		return true

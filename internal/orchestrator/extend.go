@@ -46,6 +46,7 @@ func (r Request) Actor() string { return actor(r.Entry.In) }
 type Reply struct {
 	Text    string // CommonMark; empty says nothing
 	Buttons []messages.Button
+	Files   []File // posted after the text, where the platform can
 
 	// Note is told to the person who pressed a button and to nobody else.
 	Note string
@@ -59,6 +60,12 @@ type Reply struct {
 
 	// Then is run as the person's next message, in the conversation's order.
 	Then string
+}
+
+// File is a file that goes with a reply.
+type File struct {
+	Name string
+	Data []byte
 }
 
 // Workshop prepares what turns work on: the directory, and the prompts that a

@@ -253,3 +253,34 @@ type Contexter interface {
 	// wait for it. fault.Forbidden means that the bot may not read it.
 	Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error)
 }
+
+// File is a file to post as one message.
+type File struct {
+	Delivery     messages.DeliveryID
+	Conversation messages.ConversationKey
+	ReplyTo      messages.MessageID
+	Name         string // a plain file name
+	Data         []byte
+	Caption      string // CommonMark, short; may be empty
+}
+
+// Filer is implemented by adapters that can post files. Without it what a file
+// says is told in the text before it.
+type Filer interface {
+	Adapter
+
+	// SendFile posts a file as one message. A file that is too large for the
+	// platform is fault.Invalid. If the post may have happened the error is
+	// Uncertain; it is then repeated, because a file twice is better than none.
+	SendFile(ctx context.Context, f File) (messages.Ref, error)
+}
+
+// ChatMenu is implemented by adapters whose menu of commands can differ by chat.
+type ChatMenu interface {
+	Adapter
+
+	// SetChatMenu shows these commands in the menu of one chat, after those of
+	// SetMenu. None takes the chat's own away. Names that the platform cannot
+	// show, and those above its limit, are left out.
+	SetChatMenu(ctx context.Context, key messages.ConversationKey, commands []CommandInfo) error
+}

@@ -13,13 +13,13 @@ import (
 
 const deliveryColumns = `
 	id, conversation_id, event_id, seq, reply_to, placeholder, body, final, control, message_id,
-	state, attempts, next_ms, error, created_ms, buttons, only_for`
+	state, attempts, next_ms, error, created_ms, buttons, only_for, file_name, file`
 
 func scanDelivery(d *messages.Delivery) []any {
 	return []any{
 		&d.ID, text{&d.ConversationID}, text{&d.EventID}, &d.Seq, &d.ReplyTo, &d.Placeholder, &d.Text, &d.Final,
 		&d.Control, &d.Message, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt},
-		buttonList{&d.Buttons}, &d.OnlyFor,
+		buttonList{&d.Buttons}, &d.OnlyFor, &d.FileName, &d.File,
 	}
 }
 
@@ -51,15 +51,15 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	}
 	_, err = t.exec(ctx, `
 		INSERT INTO deliveries (`+deliveryColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		string(d.ID), d.ConversationID, orNull(d.EventID), d.Seq, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
 		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), d.Error, millis(d.CreatedAt),
-		buttons, string(d.OnlyFor))
+		buttons, string(d.OnlyFor), d.FileName, bytesOrNull(d.File))
 	return wrap(err, "store delivery")
 }
 
 // UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
-// id, attempts, next time and error of a delivery.
+// id, attempts, next time and error of a delivery. Its file never changes.
 func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 	buttons, err := encodeButtons(d.Buttons)
 	if err != nil {

@@ -213,13 +213,14 @@ func settledMessage(ctx context.Context, tx orchestrator.Tx, r orchestrator.Requ
 		return nil, nil
 	}
 	d, err := tx.Delivery(ctx, messages.DeliveryID(p.DeliveryID))
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
 		return nil, err
-	}
-	if d.Message == "" && r.Entry.In.Kind == messages.KindAction {
+	case d.Message == "" && r.Entry.In.Kind == messages.KindAction:
 		d.Message = r.Entry.In.Message // pressed before our own record of sending it
-	}
-	if err != nil || d.Message == "" {
+	case d.Message == "":
 		return nil, nil
 	}
 	d.Buttons = nil

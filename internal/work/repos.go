@@ -1,11 +1,14 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 	"remote-agent/internal/codebase/confine"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -128,7 +132,33 @@ func (s *Shop) use(ctx context.Context, r orchestrator.Request, codebaseID, cwd 
 	if err != nil {
 		return "", fmt.Errorf("switch the repository: %w", err)
 	}
+	s.showMenu(ctx, r.Conv, codebaseID)
 	return ended, nil
+}
+
+// maxMenu is how many commands of a repository a platform's menu gets; people
+// have to find the others with /commands.
+const maxMenu = 50
+
+// showMenu puts the commands of a repository into the chat's menu, best effort.
+func (s *Shop) showMenu(ctx context.Context, conv sessions.Conversation, codebaseID string) {
+	menu, ok := s.adapters[conv.Key.Platform].(platform.ChatMenu)
+	if !ok {
+		return
+	}
+	all, err := s.registry(ctx, codebaseID)
+	if err == nil {
+		var entries []platform.CommandInfo
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if def := all[name]; def.Path != "" && len(entries) < maxMenu {
+				entries = append(entries, platform.CommandInfo{Name: name, Description: cmp.Or(def.Description, def.Path)})
+			}
+		}
+		err = menu.SetChatMenu(ctx, conv.Key, entries)
+	}
+	if err != nil {
+		s.log.InfoContext(ctx, "Could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
+	}
 }
 
 func (s *Shop) runRepos(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
@@ -335,8 +365,8 @@ func openCwd(tree codebase.Tree, cwd string) (*os.Root, error) {
 
 func plural(n int, one string) string {
 	many := one + "s"
-	if strings.HasSuffix(one, "y") {
-		many = strings.TrimSuffix(one, "y") + "ies"
+	if stem, ok := strings.CutSuffix(one, "y"); ok {
+		many = stem + "ies"
 	}
 	if n == 1 {
 		many = one

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -179,13 +180,19 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
 	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, fenced("", changes.Stat))
+	reply := orchestrator.Reply{Files: []orchestrator.File{{Name: "changes.patch", Data: changes.Patch}}}
 	body := string(changes.Patch)
+	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok {
+		reply.Text = strings.TrimSpace(text)
+		return reply, nil
+	}
 	if len(body) > maxInlineDiff {
 		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
-		return orchestrator.Reply{Text: text + fenced("diff", body[:cut]) +
-			fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)}, nil
+		reply.Text = text + fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
+		return reply, nil
 	}
-	return orchestrator.Reply{Text: text + fenced("diff", body)}, nil
+	reply.Text = text + fenced("diff", body)
+	return reply, nil
 }
 
 // fenced puts a text into a code block that it cannot end by itself.
@@ -242,10 +249,7 @@ func (s *Shop) runUndo(ctx context.Context, r orchestrator.Request) (orchestrato
 	s.core.ForgetSession(last.SessionID)
 	text := fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.", plural(n, "message"))
 	if len(kept) > 0 {
-		text += "\n\nNot taken back:\n"
-		for _, k := range kept {
-			text += "\n- " + k
-		}
+		text += "\n\nNot taken back:\n\n- " + strings.Join(kept, "\n- ")
 	}
 	return orchestrator.Reply{Text: text}, nil
 }
