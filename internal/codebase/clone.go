@@ -247,12 +247,9 @@ func (w *Workspace) Remove(ctx context.Context, repo Repo) error {
 
 // forgetLocal removes git's notes about the worktrees of a local folder.
 func (w *Workspace) forgetLocal(ctx context.Context, repo Repo, rel string) error {
-	if err := w.discard(path.Join(plainDir, path.Base(rel))); err != nil {
-		return err
-	}
 	p, err := w.place(ctx, repo)
-	if err != nil || p.repo.Plain {
-		return nil //nolint:nilerr // the folder itself may be gone
+	if err != nil || p.repo.Plain { // the folder itself may be gone
+		return w.discard(path.Join(plainDir, path.Base(rel)))
 	}
 	metas, err := w.metas(rel)
 	if err != nil {

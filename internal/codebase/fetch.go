@@ -32,7 +32,7 @@ type flight struct {
 // fetchFresh fetches p and waits for it. The fetch goes on if only the caller
 // gives up.
 func (w *Workspace) fetchFresh(ctx context.Context, p place) error {
-	f := w.joinFetch(p)
+	f := w.joinFetch(p) //nolint:contextcheck // a fetch is shared: it may outlive the caller that began it
 	select {
 	case <-f.done:
 		return f.err

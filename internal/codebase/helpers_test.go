@@ -18,8 +18,8 @@ func noise(n int) string {
 
 // waitFor waits until a condition holds that another process or goroutine makes
 // true without telling.
-func waitFor(t testing.TB, condition func() bool) {
-	t.Helper()
+func waitFor(tb testing.TB, condition func() bool) {
+	tb.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -27,7 +27,7 @@ func waitFor(t testing.TB, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the condition did not come true")
+			tb.Fatal("the condition did not come true")
 		}
 	}
 }

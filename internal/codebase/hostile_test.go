@@ -19,19 +19,24 @@ import (
 
 // recordingGit makes a program that stands in for git and notes its arguments,
 // and returns its path and a function that reads the notes.
-func recordingGit(t testing.TB) (path string, calls func() []string) {
-	t.Helper()
-	dir := realTemp(t)
+func recordingGit(tb testing.TB) (path string, calls func() []string) {
+	tb.Helper()
+	dir := realTemp(tb)
 	log := filepath.Join(dir, "calls")
 	path = filepath.Join(dir, "git")
-	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s ' \"$@\" >> '%s'\necho >> '%s'\nexec '%s' \"$@\"\n", log, log, gittest.Git(t))
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s ' \"$@\" >> '%s'\necho >> '%s'\nexec '%s' \"$@\"\n", log, log, gittest.Git(tb))
+	// A process forked meanwhile would hold the file open for writing, and then it
+	// cannot be run.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		tb.Fatal(err)
 	}
 	return path, func() []string {
 		data, err := os.ReadFile(log)
 		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
 	}
@@ -86,8 +91,8 @@ func TestNoCredentialInArguments(t *testing.T) {
 
 // hostile makes a repository that holds everything of S22. Whatever runs
 // something touches the canary.
-func hostile(t testing.TB, s *gittest.Server, canary string) {
-	t.Helper()
+func hostile(tb testing.TB, s *gittest.Server, canary string) {
+	tb.Helper()
 	run := "touch " + canary
 	s.Repo("evil/web", map[string]string{"a": "1\n"})
 	sub := s.Run("evil/web", nil, "rev-parse", "main")
@@ -264,9 +269,11 @@ func TestLocalRepository(t *testing.T) {
 		gitIn(t, dir, "config", key, "touch "+canary)
 	}
 	gitIn(t, dir, "config", "filter.run.required", "true")
-	write(t, filepath.Join(dir, ".git/hooks/post-checkout"), "#!/bin/sh\ntouch "+canary+"\n")
-	if err := os.Chmod(filepath.Join(dir, ".git/hooks/post-checkout"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, hook := range []string{"post-checkout", "reference-transaction", "post-index-change", "pre-auto-gc"} {
+		write(t, filepath.Join(dir, ".git/hooks", hook), "#!/bin/sh\ntouch "+canary+"\n")
+		if err := os.Chmod(filepath.Join(dir, ".git/hooks", hook), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write(t, filepath.Join(dir, "b"), "not committed\n")
 	repo, err := b.ws.AddLocal(t.Context(), dir+"/")

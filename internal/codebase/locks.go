@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -80,7 +79,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		if !errors.Is(err, errLocked) {
 			return nil, fault.Wrap(err, fault.Internal, "locking")
 		}
 		timer := time.NewTimer(20 * time.Millisecond)
@@ -94,11 +93,11 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 }
 
 func tryLockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the name is a hash below the workspace
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

@@ -49,7 +49,7 @@ func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
 	}
 	if gitDir == "" {
 		p.gitDir, p.repo.Plain, p.local = w.abs(path.Join(plainDir, key)), true, false
-		return p, nil
+		return p, w.initPlain(ctx, p)
 	}
 	p.gitDir = gitDir
 	if p.config, err = w.disarm(ctx, p); err != nil {

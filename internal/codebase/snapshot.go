@@ -268,6 +268,23 @@ func (w *Workspace) Diff(ctx context.Context, t Tree) (Changes, error) {
 	}, nil
 }
 
+// initPlain makes git's data for a plain folder if there is none yet.
+func (w *Workspace) initPlain(ctx context.Context, p place) error {
+	unlock, err := w.locks.lock(ctx, "init "+p.rel)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(filepath.Join(p.gitDir, "HEAD")); err == nil {
+		return nil
+	}
+	_, err = w.git.Run(ctx, gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
+	if err != nil {
+		return fmt.Errorf("preparing the folder: %w", err)
+	}
+	return nil
+}
+
 // snapshotFolder makes what a plain folder holds the tip of the branch that
 // worktrees start from. Git's data is in the workspace; the folder is only read.
 func (w *Workspace) snapshotFolder(ctx context.Context, p place) error {
@@ -276,12 +293,6 @@ func (w *Workspace) snapshotFolder(ctx context.Context, p place) error {
 		return err
 	}
 	defer unlock()
-	if _, err := os.Stat(filepath.Join(p.gitDir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
-		_, err := w.git.Run(ctx, gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
-		if err != nil {
-			return fmt.Errorf("preparing the folder: %w", err)
-		}
-	}
 	s, err := w.snapshot(ctx, p, p.gitDir, p.repo.Dir)
 	if err != nil {
 		return err

@@ -2,13 +2,12 @@ package codebase
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
-
-	"crypto/rand"
 
 	"remote-agent/internal/fault"
 )

@@ -91,6 +91,9 @@ type Repo struct {
 // New opens the workspace. The error is of kind Unsupported if git is missing or
 // too old, and Invalid for a bad configuration.
 func New(ctx context.Context, cfg Config) (*Workspace, error) {
+	if !supported {
+		return nil, fault.New(fault.Unsupported, "Repositories need a Unix system: Linux, macOS or WSL.")
+	}
 	cfg = withDefaults(cfg)
 	if !filepath.IsAbs(cfg.Root) {
 		return nil, fault.New(fault.Invalid, "The workspace has to be an absolute path (WORKSPACE_PATH).")

@@ -23,36 +23,36 @@ type bundle struct {
 	root   string
 }
 
-func setup(t testing.TB, change ...func(*codebase.Config)) *bundle {
-	t.Helper()
-	b := &bundle{t: t, server: gittest.NewServer(t), root: filepath.Join(realTemp(t), "ws")}
+func setup(tb testing.TB, change ...func(*codebase.Config)) *bundle {
+	tb.Helper()
+	b := &bundle{t: tb, server: gittest.NewServer(tb), root: filepath.Join(realTemp(tb), "ws")}
 	cfg := codebase.Config{Root: b.root, AllowedHosts: []string{b.server.Host()}}
 	for _, f := range change {
 		f(&cfg)
 	}
-	b.ws = open(t, cfg)
+	b.ws = open(tb, cfg)
 	return b
 }
 
-func open(t testing.TB, cfg codebase.Config) *codebase.Workspace {
-	t.Helper()
-	ws, err := codebase.New(t.Context(), cfg)
+func open(tb testing.TB, cfg codebase.Config) *codebase.Workspace {
+	tb.Helper()
+	ws, err := codebase.New(tb.Context(), cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := ws.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return ws
 }
 
-func realTemp(t testing.TB) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+func realTemp(tb testing.TB) string {
+	tb.Helper()
+	dir, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return dir
 }
@@ -75,29 +75,29 @@ func (b *bundle) tree(repo codebase.Repo, conversation string) codebase.Tree {
 	return tree
 }
 
-func write(t testing.TB, path, text string) {
-	t.Helper()
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func read(t testing.TB, elements ...string) string {
-	t.Helper()
+func read(tb testing.TB, elements ...string) string {
+	tb.Helper()
 	data, err := os.ReadFile(filepath.Join(elements...))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(data)
 }
 
-func missing(t testing.TB, elements ...string) {
-	t.Helper()
+func missing(tb testing.TB, elements ...string) {
+	tb.Helper()
 	if _, err := os.Lstat(filepath.Join(elements...)); !os.IsNotExist(err) {
-		t.Errorf("%s is there (%v)", filepath.Join(elements...), err)
+		tb.Errorf("%s is there (%v)", filepath.Join(elements...), err)
 	}
 }
 
@@ -193,16 +193,16 @@ func TestFailedCloneLeavesNothing(t *testing.T) {
 		config func(*codebase.Config)
 		want   fault.Kind
 	}{
-		"missing":       {do: clone("acme/none"), want: fault.NotFound},
-		"private":       {do: clone("acme/web"), change: func(b *bundle) { b.server.RequireAuth("u", "p") }, want: fault.NotFound},
-		"wrong token":   {do: clone("acme/web"), change: func(b *bundle) { b.server.RequireAuth("u", "p") }, config: func(c *codebase.Config) { c.Token = func(string) string { return "wrong-token" } }, want: fault.Unauthorized},
-		"out of reach":  {do: clone("acme/web"), change: func(b *bundle) { b.server.Close() }, want: fault.Unavailable},
-		"redirect":      {do: clone("acme/web"), change: func(b *bundle) { b.server.Redirect("acme/web", b.server.URL("acme/other")) }, want: fault.Invalid},
-		"too large":     {do: clone("acme/web"), config: func(c *codebase.Config) { c.MaxBytes = 2000 }, want: fault.Exhausted},
-		"zip bomb":      {do: clone("acme/bomb"), config: func(c *codebase.Config) { c.MaxBytes = 10 << 20 }, want: fault.Exhausted},
-		"canceled":      {do: canceled, want: fault.Canceled},
-		"not allowed":   {do: clone("https://github.com/acme/web"), want: fault.Forbidden},
-		"not an addres": {do: clone("acme"), want: fault.Invalid},
+		"missing":      {do: clone("acme/none"), want: fault.NotFound},
+		"private":      {do: clone("acme/web"), change: func(b *bundle) { b.server.RequireAuth("u", "p") }, want: fault.NotFound},
+		"wrong token":  {do: clone("acme/web"), change: func(b *bundle) { b.server.RequireAuth("u", "p") }, config: func(c *codebase.Config) { c.Token = func(string) string { return "wrong-token" } }, want: fault.Unauthorized},
+		"out of reach": {do: clone("acme/web"), change: func(b *bundle) { b.server.Close() }, want: fault.Unavailable},
+		"redirect":     {do: clone("acme/web"), change: func(b *bundle) { b.server.Redirect("acme/web", b.server.URL("acme/other")) }, want: fault.Invalid},
+		"too large":    {do: clone("acme/web"), config: func(c *codebase.Config) { c.MaxBytes = 2000 }, want: fault.Exhausted},
+		"zip bomb":     {do: clone("acme/bomb"), config: func(c *codebase.Config) { c.MaxBytes = 10 << 20 }, want: fault.Exhausted},
+		"canceled":     {do: canceled, want: fault.Canceled},
+		"not allowed":  {do: clone("https://github.com/acme/web"), want: fault.Forbidden},
+		"no address":   {do: clone("acme"), want: fault.Invalid},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -336,4 +336,61 @@ func TestEmptyRepository(t *testing.T) {
 		t.Errorf("a = %q", text)
 	}
 	b.tree(repo, "c1")
+}
+
+// TestClonesOfOneAddressWait has two workspaces on one directory, as the daemon
+// and the command line are.
+func TestClonesOfOneAddressWait(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other := open(t, codebase.Config{Root: b.root, AllowedHosts: []string{b.server.Host()}})
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	results := make(chan codebase.Repo, 8)
+	for i := range cap(results) {
+		ws := b.ws
+		if i%2 == 0 {
+			ws = other
+		}
+		go func() {
+			repo, err := ws.Clone(t.Context(), "acme/web", nil)
+			if err != nil {
+				t.Error(err)
+			}
+			results <- repo
+		}()
+	}
+	made := 0
+	for range cap(results) {
+		if repo := <-results; !repo.Existing {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("cloned %d times", made)
+	}
+}
+
+func TestWhatACrashLeftIsCleared(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	write(t, filepath.Join(b.root, ".tmp/dead/repo/.git/objects/pack/tmp_pack"), "x")
+	write(t, filepath.Join(b.root, ".tmp/dead.lock"), "")
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	release := b.server.Hold()
+	defer release()
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.ws.Clone(t.Context(), "acme/web", nil)
+		done <- err
+	}()
+	waitFor(t, func() bool { return len(b.server.Requests()) > 0 })
+	// A clone that is under way is left alone by another process that starts.
+	open(t, codebase.Config{Root: b.root, AllowedHosts: []string{b.server.Host()}})
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(b.root, ".tmp")); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
 }

@@ -123,29 +123,29 @@ func TestDiffIsBounded(t *testing.T) {
 	}
 }
 
-func remove(t testing.TB, elements ...string) {
-	t.Helper()
+func remove(tb testing.TB, elements ...string) {
+	tb.Helper()
 	if err := os.RemoveAll(filepath.Join(elements...)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // gitIn runs git as a person would, in a worktree.
-func gitIn(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(gittest.Git(t), args...)
+func gitIn(tb testing.TB, dir string, args ...string) string {
+	tb.Helper()
+	cmd := exec.Command(gittest.Git(tb), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
+		tb.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return string(out)
 }
 
 // state returns the files of a directory with their content.
-func state(t testing.TB, dir string) map[string]string {
-	t.Helper()
+func state(tb testing.TB, dir string) map[string]string {
+	tb.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == ".git" {
@@ -154,12 +154,12 @@ func state(t testing.TB, dir string) map[string]string {
 		rel, _ := filepath.Rel(dir, path)
 		out[rel] = d.Type().String()
 		if d.Type().IsRegular() {
-			out[rel] += read(t, path)
+			out[rel] += read(tb, path)
 		}
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }

@@ -12,7 +12,6 @@ package gitcmd
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,7 +19,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -179,8 +177,8 @@ func (g *Git) command(ctx context.Context, c Call, env []string) *exec.Cmd {
 	if cmd.Dir == "" {
 		cmd.Dir = string(filepath.Separator)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return signal(cmd, syscall.SIGTERM) }
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return endGroup(cmd) }
 	cmd.WaitDelay = grace
 	return cmd
 }
@@ -203,15 +201,7 @@ func runWatched(ctx context.Context, cmd *exec.Cmd, size *SizeLimit, fail contex
 	<-watched
 	if ctx.Err() != nil {
 		// The leader is gone; this is for children that ignored SIGTERM.
-		_ = signal(cmd, syscall.SIGKILL)
-	}
-	return err
-}
-
-func signal(cmd *exec.Cmd, s syscall.Signal) error {
-	err := syscall.Kill(-cmd.Process.Pid, s)
-	if errors.Is(err, syscall.ESRCH) {
-		return os.ErrProcessDone
+		_ = killGroup(cmd)
 	}
 	return err
 }

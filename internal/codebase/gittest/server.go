@@ -54,20 +54,20 @@ type Server struct {
 }
 
 // NewServer starts a server. The test is skipped if git is not installed.
-func NewServer(t testing.TB) *Server {
-	t.Helper()
-	s := &Server{t: t, root: t.TempDir(), git: Git(t), redirects: map[string]string{}}
+func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{t: tb, root: tb.TempDir(), git: Git(tb), redirects: map[string]string{}}
 	s.http = httptest.NewServer(s)
-	t.Cleanup(s.http.Close)
+	tb.Cleanup(s.http.Close)
 	return s
 }
 
 // Git returns the path of git, or skips the test if it is not installed.
-func Git(t testing.TB) string {
-	t.Helper()
+func Git(tb testing.TB) string {
+	tb.Helper()
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed")
+		tb.Skip("git is not installed")
 	}
 	return git
 }
@@ -276,9 +276,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, rest string
 	w.Header().Set("Content-Type", fmt.Sprintf("application/x-%s-%s", service, kind))
 	w.Header().Set("Cache-Control", "no-cache")
 	protocol := r.Header.Get("Git-Protocol")
-	if kind == "advertisement" && !(strings.Contains(protocol, "version=2") && service == "git-upload-pack") {
+	if kind == "advertisement" && (!strings.Contains(protocol, "version=2") || service != "git-upload-pack") {
 		line := "# service=" + service + "\n"
-		fmt.Fprintf(w, "%04x%s0000", len(line)+4, line)
+		_, _ = fmt.Fprintf(w, "%04x%s0000", len(line)+4, line) // git notices a broken connection
 	}
 	cmd := s.command(name, append(args, s.Dir(name))...)
 	cmd.Env = append(cmd.Env, "GIT_PROTOCOL="+protocol)

@@ -52,7 +52,7 @@ func (h Hosts) Parse(input string) (Remote, error) {
 		return Remote{}, refuse("That is not an address I can read. Use https://github.com/owner/repo or owner/repo.")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return Remote{}, refuse("I clone over https only. Use https://github.com/owner/repo or owner/repo.")
-	case u.Opaque != "" || u.Host == "":
+	case u.Opaque != "" || u.Host == "" || strings.HasSuffix(u.Host, ":"):
 		return Remote{}, refuse("The address has no host. Use https://github.com/owner/repo.")
 	case u.User != nil:
 		return Remote{}, refuse("The address contains a user name or a token. Leave it out; if it was a real token, revoke it: it is in this chat.")

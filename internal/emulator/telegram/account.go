@@ -35,8 +35,6 @@ func (s *Server) getChat(p params) (any, *apiError) {
 
 var commandPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-func scopeKey(p params) string { return p["scope"] + "|" + p["language_code"] }
-
 func (s *Server) setMyCommands(p params) (any, *apiError) {
 	var commands []Command
 	if given, refused := p.json("commands", &commands); refused != nil {
@@ -57,25 +55,37 @@ func (s *Server) setMyCommands(p params) (any, *apiError) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commands[scopeKey(p)] = commands
+	key, refused := s.scopeKey(p)
+	if refused != nil {
+		return nil, refused
+	}
+	s.commands[key] = commands
 	return true, nil
 }
 
 func (s *Server) getMyCommands(p params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Command{}, s.commands[scopeKey(p)]...), nil
+	key, refused := s.scopeKey(p)
+	if refused != nil {
+		return nil, refused
+	}
+	return append([]Command{}, s.commands[key]...), nil
 }
 
 func (s *Server) deleteMyCommands(p params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.commands, scopeKey(p))
+	key, refused := s.scopeKey(p)
+	if refused != nil {
+		return nil, refused
+	}
+	delete(s.commands, key)
 	return true, nil
 }
 
 // Menu returns the commands that the bot set, by scope and language; the key of
-// the default is "|".
+// the default is "|". See ChatMenu for what the people of a chat see.
 func (s *Server) Menu() map[string][]Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@
 // negative offsets, 409 between pollers and with a webhook, the slowing down of
 // repeated offsets, 24 h retention), setWebhook, deleteWebhook, getWebhookInfo
 // and delivery to the webhook (secret, order in each chat, retries, Retry-After,
-// methods in the answer), sendMessage, editMessageText, deleteMessage,
+// methods in the answer), sendMessage, sendDocument, editMessageText, deleteMessage,
 // sendChatAction, sendMessageDraft, setMessageReaction, the commands menu,
 // getFile and downloads, answerCallbackQuery, getChat. Message ids count up in
 // every chat, so they are not unique over chats. Parameters are read from JSON,

@@ -13,26 +13,41 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody is the largest request that is read, as in the real server.
-const maxBody = 50 << 20
+// maxBody is the largest request that is read, as in the real server. It has
+// room for the largest file that a bot may send and what is around it.
+const maxBody = maxUpload + 1<<20
 
 // params are the parameters of a call. Values that are not strings are JSON
 // texts, whichever way they were sent.
 type params map[string]string
 
+// uploads are the files of a multipart body, by the name of their part.
+type uploads map[string]upload
+
+type upload struct {
+	name string
+	data []byte
+}
+
 // parseParams reads the parameters from the query and from a body in any of the
 // encodings that the Bot API takes.
-func parseParams(r *http.Request) (params, error) {
+func parseParams(r *http.Request) (params, uploads, error) {
 	p := params{}
+	files := uploads{}
+	err := p.read(r, files)
+	return p, files, err
+}
+
+func (p params) read(r *http.Request, files uploads) error {
 	if r.URL.RawQuery != "" {
 		q, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.addForm(q)
 	}
 	if r.Method == http.MethodGet {
-		return p, nil
+		return nil
 	}
 	body := io.LimitReader(r.Body, maxBody)
 	kind, attrs, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -41,25 +56,25 @@ func parseParams(r *http.Request) (params, error) {
 	}
 	switch kind {
 	case "multipart/form-data":
-		return p, p.addMultipart(body, attrs["boundary"])
+		return p.addMultipart(body, attrs["boundary"], files)
 	case "application/json":
 		b, err := io.ReadAll(body)
 		if err != nil || len(b) == 0 {
-			return p, err
+			return err
 		}
-		return p, p.addJSON(b)
+		return p.addJSON(b)
 	case "application/x-www-form-urlencoded":
 		b, err := io.ReadAll(body)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		q, err := url.ParseQuery(string(b))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.addForm(q)
 	}
-	return p, nil
+	return nil
 }
 
 func (p params) addForm(q url.Values) {
@@ -88,7 +103,7 @@ func (p params) addJSON(b []byte) error {
 	return nil
 }
 
-func (p params) addMultipart(body io.Reader, boundary string) error {
+func (p params) addMultipart(body io.Reader, boundary string, files uploads) error {
 	if boundary == "" {
 		return errors.New("no boundary")
 	}
@@ -105,7 +120,9 @@ func (p params) addMultipart(body io.Reader, boundary string) error {
 		if err != nil {
 			return err
 		}
-		if part.FileName() == "" {
+		if name := part.FileName(); name != "" {
+			files[part.FormName()] = upload{name: name, data: b}
+		} else {
 			p[part.FormName()] = string(b)
 		}
 	}

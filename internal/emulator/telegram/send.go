@@ -106,10 +106,11 @@ type content struct {
 	entities []Entity
 	markup   json.RawMessage
 	preview  json.RawMessage
+	document *upload // nil for none; then text is its caption
 }
 
-func (s *Server) readContent(p params) (c content, refused *apiError) {
-	if c.text, c.entities, refused = s.readText(p, false); refused != nil {
+func readContent(p params) (c content, refused *apiError) {
+	if c.text, c.entities, refused = readText(p, textField, false); refused != nil {
 		return c, refused
 	}
 	if c.markup, refused = markup(p); refused != nil {
@@ -120,7 +121,7 @@ func (s *Server) readContent(p params) (c content, refused *apiError) {
 }
 
 func (s *Server) sendMessage(p params) (any, *apiError) {
-	body, refused := s.readContent(p)
+	body, refused := readContent(p)
 	if refused != nil {
 		return nil, refused
 	}
@@ -157,6 +158,10 @@ func (s *Server) publish(p params, body content) (*Message, *wireMessage, *apiEr
 		Text: body.text, Entities: body.entities, Markup: body.markup, LinkPreview: body.preview,
 		Silent: p.bool("disable_notification"), CreatedAt: now, UpdatedAt: now,
 	}
+	if doc := body.document; doc != nil {
+		id := s.keepFile(Attachment{Kind: "document", Name: doc.name, Data: doc.data})
+		m.Document = &File{ID: id, Name: doc.name, Size: int64(len(doc.data)), Data: doc.data}
+	}
 	c.add(m, s.opts.KeepMessages)
 	clear(c.drafts)
 	return m, c.wire(m, true), nil
@@ -173,7 +178,7 @@ const notModified = "message is not modified: specified new message content and 
 	"exactly the same as a current content and reply markup of the message"
 
 func (s *Server) editMessageText(p params) (any, *apiError) {
-	body, refused := s.readContent(p)
+	body, refused := readContent(p)
 	if refused != nil {
 		return nil, refused
 	}
@@ -198,6 +203,9 @@ func (s *Server) rewrite(p params, body content) (*Message, *wireMessage, *apiEr
 	}
 	if !old.FromBot {
 		return nil, nil, badRequest("message can't be edited")
+	}
+	if old.Document != nil {
+		return nil, nil, badRequest("there is no text in the message to edit")
 	}
 	if old.Text == body.text && sameEntities(old.Entities, body.entities) && bytes.Equal(old.Markup, body.markup) {
 		return nil, nil, badRequest(notModified)
@@ -273,7 +281,7 @@ func (s *Server) sendChatAction(p params) (any, *apiError) {
 }
 
 func (s *Server) sendMessageDraft(p params) (any, *apiError) {
-	text, entities, refused := s.readText(p, true)
+	text, entities, refused := readText(p, textField, true)
 	if refused != nil {
 		return nil, refused
 	}

@@ -227,20 +227,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &apiError{code: http.StatusUnauthorized, text: "Unauthorized"})
 		return
 	}
-	p, err := parseParams(r)
+	p, files, err := parseParams(r)
 	if err != nil {
 		// The body was cut or is not what its type says. A client that is gone
 		// does not read this.
 		writeError(w, badRequest("can't parse the request body"))
 		return
 	}
-	s.answer(r.Context(), w, method, p)
+	s.answer(r.Context(), w, method, p, files)
 }
 
 var errClosed = errors.New("the emulator was closed")
 
 // answer carries out one call with the fault that is due.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method string, p params) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method string, p params, files uploads) {
 	call := Call{Method: method, ChatID: p.int("chat_id", 0), Params: p, At: s.opts.Now()}
 	fault := s.nextFault(call)
 	if fault.gate != nil || fault.delay > 0 {
@@ -257,7 +257,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method strin
 		writeError(w, fault.refuse)
 		return
 	}
-	result, refused := s.dispatch(ctx, method, p)
+	result, refused := s.dispatch(ctx, method, p, files)
 	s.log(call, refused, fault.end != endNormal)
 	writeEnding(w, result, refused, fault.end)
 }
@@ -280,7 +280,7 @@ func (s *Server) waitFault(ctx context.Context, fault Fault) error {
 }
 
 // dispatch carries out a method, by its name in any case.
-func (s *Server) dispatch(ctx context.Context, method string, p params) (any, *apiError) {
+func (s *Server) dispatch(ctx context.Context, method string, p params, files uploads) (any, *apiError) {
 	if !p.validUTF8() {
 		return nil, badRequest("strings must be encoded in UTF-8")
 	}
@@ -297,6 +297,8 @@ func (s *Server) dispatch(ctx context.Context, method string, p params) (any, *a
 		return s.webhookInfo(), nil
 	case "sendmessage":
 		return s.sendMessage(p)
+	case "senddocument":
+		return s.sendDocument(p, files)
 	case "editmessagetext":
 		return s.editMessageText(p)
 	case "deletemessage":

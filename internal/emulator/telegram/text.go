@@ -11,6 +11,7 @@ import (
 
 const (
 	maxText     = 4096 // code points
+	maxCaption  = 1024 // code points
 	maxEntities = 100  // more are ignored
 )
 
@@ -30,9 +31,21 @@ func units(r rune) int {
 	return 1
 }
 
+// field is where a call has a text.
+type field struct {
+	text, entities string
+	limit          int
+	tooLong        string
+}
+
+var (
+	textField    = field{"text", "entities", maxText, "message is too long"}
+	captionField = field{"caption", "caption_entities", maxCaption, "message caption is too long"}
+)
+
 // readText returns the text and entities of a call as they will be shown.
-func (s *Server) readText(p params, allowEmpty bool) (string, []Entity, *apiError) {
-	text := p["text"]
+func readText(p params, in field, allowEmpty bool) (string, []Entity, *apiError) {
+	text := p[in.text]
 	if text == "" && !allowEmpty {
 		return "", nil, badRequest("message text is empty")
 	}
@@ -42,7 +55,7 @@ func (s *Server) readText(p params, allowEmpty bool) (string, []Entity, *apiErro
 		}
 	}
 	var entities []Entity
-	if _, refused := p.json("entities", &entities); refused != nil {
+	if _, refused := p.json(in.entities, &entities); refused != nil {
 		return "", nil, refused
 	}
 	entities, detail := checkEntities(text, entities)
@@ -53,8 +66,8 @@ func (s *Server) readText(p params, allowEmpty bool) (string, []Entity, *apiErro
 	if text == "" && !allowEmpty {
 		return "", nil, badRequest("text must be non-empty")
 	}
-	if utf8.RuneCountInString(text) > maxText {
-		return "", nil, badRequest("message is too long")
+	if utf8.RuneCountInString(text) > in.limit {
+		return "", nil, badRequest("%s", in.tooLong)
 	}
 	return text, entities, nil
 }

@@ -53,8 +53,9 @@ type Message struct {
 	FromBot  bool // sent by the bot under test
 	UpdateID int64
 
-	Text     string
+	Text     string // the caption if there is a Document
 	Entities []Entity
+	Document *File           // a file that the bot sent
 	ReplyTo  int             // message id, zero for none
 	Markup   json.RawMessage // reply_markup as it was sent
 
@@ -66,6 +67,14 @@ type Message struct {
 	History   []Version // earlier texts, oldest first; see Options.KeepEdits
 	CreatedAt time.Time
 	UpdatedAt time.Time
+}
+
+// File is a file that people see in a chat. Its data must not be changed.
+type File struct {
+	ID   string // for getFile
+	Name string
+	Size int64
+	Data []byte
 }
 
 // PreviewDisabled reports whether the message was sent, or last edited, with its
@@ -137,7 +146,17 @@ type wireMessage struct {
 	EditDate        int64           `json:"edit_date,omitempty"`
 	Text            string          `json:"text,omitempty"`
 	Entities        []Entity        `json:"entities,omitempty"`
+	Caption         string          `json:"caption,omitempty"`
+	CaptionEntities []Entity        `json:"caption_entities,omitempty"`
+	Document        *wireFile       `json:"document,omitempty"`
 	ReplyMarkup     json.RawMessage `json:"reply_markup,omitempty"`
+}
+
+type wireFile struct {
+	ID       string `json:"file_id"`
+	UniqueID string `json:"file_unique_id"`
+	Name     string `json:"file_name"`
+	Size     int64  `json:"file_size"`
 }
 
 // wire renders m for the bot. The server's lock must be held.
@@ -152,6 +171,10 @@ func (c *chat) wire(m *Message, withReply bool) *wireMessage {
 		Text:            m.Text,
 		Entities:        m.Entities,
 		ReplyMarkup:     m.Markup,
+	}
+	if doc := m.Document; doc != nil {
+		w.Text, w.Entities, w.Caption, w.CaptionEntities = "", nil, m.Text, m.Entities
+		w.Document = &wireFile{ID: doc.ID, UniqueID: "u" + doc.ID, Name: doc.Name, Size: doc.Size}
 	}
 	if m.Edits > 0 {
 		w.EditDate = m.UpdatedAt.Unix()

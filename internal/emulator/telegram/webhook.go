@@ -247,7 +247,7 @@ func (s *Server) executeReply(ctx context.Context, body []byte) {
 	case "getupdates", "setwebhook", "deletewebhook", "getme", "getfile", "getchat", "getmycommands", "getwebhookinfo":
 		refused = badRequest("method is not available in a webhook reply")
 	default:
-		_, refused = s.dispatch(ctx, method, p)
+		_, refused = s.dispatch(ctx, method, p, nil)
 	}
 	s.log(call, refused, false)
 }

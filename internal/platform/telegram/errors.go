@@ -62,8 +62,12 @@ func (o observed) Do(req *http.Request) (*http.Response, error) {
 // call runs one API call and classifies its error. An idempotent call is never
 // Uncertain: doing it again does no harm.
 func (a *Adapter) call(ctx context.Context, method string, idempotent bool, fn func(context.Context) error) error {
+	return a.callWithin(ctx, callTimeout, method, idempotent, fn)
+}
+
+func (a *Adapter) callWithin(ctx context.Context, timeout time.Duration, method string, idempotent bool, fn func(context.Context) error) error {
 	out := &outcome{}
-	inner, cancel := context.WithTimeout(out.trace(ctx), callTimeout)
+	inner, cancel := context.WithTimeout(out.trace(ctx), timeout)
 	defer cancel()
 	err := fn(inner)
 	if err == nil {
@@ -101,6 +105,8 @@ func (a *Adapter) classify(ctx context.Context, method string, err error, out *o
 		f.Kind, f.RetryAfter = fault.RateLimited, time.Duration(max(out.after.Load(), 1))*time.Second
 	case status == http.StatusUnauthorized || status == http.StatusNotFound:
 		f.Kind, f.Public = fault.Unauthorized, publicUnauthorized
+	case status == http.StatusRequestEntityTooLarge:
+		f.Kind = fault.Invalid
 	case strings.HasPrefix(err.Error(), "error response from telegram"):
 		// An answer of the API itself: the request was refused.
 		f.Kind = fault.Unavailable

@@ -149,12 +149,16 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 
 // limited runs a call when the rate limits allow it and waits out a short 429.
 func (a *Adapter) limited(ctx context.Context, chatID int64, method string, idempotent bool, fn func(context.Context) error) error {
+	return a.paced(ctx, chatID, func() error { return a.call(ctx, method, idempotent, fn) })
+}
+
+func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) error {
 	deadline := time.Now().Add(shortWait)
 	for {
 		if err := a.limits.wait(ctx, chatID); err != nil {
 			return err
 		}
-		err := a.call(ctx, method, idempotent, fn)
+		err := call()
 		if !fault.Is(err, fault.RateLimited) {
 			return err
 		}

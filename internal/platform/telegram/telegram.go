@@ -37,7 +37,7 @@ const (
 	// keeps it in every way of counting (Bot API, sendMessage).
 	maxText = 4096
 
-	// callTimeout bounds every call but getUpdates.
+	// callTimeout bounds every call but getUpdates and uploads.
 	callTimeout = 30 * time.Second
 )
 
@@ -79,6 +79,9 @@ type Adapter struct {
 
 	presses *presses
 
+	// menu is what SetMenu was last called with, as Telegram takes it.
+	menu atomic.Pointer[[]models.BotCommand]
+
 	// self is who getMe says that we are, once known.
 	self    atomic.Pointer[identity]
 	selfing sync.Mutex // held while getMe is asked, so that it is asked once
@@ -99,6 +102,8 @@ var (
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)
 	_ platform.Whisperer       = (*Adapter)(nil)
+	_ platform.Filer           = (*Adapter)(nil)
+	_ platform.ChatMenu        = (*Adapter)(nil)
 )
 
 var (
@@ -271,30 +276,6 @@ func (a *Adapter) OwnerLink(account platform.Account, code string) string {
 	}
 	return "https://t.me/" + url.PathEscape(name) + "?start=" + url.QueryEscape(code)
 }
-
-// SetMenu implements platform.Menu. Commands that Telegram would refuse are
-// left out, and descriptions cut to its limit (Bot API, BotCommand).
-func (a *Adapter) SetMenu(ctx context.Context, commands []platform.CommandInfo) error {
-	var list []models.BotCommand
-	for _, c := range commands {
-		if !commandForm.MatchString(c.Name) || c.Description == "" || len(list) == 100 {
-			continue
-		}
-		list = append(list, models.BotCommand{Command: c.Name, Description: cutRunes(c.Description, 256)})
-	}
-	for _, scope := range []models.BotCommandScope{&models.BotCommandScopeAllPrivateChats{}, &models.BotCommandScopeAllGroupChats{}} {
-		err := a.call(ctx, "setMyCommands", true, func(ctx context.Context) error {
-			_, err := a.api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var commandForm = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
 // maxDownload is the largest file that the Bot API hands out (getFile).
 const maxDownload = 20 << 20

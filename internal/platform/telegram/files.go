@@ -1,0 +1,137 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+const (
+	// maxUpload is the largest file that the Bot API takes (sendDocument).
+	maxUpload = 50 << 20
+
+	// maxCaption is the limit of a caption; counting UTF-16 units keeps it in
+	// every way of counting (Bot API, sendDocument).
+	maxCaption = 1024
+
+	// uploadTimeout bounds the upload of one file.
+	uploadTimeout = 5 * time.Minute
+
+	fallbackName = "file"
+)
+
+// SendFile implements platform.Filer. A caption that is too long is cut. What a
+// bot sends as a document is not compressed or changed.
+func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
+	to, err := parseKey(f.Conversation)
+	if err != nil {
+		return messages.Ref{}, err
+	}
+	switch {
+	case len(f.Data) == 0:
+		return messages.Ref{}, fault.New(fault.Invalid, "Telegram takes no empty files.")
+	case len(f.Data) > maxUpload:
+		return messages.Ref{}, fault.New(fault.Invalid, "Telegram takes files of at most 50 MB from bots.")
+	}
+	caption := a.caption(f.Caption)
+	params := bot.SendDocumentParams{
+		ChatID:          to.id,
+		MessageThreadID: to.thread,
+		Caption:         caption.text,
+		CaptionEntities: caption.entities,
+	}
+	if id, convErr := strconv.Atoi(string(f.ReplyTo)); convErr == nil && id > 0 {
+		// Without this flag a deleted question would make the file fail.
+		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
+	}
+	sent, err := a.postFile(ctx, to, params, f)
+	if isThreadGone(err) && params.MessageThreadID != 0 {
+		params.MessageThreadID = 0 // a deleted topic: put it into the general one
+		sent, err = a.postFile(ctx, to, params, f)
+	}
+	if isEntityError(err) {
+		a.observe("entities_refused")
+		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "error", err)
+		params.CaptionEntities = nil
+		sent, err = a.postFile(ctx, to, params, f)
+	}
+	if err != nil {
+		return messages.Ref{}, err
+	}
+	a.observe("sent")
+	return messages.Ref{Conversation: f.Conversation, Message: messages.MessageID(strconv.Itoa(sent.ID))}, nil
+}
+
+// postFile posts once, when the rate limits allow it.
+func (a *Adapter) postFile(ctx context.Context, to chat, params bot.SendDocumentParams, f platform.File) (*models.Message, error) {
+	var sent *models.Message
+	err := a.paced(ctx, to.id, func() error {
+		return a.callWithin(ctx, uploadTimeout, "sendDocument", false, func(ctx context.Context) (err error) {
+			// Each attempt has a reader and parameters of its own: after an early
+			// answer the library may still be reading those of the last one.
+			own := params
+			own.Document = &models.InputFileUpload{Filename: uploadName(f.Name), Data: bytes.NewReader(f.Data)}
+			sent, err = a.api.SendDocument(ctx, &own)
+			return err
+		})
+	})
+	return sent, err
+}
+
+// uploadName returns a name that fits into one line of a header.
+func uploadName(name string) string {
+	name = cleanName(name[strings.LastIndexAny(name, `/\`)+1:])
+	if strings.Trim(name, ". ") == "" {
+		return fallbackName
+	}
+	return name
+}
+
+// caption renders a caption within Telegram's limit.
+func (a *Adapter) caption(markdown string) rendered {
+	if strings.TrimSpace(markdown) == "" {
+		return rendered{}
+	}
+	return a.render.render(cutRunes(markdown, maxText)).cut(maxCaption)
+}
+
+// cut returns r with at most limit UTF-16 units of text, the last of which then
+// says that something is missing.
+func (r rendered) cut(limit int) rendered {
+	if r.length <= limit {
+		return r
+	}
+	units, end := 0, len(r.text)
+	for i, c := range r.text {
+		size := 1
+		if c > 0xFFFF {
+			size = 2
+		}
+		if units+size > limit-1 {
+			end = i
+			break
+		}
+		units += size
+	}
+	text := strings.TrimRightFunc(r.text[:end], unicode.IsSpace)
+	kept := newCounter(text).at(len(text))
+	out := rendered{text: text + "…", length: kept + 1}
+	for _, e := range r.entities {
+		if e.Offset >= kept {
+			continue
+		}
+		e.Length = min(e.Length, kept-e.Offset)
+		out.entities = append(out.entities, e)
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package telegram
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Limits of a menu (Bot API, setMyCommands and BotCommand).
+const (
+	maxCommands    = 100
+	maxDescription = 256 // characters
+)
+
+var commandForm = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// SetMenu implements platform.Menu. Commands that Telegram would refuse are
+// left out, and descriptions cut to its limit.
+func (a *Adapter) SetMenu(ctx context.Context, commands []platform.CommandInfo) error {
+	list := appendCommands(nil, commands)
+	a.menu.Store(&list)
+	for _, scope := range []models.BotCommandScope{&models.BotCommandScopeAllPrivateChats{}, &models.BotCommandScopeAllGroupChats{}} {
+		if err := a.setCommands(ctx, list, scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetChatMenu implements platform.ChatMenu. The topics of a chat share its menu.
+// A menu that a chat has already does not follow a later SetMenu.
+func (a *Adapter) SetChatMenu(ctx context.Context, key messages.ConversationKey, commands []platform.CommandInfo) error {
+	to, err := parseKey(key)
+	if err != nil {
+		return err
+	}
+	if _, blocked := a.limits.state(to.id); blocked > 0 {
+		return limited(blocked)
+	}
+	var common []models.BotCommand
+	if menu := a.menu.Load(); menu != nil {
+		common = *menu
+	}
+	// The copy keeps calls for several chats out of each other's lists.
+	list := appendCommands(append([]models.BotCommand{}, common...), commands)
+	scope := &models.BotCommandScopeChat{ChatID: to.id}
+	if len(list) > len(common) {
+		return a.setCommands(ctx, list, scope)
+	}
+	return a.call(ctx, "deleteMyCommands", true, func(ctx context.Context) error {
+		_, err := a.api.DeleteMyCommands(ctx, &bot.DeleteMyCommandsParams{Scope: scope})
+		return err
+	})
+}
+
+// appendCommands adds to a menu what Telegram can show and what is not there.
+func appendCommands(list []models.BotCommand, commands []platform.CommandInfo) []models.BotCommand {
+	known := make(map[string]bool, len(list)+len(commands))
+	for _, c := range list {
+		known[c.Command] = true
+	}
+	for _, c := range commands {
+		if len(list) >= maxCommands || known[c.Name] || !commandForm.MatchString(c.Name) || c.Description == "" {
+			continue
+		}
+		known[c.Name] = true
+		list = append(list, models.BotCommand{Command: c.Name, Description: cutRunes(c.Description, maxDescription)})
+	}
+	return list
+}
+
+func (a *Adapter) setCommands(ctx context.Context, list []models.BotCommand, scope models.BotCommandScope) error {
+	return a.call(ctx, "setMyCommands", true, func(ctx context.Context) error {
+		_, err := a.api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
+		return err
+	})
+}
