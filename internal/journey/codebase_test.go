@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/telegram"
 )
 
 // withRepository gives the world a git server with one repository and returns
@@ -67,6 +68,13 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 		w.seesText(ann, "1. ", "web", "← here")
 		w.says(ann, "/commands")
 		w.seesText(ann, "/prime", "Research the codebase", "/design")
+		menu := ""
+		for _, c := range w.tg.ChatMenu(ann) {
+			menu += " " + c.Command
+		}
+		if !strings.Contains(menu, " prime") || !strings.Contains(menu, " help") {
+			t.Errorf("the chat's menu is%s", menu)
+		}
 		w.restart()
 
 		t.Log("a command of the repository, with quoted arguments")
@@ -116,7 +124,11 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 
 		t.Log("diff and undo, files and talk together")
 		w.says(ann, "/diff")
-		w.seesText(ann, "pages.txt", "two pages")
+		w.seesText(ann, "Changes on", "pages.txt")
+		patch := w.seesFile(ann, "changes.patch")
+		if !strings.Contains(patch, "+two pages") {
+			t.Errorf("the patch is %q", patch)
+		}
 		w.says(ann, "/undo")
 		w.seesText(ann, "Took the last turn back")
 		if _, err := os.Stat(filepath.Join(tree[0], "pages.txt")); !os.IsNotExist(err) {
@@ -215,6 +227,24 @@ func TestCloneRefusesWhatIsNotAllowed(t *testing.T) {
 			t.Errorf("the git server was asked %d times", n)
 		}
 	})
+}
+
+// seesFile waits for a file of the bot and returns its content.
+func (w *world) seesFile(chat int64, name string) string {
+	w.t.Helper()
+	content := ""
+	err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool {
+		for _, m := range l.Chat(chat).FromBot() {
+			if m.Document != nil && m.Document.Name == name {
+				content = string(m.Document.Data)
+			}
+		}
+		return content != ""
+	})
+	if err != nil {
+		w.t.Fatalf("there is no file %s", name)
+	}
+	return content
 }
 
 func write(t *testing.T, path, text string) {
