@@ -3,6 +3,7 @@
 package journey_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -91,18 +92,40 @@ func (c *slackCrash) close() {
 	}
 }
 
+// launch starts the bot and waits until it is ready. One that dies before is
+// replaced: Slack can owe it an event about what the bot itself did last, which
+// is enough to come to the first points.
 func (c *slackCrash) launch(name, point string) *process {
 	c.t.Helper()
 	c.env["BOT_FAILPOINT"] = point
-	p, err := startProcess(c.binary, c.dir, name, c.env)
-	if err != nil {
-		c.t.Fatal(err)
+	for range 5 {
+		p, err := startProcess(c.binary, c.dir, name, c.env)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.procs = append(c.procs, p)
+		dead := false
+		err = p.await(c.t.Context(), "ready", func(ctx context.Context) error {
+			select {
+			case <-p.done:
+				dead = true
+				return nil
+			default:
+				return p.askReady(ctx)
+			}
+		})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if !dead {
+			return p
+		}
+		if err := p.killed(); err != nil || point == "" {
+			c.t.Fatalf("%s died while it started: %v", name, err)
+		}
 	}
-	c.procs = append(c.procs, p)
-	if err := p.ready(c.t.Context()); err != nil {
-		c.t.Fatal(err)
-	}
-	return p
+	c.t.Fatalf("nobody lives long enough to die at %q", point)
+	return nil
 }
 
 // arm lets the process die at the next change of a kind.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -206,7 +207,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	case fault.end == endBefore || fault.end == endAfter:
 		panic(http.ErrAbortHandler)
 	case refused != nil && refused.status == http.StatusFound:
-		http.Redirect(w, r, "/signin?redir="+r.URL.Path, http.StatusFound)
+		http.Redirect(w, r, "/signin?redir="+url.QueryEscape(r.URL.Path), http.StatusFound)
 	case refused != nil:
 		writeError(w, refused)
 	default:

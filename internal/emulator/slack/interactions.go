@@ -72,8 +72,9 @@ func (c *channel) shownName() string {
 		return "directmessage"
 	case Private:
 		return "privategroup"
+	default:
+		return c.info.Name
 	}
-	return c.info.Name
 }
 
 // slackbot shows a person something that Slack itself says. The lock must be

@@ -301,11 +301,7 @@ func (s *Server) spawn(f func()) {
 	if s.closed {
 		return
 	}
-	s.tasks.Add(1)
-	go func() {
-		defer s.tasks.Done()
-		f()
-	}()
+	s.tasks.Go(f)
 }
 
 // Handler returns the HTTP interface: /api/<method>, response URLs, uploads,
@@ -345,7 +341,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	p, refused := parseParams(r)
 	call := Call{Method: name, Params: p.values, Channel: p.channel(), At: s.opts.Now()}
-	s.answer(w, r, call, func() (map[string]any, *apiError, []string) {
+	s.answer(w, r, call, func() (map[string]any, *apiError, []string) { //nolint:contextcheck // what the call makes Slack deliver outlives it
 		if refused != nil {
 			return nil, refused, nil
 		}
@@ -395,7 +391,7 @@ var errClosed = errors.New("the emulator was closed")
 // away first.
 func (s *Server) waitFault(ctx context.Context, fault Fault) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(errClosed) })
+	stop := context.AfterFunc(s.ctx, func() { cancel(errClosed) }) //nolint:contextcheck // of the server, besides the caller's
 	defer stop()
 	defer cancel(nil)
 	return fault.wait(ctx)

@@ -618,9 +618,7 @@ func TestManyAtOnce(t *testing.T) {
 	receive(t, s, nil)
 	var work sync.WaitGroup
 	for i := range 8 {
-		work.Add(1)
-		go func() {
-			defer work.Done()
+		work.Go(func() {
 			ann := s.User("U" + string(rune('1'+i))).In("C1").AtOnce()
 			for range 10 {
 				sent := ann.Mentions("go")
@@ -630,7 +628,7 @@ func TestManyAtOnce(t *testing.T) {
 					t.Errorf("thread %v", got)
 				}
 			}
-		}()
+		})
 	}
 	work.Wait()
 	settle(t, s)

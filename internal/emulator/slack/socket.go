@@ -70,7 +70,7 @@ func (h *hub) pick() *socket {
 	if len(ready) == 0 {
 		return nil
 	}
-	return ready[rand.IntN(len(ready))]
+	return ready[rand.IntN(len(ready))] //nolint:gosec // need not be secret
 }
 
 func (s *Server) connectionsOpen(*request) (map[string]any, *apiError) {

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -48,7 +49,7 @@ type chunk struct {
 // take adds what a call brings to a copy of the stream.
 func (st stream) take(p params) (stream, *apiError) {
 	text, raw := p.get("markdown_text"), p.get("chunks")
-	mode := ""
+	var mode string
 	switch {
 	case text != "" && raw != "":
 		return st, refuse("cannot_provide_both_markdown_text_and_chunks")
@@ -103,15 +104,12 @@ func (st stream) addChunk(c chunk) (stream, *apiError) {
 			return st, refuse("invalid_chunks")
 		}
 		next := task{c.ID, c.Title, c.Status, c.Details, c.Output}
-		tasks := append([]task(nil), st.tasks...)
-		for i := range tasks {
-			if tasks[i].id == c.ID {
-				tasks[i] = next
-				st.tasks = tasks
-				return st, nil
-			}
+		st.tasks = slices.Clone(st.tasks)
+		if i := slices.IndexFunc(st.tasks, func(t task) bool { return t.id == c.ID }); i >= 0 {
+			st.tasks[i] = next
+		} else {
+			st.tasks = append(st.tasks, next)
 		}
-		st.tasks = append(tasks, next)
 	case "blocks":
 		blocks, refused := checkBlocks(string(c.Blocks), inStream)
 		if refused != nil {
@@ -196,6 +194,7 @@ func (r *request) streaming() (*channel, *Message, *apiError) {
 		if r.method == "chat.appendStream" {
 			return nil, nil, refuse("stopped_by_user")
 		}
+	default: // it is over
 	}
 	return nil, nil, refuse("message_not_in_streaming_state")
 }

@@ -263,9 +263,6 @@ func (w *Workspace) know(id, home string) {
 	}
 }
 
-// external reports whether a user is at home elsewhere. The lock must be held.
-func (w *Workspace) external(id string) bool { return w.user(id).TeamID != w.team.ID }
-
 // AddChannel introduces a conversation, or changes its description. Those that
 // are not introduced come into being when somebody does something there, with
 // the bot as a member: a direct conversation for an id with "D", a private

@@ -23,19 +23,21 @@ import (
 // of it. For messages of a channel the scope depends on the kind of channel, so
 // all are needed.
 var methods = map[string][]string{
-	"apps.connections.open":       nil, // the app-level token's connections:write
-	"assistant.threads.setStatus": {"assistant:write"},
-	"auth.test":                   nil,
-	"chat.postEphemeral":          {"chat:write"},
-	"chat.postMessage":            {"chat:write"},
-	"chat.update":                 {"chat:write"},
-	"conversations.history":       {"channels:history", "groups:history", "im:history", "mpim:history"},
-	"conversations.replies":       {"channels:history", "groups:history", "im:history", "mpim:history"},
-	"files.info":                  {"files:read"},
-	"reactions.add":               {"reactions:write"},
-	"reactions.remove":            {"reactions:write"},
-	"users.info":                  {"users:read"},
-	"views.open":                  nil,
+	"apps.connections.open":        nil, // the app-level token's connections:write
+	"assistant.threads.setStatus":  {"assistant:write"},
+	"auth.test":                    nil,
+	"chat.postEphemeral":           {"chat:write"},
+	"chat.postMessage":             {"chat:write"},
+	"chat.update":                  {"chat:write"},
+	"conversations.history":        {"channels:history", "groups:history", "im:history", "mpim:history"},
+	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},
+	"files.completeUploadExternal": {"files:write"},
+	"files.getUploadURLExternal":   {"files:write"},
+	"files.info":                   {"files:read"},
+	"reactions.add":                {"reactions:write"},
+	"reactions.remove":             {"reactions:write"},
+	"users.info":                   {"users:read"},
+	"views.open":                   nil,
 }
 
 // maxAnswer bounds what is read of an answer.

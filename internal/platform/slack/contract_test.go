@@ -148,7 +148,10 @@ func (w *world) engage(ids ...string) {
 func TestContract(t *testing.T) { // not parallel: it counts goroutines
 	for _, how := range []transport{overSocket, overHTTP} {
 		t.Run(string(how), func(t *testing.T) {
-			platformtest.Exercise(t, platformtest.Harness{New: func(t *testing.T) platformtest.Rig { return rig(t, newWorld(t, how)) }})
+			platformtest.Exercise(t, platformtest.Harness{New: func(t *testing.T) platformtest.Rig {
+				t.Helper()
+				return rig(t, newWorld(t, how))
+			}})
 		})
 	}
 }
@@ -216,6 +219,7 @@ func rig(t *testing.T, w *world) platformtest.Rig {
 func TestGesturesAreOneEvent(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, how transport) {
+		t.Helper()
 		w := newWorld(t, how)
 		w.run(t)
 		mention, message := emulator.Copy{Type: "app_mention"}, emulator.Copy{Type: "message"}
@@ -253,6 +257,7 @@ func TestGesturesAreOneEvent(t *testing.T) {
 func TestThreadsWithoutMention(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, how transport) {
+		t.Helper()
 		w := newWorld(t, how)
 		w.run(t)
 		ann, bob := w.server.User("U1").In("C1"), w.server.User("U2").In("C1")
@@ -286,6 +291,7 @@ func TestThreadsWithoutMention(t *testing.T) {
 func TestFromSlashCommandToDialog(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, how transport) {
+		t.Helper()
 		w := newWorld(t, how)
 		w.run(t)
 		ann := w.server.User("U1").In("C1")
@@ -454,6 +460,7 @@ func TestSocketsAreReplacedWithoutLoss(t *testing.T) {
 func TestExternalPeopleOverBoth(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, how transport) {
+		t.Helper()
 		w := newWorld(t, how)
 		w.run(t)
 		w.server.AddChannel(emulator.Channel{ID: "C9", Shared: true})

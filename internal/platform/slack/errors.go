@@ -52,6 +52,7 @@ func (a *Adapter) refused(r request, head reply, seen *outcome) error {
 		f.Uncertain = !r.idempotent && slices.Contains(ambiguousCodes, head.Error)
 	case fault.Unauthorized:
 		a.observe("unauthorized")
+	default: // nothing to add
 	}
 	return f
 }

@@ -96,6 +96,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 		want = []string{emojiSeen}
 	case platform.MarkQueued:
 		want = []string{emojiQueued}
+	case platform.MarkNone:
 	}
 	if known || mark == platform.MarkNone {
 		for _, emoji := range has {

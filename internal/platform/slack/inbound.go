@@ -50,7 +50,7 @@ func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, e
 	}
 	var ev event
 	if err := lenient(env.Event, &ev); err != nil {
-		r.reason = "the event is not an object"
+		r.reason = "the event is not an object: " + cut(err.Error(), 200)
 		return r, nil
 	}
 	me, err := a.receiver(ctx, env)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,7 @@ import (
 func engagedIn(ids ...string) func(*slack.Config) {
 	return func(c *slack.Config) {
 		c.Engaged = func(_ context.Context, k messages.ConversationKey) (bool, error) {
-			for _, id := range ids {
-				if k.ID == id {
-					return true, nil
-				}
-			}
-			return false, nil
+			return slices.Contains(ids, k.ID), nil
 		}
 	}
 }

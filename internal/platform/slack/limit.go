@@ -21,17 +21,19 @@ type pace struct {
 // is 50, tier 4 is 100, a message a second for each channel. They hold for each
 // method and workspace. A method that is not here is called rarely.
 var paces = map[string]pace{
-	"assistant.threads.setStatus": {perMinute: 300, burst: 20},
-	"chat.postEphemeral":          {perMinute: 100, burst: 10},
-	"chat.postMessage":            {perMinute: 60, burst: 4, scoped: true},
-	"chat.update":                 {perMinute: 50, burst: 10},
-	"conversations.history":       {perMinute: 50, burst: 5},
-	"conversations.replies":       {perMinute: 50, burst: 5},
-	"files.info":                  {perMinute: 100, burst: 5},
-	"reactions.add":               {perMinute: 50, burst: 10},
-	"reactions.remove":            {perMinute: 50, burst: 10},
-	"users.info":                  {perMinute: 100, burst: 20},
-	"views.open":                  {perMinute: 100, burst: 10},
+	"assistant.threads.setStatus":  {perMinute: 300, burst: 20},
+	"chat.postEphemeral":           {perMinute: 100, burst: 10},
+	"chat.postMessage":             {perMinute: 60, burst: 4, scoped: true},
+	"chat.update":                  {perMinute: 50, burst: 10},
+	"conversations.history":        {perMinute: 50, burst: 5},
+	"conversations.replies":        {perMinute: 50, burst: 5},
+	"files.completeUploadExternal": {perMinute: 100, burst: 5},
+	"files.getUploadURLExternal":   {perMinute: 100, burst: 5},
+	"files.info":                   {perMinute: 100, burst: 5},
+	"reactions.add":                {perMinute: 50, burst: 10},
+	"reactions.remove":             {perMinute: 50, burst: 10},
+	"users.info":                   {perMinute: 100, burst: 20},
+	"views.open":                   {perMinute: 100, burst: 10},
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -66,9 +67,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) {
 	case s.changed <- struct{}{}:
 	default:
 	}
-	for k, v := range s.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), s.header)
 	answer := `{"ok":true}`
 	if all := s.answers[method]; len(all) > 0 {
 		answer = all[0]

@@ -234,7 +234,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 		// An event says so, but only Slack itself is believed.
 		if _, err := a.askSelf(ctx); fault.Is(err, fault.Unauthorized) {
 			cancel()
-			<-receiving
+			<-receiving //nolint:errcheck // it ends because of cancel
 			return err
 		}
 	}
@@ -246,18 +246,16 @@ func (a *Adapter) introduce(ctx context.Context) error {
 	wait := newBackoff(200*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		_, err := a.whoami(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			a.warnScopes(ctx)
 			return nil
-		}
-		if fault.Is(err, fault.Unauthorized) {
+		case fault.Is(err, fault.Unauthorized):
 			return err
+		case ctx.Err() == nil:
+			a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
+			wait.sleep(ctx, retryAfter(err))
 		}
-		if ctx.Err() != nil {
-			break
-		}
-		a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
-		wait.sleep(ctx, retryAfter(err))
 	}
 	return nil
 }

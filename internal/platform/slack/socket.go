@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -238,6 +239,7 @@ type pending struct {
 // stored as one, each envelope is stored by itself, so that one which is
 // refused does not hold up the others.
 func (l *link) store(ctx context.Context, batch []frame) {
+	failpoint.Hit(failpoint.Received)
 	var events []messages.Inbound
 	var together, alone []pending
 	for _, f := range batch {
@@ -259,6 +261,7 @@ func (l *link) store(ctx context.Context, batch []frame) {
 			l.a.observe("sink_error")
 			alone = append(together, alone...)
 		} else {
+			failpoint.Hit(failpoint.Stored)
 			for _, p := range together {
 				l.ack(p.frame)
 			}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -151,6 +152,7 @@ func fromForm(path string, body []byte) []byte {
 // that is durable, or if there is nothing to store. It may run again for the
 // same payload: what is stored has the same event id.
 func (a *Adapter) receive(ctx context.Context, sink platform.Sink, kind payloadKind, payload []byte) error {
+	failpoint.Hit(failpoint.Received)
 	r, err := a.translate(ctx, kind, payload)
 	if err != nil {
 		return err
@@ -175,6 +177,9 @@ func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error
 	switch {
 	case len(r.events) > 0:
 		err := sink.Accept(ctx, r.events...)
+		if err == nil {
+			failpoint.Hit(failpoint.Stored)
+		}
 		if !fault.Is(err, fault.Invalid) {
 			return err
 		}
