@@ -108,7 +108,8 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 		State:          plan.Proposed,
 		Head:           d.begun.work.Head,
 	}
-	return p, tx.InsertPlan(ctx, &p)
+	err := tx.InsertPlan(ctx, &p)
+	return p, err
 }
 
 // ShowPlan returns how a plan that waits is shown: its text, how to decide on

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // propose stores a plan as the first version of a new one, or with a number as
@@ -296,6 +297,42 @@ func TestOneOfManyDecides(t *testing.T) {
 					t.Errorf("%d callers settled the plan, which is %s; want one", settled.Load(), got)
 				}
 			})
+		})
+	}
+}
+
+// TestPlansAreReadUnderALock reads a plan while another transaction has it: the
+// second one waits, which shows as the end of its patience. SQLite has one
+// writer and needs no lock.
+func TestPlansAreReadUnderALock(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.Postgres(t)(t)}
+	c := b.conversation(t, "chat")
+	p := b.propose(t, c.ID, 0, "text")
+	reads := map[string]func(ctx context.Context, tx *store.Tx) error{
+		"Plan":       func(ctx context.Context, tx *store.Tx) error { _, err := tx.Plan(ctx, p.Number); return err },
+		"LatestPlan": func(ctx context.Context, tx *store.Tx) error { _, _, err := tx.LatestPlan(ctx, c.ID); return err },
+		"InsertPlan": func(ctx context.Context, tx *store.Tx) error {
+			return tx.InsertPlan(ctx, &plan.Plan{ConversationID: c.ID, Text: "newer"})
+		},
+	}
+	for first, holds := range reads {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := holds(ctx, tx); err != nil {
+				return err
+			}
+			for second, waits := range reads {
+				err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+					if err := store.Exec(ctx, tx, `SET LOCAL lock_timeout = '50ms'`); err != nil {
+						return err
+					}
+					return waits(ctx, tx)
+				})
+				if !fault.Is(err, fault.Unavailable) {
+					t.Errorf("%s did not wait for %s: %v", second, first, err)
+				}
+			}
+			return nil
 		})
 	}
 }

@@ -12,13 +12,17 @@ import (
 	"remote-agent/internal/sessions"
 )
 
+// maxIdle bounds one look for idle conversations. Those that were put away before
+// are found again, so it is far above what one installation has.
+const maxIdle = 200_000
+
 // Sweep puts the worktrees of conversations away that have rested since before
 // and have no open work. Their state is saved; the next turn brings it back.
 func (s *Shop) Sweep(ctx context.Context, before time.Time) (codebase.Swept, error) {
 	idle := make(map[string]bool)
 	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
 		clear(idle)
-		ids, err := tx.IdleConversations(ctx, before, 1000)
+		ids, err := tx.IdleConversations(ctx, before, maxIdle)
 		for _, id := range ids {
 			idle[id] = true
 		}

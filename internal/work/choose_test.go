@@ -20,21 +20,20 @@ func TestChoose(t *testing.T) {
 		kind fault.Kind
 		says []string
 	}{
-		"1":         {want: "acme/api"},
-		"5":         {want: "beta/site"},
-		"0":         {kind: fault.NotFound},
-		"6":         {kind: fault.NotFound, says: []string{"5 repositories"}},
-		"2fa":       {want: "acme/2fa"}, // a name and not number 2
-		"02":        {kind: fault.NotFound},
-		"+1":        {kind: fault.NotFound},
-		"acme/web":  {want: "acme/web"}, // exact before prefix
-		"ACME/WEB":  {want: "acme/web"},
-		"beta":      {want: "beta/site"},
-		"sit":       {want: "beta/site"},
-		"web":       {kind: fault.Invalid, says: []string{"acme/web, acme/web-admin"}},
-		"acme":      {kind: fault.Invalid},
-		"nowhere":   {kind: fault.NotFound},
-		"acme/web ": {kind: fault.NotFound},
+		"1":        {want: "acme/api"},
+		"5":        {want: "beta/site"},
+		"0":        {kind: fault.NotFound},
+		"6":        {kind: fault.NotFound, says: []string{"5 repositories"}},
+		"2fa":      {want: "acme/2fa"}, // a name and not number 2
+		"02":       {kind: fault.NotFound},
+		"+1":       {kind: fault.NotFound},
+		"acme/web": {want: "acme/web"}, // exact before prefix
+		"ACME/WEB": {want: "acme/web"},
+		"beta":     {want: "beta/site"},
+		"sit":      {want: "beta/site"},
+		"web":      {kind: fault.Invalid, says: []string{"acme/web, acme/web-admin"}},
+		"acme":     {kind: fault.Invalid},
+		"nowhere":  {kind: fault.NotFound},
 	}
 	for what, tt := range tests {
 		got, err := work.Choose(all, what)
