@@ -253,3 +253,37 @@ func write(t *testing.T, path, text string) {
 		t.Error(err)
 	}
 }
+
+func TestSwitchingRepositoriesAndWritingCommands(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		server, url := w.withRepository(webRepo)
+		other := server.Repo("acme/api", map[string]string{"go.mod": "module api\n"})
+		w.start()
+		w.says(ann, "/clone "+url)
+		w.seesText(ann, "Cloned", "acme/web")
+		w.says(ann, "/clone "+other)
+		w.seesText(ann, "Cloned", "acme/api")
+		w.says(ann, "/repo 9")
+		w.seesText(ann, "no number 9", "2 repositories")
+		w.says(ann, "/repo web")
+		w.seesText(ann, "This conversation works on", "acme/web")
+
+		w.says(ann, "/command-set greet prompts/greet.md Greet $1 politely.")
+		w.seesText(ann, "/greet runs prompts/greet.md", "/diff shows it")
+		w.says(ann, "/greet Bob")
+		w.seesText(ann, "echo: Greet Bob politely.")
+		for _, bad := range []string{"x ../out.md text", "x .git/hooks/post-checkout.md text", "x run.sh text", "x /etc/x.md text", "bad/name a.md"} {
+			before := len(w.tg.ChatView(ann).FromBot())
+			w.says(ann, "/command-set "+bad)
+			w.sees(ann, "a refusal of "+bad, func(texts []string) bool {
+				return len(texts) > before && strings.HasPrefix(texts[len(texts)-1], "✖")
+			})
+		}
+		w.restart()
+		w.says(ann, "/greet again")
+		w.seesText(ann, "echo: Greet again politely.")
+		w.says(ann, "/branch")
+		w.seesText(ann, "acme/web", "bot/")
+	})
+}
