@@ -100,6 +100,19 @@ func (p *process) ready(ctx context.Context) error {
 	return p.await(ctx, "ready", p.askReady)
 }
 
+// readyOrDead is ready for a process that may come to its failpoint before that:
+// people are talking, and the first poll can already be its last.
+func (p *process) readyOrDead(ctx context.Context) error {
+	return p.await(ctx, "ready", func(ctx context.Context) error {
+		select {
+		case <-p.done:
+			return nil
+		default:
+			return p.askReady(ctx)
+		}
+	})
+}
+
 // receives waits until the process is the replica that polls, or is dead.
 func (p *process) receives(ctx context.Context) error {
 	return p.await(ctx, "receiving", func(context.Context) error {

@@ -159,7 +159,7 @@ func (w *crashWorld) replicas(cycles, offset int) error {
 		if err != nil {
 			return err
 		}
-		if err := victim.ready(w.t.Context()); err != nil {
+		if err := victim.readyOrDead(w.t.Context()); err != nil {
 			return err
 		}
 		if other != nil {
