@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"internal/assistant/*": {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/queue":       {"internal/fault"},
 	"internal/store": {
-		"internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/orchestrator", "migrations",
+		"internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},

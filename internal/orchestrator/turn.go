@@ -23,7 +23,8 @@ const crashAttempts = 3
 // begunTurn is what the transaction that begins a turn decided.
 type begunTurn struct {
 	call        command.Call
-	job         *Command // a command that runs in order; it has no session
+	role        sessions.Role // of the sender, as the turn began
+	job         *Command      // a command that runs in order; it has no session
 	session     sessions.Session
 	prompt      *Prompt    // nil for a plain message
 	plan        *plan.Plan // the plan that the turn carries out
@@ -70,6 +71,7 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
 	d := decision{what: turn, entry: entry}
+	d.begun.role = v.role
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work
 	if c, ok := w.o.commands[d.begun.call.Name]; ok && c.Job {
@@ -266,7 +268,7 @@ func (w *worker) do(ctx context.Context, d decision, p *progress) (out outcome) 
 	}
 	defer w.o.recoverPanic(ctx, "job", func(err error) { out.err = err })
 	reply, err := d.begun.job.Run(ctx, Request{
-		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: sessions.User, Show: p.replace,
+		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: d.begun.role, Show: p.replace,
 	})
 	return outcome{reply: &reply, err: err}
 }

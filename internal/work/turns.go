@@ -204,10 +204,17 @@ func fenced(info, text string) string {
 	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 
+// undid begins the note on an entry whose turn has been taken back.
+const undid = "undid "
+
 // runUndo goes back to before the last turn: its files and its talk, together.
-// What cannot be taken back is listed. It is safe to repeat: a checkpoint is
-// undone once.
+// What cannot be taken back is listed. It is safe to repeat after a crash: the
+// transaction that takes the turn back notes so on the entry, and a second run
+// does not take another one.
 func (s *Shop) runUndo(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	if strings.HasPrefix(r.Entry.Error, undid) {
+		return orchestrator.Reply{Text: "↩ Took the last turn back."}, nil
+	}
 	var (
 		last sessions.Checkpoint
 		ok   bool
@@ -239,6 +246,10 @@ func (s *Shop) runUndo(ctx context.Context, r orchestrator.Request) (orchestrato
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		var err error
 		if n, err = tx.UndoTurn(ctx, last); err != nil {
+			return err
+		}
+		done := undid + last.EntryID
+		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "turn.undo", ConversationID: r.Conv.ID, Target: last.EntryID})
