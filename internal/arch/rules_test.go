@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/slack", "internal/tour"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/sandbox", "internal/tour"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "migrations"},
 
 	// The vocabulary.
@@ -25,24 +25,30 @@ var allowed = map[string][]string{
 	"internal/command":    {},
 	"internal/sessions":   {"internal/fault", "internal/messages"},
 	"internal/plan":       {"internal/fault"},
+	"internal/approval":   {"internal/assistant", "internal/fault"},
+	"internal/spend":      {"internal/assistant", "internal/fault"},
+	"internal/sandbox":    {"internal/fault"},
+	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
+	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
-	"internal/platform":    {"internal/fault", "internal/messages"},
-	"internal/platform/*":  {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
-	"internal/assistant":   {"internal/fault", "internal/messages"},
-	"internal/assistant/*": {"internal/fault", "internal/messages", "internal/assistant"},
-	"internal/queue":       {"internal/fault"},
+	"internal/platform":      {"internal/fault", "internal/messages"},
+	"internal/platform/*":    {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
+	"internal/assistant":     {"internal/fault", "internal/messages"},
+	"internal/assistant/*":   {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
+	"internal/queue":         {"internal/fault"},
 	"internal/store": {
-		"internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "migrations",
+		"internal/approval", "internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
-		"internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/plan", "internal/platform", "internal/queue", "internal/sessions",
+		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/plan", "internal/platform", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 
 	"internal/work": {
@@ -78,15 +84,20 @@ var leaves = map[string][]string{
 // where it shows. The longest prefix counts.
 var external = map[string][]string{
 	// SDKs.
-	"github.com/go-telegram/bot":        {"internal/platform/telegram"},
-	"github.com/sashabaranov/go-openai": {"internal/assistant/openai"},
-	"github.com/slack-go/slack":         {"internal/platform/slack"},
-	"github.com/gorilla/websocket":      {"internal/platform/slack", "internal/emulator/slack"},
+	"github.com/go-telegram/bot":             {"internal/platform/telegram"},
+	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai"},
+	"github.com/slack-go/slack":              {"internal/platform/slack"},
+	"github.com/google/go-github/v62":        {"internal/platform/github"},
+	"github.com/anthropics/anthropic-sdk-go": {"internal/assistant/anthropic"},
+	"github.com/coder/acp-go-sdk":            {"internal/assistant/acp"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/tool/mcp"},
+	"github.com/landlock-lsm/go-landlock":    {"internal/sandbox"},
+	"github.com/gorilla/websocket":           {"internal/platform/slack", "internal/emulator/slack"},
 
 	// Databases.
-	"database/sql":                {"internal/store", "internal/store/*", "internal/queue"},
+	"database/sql":                {"internal/store", "internal/store/*", "internal/queue", "internal/tool/projectdb"},
 	"github.com/jackc/pgx/v5":     {"internal/store", "internal/store/*", "internal/queue"},
-	"modernc.org/sqlite":          {"internal/store", "internal/store/*", "internal/queue"},
+	"modernc.org/sqlite":          {"internal/store", "internal/store/*", "internal/queue", "internal/tool/projectdb"},
 	"github.com/pressly/goose/v3": {"internal/store", "migrations"},
 	"github.com/riverqueue/river": {"internal/queue"},
 
@@ -101,7 +112,7 @@ var external = map[string][]string{
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                    {"internal/store", "internal/app"},
+	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox"},
 
 	// Tests and the packages for them.
 	"testing":                    {},

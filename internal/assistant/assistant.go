@@ -51,7 +51,7 @@ type Turn struct {
 	Run          string
 
 	System string             // the system prompt; may be empty
-	Array  []messages.Message // repaired and windowed; the last is the new user message
+	Array  []messages.Message // repaired and windowed; the last is the new user message, or what a turn that goes on has done
 
 	// Resume is the assistant's own session id from an earlier Resumable, or
 	// empty for a fresh start.
@@ -62,6 +62,31 @@ type Turn struct {
 	// Dir is where the assistant may read and write files; empty for a
 	// conversation without a codebase.
 	Dir string
+
+	// Host has the tools of the turn and the people who decide. It may be nil:
+	// then there are none.
+	Host Host
+}
+
+// ToolUser is implemented by assistants that run the program's tools and can go
+// on with a turn that was put aside: the last message of Turn.Array may then
+// have calls that are not answered yet (messages.OpenCalls).
+type ToolUser interface {
+	Assistant
+	UsesTools()
+}
+
+// Agent is implemented by assistants with a loop, tools and sessions of their
+// own. They get the whole array like the others, and use of it what their own
+// session does not know yet.
+type Agent interface {
+	Assistant
+
+	// Release ends what is kept running for a conversation, if anything.
+	Release(conversation string)
+
+	// Close ends all of it and waits.
+	Close() error
 }
 
 // Event is something that happened during a turn. The set is closed, and
@@ -72,17 +97,30 @@ type Event interface{ event() }
 
 type (
 	// Resumable says how to continue this conversation. It is stored as soon as
-	// it arrives, so that a crash later in the turn loses nothing.
+	// it arrives, so that a crash later in the turn loses nothing. An empty one
+	// forgets a session that the agent does not know any more.
 	Resumable struct{ Session string }
 
 	// TextDelta is a piece of the answer.
 	TextDelta struct{ Text string }
 
+	// ThoughtDelta is a piece of the model's reasoning. It is shown to people
+	// who want details, and is no part of the answer.
+	ThoughtDelta struct{ Text string }
+
+	// PlanUpdated replaces the list of steps that an agent works on.
+	PlanUpdated struct{ Steps []Step }
+
+	// Notice is something that the person should know and that is no part of
+	// the answer, such as that an agent's context was lost.
+	Notice struct{ Text string }
+
 	// ToolStarted and ToolFinished bracket a tool call that the person may see.
 	ToolStarted struct {
 		ID      string
 		Name    string
-		Summary string // one line, safe to show
+		Summary string         // one line, safe to show
+		Kind    PermissionKind // empty if unknown
 	}
 
 	// ToolFinished is sent once for every ToolStarted of a successful turn.
@@ -106,6 +144,9 @@ type (
 
 func (Resumable) event()    {}
 func (TextDelta) event()    {}
+func (ThoughtDelta) event() {}
+func (PlanUpdated) event()  {}
+func (Notice) event()       {}
 func (ToolStarted) event()  {}
 func (ToolFinished) event() {}
 func (MessageDone) event()  {}
@@ -113,9 +154,35 @@ func (Finished) event()     {}
 
 // Usage is what a turn cost, in tokens. Zero means unknown.
 type Usage struct {
-	InputTokens  int64 `json:"input_tokens,omitempty"`
-	OutputTokens int64 `json:"output_tokens,omitempty"`
-	CachedTokens int64 `json:"cached_tokens,omitempty"` // part of InputTokens
+	InputTokens   int64 `json:"input_tokens,omitempty"`
+	OutputTokens  int64 `json:"output_tokens,omitempty"`
+	CachedTokens  int64 `json:"cached_tokens,omitempty"`  // part of InputTokens, read from the provider's cache
+	WrittenTokens int64 `json:"written_tokens,omitempty"` // part of InputTokens, written to the provider's cache
+
+	// CostUSD is what the agent says that the turn cost; zero if it does not.
+	CostUSD float64 `json:"cost_usd,omitempty"`
+
+	// ContextUsed and ContextSize are the agent's own window, in tokens.
+	ContextUsed int64 `json:"context_used,omitempty"`
+	ContextSize int64 `json:"context_size,omitempty"`
+}
+
+// Add returns the sum of two usages; the context is that of v.
+func (u Usage) Add(v Usage) Usage {
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.CachedTokens += v.CachedTokens
+	u.WrittenTokens += v.WrittenTokens
+	u.CostUSD += v.CostUSD
+	u.ContextUsed, u.ContextSize = v.ContextUsed, v.ContextSize
+	return u
+}
+
+// Step is an entry of an agent's plan.
+type Step struct {
+	Text string
+	Done bool
+	Now  bool // being worked on
 }
 
 // OverflowError is in the chain of an Exhausted error when the message array

@@ -86,6 +86,7 @@ const (
 	KindMigrated InboundKind = "migrated" // the conversation is now known as MigratedTo
 	KindAction   InboundKind = "action"   // a person pressed a button or sent a dialog; see Action
 	KindGone     InboundKind = "gone"     // the bot was blocked or removed; no sender is answered
+	KindClosed   InboundKind = "closed"   // what the conversation is about was closed; no sender is answered
 )
 
 // Inbound is an event received from a platform, reduced to what the rest of the
@@ -120,6 +121,14 @@ type Inbound struct {
 	// its platform yet: who asked what.
 	Opening string `json:"opening,omitempty"`
 
+	// Repository is what the conversation is about, where a platform knows: the
+	// codebase of the conversation if it has none yet.
+	Repository *Repository `json:"repository,omitempty"`
+
+	// Reference names what the conversation is about in one line, for prompts
+	// that must not see more of it.
+	Reference string `json:"reference,omitempty"`
+
 	// Queued is set by the program when the message had to wait, so that whoever
 	// starts its turn takes the mark away that says so.
 	Queued bool `json:"queued,omitempty"`
@@ -130,6 +139,30 @@ type Inbound struct {
 	// Raw is the platform's own form of the event. It is stored beside the
 	// event and not repeated in its JSON.
 	Raw json.RawMessage `json:"-"`
+}
+
+// Repository says which repository a conversation is about, and where in it
+// work belongs.
+type Repository struct {
+	URL string `json:"url"` // for git clone, https
+
+	// Branch is the branch that work is done on, made from Base if it does not
+	// exist. If Existing is set it is somebody's branch on the remote, and the
+	// conversation works on its head.
+	Branch   string `json:"branch,omitempty"`
+	Existing bool   `json:"existing,omitempty"`
+	Base     string `json:"base,omitempty"` // empty: the default branch
+
+	// Head is the commit that Branch had when the event was made.
+	Head string `json:"head,omitempty"`
+
+	// ReadOnly is set where nothing may be pushed: a fork's branch, which is
+	// fetched by Fetch (such as "refs/pull/7/head").
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Fetch    string `json:"fetch,omitempty"`
+
+	// Closes is what a pull request of the conversation closes, such as "#42".
+	Closes string `json:"closes,omitempty"`
 }
 
 // RawEvent is an event that an adapter could not turn into an Inbound, kept so

@@ -88,6 +88,14 @@ type Capabilities struct {
 	// Outbound.OnlyFor is honored.
 	OnlyFor bool
 
+	// OutcomeMarks is true if the mark on a person's message is replaced by one
+	// that tells how its turn ended. Without it the mark is taken away.
+	OutcomeMarks bool
+
+	// SessionContext is true if Contexter is asked again for every session: what
+	// a conversation is about lies outside of its messages, as with an issue.
+	SessionContext bool
+
 	// CommandPrefix is what stands before a command's name here ("/").
 	CommandPrefix string
 }
@@ -138,6 +146,8 @@ const (
 	MarkNone   Mark = ""       // takes a mark away
 	MarkSeen   Mark = "seen"   // received
 	MarkQueued Mark = "queued" // waits for its turn
+	MarkDone   Mark = "done"   // answered; only where Capabilities.OutcomeMarks
+	MarkFailed Mark = "failed" // ended with an error or a stop; likewise
 )
 
 // Marker is implemented by adapters that can put a mark on a message, as a
@@ -283,4 +293,35 @@ type ChatMenu interface {
 	// SetMenu. None takes the chat's own away. Names that the platform cannot
 	// show, and those above its limit, are left out.
 	SetChatMenu(ctx context.Context, key messages.ConversationKey, commands []CommandInfo) error
+}
+
+// Gatekeeper is implemented by adapters whose platform says who may give orders
+// in a conversation, such as the people with write access to a repository. It is
+// asked when a message has arrived, and again before it is acted on; both times
+// outside of transactions.
+type Gatekeeper interface {
+	Adapter
+
+	// Admits reports whether the sender of in may use the bot there. Any error is
+	// a no; it is told from a plain no so that a person hears why.
+	Admits(ctx context.Context, in messages.Inbound) (bool, error)
+}
+
+// PullRequest is a request to merge a branch that was pushed.
+type PullRequest struct {
+	Head  string // the branch
+	Base  string // empty: the default branch
+	Title string
+	Body  string // Markdown
+	Draft bool
+}
+
+// PullRequester is implemented by adapters of platforms with pull requests.
+type PullRequester interface {
+	Adapter
+
+	// OpenPullRequest opens a pull request in the repository of a conversation,
+	// or updates title and body of the open one of the same head. It is
+	// idempotent. fault.Forbidden names the permission that is missing.
+	OpenPullRequest(ctx context.Context, key messages.ConversationKey, pr PullRequest) (url string, err error)
 }
