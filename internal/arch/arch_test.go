@@ -73,7 +73,7 @@ func TestCheckerFindsViolations(t *testing.T) {
 		"internal/orchestrator imports " + m + "internal/platform/telegram" + arrow,
 		"internal/orchestrator imports " + m + "internal/store" + arrow,
 		"internal/platform/slack imports github.com/go-telegram/bot: only internal/platform/telegram may",
-		"internal/platform/slack imports github.com/jackc/pgx/v5/pgxpool: only internal/store, internal/store/*, internal/queue, internal/tool/projectdb may",
+		"internal/platform/slack imports github.com/jackc/pgx/v5/pgxpool: only internal/store, internal/store/*, internal/queue may",
 		"internal/platform/slack imports testing: only tests may",
 		"internal/platform/telegram calls os.Getenv at poll.go:7: options come through config.Config",
 		"internal/platform/telegram imports " + m + "internal/orchestrator" + arrow,
