@@ -38,6 +38,8 @@ type Tx interface {
 	codebaseTx
 	planTx
 	undoTx
+	approvalTx
+	usageTx
 }
 
 type inboxTx interface {
@@ -73,6 +75,10 @@ type inboxTx interface {
 	// NextEntry returns the oldest waiting or running entry of lane turn, by
 	// sequence number, whatever its NextAt. ok is false if there is none.
 	NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error)
+
+	// WaitingEntries returns entries of lane turn that wait behind a sequence
+	// number, oldest first.
+	WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error)
 
 	// Entry returns an entry by id.
 	Entry(ctx context.Context, id string) (sessions.Entry, error)
@@ -175,6 +181,10 @@ type messageTx interface {
 	// UpdateToolCall moves a call of a session to another status, with response
 	// or error; completed and failed ones get their completion time.
 	UpdateToolCall(ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string) error
+
+	// FailExecuting marks the executing calls of a session as failed with text and
+	// returns them. Calls that never began stay pending.
+	FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error)
 
 	// FailInterrupted marks pending and executing calls of a session as failed
 	// with text and returns how many there were.

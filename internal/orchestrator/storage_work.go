@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 )
 
 // codebaseTx keeps repositories and their command registries.
@@ -96,4 +98,54 @@ type undoTx interface {
 
 	// Delivery returns a delivery by id.
 	Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error)
+}
+
+// approvalTx keeps what people are asked and what they allowed from now on.
+type approvalTx interface {
+	// InsertApproval stores a question, waiting. It assigns Number, SHA256, State,
+	// CreatedAt and ExpiresAt.
+	InsertApproval(ctx context.Context, a *approval.Approval) error
+
+	// Approval returns an approval by its number; the row of its conversation is
+	// locked until the transaction ends.
+	Approval(ctx context.Context, number int64) (approval.Approval, error)
+
+	// CallApproval returns the newest approval of a call of a turn.
+	CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error)
+
+	// CountApprovals returns how many approvals of a turn for a tool are in a
+	// state.
+	CountApprovals(ctx context.Context, entryID, tool string, state approval.State) (int64, error)
+
+	// WaitingApprovals returns what waits in a conversation, or everywhere if it
+	// is empty, oldest first.
+	WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error)
+
+	// EntryApprovals returns what a turn waits for.
+	EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error)
+
+	// SettleApproval moves a waiting approval to a.State, once: a settled one is
+	// a fault.Conflict. With the state waiting it records a.DeliveryID only.
+	SettleApproval(ctx context.Context, a approval.Approval) error
+
+	// SaveRule, Rules, HasRule and DeleteRule keep the allow rules of a codebase.
+	SaveRule(ctx context.Context, r approval.Rule) error
+	Rules(ctx context.Context, codebaseID string) ([]approval.Rule, error)
+	HasRule(ctx context.Context, codebaseID, tool, rule string) (bool, error)
+	DeleteRule(ctx context.Context, codebaseID string, id int64) error
+}
+
+// usageTx keeps what turns used, and seed 004's model tiers.
+type usageTx interface {
+	// AddUsage records what a turn, or a part of one, used.
+	AddUsage(ctx context.Context, r spend.Record) error
+
+	// SumUsage returns the sum of the records that f chooses.
+	SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error)
+
+	// Tiers returns the model tiers that are set, by name.
+	Tiers(ctx context.Context) (map[string]spend.Tier, error)
+
+	// SaveTiers replaces the model tiers.
+	SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error
 }

@@ -47,6 +47,8 @@ type Conversation struct {
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 
+	Settings Settings // what people chose for it
+
 	InboxSeq int64  // the last inbox sequence number given out
 	StopSeq  int64  // entries up to this one were told to stop
 	Owner    string // holder of the lease, if LeaseUntil is in the future
@@ -54,11 +56,20 @@ type Conversation struct {
 	Leased   bool   // somebody holds a live lease, by the store's clock
 }
 
+// Settings are what people chose for a conversation; empty members mean the
+// default of the service.
+type Settings struct {
+	Mode    string `json:"mode,omitempty"`    // ask, edit or auto
+	Model   string `json:"model,omitempty"`   // overrides the assistant's own
+	Verbose *int   `json:"verbose,omitempty"` // 0, 1 or 2
+}
+
 // ConversationUpdate changes the fields that are not nil.
 type ConversationUpdate struct {
 	CodebaseID *string // "" takes the codebase away
 	Cwd        *string
 	Key        *messages.ConversationKey // archive or migrate to another platform id
+	Settings   *Settings
 }
 
 // Lease is the right to work on a conversation. Every write of a turn is

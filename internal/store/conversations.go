@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"remote-agent/internal/fault"
@@ -11,13 +12,13 @@ import (
 
 const conversationColumns = `
 	id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at,
-	inbox_seq, stop_seq, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
+	inbox_seq, stop_seq, settings, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
 
 func scanConversation(c *sessions.Conversation) []any {
 	return []any{
 		text{&c.ID}, &c.Key.Platform, &c.Key.ID, text{&c.CodebaseID}, text{&c.Cwd}, &c.Assistant,
 		stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
-		&c.InboxSeq, &c.StopSeq, text{&c.Owner}, &c.Epoch, &c.Leased,
+		&c.InboxSeq, &c.StopSeq, settings{&c.Settings}, text{&c.Owner}, &c.Epoch, &c.Leased,
 	}
 }
 
@@ -112,7 +113,7 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 			return err
 		}
 	}
-	var platform, platformID, codebase, cwd any
+	var platform, platformID, codebase, cwd, chosen any
 	if u.Key != nil {
 		platform, platformID = string(u.Key.Platform), u.Key.ID
 	}
@@ -122,15 +123,23 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 	if u.Cwd != nil {
 		cwd = orNull(*u.Cwd)
 	}
+	if u.Settings != nil {
+		encoded, err := encodeJSON(*u.Settings, fault.Invalid, "settings")
+		if err != nil {
+			return err
+		}
+		chosen = encoded
+	}
 	n, err := t.exec(ctx, `
 		UPDATE remote_agent_conversations SET
 			platform_type = COALESCE($2, platform_type),
 			platform_conversation_id = COALESCE($3, platform_conversation_id),
 			codebase_id = CASE WHEN $4 THEN $5 ELSE codebase_id END,
 			cwd = CASE WHEN $6 THEN $7 ELSE cwd END,
+			settings = COALESCE($8, settings),
 			updated_at = {stamp}
 		WHERE id = $1`,
-		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd)
+		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd, chosen)
 	if err != nil {
 		return fmt.Errorf("update conversation: %w", err)
 	}
@@ -158,6 +167,23 @@ func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 	}
 	if n == 0 {
 		return notFound("conversation")
+	}
+	return nil
+}
+
+// settings scans the JSON of a conversation's settings. What cannot be read is
+// treated as not set, so that a conversation is not lost to it.
+type settings struct{ to *sessions.Settings }
+
+// Scan implements sql.Scanner.
+func (s settings) Scan(value any) error {
+	var encoded string
+	if err := (text{&encoded}).Scan(value); err != nil {
+		return err
+	}
+	*s.to = sessions.Settings{}
+	if encoded != "" && encoded != "{}" {
+		_ = json.Unmarshal([]byte(encoded), s.to) // see above
 	}
 	return nil
 }

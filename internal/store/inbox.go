@@ -150,6 +150,15 @@ func (t *Tx) NextEntry(ctx context.Context, conversationID string) (e sessions.E
 	return e, err == nil, err
 }
 
+// WaitingEntries returns entries of lane turn that wait behind a sequence
+// number, oldest first.
+func (t *Tx) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
+	return t.entries(ctx, `
+		SELECT `+entryColumns+` FROM inbound_events
+		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`,
+		conversationID, after, limit)
+}
+
 // Entry returns an entry by id; fault.NotFound if there is none.
 func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 	var row entryRow

@@ -113,6 +113,27 @@ func (t *Tx) FailInterrupted(ctx context.Context, sessionID, text string) (int, 
 	return int(n), wrap(err, "fail interrupted tool calls")
 }
 
+// FailExecuting marks the executing calls of a session as failed with text and
+// returns them: a crash interrupted them. Calls that never began stay pending.
+func (t *Tx) FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error) {
+	all, err := t.ToolCalls(ctx, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	var failed []sessions.ToolCall
+	for _, c := range all {
+		if c.Status != sessions.ToolExecuting {
+			continue
+		}
+		if err := t.UpdateToolCall(ctx, sessionID, c.CallID, sessions.ToolFailed, "", text); err != nil {
+			return nil, err
+		}
+		c.Status, c.Error = sessions.ToolFailed, text
+		failed = append(failed, c)
+	}
+	return failed, nil
+}
+
 // ToolCalls returns the tool calls of a session in the order of their recording.
 func (t *Tx) ToolCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
 	var list []sessions.ToolCall

@@ -1,0 +1,187 @@
+// Package approval holds the types and rules of what an assistant may do without
+// asking, and of asking a person: what was shown is what runs, a decision is
+// bound to one call and its arguments, it is taken once by a named person, and
+// no answer is no. It does no I/O.
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+// Mode is how much may happen in a conversation without asking.
+type Mode string
+
+// The modes.
+const (
+	ModeAsk  Mode = "ask"  // read only
+	ModeEdit Mode = "edit" // files of the worktree may change; everything else asks
+	ModeAuto Mode = "auto" // nothing asks; for owners only
+)
+
+// ParseMode reads a mode; fault.Invalid names the ones that there are.
+func ParseMode(text string) (Mode, error) {
+	switch m := Mode(strings.ToLower(strings.TrimSpace(text))); m {
+	case ModeAsk, ModeEdit, ModeAuto:
+		return m, nil
+	}
+	return "", fault.New(fault.Invalid, "The modes are ask (read only), edit (files may change, commands ask) and auto (nothing asks; owners only).")
+}
+
+// State is the life of an approval:
+//
+//	waiting -> allowed | denied | expired | cancelled (its turn has ended)
+type State string
+
+// The states.
+const (
+	Waiting   State = "waiting"
+	Allowed   State = "allowed"
+	Denied    State = "denied"
+	Expired   State = "expired"
+	Cancelled State = "cancelled"
+)
+
+// TTL is how long a person has for a decision.
+const TTL = 24 * time.Hour
+
+// Tools that no model calls: what is asked when a turn reaches a limit.
+const (
+	ToolContinue = "continue" // the cap on rounds
+	ToolBudget   = "budget"   // the budget of a turn
+)
+
+// Approval is a request to a person.
+type Approval struct {
+	Number         int64 // shown as "a-7"; unique over all conversations
+	ConversationID string
+	SessionID      string
+	EntryID        string // the turn
+	CodebaseID     string // empty without one
+	CallID         string
+	Tool           string
+	Arguments      string // as the model gave them
+	SHA256         string // of Tool and Arguments, see Sum
+	Kind           assistant.PermissionKind
+	Title          string // one line
+	Detail         string // the exact effect, CommonMark
+	Rule           string // what "always" would allow; empty where that is not offered
+	Requester      string // the actor whose turn it is
+	State          State
+	DeliveryID     string // the message that asks
+	DecidedBy      string // actor
+	DecidedAt      time.Time
+	Note           string // given with the decision
+	CreatedAt      time.Time
+	ExpiresAt      time.Time
+}
+
+// Name returns how people call the approval: "a-7".
+func (a Approval) Name() string { return fmt.Sprintf("a-%d", a.Number) }
+
+// ParseName reads "a-7" or "A-7".
+func ParseName(text string) (int64, bool) {
+	rest, ok := strings.CutPrefix(strings.ToLower(text), "a-")
+	number, err := strconv.ParseInt(rest, 10, 64)
+	return number, ok && err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
+}
+
+// Sum returns the SHA-256 in hex that binds a decision to a call.
+func Sum(tool, arguments string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s", len(tool), tool) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(arguments))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Ruling is what the rules say of a call before anybody is asked.
+type Ruling int
+
+// The rulings.
+const (
+	Allow  Ruling = iota
+	Refuse        // with a reason for the model
+	Ask           // a person decides
+)
+
+// Judge applies the mode of a conversation to a call. ruled is set if an allow
+// rule of the codebase names it. ModeAuto counts for an owner's turns only.
+func Judge(mode Mode, kind assistant.PermissionKind, owner, ruled bool) (Ruling, string) {
+	if mode == ModeAuto && !owner {
+		mode = ModeEdit
+	}
+	switch {
+	case kind == assistant.KindRead:
+		return Allow, ""
+	case mode == ModeAsk:
+		return Refuse, "not run: this conversation is read-only now. Say what you would do; a person can change that with /mode edit."
+	case mode == ModeAuto, ruled, kind == assistant.KindWrite:
+		return Allow, ""
+	}
+	return Ask, ""
+}
+
+// Decision is what a person says.
+type Decision string
+
+// The decisions. Buttons are stored with them.
+const (
+	Once   Decision = "allow"
+	Always Decision = "allow_always"
+	Deny   Decision = "deny"
+)
+
+// Decider is who decides.
+type Decider struct {
+	Actor  string
+	Owner  bool
+	Here   bool // takes part in the conversation that asks, and may talk to the bot
+	Second bool // the rule is that somebody else than the requester decides
+}
+
+// Decide returns the state that follows from d on a at a time. shown is the
+// SHA-256 that the decision was made on; empty where it was named by number. It
+// is fault.Forbidden for the wrong person, and fault.Conflict with a clear text
+// for an approval that is settled, expired, or about something else.
+func Decide(a Approval, d Decision, by Decider, shown string, now time.Time) (State, error) {
+	requester := by.Actor == a.Requester
+	switch {
+	case d == Deny && (requester || by.Owner || by.Here): // anybody may say no
+	case by.Second && requester:
+		return a.State, fault.Newf(fault.Forbidden, "Somebody else has to decide on %s: here a second person is needed.", a.Name())
+	case by.Second && !by.Owner && !by.Here, !by.Second && !requester && !by.Owner:
+		return a.State, fault.Newf(fault.Forbidden, "Only the person who asked, or an owner, can decide on %s.", a.Name())
+	}
+	switch {
+	case shown != "" && shown != a.SHA256:
+		return a.State, fault.Newf(fault.Conflict, "%s is about something else now. Nothing was decided.", a.Name())
+	case a.State != Waiting:
+		return a.State, fault.Newf(fault.Conflict, "%s is %s already.", a.Name(), a.State)
+	case !now.Before(a.ExpiresAt):
+		return Expired, fault.Newf(fault.Conflict, "%s has expired; nothing was run.", a.Name())
+	case d == Always && a.Rule == "":
+		return a.State, fault.Newf(fault.Invalid, "%s can only be allowed once.", a.Name())
+	case d == Once, d == Always:
+		return Allowed, nil
+	case d == Deny:
+		return Denied, nil
+	}
+	return a.State, fault.Newf(fault.Invalid, "There is no decision %q.", d)
+}
+
+// Rule allows calls of a tool in a codebase from now on.
+type Rule struct {
+	ID         int64
+	CodebaseID string
+	Tool       string
+	Rule       string // compared byte by byte with tool.Effect.Rule
+	CreatedBy  string
+	CreatedAt  time.Time
+}

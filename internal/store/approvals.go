@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/fault"
+)
+
+const approvalColumns = `
+	number, conversation_id, session_id, event_id, codebase_id, tool_call_id, tool_name, request, sha256, kind, title,
+	detail, rule, requester, state, delivery_id, decided_by, decided_ms, note, created_ms, expires_ms`
+
+func scanApproval(a *approval.Approval) []any {
+	return []any{
+		&a.Number, text{&a.ConversationID}, text{&a.SessionID}, text{&a.EntryID}, text{&a.CodebaseID}, &a.CallID, &a.Tool,
+		&a.Arguments, &a.SHA256, &a.Kind, &a.Title, &a.Detail, &a.Rule, &a.Requester, &a.State, &a.DeliveryID,
+		&a.DecidedBy, msTime{&a.DecidedAt}, &a.Note, msTime{&a.CreatedAt}, msTime{&a.ExpiresAt},
+	}
+}
+
+// InsertApproval stores a question to a person, waiting. It assigns Number,
+// SHA256, State, CreatedAt and, unless it is set, ExpiresAt.
+func (t *Tx) InsertApproval(ctx context.Context, a *approval.Approval) error {
+	next := *a
+	next.Arguments = storable(next.Arguments)
+	next.SHA256, next.State = approval.Sum(next.Tool, next.Arguments), approval.Waiting
+	next.DecidedBy, next.DecidedAt, next.Note = "", time.Time{}, ""
+	next.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
+	if next.ExpiresAt.IsZero() {
+		next.ExpiresAt = next.CreatedAt.Add(approval.TTL)
+	}
+	_, err := t.one(ctx, []any{&next.Number}, `
+		INSERT INTO approvals (
+			conversation_id, session_id, event_id, codebase_id, tool_call_id, tool_name, request, sha256, kind, title,
+			detail, rule, requester, state, delivery_id, created_ms, expires_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+		RETURNING number`,
+		next.ConversationID, orNull(next.SessionID), orNull(next.EntryID), orNull(next.CodebaseID), next.CallID, next.Tool,
+		next.Arguments, next.SHA256, string(next.Kind), next.Title, next.Detail, next.Rule, next.Requester,
+		string(next.State), next.DeliveryID, millis(next.CreatedAt), millis(next.ExpiresAt))
+	if err != nil {
+		return fmt.Errorf("store approval: %w", err)
+	}
+	*a = next
+	return nil
+}
+
+// Approval returns an approval by its number; fault.NotFound if there is none.
+// The row of its conversation is locked until the transaction ends; in a
+// read-only snapshot nothing is.
+func (t *Tx) Approval(ctx context.Context, number int64) (approval.Approval, error) {
+	var conversation string
+	ok, err := t.one(ctx, []any{text{&conversation}}, `
+		SELECT id FROM remote_agent_conversations
+		WHERE id = (SELECT conversation_id FROM approvals WHERE number = $1) {lock}`, number)
+	if _, err := found(conversation, ok, err, "approval"); err != nil {
+		return approval.Approval{}, err
+	}
+	var a approval.Approval
+	ok, err = t.one(ctx, scanApproval(&a), `SELECT `+approvalColumns+` FROM approvals WHERE number = $1`, number)
+	return found(a, ok, err, "approval")
+}
+
+// CallApproval returns the newest approval of a call of a turn, whatever its
+// arguments; ok is false if nobody was asked.
+func (t *Tx) CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error) {
+	ok, err = t.one(ctx, scanApproval(&a), `
+		SELECT `+approvalColumns+` FROM approvals
+		WHERE event_id = $1 AND tool_call_id = $2 ORDER BY number DESC LIMIT 1`, entryID, callID)
+	return a, ok, wrap(err, "find approval")
+}
+
+// CountApprovals returns how many approvals of a turn for a tool are in a state.
+func (t *Tx) CountApprovals(ctx context.Context, entryID, tool string, state approval.State) (n int64, err error) {
+	_, err = t.one(ctx, []any{&n}, `
+		SELECT count(*) FROM approvals WHERE event_id = $1 AND tool_name = $2 AND state = $3`, entryID, tool, string(state))
+	return n, wrap(err, "count approvals")
+}
+
+// WaitingApprovals returns the approvals of a conversation that wait, oldest
+// first; those of all conversations if it is empty. They may have expired.
+func (t *Tx) WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error) {
+	return t.approvals(ctx, `
+		SELECT `+approvalColumns+` FROM approvals
+		WHERE state = 'waiting' AND (conversation_id = $1 OR $1 IS NULL) ORDER BY number LIMIT $2`,
+		orNull(conversationID), limit)
+}
+
+func (t *Tx) approvals(ctx context.Context, query string, args ...any) (list []approval.Approval, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var a approval.Approval
+		if err := scan(scanApproval(&a)...); err != nil {
+			return err
+		}
+		list = append(list, a)
+		return nil
+	}, query, args...)
+	return list, wrap(err, "list approvals")
+}
+
+// EntryApprovals returns the approvals of a turn that wait.
+func (t *Tx) EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error) {
+	return t.approvals(ctx, `
+		SELECT `+approvalColumns+` FROM approvals WHERE event_id = $1 AND state = 'waiting' ORDER BY number`, entryID)
+}
+
+// SettleApproval moves an approval that waits to a.State, with who decided, when
+// and the note. One that was settled is a fault.Conflict. With the state waiting
+// it records a.DeliveryID only.
+func (t *Tx) SettleApproval(ctx context.Context, a approval.Approval) error {
+	if a.State == approval.Waiting {
+		n, err := t.exec(ctx, `UPDATE approvals SET delivery_id = $2 WHERE number = $1`, a.Number, a.DeliveryID)
+		_, err = found(n, n > 0, err, "approval")
+		return err
+	}
+	n, err := t.exec(ctx, `
+		UPDATE approvals SET state = $2, decided_by = $3, decided_ms = $4, note = $5
+		WHERE number = $1 AND state = 'waiting'`,
+		a.Number, string(a.State), a.DecidedBy, millis(a.DecidedAt), a.Note)
+	if err != nil {
+		return fmt.Errorf("settle approval: %w", err)
+	}
+	if n == 0 {
+		return fault.Newf(fault.Conflict, "%s is settled already.", a.Name())
+	}
+	return nil
+}
+
+// SaveRule stores an allow rule; one that is there already stays as it is.
+func (t *Tx) SaveRule(ctx context.Context, r approval.Rule) error {
+	_, err := t.exec(ctx, `
+		INSERT INTO allow_rules (codebase_id, tool_name, rule, created_by, created_ms)
+		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (codebase_id, tool_name, rule) DO NOTHING`,
+		r.CodebaseID, r.Tool, r.Rule, r.CreatedBy, millis(time.Now()))
+	return wrap(err, "store allow rule")
+}
+
+// Rules returns the allow rules of a codebase, oldest first.
+func (t *Tx) Rules(ctx context.Context, codebaseID string) (list []approval.Rule, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var r approval.Rule
+		if err := scan(&r.ID, text{&r.CodebaseID}, &r.Tool, &r.Rule, &r.CreatedBy, msTime{&r.CreatedAt}); err != nil {
+			return err
+		}
+		list = append(list, r)
+		return nil
+	}, `SELECT id, codebase_id, tool_name, rule, created_by, created_ms FROM allow_rules WHERE codebase_id = $1 ORDER BY id`, codebaseID)
+	return list, wrap(err, "list allow rules")
+}
+
+// HasRule reports whether a codebase has an allow rule.
+func (t *Tx) HasRule(ctx context.Context, codebaseID, tool, rule string) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM allow_rules WHERE codebase_id = $1 AND tool_name = $2 AND rule = $3`, codebaseID, tool, rule)
+	return ok, wrap(err, "find allow rule")
+}
+
+// DeleteRule removes an allow rule of a codebase; fault.NotFound if it has none
+// with that id.
+func (t *Tx) DeleteRule(ctx context.Context, codebaseID string, id int64) error {
+	n, err := t.exec(ctx, `DELETE FROM allow_rules WHERE codebase_id = $1 AND id = $2`, codebaseID, id)
+	_, err = found(n, n > 0, err, "rule")
+	return err
+}

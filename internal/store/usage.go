@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/spend"
+)
+
+// AddUsage records what a turn, or a part of one, used.
+func (t *Tx) AddUsage(ctx context.Context, r spend.Record) error {
+	var cost any
+	if r.Known {
+		cost = r.Micros
+	}
+	if r.At.IsZero() {
+		r.At = time.Now()
+	}
+	_, err := t.exec(ctx, `
+		INSERT INTO usage_records (
+			event_id, conversation_id, session_id, codebase_id, actor, ai_assistant_type, model,
+			input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, at_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		orNull(r.EntryID), orNull(r.ConversationID), orNull(r.SessionID), orNull(r.CodebaseID), r.Actor, r.Assistant, r.Model,
+		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.CachedTokens, r.Usage.WrittenTokens, cost, millis(r.At))
+	return wrap(err, "record usage")
+}
+
+// UsageFilter chooses usage records; empty members choose all.
+type UsageFilter = spend.Filter
+
+// SumUsage returns the sum of the records that f chooses.
+func (t *Tx) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
+	var s spend.Sum
+	_, err := t.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, `
+		SELECT count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
+			CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
+			CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)
+		FROM usage_records
+		WHERE (event_id = $1 OR $1 IS NULL) AND (conversation_id = $2 OR $2 IS NULL) AND (codebase_id = $3 OR $3 IS NULL)
+			AND (actor = $4 OR $4 IS NULL) AND at_ms >= $5`,
+		orNull(f.EntryID), orNull(f.ConversationID), orNull(f.CodebaseID), orNull(f.Actor), millis(f.Since))
+	return s, wrap(err, "sum usage")
+}
+
+// Tiers returns the model tiers of seed 004's models_config by name (fast,
+// smart, cheap); those that are not set are left out.
+func (t *Tx) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
+	var fast, smart, cheap string
+	ok, err := t.one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
+		SELECT fast, smart, cheap FROM models_config ORDER BY id DESC LIMIT 1`)
+	if err != nil || !ok {
+		return nil, wrap(err, "read model tiers")
+	}
+	tiers := make(map[string]spend.Tier)
+	for name, encoded := range map[string]string{"fast": fast, "smart": smart, "cheap": cheap} {
+		var tier spend.Tier
+		if err := json.Unmarshal([]byte(encoded), &tier); err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "read model tier "+name)
+		}
+		if tier.Model != "" {
+			tiers[name] = tier
+		}
+	}
+	return tiers, nil
+}
+
+// SaveTiers replaces the model tiers.
+func (t *Tx) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
+	encoded := make([]any, 0, 3)
+	for _, name := range []string{"fast", "smart", "cheap"} {
+		one, err := encodeJSON(tiers[name], fault.Invalid, "model tier")
+		if err != nil {
+			return err
+		}
+		encoded = append(encoded, one)
+	}
+	if _, err := t.exec(ctx, `DELETE FROM models_config`); err != nil {
+		return fmt.Errorf("replace model tiers: %w", err)
+	}
+	_, err := t.exec(ctx, `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
+	return wrap(err, "store model tiers")
+}
