@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	},
 
 	"internal/work": {
-		"internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator",
+		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator",
 		"internal/plan", "internal/platform", "internal/sessions",
 	},
 

@@ -18,6 +18,10 @@ type Outbound struct {
 	Buttons      []Button
 	OnlyFor      UserID // only this person needs to see it, where the platform can
 
+	// Asker is who wrote the message that this answers, if there is one. Some
+	// platforms show an answer that is being written to that person only.
+	Asker Sender
+
 	// Again is set when an earlier attempt to send this delivery may have
 	// arrived. An adapter with Capabilities.IdempotentSend looks it up first.
 	Again bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
 )
 
@@ -17,7 +18,8 @@ const page = 128
 // assemble returns the message array of a turn: the newest messages of the
 // session that fit the budget, ending with the request, repaired. It reads only
 // the window, by index, and of that only what this process does not remember.
-func (w *worker) assemble(ctx context.Context, d decision, budget int) ([]messages.Message, error) {
+// Calls that have not begun yet stay open for an assistant that can go on.
+func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision, budget int) ([]messages.Message, error) {
 	session := d.begun.session.ID
 	known := w.o.windows.get(session)
 	var recent []messages.Message // newest first, without those that are known
@@ -58,7 +60,15 @@ func (w *worker) assemble(ctx context.Context, d decision, budget int) ([]messag
 	}
 	array := messages.Window(recent, budget)
 	w.o.windows.put(session, array)
-	return messages.Repair(array), nil
+	array = messages.Elide(array, budget)
+	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
+		return messages.Repair(array), nil
+	}
+	last := len(array) - 1
+	for array[last].Role != messages.RoleAssistant {
+		last--
+	}
+	return append(messages.Repair(array[:last]), array[last:]...), nil
 }
 
 // windowCache remembers the windows of the sessions that were worked on last.

@@ -1,12 +1,14 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
@@ -66,7 +68,7 @@ func (o *Orchestrator) listed() []Command {
 		p := o.prompts[name]
 		list = append(list, Command{Name: name, Usage: p.Usage, Summary: p.Summary, Menu: true})
 	}
-	for _, c := range o.config.Commands {
+	for _, c := range slices.Concat(o.config.Commands, o.workCommands()) {
 		if !c.Hidden {
 			list = append(list, c)
 		}
@@ -266,7 +268,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	fmt.Fprintf(&b, "**%s**, %s\n\n", state, count(queued, "message waits", "messages wait"))
 	model := ""
 	if a := o.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
-		model = " (" + a.Model() + ")"
+		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
 	if active {
@@ -280,6 +282,16 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	}
 	if o.config.Workshop != nil {
 		for _, line := range o.config.Workshop.Status(ctx, r.Conv) {
+			fmt.Fprintf(&b, "- %s\n", line)
+		}
+	}
+	if o.config.Toolroom != nil {
+		mode, err := approval.ParseMode(r.Conv.Settings.Mode)
+		if err != nil {
+			mode = o.config.Mode
+		}
+		fmt.Fprintf(&b, "- mode: %s, %s\n", mode, modeText(mode))
+		for _, line := range o.config.Toolroom.Status() {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
 	}

@@ -132,6 +132,9 @@ func (o *Orchestrator) answerCommand(ctx context.Context, r Request) (Reply, err
 }
 
 func (o *Orchestrator) answerButton(ctx context.Context, r Request) (Reply, error) {
+	if reply, ok, err := o.pressedStop(ctx, r); ok {
+		return reply, err
+	}
 	if o.config.Pressed == nil {
 		return Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
 	}

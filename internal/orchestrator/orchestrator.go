@@ -16,17 +16,20 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/spend"
 )
 
 // AccessRule says who may talk to the bot on a platform without being stored as
@@ -49,6 +52,18 @@ type Config struct {
 	// Placeholder names assistants that only stand in until a real one is
 	// configured: their conversations are archived and begun anew.
 	Placeholder map[assistant.Name]bool
+
+	// Toolroom has the tools of assistants that use ours; nil for none.
+	Toolroom Toolroom
+
+	Mode           approval.Mode // of conversations that chose none; default ModeEdit
+	SecondApprover bool          // approvals need somebody else than the one who asked
+	MaxRounds      int           // requests to the model in a turn before a person is asked; default 50
+	Budget         spend.Budget
+	Tiers          map[string]spend.Tier // model tiers by name: fast, smart, cheap
+
+	// Redact removes secrets from text that tools return; nil changes nothing.
+	Redact func(string) string
 
 	Commands []Command // besides the built-in ones
 	Workshop Workshop  // may be nil
@@ -85,10 +100,13 @@ func (c *Config) defaults() {
 	set(&c.Grace, 30*time.Second)
 	set(&c.LeaseTTL, 20*time.Second)
 	set(&c.RenewEvery, 5*time.Second)
+	if c.Mode == "" {
+		c.Mode = approval.ModeEdit
+	}
 	for _, n := range []struct {
 		v *int
 		d int
-	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxAttempts, 5}} {
+	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxAttempts, 5}, {&c.MaxRounds, 50}} {
 		if *n.v == 0 {
 			*n.v = n.d
 		}
@@ -115,6 +133,8 @@ type Orchestrator struct {
 	running  running
 	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
 	windows  *windowCache
+	decided  decided
+	asking   bool // something here can ask a person
 
 	control chan struct{} // limits control commands at work
 
@@ -138,6 +158,12 @@ func New(config Config) (*Orchestrator, error) {
 		control:  make(chan struct{}, 32),
 		windows:  newWindowCache(config.Slots * 4),
 	}
+	o.asking = config.Toolroom != nil || !config.Budget.IsZero()
+	for _, a := range config.Assistants {
+		if _, is := a.(assistant.Agent); is {
+			o.asking = true
+		}
+	}
 	o.running.turns = make(map[string]*turnHandle)
 	for _, a := range config.Adapters {
 		if _, twice := o.adapters[a.Platform()]; twice {
@@ -147,7 +173,7 @@ func New(config Config) (*Orchestrator, error) {
 	}
 	o.prompts = builtinPrompts()
 	o.commands = make(map[string]Command)
-	for _, c := range append(o.builtinCommands(), config.Commands...) {
+	for _, c := range slices.Concat(o.builtinCommands(), o.workCommands(), config.Commands) {
 		if _, twice := o.commands[c.Name]; twice {
 			return nil, fmt.Errorf("command %q is defined twice", c.Name)
 		}
@@ -228,6 +254,9 @@ func (o *Orchestrator) recoverPanic(ctx context.Context, stage string, settle fu
 // ForgetSession drops what is remembered of a session's messages. It is called
 // when some of them were taken out of the message array.
 func (o *Orchestrator) ForgetSession(id string) { o.windows.forget(id) }
+
+// asks reports whether a turn can have asked a person something.
+func (o *Orchestrator) asks() bool { return o.asking }
 
 // RunningTurns returns how many turns run in this process.
 func (o *Orchestrator) RunningTurns() int { return o.running.count() }

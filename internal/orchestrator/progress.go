@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,10 @@ import (
 // typingAfter is how long a turn runs until the typing indication begins. A
 // quick answer needs none.
 const typingAfter = 700 * time.Millisecond
+
+// stopAfter is how long a turn runs until it can be stopped by a button. A quick
+// answer needs none.
+const stopAfter = 3 * time.Second
 
 // quietAfter is how often the elapsed time is shown while nothing else changes.
 const quietAfter = 30 * time.Second
@@ -35,18 +38,14 @@ type progress struct {
 	mu      sync.Mutex // guards the text so far
 	body    strings.Builder
 	earlier string // text of messages before the current one
-	tools   []toolRow
+	card    card
 
+	stopID  string             // of the button that stops the turn
 	placed  *messages.Delivery // nil where no placeholder is used
 	changed chan struct{}      // capacity 1: there is something new to show
 	stopped context.Context    // ended by finish: pauses and edits end, a first send does not
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended
-}
-
-type toolRow struct {
-	id, text string
-	done, ok bool
 }
 
 // placeholder returns the delivery that shows the turn until it ends: that of
@@ -97,9 +96,10 @@ func (w *worker) caps() platform.Capabilities {
 
 // startProgress begins to show a turn.
 func (w *worker) startProgress(d decision) *progress {
+	now := time.Now()
 	p := &progress{
-		w: w, adapter: w.adapter(), caps: w.caps(), begin: time.Now(), placed: d.begun.placeholder,
-		changed: make(chan struct{}, 1), done: make(chan struct{}),
+		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: stopButton(d.entry.Seq),
+		card: newCard(w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.stopped, p.stop = context.WithCancel(w.ctx)
 	p.editor, _ = p.adapter.(platform.Editor)
@@ -184,24 +184,28 @@ func (p *progress) edits(ctx context.Context) {
 		<-p.stopped.Done()
 		return
 	}
-	shown := ""
+	shown, buttons := "", 0
 	quiet := time.NewTicker(quietAfter)
 	defer quiet.Stop()
+	soon := time.NewTimer(stopAfter) // a turn that takes longer can be stopped by a button
+	defer soon.Stop()
 	for {
 		select {
 		case <-p.stopped.Done():
 			return
 		case <-p.changed:
 		case <-quiet.C:
+		case <-soon.C:
 		}
 		if p.stopped.Err() != nil { // both were ready: the answer itself comes next
 			return
 		}
-		if text := p.render(); text != shown {
-			err := p.editor.Edit(ctx, platform.Edit{Ref: p.ref(), Text: text, Progress: true})
+		stop := p.stopButtons()
+		if text := p.render(); text != shown || len(stop) != buttons {
+			err := p.editor.Edit(ctx, platform.Edit{Ref: p.ref(), Text: text, Buttons: stop, Progress: true})
 			switch {
 			case err == nil:
-				shown = text
+				shown, buttons = text, len(stop)
 			case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
 				return
 			default: // shed; the next change shows it
@@ -219,32 +223,23 @@ func (p *progress) ref() messages.Ref {
 	return messages.Ref{Conversation: p.w.conv.Key, Message: p.placed.Message}
 }
 
+// stopButtons returns the button that stops the turn, once it is worth one.
+func (p *progress) stopButtons() []messages.Button {
+	if !p.caps.Buttons || time.Since(p.begin) < stopAfter {
+		return nil
+	}
+	return []messages.Button{{ID: p.stopID, Label: "Stop", Style: messages.ButtonDanger}}
+}
+
 // render returns what to show now, within the platform's limit.
 func (p *progress) render() string {
 	p.mu.Lock()
 	text := p.earlier + p.body.String()
-	var rows []string
-	for _, r := range p.tools {
-		mark := "◐"
-		if r.done {
-			mark = "✔"
-			if !r.ok {
-				mark = "✖"
-			}
-		}
-		rows = append(rows, mark+" "+r.text)
-	}
+	status, worked := p.card.render(time.Now()), p.card.worked() || p.card.waiting != ""
 	p.mu.Unlock()
-	if n := len(rows); n > 7 {
-		rows = append([]string{fmt.Sprintf("✔ %d earlier steps", n-7)}, rows[n-7:]...)
-	}
-	status := strings.Join(rows, "  \n")
 	if strings.TrimSpace(text) == "" {
-		if elapsed := time.Since(p.begin); status == "" && elapsed >= quietAfter {
-			status = "◐ Working · " + clock(elapsed)
-		}
 		text = status
-	} else if status != "" {
+	} else if status != "" && worked {
 		text = status + "\n\n" + text
 	}
 	if strings.TrimSpace(text) == "" {
@@ -276,9 +271,10 @@ func (p *progress) text() string {
 }
 
 // messageDone closes the current message: text after it belongs to the next.
-func (p *progress) messageDone() {
+func (p *progress) messageDone(m messages.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.card.results(m)
 	if p.body.Len() > 0 {
 		p.earlier += p.body.String() + "\n\n"
 		p.body.Reset()
@@ -298,7 +294,7 @@ func (p *progress) replace(markdown string) {
 func (p *progress) reset() {
 	p.mu.Lock()
 	p.body.Reset()
-	p.earlier, p.tools = "", nil
+	p.earlier = ""
 	p.mu.Unlock()
 }
 
@@ -306,26 +302,64 @@ func (p *progress) firstText() {
 	p.w.o.config.Metrics.FirstToken(p.w.conv.Assistant, time.Since(p.begin))
 }
 
-func (p *progress) tool(e assistant.ToolStarted) {
+// update changes the card and shows it.
+func (p *progress) update(change func(c *card)) {
 	p.mu.Lock()
-	text := e.Name
-	if e.Summary != "" {
-		text += ": " + head(strings.ReplaceAll(e.Summary, "\n", " "), 200)
-	}
-	p.tools = append(p.tools, toolRow{id: e.ID, text: text})
+	change(&p.card)
 	p.mu.Unlock()
 	p.notify()
 }
 
+func (p *progress) tool(e assistant.ToolStarted) {
+	e.Summary = p.w.o.redact(e.Summary)
+	p.update(func(c *card) { c.started(e, time.Now()) })
+}
+
 func (p *progress) toolDone(e assistant.ToolFinished) {
-	p.mu.Lock()
-	for i := range p.tools {
-		if p.tools[i].id == e.ID {
-			p.tools[i].done, p.tools[i].ok = true, e.OK
+	p.update(func(c *card) { c.finished(e.ID, e.OK, time.Now()) })
+}
+
+// noteTool says how a call went, before it is done.
+func (p *progress) noteTool(id, note string) {
+	p.update(func(c *card) {
+		if r := c.at(id); r != nil {
+			r.note = note
 		}
+	})
+}
+
+func (p *progress) notes(n int) {
+	if n > 0 {
+		p.update(func(c *card) { c.notes += n })
 	}
-	p.mu.Unlock()
-	p.notify()
+}
+
+// waitFor shows that the turn waits for a decision; "" that it goes on.
+func (p *progress) waitFor(name string) { p.update(func(c *card) { c.waiting = name }) }
+
+func (p *progress) steps(steps []assistant.Step) { p.update(func(c *card) { c.steps = steps }) }
+
+func (p *progress) thought(text string) {
+	p.update(func(c *card) {
+		c.thought += text
+		if i := strings.LastIndexByte(strings.TrimSpace(c.thought), '\n'); i >= 0 {
+			c.thought = c.thought[i+1:]
+		}
+	})
+}
+
+// worked reports whether the turn did more than talk.
+func (p *progress) worked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.card.worked()
+}
+
+// summary returns the card's last text.
+func (p *progress) summary(took time.Duration, used string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.card.summary(took, used)
 }
 
 // showParked edits the placeholder of a turn that waits. It is best effort.
@@ -342,4 +376,12 @@ func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
 	}
+}
+
+// verbose returns how much of a turn its people want to see.
+func (w *worker) verbose() int {
+	if v := w.conv.Settings.Verbose; v != nil {
+		return *v
+	}
+	return verbosePhases
 }

@@ -31,6 +31,8 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 		return "lease_lost", out.err
 	case errors.Is(out.err, errStopped):
 		return "stopped", w.settleStop(d, out, placed)
+	case waits(out.err):
+		return "waiting", w.waitTurn(d, out, placed)
 	case errors.Is(out.err, errShutdown):
 		return "interrupted", w.putBack(d, out, placed)
 	case errors.Is(out.err, errTurnLimit):
@@ -46,6 +48,7 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 type lastWord struct {
 	text    string
 	buttons []messages.Button
+	card    string // what the placeholder says instead, if the text is to be a message of its own
 }
 
 // settleAnswer stores the answer together with the deliveries that bring it.
@@ -78,11 +81,15 @@ func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery
 // behind, the entry and its deliveries.
 func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcome, placed *messages.Delivery) error {
 	session, text := d.begun.session.ID, answer(out.rest)
-	err := tx.RecordTurn(ctx, session, sessions.TurnRecord{
+	used, err := out.host.recordEnd(ctx, tx, out.finished)
+	if err != nil {
+		return err
+	}
+	err = tx.RecordTurn(ctx, session, sessions.TurnRecord{
 		Model:        out.finished.Model,
 		Result:       head(text, 500),
-		InputTokens:  out.finished.Usage.InputTokens,
-		OutputTokens: out.finished.Usage.OutputTokens,
+		InputTokens:  used.InputTokens,
+		OutputTokens: used.OutputTokens,
 	})
 	if err != nil {
 		return err
@@ -91,21 +98,21 @@ func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcom
 		return err
 	}
 	if d.begun.prompt == nil {
-		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text}, out.took)
+		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text, card: out.card}, out.took)
 		return err
 	}
 	if err := tx.UpdateSessionMetadata(ctx, session, sessions.Remember(d.begun.prompt.Meta)); err != nil {
 		return err
 	}
 	if d.begun.prompt.Meta.Produces != sessions.Plan {
-		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text}, out.took)
+		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text, card: out.card}, out.took)
 		return err
 	}
 	p, err := w.propose(ctx, tx, d, text)
 	if err != nil {
 		return err
 	}
-	var word lastWord
+	word := lastWord{card: out.card}
 	if word.text, word.buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p); err != nil {
 		return err
 	}
@@ -120,7 +127,7 @@ func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcom
 // settleJob stores what a job of ours answers.
 func (w *worker) settleJob(ctx context.Context, d decision, reply Reply, placed *messages.Delivery, took time.Duration) error {
 	err := w.hold(ctx, func(tx Tx) error {
-		_, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{reply.Text, reply.Buttons}, took)
+		_, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: reply.Text, buttons: reply.Buttons}, took)
 		return err
 	})
 	if err != nil {
@@ -237,15 +244,22 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &errText}); err != nil {
 		return "", err
 	}
+	if w.o.asks() {
+		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil {
+			return "", err
+		}
+	}
 	parts := w.split(word.text)
 	announce := ""
 	if placed != nil {
 		d := *placed
 		d.Final, d.NextAt = true, time.Time{}
-		if took >= notifyAfter && d.Message != "" {
-			d.Text = fmt.Sprintf("✔ Worked for %s", clock(took))
-			announce = "✔ Ready"
-		} else {
+		switch {
+		case d.Message != "" && word.card != "":
+			d.Text, announce = word.card, "✔ Ready"
+		case d.Message != "" && took >= notifyAfter:
+			d.Text, announce = fmt.Sprintf("✔ Worked for %s", clock(took)), "✔ Ready"
+		default:
 			d.Text, parts = parts[0], parts[1:]
 		}
 		if len(parts) == 0 {

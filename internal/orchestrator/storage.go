@@ -175,6 +175,10 @@ type messageTx interface {
 	// RunMessages returns the messages that a run has stored, in order.
 	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
 
+	// CopyMessages appends the messages of a session that were not undone to
+	// another, in order, and returns how many there were.
+	CopyMessages(ctx context.Context, from, to string) (int, error)
+
 	// InsertToolCall records a call in the given status.
 	InsertToolCall(ctx context.Context, c sessions.ToolCall) error
 

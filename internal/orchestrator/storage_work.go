@@ -43,6 +43,10 @@ type codebaseTx interface {
 	// CodebaseCommands returns the command registry of a codebase.
 	CodebaseCommands(ctx context.Context, id string) (map[string]sessions.CommandDef, error)
 
+	// SharedWorktrees returns, for each conversation that goes on in the worktree
+	// of another one, the id of that one.
+	SharedWorktrees(ctx context.Context) (map[string]string, error)
+
 	// IdleConversations returns ids of conversations with a codebase that have
 	// not changed since before, and have no open work.
 	IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error)

@@ -46,6 +46,8 @@ type outcome struct {
 	text     string             // what was said, also when it ended early
 	rest     []messages.Message // complete messages that are not stored yet
 	finished assistant.Finished
+	card     string // what the placeholder says in the end, if the answer is a message of its own
+	host     *host  // nil for a job
 	err      error
 	took     time.Duration
 }
@@ -152,8 +154,7 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 			return err
 		}
 		if len(stored) > 0 {
-			_, err := tx.FailInterrupted(ctx, b.session.ID, "interrupted, may have run")
-			return err
+			return w.interrupted(ctx, tx, entry, b.session.ID)
 		}
 	}
 	in := entry.In
@@ -237,19 +238,22 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 func (w *worker) runTurn(ctx context.Context, d decision) error {
 	o := w.o
 	w.turns++
-	ctx, cancel := context.WithTimeoutCause(ctx, o.config.TurnTimeout, errTurnLimit)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := newTurnLimit(o.config.TurnTimeout, func() { cancel(errTurnLimit) })
+	defer limit.stop()
 	log := o.config.Log.With("conversation", d.entry.In.Conversation, "entry", d.entry.ID, "attempt", d.entry.Attempts)
 	o.unmark(d.entry)
 	o.config.Metrics.Running(1)
 	defer o.config.Metrics.Running(-1)
 	p := w.startProgress(d)
 	begin := time.Now()
-	out := w.do(ctx, d, p)
+	out := w.do(ctx, d, p, limit)
 	out.took = time.Since(begin)
 	if cause := context.Cause(ctx); cause != nil && out.err != nil {
 		out.err = cause
 	}
+	out.card = w.summary(ctx, d, out, p)
 	placed := p.finish()
 	result, err := w.settleTurn(d, out, placed)
 	o.config.Metrics.TurnEnded(w.conv.Assistant, result, out.took)
@@ -262,9 +266,9 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
-func (w *worker) do(ctx context.Context, d decision, p *progress) (out outcome) {
+func (w *worker) do(ctx context.Context, d decision, p *progress, limit *turnLimit) (out outcome) {
 	if d.begun.job == nil {
-		return w.ask(ctx, d, p)
+		return w.ask(ctx, d, p, limit)
 	}
 	defer w.o.recoverPanic(ctx, "job", func(err error) { out.err = err })
 	reply, err := d.begun.job.Run(ctx, Request{
@@ -275,18 +279,27 @@ func (w *worker) do(ctx context.Context, d decision, p *progress) (out outcome) 
 
 // ask runs the assistant. When the model's context window overflows it tries
 // once more with half the window.
-func (w *worker) ask(ctx context.Context, d decision, p *progress) outcome {
+func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLimit) outcome {
 	name := assistant.Name(w.conv.Assistant)
 	a := w.o.config.Assistants[name]
 	if a == nil {
 		return outcome{err: fault.Newf(fault.Unsupported,
 			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /reset does not change it.", name)}
 	}
+	h, err := w.openHost(ctx, a, d, p, limit)
+	if err != nil {
+		return outcome{err: err}
+	}
+	defer h.close()
 	budget := w.o.config.ContextTokens
 	for try := 1; ; try++ {
-		array, err := w.assemble(ctx, d, budget)
+		array, err := w.assemble(ctx, a, d, budget)
+		if err == nil {
+			h.rounds = asked(array)
+			err = h.mayBegin(ctx)
+		}
 		if err != nil {
-			return outcome{err: err}
+			return outcome{err: err, host: h}
 		}
 		failpoint.Hit(failpoint.BeforeModel)
 		out := w.consume(ctx, a, assistant.Turn{
@@ -295,9 +308,11 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress) outcome {
 			System:       d.begun.session.SystemPrompt,
 			Array:        array,
 			Resume:       d.begun.session.AssistantSessionID,
-			Model:        d.begun.model(),
+			Model:        w.turnModel(d),
 			Dir:          d.begun.work.Dir,
+			Host:         h,
 		}, d, p)
+		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
 		if !is || try > 1 || ctx.Err() != nil {
 			if is {
@@ -346,6 +361,12 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			p.write(e.Text)
 		case assistant.Resumable:
 			err = w.hold(w.ctx, func(tx Tx) error { return tx.UpdateSession(w.ctx, d.begun.session.ID, e.Session) })
+		case assistant.ThoughtDelta:
+			p.thought(e.Text)
+		case assistant.PlanUpdated:
+			p.steps(e.Steps)
+		case assistant.Notice:
+			err = w.hold(w.ctx, func(tx Tx) error { return addNotice(w.ctx, tx, w.conv.ID, d.entry.ID, "⚠ "+e.Text) })
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = w.toolStarted(d, e)
@@ -353,7 +374,7 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			p.toolDone(e)
 		case assistant.MessageDone:
 			err = w.messageDone(&out, d, e.Message)
-			p.messageDone()
+			p.messageDone(e.Message)
 		case assistant.Finished:
 			out.finished = e
 		}
@@ -398,20 +419,11 @@ func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error
 				SessionID: session, MessageSeq: seqs[len(seqs)-1], CallID: c.ID, Name: c.Name,
 				Request: c.Arguments, Status: sessions.ToolPending,
 			})
-			if err != nil {
+			if err != nil && (!isSettled(err) || !w.runsAgent()) {
 				return err
 			}
 		}
-		for _, r := range results {
-			status, errText := sessions.ToolCompleted, ""
-			if r.IsError {
-				status, errText = sessions.ToolFailed, r.Content
-			}
-			if err := tx.UpdateToolCall(w.ctx, session, r.CallID, status, jsonText(r.Content), errText); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.recordResults(tx, session, results)
 	})
 	if err == nil {
 		out.rest = nil
@@ -419,14 +431,64 @@ func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error
 	return err
 }
 
+// recordResults ends the calls that results answer. A result for a call that has
+// ended, or that nobody made, is an agent's mistake and changes nothing.
+func (w *worker) recordResults(tx Tx, session string, results []messages.ToolResult) error {
+	for _, r := range results {
+		status, errText := sessions.ToolCompleted, ""
+		if r.IsError {
+			status, errText = sessions.ToolFailed, r.Content
+		}
+		err := tx.UpdateToolCall(w.ctx, session, r.CallID, status, jsonText(r.Content), errText)
+		if err != nil && !fault.Is(err, fault.NotFound) && !isSettled(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSettled reports whether a write came too late, and not for a lost lease.
+func isSettled(err error) bool {
+	return fault.Is(err, fault.Conflict) && !errors.Is(err, sessions.ErrLeaseLost)
+}
+
 func (w *worker) toolStarted(d decision, e assistant.ToolStarted) error {
 	return w.hold(w.ctx, func(tx Tx) error {
 		err := tx.UpdateToolCall(w.ctx, d.begun.session.ID, e.ID, sessions.ToolExecuting, "", "")
-		if fault.Is(err, fault.NotFound) {
-			return nil // an agent that reports calls without messages of its own
+		if fault.Is(err, fault.NotFound) || isSettled(err) && w.runsAgent() {
+			return nil // an agent that reports calls without messages of its own, or twice
 		}
 		return err
 	})
+}
+
+// runsAgent reports whether the conversation's assistant runs tools of its own.
+func (w *worker) runsAgent() bool {
+	_, is := w.o.config.Assistants[assistant.Name(w.conv.Assistant)].(assistant.Agent)
+	return is
+}
+
+// turnModel returns the model that was chosen for a turn, empty for the
+// assistant's own.
+func (w *worker) turnModel(d decision) string {
+	if m := d.begun.model(); m != "" {
+		return m
+	}
+	return w.conv.Settings.Model
+}
+
+// asked returns how often a turn has asked the model in earlier runs of it.
+func asked(array []messages.Message) (n int64) {
+	for _, m := range slices.Backward(array) {
+		switch m.Role {
+		case messages.RoleUser:
+			return n
+		case messages.RoleAssistant:
+			n++
+		case messages.RoleTool:
+		}
+	}
+	return n
 }
 
 func toolBlocks(m messages.Message) (calls []messages.ToolCall, results []messages.ToolResult) {

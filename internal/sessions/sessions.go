@@ -62,6 +62,18 @@ type Settings struct {
 	Mode    string `json:"mode,omitempty"`    // ask, edit or auto
 	Model   string `json:"model,omitempty"`   // overrides the assistant's own
 	Verbose *int   `json:"verbose,omitempty"` // 0, 1 or 2
+
+	// Worktree is the conversation whose worktree this one goes on in, after a
+	// hand-off; empty for its own.
+	Worktree string `json:"worktree,omitempty"`
+}
+
+// WorkID returns the conversation under whose id the worktree is kept.
+func (c Conversation) WorkID() string {
+	if c.Settings.Worktree != "" {
+		return c.Settings.Worktree
+	}
+	return c.ID
 }
 
 // ConversationUpdate changes the fields that are not nil.

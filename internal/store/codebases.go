@@ -236,3 +236,21 @@ func (t *Tx) IdleConversations(ctx context.Context, before time.Time, limit int)
 	}, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
 	return ids, wrap(err, "find idle conversations")
 }
+
+// SharedWorktrees returns, for each conversation that goes on in the worktree of
+// another one, the id of that one.
+func (t *Tx) SharedWorktrees(ctx context.Context) (map[string]string, error) {
+	shared := make(map[string]string)
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		var s sessions.Settings
+		if err := scan(text{&id}, settings{&s}); err != nil {
+			return err
+		}
+		if s.Worktree != "" {
+			shared[id] = s.Worktree
+		}
+		return nil
+	}, `SELECT id, settings FROM remote_agent_conversations WHERE CAST(settings AS TEXT) LIKE '%"worktree"%'`)
+	return shared, wrap(err, "list shared worktrees")
+}

@@ -58,6 +58,26 @@ func (t *Tx) insertMessage(ctx context.Context, sessionID, runID string, m messa
 	return nil
 }
 
+// CopyMessages appends the messages of a session that were not undone to
+// another, in order, and returns how many there were. The copies belong to no
+// run. The other session must be new: numbers are kept.
+func (t *Tx) CopyMessages(ctx context.Context, from, to string) (int, error) {
+	if _, err := t.exec(ctx, `
+		INSERT INTO agent_messages (session_id, seq, part, role, kind, content, data_json, provider_metadata, run_id, created_at)
+		SELECT $2, seq, part, role, kind, content, data_json, provider_metadata, '', created_at
+		FROM agent_messages WHERE session_id = $1 AND NOT undone ORDER BY seq, part`, from, to); err != nil {
+		return 0, fmt.Errorf("copy messages: %w", err)
+	}
+	var n int
+	if _, err := t.one(ctx, []any{&n}, `SELECT count(DISTINCT seq) FROM agent_messages WHERE session_id = $1`, to); err != nil {
+		return 0, fmt.Errorf("count copied messages: %w", err)
+	}
+	_, err := t.exec(ctx, `
+		UPDATE remote_agent_sessions SET last_seq = COALESCE((SELECT max(seq) FROM agent_messages WHERE session_id = $1), 0)
+		WHERE id = $1`, to)
+	return n, wrap(err, "number copied messages")
+}
+
 const messageColumns = `seq, role, kind, content, data_json, provider_metadata`
 
 // The inner query finds the first of the last messages by the index on

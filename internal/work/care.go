@@ -23,8 +23,17 @@ func (s *Shop) Sweep(ctx context.Context, before time.Time) (codebase.Swept, err
 	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
 		clear(idle)
 		ids, err := tx.IdleConversations(ctx, before, maxIdle)
+		if err != nil {
+			return err
+		}
 		for _, id := range ids {
 			idle[id] = true
+		}
+		shared, err := tx.SharedWorktrees(ctx)
+		for conversation, owner := range shared {
+			if !idle[conversation] {
+				delete(idle, owner) // it works where an archived one began
+			}
 		}
 		return err
 	})

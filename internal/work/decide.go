@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -23,10 +24,16 @@ type verdict struct {
 }
 
 func (s *Shop) runApprove(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	if names(r) {
+		return s.core.ApproveByName(ctx, r, approval.Once)
+	}
 	return s.decide(ctx, r, named(r, plan.Approve))
 }
 
 func (s *Shop) runReject(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+	if names(r) {
+		return s.core.ApproveByName(ctx, r, approval.Deny)
+	}
 	return s.decide(ctx, r, named(r, plan.Reject))
 }
 
@@ -36,6 +43,16 @@ func (s *Shop) runEdit(ctx context.Context, r orchestrator.Request) (orchestrato
 		return orchestrator.Reply{}, fault.New(fault.Invalid, "Write the new text of the plan after the command: `/edit p-1 1. ...`.")
 	}
 	return s.decide(ctx, r, v)
+}
+
+// names reports whether the first argument is the name of a question about a
+// tool, such as a-7, and not of a plan.
+func names(r orchestrator.Request) bool {
+	if len(r.Call.Args) == 0 {
+		return false
+	}
+	_, ok := approval.ParseName(r.Call.Args[0])
+	return ok
 }
 
 // named reads "[plan] [text]".
@@ -66,6 +83,8 @@ func (s *Shop) Pressed(ctx context.Context, r orchestrator.Request) (orchestrato
 		return orchestrator.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
 	case err != nil:
 		return orchestrator.Reply{}, err
+	case orchestrator.IsApproval(b):
+		return s.core.PressedApproval(ctx, r, b)
 	}
 	v := verdict{
 		decision: b.Decision, args: []string{fmt.Sprintf("p-%d", b.PlanNumber)}, text: strings.TrimSpace(in.Text), shown: b.SHA256,

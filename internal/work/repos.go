@@ -316,7 +316,7 @@ func (s *Shop) tree(ctx context.Context, c sessions.Codebase, conv sessions.Conv
 	if err != nil {
 		return codebase.Tree{}, err
 	}
-	t, err := s.space.Worktree(ctx, repo, conv.ID)
+	t, err := s.space.Worktree(ctx, repo, conv.WorkID())
 	if err != nil {
 		return t, fmt.Errorf("prepare the worktree: %w", err)
 	}

@@ -1,0 +1,420 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// ruling is what the rules, or a person, say of a call.
+type ruling struct {
+	verdict    assistant.Verdict
+	waits      bool // a person has been asked and has not decided
+	approval   approval.Approval
+	deliveries []messages.Delivery // the question, if it is new
+	denied     error               // why a turn may not go on
+}
+
+// holdFor is how long the deliveries of a question belong to the process that
+// asks.
+type holdFor time.Duration
+
+const holdForSender = holdFor(controlHold)
+
+// consult finds what a person decided about a call, or asks. It is repeated when
+// the turn runs again, with the same call.
+func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
+	before, asked, err := tx.CallApproval(ctx, d.entry.ID, a.CallID)
+	if err != nil {
+		return ruling{}, err
+	}
+	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) {
+		return w.question(ctx, tx, d, a, hold)
+	}
+	result := ruling{approval: before}
+	switch before.State {
+	case approval.Allowed:
+		result.verdict = assistant.Verdict{Allow: true}
+	case approval.Denied:
+		result.verdict.Reason = "not run: a person said no" + because(before.Note) + ". Do not try the same in another way; say what you would do instead."
+	case approval.Waiting:
+		if time.Now().Before(before.ExpiresAt) {
+			result.waits = true
+			return result, nil
+		}
+		if err := w.o.expire(ctx, tx, before); err != nil {
+			return ruling{}, err
+		}
+		fallthrough
+	case approval.Expired, approval.Cancelled:
+		result.verdict.Reason = "not run: nobody decided in time, and no answer is no."
+	}
+	return result, nil
+}
+
+func because(note string) string {
+	if note == "" {
+		return ""
+	}
+	return ": " + note
+}
+
+// question stores an approval and the message that asks.
+func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
+	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
+	a.CodebaseID, a.Requester = w.conv.CodebaseID, actor(d.entry.In)
+	a.Title, a.Detail = head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
+	if err := tx.InsertApproval(ctx, &a); err != nil {
+		return ruling{}, err
+	}
+	text, buttons, err := w.o.showApproval(ctx, tx, w.conv, a)
+	if err != nil {
+		return ruling{}, err
+	}
+	result := ruling{waits: true, approval: a}
+	parts := w.split(text)
+	for i, part := range parts {
+		q := w.newDelivery(d.entry, part)
+		q.Control = true
+		if hold > 0 {
+			q.NextAt = time.Now().Add(time.Duration(hold))
+		}
+		if i == len(parts)-1 {
+			q.Buttons = buttons
+			a.DeliveryID = string(q.ID)
+		}
+		if err := tx.AddDelivery(ctx, &q); err != nil {
+			return ruling{}, err
+		}
+		q.State = messages.DeliveryPending
+		result.deliveries = append(result.deliveries, q)
+	}
+	if err := tx.SettleApproval(ctx, a); err != nil { // records where it is shown
+		return ruling{}, err
+	}
+	result.approval = a
+	return result, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: a.Requester, Action: "approval.ask", ConversationID: a.ConversationID,
+		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+	})
+}
+
+// showApproval returns how a question is shown: the exact effect, who decides,
+// and buttons where the platform has them.
+func (o *Orchestrator) showApproval(ctx context.Context, tx Tx, conv sessions.Conversation, a approval.Approval) (string, []messages.Button, error) {
+	prefix, name := o.prefix(conv.Key.Platform), a.Name()
+	who := "The one who asked, or an owner,"
+	if o.config.SecondApprover {
+		who = "Somebody else than the one who asked"
+	}
+	always := ""
+	if a.Rule != "" {
+		always = fmt.Sprintf(" `%sapprove %s always` also allows the same from now on.", prefix, name)
+	}
+	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` runs exactly this; `%sdeny %s` does not.%s %s decides; without an answer it is not run. It expires in %d hours.",
+		name, question(a), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
+	if adapter := o.adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
+		return text, nil, nil
+	}
+	choices := []struct {
+		decision approval.Decision
+		label    string
+		style    messages.ButtonStyle
+	}{
+		{approval.Once, verb(a), messages.ButtonPrimary},
+		{approval.Always, "Always allow this", messages.ButtonPlain},
+		{approval.Deny, "Do not", messages.ButtonPlain},
+	}
+	var buttons []messages.Button
+	for _, c := range choices {
+		if c.decision == approval.Always && a.Rule == "" {
+			continue
+		}
+		id := rand.Text()
+		err := tx.SaveButton(ctx, Button{
+			ID: id, ConversationID: conv.ID, Decision: buttonDecision(c.decision), PlanNumber: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		buttons = append(buttons, messages.Button{ID: id, Label: c.label, Style: c.style})
+	}
+	return text, buttons, nil
+}
+
+func question(a approval.Approval) string {
+	switch {
+	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
+		return a.Title
+	case a.Kind == assistant.KindExecute:
+		return "run `" + a.Title + "`?"
+	}
+	return a.Title + "?"
+}
+
+func verb(a approval.Approval) string {
+	switch {
+	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
+		return "Go on"
+	case a.Kind == assistant.KindExecute:
+		return "Run it"
+	}
+	return "Allow"
+}
+
+// settledQuestion changes the message that asked: no buttons, and what became of
+// it. ok is false if there is none.
+func settledQuestion(ctx context.Context, tx Tx, a approval.Approval, pressed messages.MessageID, hold time.Duration) (d messages.Delivery, ok bool, err error) {
+	if a.DeliveryID == "" {
+		return d, false, nil
+	}
+	d, err = tx.Delivery(ctx, messages.DeliveryID(a.DeliveryID))
+	if fault.Is(err, fault.NotFound) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, err
+	}
+	if d.Message == "" {
+		d.Message = pressed // pressed before our own record of sending it
+	}
+	d.Buttons = nil
+	d.Text += "\n\n**" + became(a) + "**"
+	d.NextAt = time.Time{}
+	if hold > 0 {
+		d.NextAt = time.Now().Add(hold)
+	}
+	if d.Message != "" {
+		d.State, d.Final = messages.DeliveryPlaced, true
+	}
+	return d, true, tx.UpdateDelivery(ctx, d)
+}
+
+func became(a approval.Approval) string {
+	by := ""
+	if a.DecidedBy != "" && a.DecidedBy != "system" {
+		by = " by " + a.DecidedBy
+	}
+	switch a.State {
+	case approval.Allowed:
+		return "✔ Allowed" + by
+	case approval.Denied:
+		return "✖ Not allowed" + by
+	case approval.Expired:
+		return "Expired: it was not run"
+	default:
+		return "The turn has ended: it was not run"
+	}
+}
+
+// expire settles an approval that nobody decided in time.
+func (o *Orchestrator) expire(ctx context.Context, tx Tx, a approval.Approval) error {
+	a.State, a.DecidedBy, a.DecidedAt = approval.Expired, "system", time.Now()
+	if err := tx.SettleApproval(ctx, a); err != nil {
+		return err
+	}
+	_, _, err := settledQuestion(ctx, tx, a, "", 0)
+	return err
+}
+
+// cancelQuestions settles what a turn asked when it ends.
+func (o *Orchestrator) cancelQuestions(ctx context.Context, tx Tx, entry sessions.Entry) error {
+	open, err := tx.EntryApprovals(ctx, entry.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range open {
+		a.State, a.DecidedBy, a.DecidedAt = approval.Cancelled, "system", time.Now()
+		if err := tx.SettleApproval(ctx, a); err != nil {
+			return err
+		}
+		if _, _, err := settledQuestion(ctx, tx, a, "", 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decision is what a person says about an approval.
+type Decision struct {
+	Number   int64
+	Decision approval.Decision
+	Note     string
+	Shown    string // SHA-256 of what the decision was made on; empty where it was named
+}
+
+// DecideApproval settles an approval, once, and lets the turn that asked go on,
+// wherever it is. Any conversation will do: what was asked in one can be decided
+// in another by somebody who may.
+func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision) (Reply, error) {
+	var (
+		a       approval.Approval
+		shown   messages.Delivery
+		has     bool
+		conv    sessions.Conversation
+		refused error
+	)
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		refused, has = nil, false
+		var err error
+		if a, err = tx.Approval(ctx, v.Number); err != nil {
+			return err
+		}
+		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
+			return err
+		}
+		by := approval.Decider{
+			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
+			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,
+		}
+		state, err := approval.Decide(a, v.Decision, by, v.Shown, time.Now())
+		if err != nil {
+			refused = err
+			if state == a.State {
+				if a.DecidedBy == r.Actor() && a.DecidedAt.After(r.Entry.AcceptedAt) {
+					refused = nil // this very command, before a crash
+				}
+				return nil
+			}
+		}
+		a.State, a.DecidedBy, a.DecidedAt, a.Note = state, r.Actor(), time.Now(), head(v.Note, 500)
+		if refused != nil {
+			a.DecidedBy, a.Note = "system", ""
+		}
+		var pressed messages.MessageID
+		if r.Entry.In.Kind == messages.KindAction {
+			pressed = r.Entry.In.Message
+		}
+		shown, has, err = o.settleApproval(ctx, tx, a, v.Decision, pressed)
+		return err
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	o.decided.tell(a.Number)
+	o.spawn(func(ctx context.Context) {
+		if has {
+			_ = o.bringControl(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
+		}
+		_ = o.Ring(ctx, conv.ID) // else its job rings
+	})
+	if refused != nil {
+		return Reply{}, refused
+	}
+	reply := Reply{Note: became(a)}
+	if r.Entry.In.Kind != messages.KindAction || conv.ID != r.Conv.ID {
+		reply = Reply{Text: fmt.Sprintf("%s: %s.", a.Name(), became(a))}
+	}
+	return reply, nil
+}
+
+// settleApproval stores a decision and wakes the turn that waits for it.
+func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
+	if err := tx.SettleApproval(ctx, a); err != nil {
+		return messages.Delivery{}, false, err
+	}
+	if d == approval.Always && a.State == approval.Allowed {
+		err := tx.SaveRule(ctx, approval.Rule{CodebaseID: a.CodebaseID, Tool: a.Tool, Rule: a.Rule, CreatedBy: a.DecidedBy})
+		if err != nil {
+			return messages.Delivery{}, false, err
+		}
+	}
+	shown, has, err := settledQuestion(ctx, tx, a, pressed, controlHold)
+	if err != nil {
+		return shown, has, err
+	}
+	if a.EntryID != "" {
+		now := time.Now()
+		if err := tx.UpdateEntry(ctx, a.EntryID, sessions.EntryUpdate{NextAt: &now}); err != nil {
+			return shown, has, err
+		}
+	}
+	if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: a.ConversationID}); err != nil {
+		return shown, has, err
+	}
+	return shown, has, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: a.DecidedBy, Action: "approval." + string(a.State), ConversationID: a.ConversationID,
+		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+	})
+}
+
+// buttonDecision is a decision as buttons are stored with it.
+func buttonDecision(d approval.Decision) plan.Decision { return plan.Decision(d) }
+
+// PressedApproval answers a button under a question.
+func (o *Orchestrator) PressedApproval(ctx context.Context, r Request, b Button) (Reply, error) {
+	return o.DecideApproval(ctx, r, Decision{Number: b.PlanNumber, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
+}
+
+// IsApproval reports whether a button decides on an approval.
+func IsApproval(b Button) bool {
+	switch approval.Decision(b.Decision) {
+	case approval.Once, approval.Always, approval.Deny:
+		return true
+	}
+	return false
+}
+
+// runDeny answers "/deny a-7 [why]", and "/approve a-7 [always]" comes here from
+// the command that decides on plans.
+func (o *Orchestrator) runDeny(ctx context.Context, r Request) (Reply, error) {
+	return o.ApproveByName(ctx, r, approval.Deny)
+}
+
+// ApproveByName decides on the approval that the first argument names.
+func (o *Orchestrator) ApproveByName(ctx context.Context, r Request, d approval.Decision) (Reply, error) {
+	if len(r.Call.Args) == 0 {
+		return Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
+	}
+	number, ok := approval.ParseName(r.Call.Args[0])
+	if !ok {
+		return Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", head(r.Call.Args[0], 40))
+	}
+	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
+	if d == approval.Once && strings.EqualFold(note, "always") {
+		d, note = approval.Always, ""
+	}
+	return o.DecideApproval(ctx, r, Decision{Number: number, Decision: d, Note: note})
+}
+
+// runApprovals lists what waits for a decision: here, and everywhere for owners.
+func (o *Orchestrator) runApprovals(ctx context.Context, r Request) (Reply, error) {
+	where := r.Conv.ID
+	if r.Role == sessions.Owner {
+		where = ""
+	}
+	var list []approval.Approval
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		list, err = tx.WaitingApprovals(ctx, where, 50)
+		return err
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	if len(list) == 0 {
+		return Reply{Text: "Nothing waits for a decision."}, nil
+	}
+	var b strings.Builder
+	b.WriteString("Waiting for a decision:\n\n")
+	for _, a := range list {
+		elsewhere := ""
+		if a.ConversationID != r.Conv.ID {
+			elsewhere = ", in another conversation"
+		}
+		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), question(a), a.Requester, elsewhere)
+	}
+	prefix := o.prefix(r.Conv.Key.Platform)
+	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
+	return Reply{Text: b.String()}, nil
+}

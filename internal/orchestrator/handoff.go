@@ -1,0 +1,135 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// runHandoff lets another assistant go on with a conversation. A row's assistant
+// never changes (seed 002): the row is archived with all that belongs to it, and
+// the chat gets a new one, whose first session carries the transcript over. The
+// files come along: the worktree is that of the codebase and the new row begins
+// from what the old one left there.
+func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error) {
+	if r.Conv.Key != r.Entry.In.Conversation {
+		return Reply{}, nil // done before a crash: the row is archived already
+	}
+	to, err := o.handoffTarget(r)
+	if err != nil {
+		return Reply{}, err
+	}
+	var next sessions.Conversation
+	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		if err != nil {
+			return err
+		}
+		if n, err := tx.CountWaiting(ctx, conv.ID); err != nil || n > 0 {
+			if err == nil {
+				err = fault.New(fault.Conflict, "Something still runs or waits here. Send /stop, or wait for it, and then hand over.")
+			}
+			return err
+		}
+		next, err = o.handOver(ctx, tx, r, conv, to)
+		return err
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	if a, is := o.config.Assistants[assistant.Name(r.Conv.Assistant)].(assistant.Agent); is {
+		a.Release(r.Conv.ID)
+	}
+	o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, next.ID) }) // brings the notice; else the sweep does
+	return Reply{}, nil
+}
+
+func (o *Orchestrator) handoffTarget(r Request) (string, error) {
+	others := o.others(r.Conv.Assistant)
+	if len(r.Call.Args) != 1 {
+		if len(others) == 0 {
+			return "", fault.New(fault.Invalid, "There is no other assistant here. An operator can configure one.")
+		}
+		return "", fault.Newf(fault.Invalid, "Say to whom: `/handoff %s`.", strings.Join(others, "|"))
+	}
+	to := strings.ToLower(r.Call.Args[0])
+	for _, name := range others {
+		if name == to {
+			return to, nil
+		}
+	}
+	if to == r.Conv.Assistant {
+		return "", fault.Newf(fault.Invalid, "%s answers here already.", to)
+	}
+	return "", fault.Newf(fault.Invalid, "There is no assistant %q here. There is: %s.", head(to, 40), strings.Join(others, ", "))
+}
+
+// handOver does it, in one transaction, with the old row locked.
+func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
+	old, active, err := tx.ActiveSession(ctx, conv.ID)
+	if err != nil {
+		return next, err
+	}
+	if active {
+		if err := tx.DeactivateSession(ctx, old.ID, sessions.Completed, "handoff"); err != nil {
+			return next, err
+		}
+	}
+	key := conv.Key
+	archived := messages.ConversationKey{Platform: key.Platform, ID: fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[:8])}
+	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
+		return next, err
+	}
+	if next, _, err = tx.GetOrCreateConversation(ctx, key, to); err != nil {
+		return next, err
+	}
+	settings := conv.Settings
+	settings.Model, settings.Worktree = "", conv.WorkID() // the files stay, the other assistant's model does not
+	update := sessions.ConversationUpdate{Settings: &settings, CodebaseID: &conv.CodebaseID, Cwd: &conv.Cwd}
+	if err := tx.UpdateConversation(ctx, next.ID, update); err != nil {
+		return next, err
+	}
+	carried := 0
+	if active {
+		if carried, err = o.carryOver(ctx, tx, old, next, to); err != nil {
+			return next, err
+		}
+	}
+	if err := addNotice(ctx, tx, next.ID, "", handedOver(conv.Assistant, to, carried)); err != nil {
+		return next, err
+	}
+	return next, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: r.Actor(), Action: "conversation.handoff", ConversationID: conv.ID, Target: next.ID,
+		Detail: fmt.Sprintf(`{"from":%q,"to":%q,"messages":%d}`, conv.Assistant, to, carried),
+	})
+}
+
+func handedOver(from, to string, carried int) string {
+	text := fmt.Sprintf("🔁 **%s** goes on here from now on; %s is done.", to, from)
+	if carried > 0 {
+		text += fmt.Sprintf(" It knows what was said: %s came along.", count(carried, "message", "messages"))
+	}
+	return text
+}
+
+// carryOver copies the message array of a session into the first one of the new
+// conversation.
+func (o *Orchestrator) carryOver(ctx context.Context, tx Tx, old sessions.Session, next sessions.Conversation, to string) (int, error) {
+	model := ""
+	if a := o.config.Assistants[assistant.Name(to)]; a != nil {
+		model = a.Model()
+	}
+	s, err := tx.CreateSession(ctx, sessions.NewSession{
+		ConversationID: next.ID, CodebaseID: next.CodebaseID, ParentID: old.ID, Assistant: to, AgentName: old.AgentName,
+		Model: model, SystemPrompt: old.SystemPrompt, UserPrompt: old.UserPrompt,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return tx.CopyMessages(ctx, old.ID, s.ID)
+}

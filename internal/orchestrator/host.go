@@ -1,0 +1,286 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/tool"
+)
+
+// Toolroom hands out the tools of turns.
+type Toolroom interface {
+	// Open returns the tools of a turn: the same ones, in the same order, for
+	// every turn of a session as far as possible. The caller closes the box.
+	Open(ctx context.Context, t ToolTurn) (*tool.Box, error)
+
+	// Status returns what /status says of tools, a line each.
+	Status() []string
+}
+
+// ToolTurn says what the tools of a turn work on.
+type ToolTurn struct {
+	Conversation sessions.Conversation
+	Session      sessions.Session
+	Dir          string // the worktree, or the folder in it; empty without a codebase
+}
+
+// host is what a running turn gets from the program: tools, and the people who
+// decide about them. It lives as long as one run of a turn.
+type host struct {
+	w     *worker
+	d     decision
+	p     *progress
+	box   *tool.Box
+	mode  approval.Mode
+	agent bool // the assistant has tools of its own
+	limit *turnLimit
+
+	rounds int64 // requests of earlier runs of this turn
+
+	mu       sync.Mutex // guards all below
+	effects  map[string]tool.Effect
+	recorded assistant.Usage // of this run, that is on record
+}
+
+var _ assistant.Host = (*host)(nil)
+
+// openHost gets the tools of a turn ready. The turn runs without tools where
+// there is no toolroom.
+func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision, p *progress, limit *turnLimit) (*host, error) {
+	h := &host{w: w, d: d, p: p, limit: limit, effects: make(map[string]tool.Effect), mode: w.mode(d)}
+	_, h.agent = a.(assistant.Agent)
+	box, err := tool.NewBox()
+	if err != nil {
+		return nil, err
+	}
+	h.box = box
+	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Toolroom == nil {
+		return h, nil
+	}
+	h.box, err = w.o.config.Toolroom.Open(ctx, ToolTurn{Conversation: w.conv, Session: d.begun.session, Dir: d.begun.work.Dir})
+	if err != nil {
+		return nil, fmt.Errorf("open the tools: %w", err)
+	}
+	return h, nil
+}
+
+// mode returns how much may happen in a turn without asking. A turn that makes a
+// plan only reads.
+func (w *worker) mode(d decision) approval.Mode {
+	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+		return approval.ModeAsk
+	}
+	if m, err := approval.ParseMode(w.conv.Settings.Mode); err == nil {
+		return m
+	}
+	return w.o.config.Mode
+}
+
+func (h *host) close() {
+	if err := h.box.Close(); err != nil {
+		h.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)
+	}
+}
+
+// Tools implements assistant.Host.
+func (h *host) Tools() []messages.ToolSpec { return h.box.Specs() }
+
+// Permit implements assistant.Host.
+func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Verdict, error) {
+	effect, err := h.box.Effect(ctx, call)
+	if err != nil {
+		return assistant.Verdict{Reason: fault.Public(err)}, nil
+	}
+	h.mu.Lock()
+	h.effects[call.ID] = effect
+	h.mu.Unlock()
+	if effect.Kind == assistant.KindRead {
+		return assistant.Verdict{Allow: true}, nil
+	}
+	asked, err := h.judge(ctx, approval.Approval{
+		CallID: call.ID, Tool: call.Name, Arguments: plainText(call.Arguments), Kind: effect.Kind,
+		Title: effect.Summary, Detail: effect.Detail, Rule: effect.Rule,
+	}, 0)
+	if err == nil && asked.waits {
+		return assistant.Verdict{}, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
+	}
+	return asked.verdict, err
+}
+
+// judge applies the mode and the rules to a call and asks a person where they do
+// not decide.
+func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ruling, error) {
+	var result ruling
+	err := h.w.hold(ctx, func(tx Tx) error {
+		result = ruling{}
+		ruled := false
+		if a.Rule != "" && h.w.conv.CodebaseID != "" {
+			var err error
+			if ruled, err = tx.HasRule(ctx, h.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
+				return err
+			}
+		}
+		verdict, reason := approval.Judge(h.mode, a.Kind, h.d.begun.role == sessions.Owner, ruled)
+		switch verdict {
+		case approval.Allow:
+			result.verdict.Allow = true
+			return nil
+		case approval.Refuse:
+			result.verdict.Reason = reason
+			return nil
+		case approval.Ask:
+		}
+		if h.w.conv.CodebaseID == "" {
+			a.Rule = ""
+		}
+		var err error
+		result, err = h.w.consult(ctx, tx, h.d, a, hold)
+		return err
+	})
+	return result, err
+}
+
+// Parallel implements assistant.Host.
+func (h *host) Parallel(call messages.ToolCall) bool {
+	return h.effect(call).Kind == assistant.KindRead
+}
+
+// Describe implements assistant.Host.
+func (h *host) Describe(call messages.ToolCall) string {
+	return h.w.o.redact(h.effect(call).Summary)
+}
+
+func (h *host) effect(call messages.ToolCall) tool.Effect {
+	h.mu.Lock()
+	e, ok := h.effects[call.ID]
+	h.mu.Unlock()
+	if !ok { // a failed one still has its name as summary
+		e, _ = h.box.Effect(h.w.ctx, call)
+	}
+	return e
+}
+
+// RunTool implements assistant.Host. What a tool returns goes to the model and
+// to the record without the secrets that are known.
+func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
+	result, note := h.box.Run(ctx, call)
+	result.Content = h.w.o.redact(result.Content)
+	h.p.noteTool(call.ID, h.w.o.redact(note))
+	return result
+}
+
+// Ask implements assistant.Host: the person is asked in the chat and the agent
+// waits. Its process cannot be put aside, so the turn keeps its place; the time
+// does not count.
+func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {
+	rule := ""
+	if p.Always {
+		rule = p.Title
+	}
+	asked, err := h.judge(ctx, approval.Approval{
+		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
+		Title: h.w.o.redact(p.Title), Detail: p.Detail, Rule: rule,
+	}, holdForSender)
+	if err != nil || !asked.waits {
+		return asked.verdict, err
+	}
+	h.p.waitFor(asked.approval.Name())
+	defer h.p.waitFor("")
+	resume := h.limit.pause()
+	defer resume()
+	if err := h.w.o.bringControl(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
+		h.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
+	}
+	return h.w.awaitDecision(ctx, asked.approval.Number)
+}
+
+// Round implements assistant.Host.
+func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([]messages.Message, error) {
+	var (
+		steered []sessions.Entry
+		said    []messages.Message
+		asked   ruling
+	)
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	err := h.w.hold(ctx, func(tx Tx) error {
+		var err error
+		steered, said = nil, nil
+		if err = h.record(ctx, tx, used, recorded, ""); err != nil {
+			return err
+		}
+		if asked, err = h.mayGoOn(ctx, tx, h.rounds+int64(requests)); err != nil || asked.waits || asked.denied != nil {
+			return err
+		}
+		steered, said, err = h.w.steer(ctx, tx, h.d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.recorded = used
+	h.mu.Unlock()
+	switch {
+	case asked.denied != nil:
+		return nil, asked.denied
+	case asked.waits:
+		return nil, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
+	}
+	for _, e := range steered {
+		h.w.o.unmark(e)
+	}
+	h.p.notes(len(steered))
+	return said, nil
+}
+
+// plainText is text as the database keeps it, so that the sum over what is
+// stored is the sum over what was asked.
+func plainText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// redact removes the secrets that are known from a text.
+func (o *Orchestrator) redact(text string) string {
+	if o.config.Redact == nil || text == "" {
+		return text
+	}
+	return o.config.Redact(text)
+}
+
+// interrupted gives the calls that a crash interrupted their results, and
+// reports those that never began: they run when the turn goes on. Assistants
+// that run no tools of ours get results for all of them.
+func (w *worker) interrupted(ctx context.Context, tx Tx, entry sessions.Entry, session string) error {
+	const text = "interrupted, may have run"
+	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
+	if _, uses := a.(assistant.ToolUser); !uses {
+		_, err := tx.FailInterrupted(ctx, session, text)
+		return err
+	}
+	failed, err := tx.FailExecuting(ctx, session, text)
+	if err != nil || len(failed) == 0 {
+		return err
+	}
+	results := messages.Message{Role: messages.RoleTool}
+	for _, c := range failed {
+		results.Blocks = append(results.Blocks, messages.ToolResult{
+			CallID: c.CallID, Name: c.Name, IsError: true,
+			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Look before you repeat it.",
+		})
+	}
+	_, err = tx.AppendMessages(ctx, session, entry.ID, results)
+	return err
+}
+
+// waits reports whether a turn ended because a person is asked.
+func waits(err error) bool { return errors.Is(err, assistant.ErrWaiting) }

@@ -1,0 +1,293 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+)
+
+// workCommands are the commands about how assistants work.
+func (o *Orchestrator) workCommands() []Command {
+	return []Command{
+		{Name: "mode", Usage: "mode [ask|edit|auto]", Summary: "how much may happen without asking", Run: o.runMode},
+		{Name: "model", Usage: "model [name|fast|smart|cheap]", Summary: "which model answers here", Run: o.runModel},
+		{Name: "verbose", Usage: "verbose 0|1|2", Summary: "how much you see while I work", Run: o.runVerbose},
+		{Name: "cost", Usage: "cost", Summary: "what was used here, by you, and today", Run: o.runCost},
+		{Name: "approvals", Usage: "approvals", Summary: "what waits for a decision", Run: o.runApprovals},
+		{Name: "deny", Usage: "deny a-7 [why]", Summary: "do not allow what was asked", Run: o.runDeny},
+		{Name: "allow", Usage: "allow [revoke n]", Summary: "what is always allowed in this codebase", Run: o.runAllow},
+		{Name: "handoff", Usage: "handoff <assistant>", Summary: "go on with another assistant, with all that was said", Run: o.runHandoff},
+	}
+}
+
+// choose changes the settings of a conversation and audits it.
+func (o *Orchestrator) choose(ctx context.Context, r Request, what, value string, change func(s *sessions.Settings)) error {
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		conv, err := tx.Conversation(ctx, r.Conv.ID)
+		if err != nil {
+			return err
+		}
+		next := conv.Settings
+		change(&next)
+		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Settings: &next}); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{
+			Actor: r.Actor(), Action: "settings." + what, ConversationID: conv.ID, Target: value,
+		})
+	})
+}
+
+// modeText says what a mode means.
+func modeText(m approval.Mode) string {
+	switch m {
+	case approval.ModeAsk:
+		return "I only read; nothing is changed and nothing is run"
+	case approval.ModeAuto:
+		return "nothing asks, for owners; for everybody else as in edit"
+	default:
+		return "files of the worktree may change, everything else asks first"
+	}
+}
+
+func (o *Orchestrator) runMode(ctx context.Context, r Request) (Reply, error) {
+	if len(r.Call.Args) == 0 {
+		mode, err := approval.ParseMode(r.Conv.Settings.Mode)
+		if err != nil {
+			mode = o.config.Mode
+		}
+		return Reply{Text: fmt.Sprintf("Mode **%s**: %s. `%smode ask|edit|auto` changes it.", mode, modeText(mode), o.prefix(r.Conv.Key.Platform))}, nil
+	}
+	mode, err := approval.ParseMode(r.Call.Args[0])
+	if err != nil {
+		return Reply{}, err
+	}
+	if mode == approval.ModeAuto && r.Role != sessions.Owner {
+		return Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can switch to auto.")
+	}
+	err = o.choose(ctx, r, "mode", string(mode), func(s *sessions.Settings) { s.Mode = string(mode) })
+	return Reply{Text: fmt.Sprintf("Mode **%s** from now on: %s.", mode, modeText(mode))}, err
+}
+
+func (o *Orchestrator) runVerbose(ctx context.Context, r Request) (Reply, error) {
+	const usage = "Say how much: 0 is the result only, 1 a line for each step, 2 every call with its output."
+	if len(r.Call.Args) != 1 {
+		return Reply{}, fault.New(fault.Invalid, usage)
+	}
+	level, err := strconv.Atoi(r.Call.Args[0])
+	if err != nil || level < verboseResult || level > verboseAll {
+		return Reply{}, fault.New(fault.Invalid, usage)
+	}
+	err = o.choose(ctx, r, "verbose", r.Call.Args[0], func(s *sessions.Settings) { s.Verbose = &level })
+	return Reply{Text: fmt.Sprintf("Level %d from the next turn on.", level)}, err
+}
+
+// runModel shows or chooses the model of a conversation. Its assistant stays:
+// that is what /handoff is for.
+func (o *Orchestrator) runModel(ctx context.Context, r Request) (Reply, error) {
+	a := o.config.Assistants[assistant.Name(r.Conv.Assistant)]
+	if len(r.Call.Args) == 0 {
+		return Reply{Text: o.listModels(r, a)}, nil
+	}
+	if a == nil || a.Model() == "" {
+		return Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
+	}
+	wanted := r.Call.Args[0]
+	if tier, ok := o.config.Tiers[strings.ToLower(wanted)]; ok {
+		wanted = tier.Model
+		if tier.Provider != "" {
+			wanted = tier.Provider + ":" + tier.Model
+		}
+	}
+	if provider, model, ok := strings.Cut(wanted, ":"); ok && o.config.Assistants[assistant.Name(provider)] != nil {
+		if provider != r.Conv.Assistant {
+			return Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, and this conversation belongs to %s. `%shandoff %s` goes on there.",
+				model, provider, r.Conv.Assistant, o.prefix(r.Conv.Key.Platform), provider)
+		}
+		wanted = model
+	}
+	if len(wanted) > 100 || strings.ContainsFunc(wanted, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return Reply{}, fault.New(fault.Invalid, "That is not the name of a model.")
+	}
+	chosen := wanted
+	if strings.EqualFold(wanted, "default") || wanted == a.Model() {
+		chosen, wanted = "", a.Model()
+	}
+	err := o.choose(ctx, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
+	return Reply{Text: fmt.Sprintf("**%s** answers here from the next turn on. Thoughts of another model are not passed on to it; everything else is.", wanted)}, err
+}
+
+func (o *Orchestrator) listModels(r Request, a assistant.Assistant) string {
+	var b strings.Builder
+	now := r.Conv.Settings.Model
+	if now == "" && a != nil {
+		now = a.Model()
+	}
+	if now == "" {
+		now = "its own choice"
+	}
+	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
+	for _, name := range []string{"fast", "smart", "cheap"} {
+		if t, ok := o.config.Tiers[name]; ok {
+			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
+		}
+	}
+	prefix := o.prefix(r.Conv.Key.Platform)
+	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here, `%smodel default` goes back.", prefix, prefix)
+	if others := o.others(r.Conv.Assistant); len(others) > 0 {
+		fmt.Fprintf(&b, " `%shandoff %s` goes on with another assistant.", prefix, strings.Join(others, "|"))
+	}
+	return b.String()
+}
+
+func priceText(model string) string {
+	p, ok := spend.PriceOf(model)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" ($%g in, $%g out for a million tokens, as of %s)", p.Input, p.Output, spend.List().Date)
+}
+
+// others lists the assistants that a conversation could be handed to.
+func (o *Orchestrator) others(than string) []string {
+	var names []string
+	for name := range o.config.Assistants {
+		if string(name) != than && !o.config.Placeholder[name] {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (o *Orchestrator) runCost(ctx context.Context, r Request) (Reply, error) {
+	today := spend.Today(time.Now())
+	rows := []struct {
+		label  string
+		filter spend.Filter
+	}{
+		{"here, in all", spend.Filter{ConversationID: r.Conv.ID}},
+		{"here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today}},
+		{"you, today", spend.Filter{Actor: r.Actor(), Since: today}},
+		{"everybody, today", spend.Filter{Since: today}},
+	}
+	if r.Conv.CodebaseID != "" {
+		rows = slices.Insert(rows, 2, struct {
+			label  string
+			filter spend.Filter
+		}{"this codebase, in all", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
+	}
+	if r.Role != sessions.Owner {
+		rows = rows[:len(rows)-1]
+	}
+	var b strings.Builder
+	b.WriteString("Used so far:\n\n")
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		for _, row := range rows {
+			sum, err := tx.SumUsage(ctx, row.filter)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "- %s: %s, %s\n", row.label, count(sum.Turns, "turn", "turns"), sum)
+		}
+		return nil
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC.", spend.List().Date)
+	if limits := budgetText(o.config.Budget); limits != "" {
+		b.WriteString(" Limits: " + limits + ".")
+	}
+	return Reply{Text: b.String()}, nil
+}
+
+func budgetText(b spend.Budget) string {
+	var parts []string
+	for _, l := range []struct {
+		what           string
+		micros, tokens int64
+	}{{"a turn", b.TurnMicros, b.TurnTokens}, {"a person and day", b.PersonMicros, b.PersonTokens}, {"a day", b.DayMicros, b.DayTokens}} {
+		switch {
+		case l.micros > 0:
+			parts = append(parts, spend.Dollars(l.micros)+" for "+l.what)
+		case l.tokens > 0:
+			parts = append(parts, spend.Tokens(l.tokens)+" tokens without a known price for "+l.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runAllow lists and revokes what is always allowed in the codebase.
+func (o *Orchestrator) runAllow(ctx context.Context, r Request) (Reply, error) {
+	if r.Conv.CodebaseID == "" {
+		return Reply{Text: "There is no codebase here, so nothing is always allowed."}, nil
+	}
+	if len(r.Call.Args) == 2 && strings.EqualFold(r.Call.Args[0], "revoke") {
+		id, err := strconv.ParseInt(r.Call.Args[1], 10, 64)
+		if err != nil {
+			return Reply{}, fault.New(fault.Invalid, "Say which by its number: `/allow revoke 3`.")
+		}
+		err = o.config.Storage.InTx(ctx, func(tx Tx) error {
+			if err := tx.DeleteRule(ctx, r.Conv.CodebaseID, id); err != nil {
+				return err
+			}
+			return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "allow.revoke", ConversationID: r.Conv.ID, Target: r.Call.Args[1]})
+		})
+		if fault.Is(err, fault.NotFound) {
+			return Reply{}, fault.Newf(fault.NotFound, "There is no rule %d in this codebase. `/allow` lists them.", id)
+		}
+		return Reply{Text: fmt.Sprintf("Rule %d is revoked: the next time I ask again.", id)}, err
+	}
+	if len(r.Call.Args) > 0 {
+		return Reply{}, fault.New(fault.Invalid, "`/allow` lists what is always allowed, `/allow revoke 3` takes one back. New ones come from the button under a question.")
+	}
+	var rules []approval.Rule
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		rules, err = tx.Rules(ctx, r.Conv.CodebaseID)
+		return err
+	})
+	if err != nil || len(rules) == 0 {
+		return Reply{Text: "Nothing is always allowed in this codebase."}, err
+	}
+	var b strings.Builder
+	b.WriteString("Always allowed in this codebase:\n\n")
+	for _, rule := range rules {
+		fmt.Fprintf(&b, "- %d: %s `%s` (by %s)\n", rule.ID, rule.Tool, strings.ReplaceAll(rule.Rule, "`", "'"), rule.CreatedBy)
+	}
+	fmt.Fprintf(&b, "\n`%sallow revoke <number>` takes one back.", o.prefix(r.Conv.Key.Platform))
+	return Reply{Text: b.String()}, nil
+}
+
+const stopPrefix = "stop-"
+
+// stopButton is the id of the button that stops the turn of an entry. It needs
+// no record: it does what /stop does, for turns up to that one.
+func stopButton(seq int64) string { return stopPrefix + strconv.FormatInt(seq, 10) }
+
+// pressedStop answers the stop button; ok is false for another button.
+func (o *Orchestrator) pressedStop(ctx context.Context, r Request) (reply Reply, ok bool, err error) {
+	rest, ok := strings.CutPrefix(r.Entry.In.Action, stopPrefix)
+	seq, parseErr := strconv.ParseInt(rest, 10, 64)
+	if !ok || parseErr != nil {
+		return Reply{}, false, nil
+	}
+	r.Entry.Seq, r.Call = seq, command.Call{Name: "stop"}
+	reply, err = o.runStop(ctx, r)
+	if _, whispers := o.adapters[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
+		reply = Reply{Note: reply.Text} // the turn itself says that it was stopped
+	}
+	return reply, true, err
+}
