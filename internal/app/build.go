@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/demo"
+	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
@@ -33,7 +34,7 @@ func (d *daemon) buildAssistants() error {
 	if !d.config.OpenAI.Configured() {
 		return nil
 	}
-	a, err := openai.New(openai.Config{
+	model, err := openai.New(openai.Config{
 		APIKey:  d.config.OpenAI.APIKey.Reveal(),
 		BaseURL: d.config.OpenAI.BaseURL,
 		Model:   d.config.OpenAI.Model,
@@ -42,7 +43,7 @@ func (d *daemon) buildAssistants() error {
 	if err != nil {
 		return err
 	}
-	d.assistants[a.Name()] = a
+	d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	return nil
 }
 

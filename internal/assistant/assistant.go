@@ -134,6 +134,13 @@ type (
 	// results). It is yielded as soon as the message is complete.
 	MessageDone struct{ Message messages.Message }
 
+	// UsageUpdated says what the run has used so far, so that it is on record
+	// also if the turn ends early. Usage is a sum, not a difference.
+	UsageUpdated struct {
+		Usage Usage
+		Model string
+	}
+
 	// Finished is the last event of a successful turn. The answer is the text of
 	// the last assistant MessageDone.
 	Finished struct {
@@ -147,6 +154,7 @@ func (TextDelta) event()    {}
 func (ThoughtDelta) event() {}
 func (PlanUpdated) event()  {}
 func (Notice) event()       {}
+func (UsageUpdated) event() {}
 func (ToolStarted) event()  {}
 func (ToolFinished) event() {}
 func (MessageDone) event()  {}

@@ -13,8 +13,11 @@ import (
 
 // Names of assistants that DEFAULT_AI_ASSISTANT may hold.
 const (
-	AssistantOpenAI = "openai"
-	AssistantDemo   = "demo"
+	AssistantOpenAI    = "openai"
+	AssistantAnthropic = "anthropic"
+	AssistantClaude    = "claude"
+	AssistantCodex     = "codex"
+	AssistantDemo      = "demo"
 )
 
 // Values of TELEGRAM_MODE.
@@ -50,6 +53,12 @@ type Config struct {
 	ContextTokens    int
 	SystemPrompt     string
 	OpenAI           OpenAI
+	Anthropic        Anthropic
+	Tiers            map[string]Tier // by name: fast, smart, cheap
+	Tools            Tools
+	Budget           Budget
+	Agents           Agents
+	GitHub           GitHub
 	Telegram         Telegram
 	Slack            Slack
 	Git              Git
@@ -77,6 +86,63 @@ type OpenAI struct {
 
 // Configured reports whether there is an API to talk to.
 func (o OpenAI) Configured() bool { return o.APIKey.IsSet() || o.BaseURL != "" }
+
+// Anthropic configures the Messages API.
+type Anthropic struct {
+	APIKey         Secret
+	BaseURL        string // empty means the provider's own
+	Model          string
+	MaxTokens      int
+	ThinkingTokens int // 0 for none
+}
+
+// Configured reports whether there is an API to talk to.
+func (a Anthropic) Configured() bool { return a.APIKey.IsSet() || a.BaseURL != "" }
+
+// Tier is a model by another name.
+type Tier struct{ Assistant, Model string }
+
+// Tools configures what assistants may do.
+type Tools struct {
+	Mode           string // ask or edit
+	SecondApprover bool
+	Sandbox        string // best, strict or off
+	Network        bool   // TCP for programs that assistants run
+	Timeout        time.Duration
+	ReadPaths      []string // absolute
+	Env            []string // names
+	Fetch          bool
+	MaxRounds      int
+}
+
+// Budget limits what may be used; zero members limit nothing. Amounts are in
+// millionths of a US dollar, days are UTC.
+type Budget struct {
+	TurnMicros, PersonMicros, DayMicros int64
+	TurnTokens, PersonTokens, DayTokens int64
+}
+
+// Agents configures external coding agents.
+type Agents struct {
+	Claude, Codex string // commands
+	Others        string // "name=command; ..."
+	Env           []string
+	Home          string // never empty
+	Idle          time.Duration
+}
+
+// GitHub configures the GitHub adapter. It is off without a Mode.
+type GitHub struct {
+	Mode          string // ModePoll or ModeWebhook; empty: off
+	WebhookSecret Secret
+	AppID         string
+	PrivateKey    Secret
+	APIURL        string
+	Mention       string   // with its @; empty: the app's name
+	Allowed       []string // numeric ids or logins
+	Repositories  []string // owner/name
+	Streaming     bool
+}
 
 // Telegram configures the Telegram adapter. It is off without a Token.
 type Telegram struct {

@@ -104,7 +104,7 @@ func unknownKeys(file string, values map[string]string) []string {
 		// Only prefixes that several options share are ours.
 		shared := 0
 		for _, p := range prefixes {
-			if p == prefixOf(upper) {
+			if p != "" && p == prefixOf(upper) {
 				shared++
 			}
 		}

@@ -206,10 +206,20 @@ func (l *loader) derive() {
 		c.WorkspacePath = filepath.Join(c.DataDir, "workspace")
 	}
 	if c.Assistant == "" && !l.failed["DEFAULT_AI_ASSISTANT"] {
-		c.Assistant = AssistantDemo
-		if c.OpenAI.Configured() {
+		switch {
+		case c.OpenAI.Configured():
 			c.Assistant = AssistantOpenAI
+		case c.Anthropic.Configured():
+			c.Assistant = AssistantAnthropic
+		default:
+			c.Assistant = AssistantDemo
 		}
+	}
+	if c.Agents.Home == "" {
+		c.Agents.Home = filepath.Join(c.DataDir, "agents")
+	}
+	if c.GitHub.Mode == "" && c.GitHub.WebhookSecret.IsSet() {
+		c.GitHub.Mode = ModeWebhook
 	}
 }
 
@@ -220,9 +230,16 @@ func (l *loader) check() {
 	if c.Assistant == AssistantOpenAI && !c.OpenAI.Configured() && l.sound("OPENAI_API_KEY", "OPENAI_BASE_URL") {
 		l.problem("DEFAULT_AI_ASSISTANT is openai but there is nothing to ask: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
 	}
+	if c.Assistant == AssistantAnthropic && !c.Anthropic.Configured() && l.sound("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL") {
+		l.problem("DEFAULT_AI_ASSISTANT is anthropic but there is nothing to ask: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own")
+	}
+	if t := c.Anthropic.ThinkingTokens; t > 0 && (t < 1024 || t >= c.Anthropic.MaxTokens) && l.sound("ANTHROPIC_THINKING_TOKENS", "ANTHROPIC_MAX_TOKENS") {
+		l.problem("ANTHROPIC_THINKING_TOKENS is %d: use 0, or a number from 1024 to below ANTHROPIC_MAX_TOKENS (%d)", t, c.Anthropic.MaxTokens)
+	}
 	if c.Telegram.Mode == ModeWebhook {
 		l.checkWebhook()
 	}
+	l.checkGitHub()
 	l.checkSlack()
 	if c.Telegram.Allowed.Everyone {
 		l.warn("TELEGRAM_ALLOWED_USER_IDS is *: everybody on Telegram may talk to the bot and use up your model's budget")
@@ -232,6 +249,37 @@ func (l *loader) check() {
 	}
 	if c.Telegram.Token.IsSet() && plainHTTPAbroad(c.Telegram.APIURL) {
 		l.warn("TELEGRAM_API_URL is http:// on another machine: the token and all messages travel unencrypted; use https://")
+	}
+}
+
+// checkGitHub checks that the adapter has an identity and a way in.
+func (l *loader) checkGitHub() {
+	g, c := l.config.GitHub, &l.config
+	app := g.AppID != "" || g.PrivateKey.IsSet()
+	if app && l.sound("GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY") {
+		switch {
+		case c.Git.Token.IsSet():
+			l.problem("GITHUB_TOKEN is set and so is a GitHub App (GITHUB_APP_ID): keep one of them, so that it is clear who acts")
+		case g.AppID == "":
+			l.problem("GITHUB_APP_PRIVATE_KEY is set but GITHUB_APP_ID is not: both are on the page of the app")
+		case !g.PrivateKey.IsSet():
+			l.problem("GITHUB_APP_ID is set but GITHUB_APP_PRIVATE_KEY is not: make a key on the page of the app and set GITHUB_APP_PRIVATE_KEY_FILE")
+		}
+	}
+	if g.Mode == "" || !l.sound("GITHUB_MODE", "GITHUB_APP_ID", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "PUBLIC_URL", "GITHUB_REPOSITORIES") {
+		return
+	}
+	if !app && !c.Git.Token.IsSet() {
+		l.problem("GITHUB_MODE is %s but the bot has no identity on GitHub: set GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY_FILE, or GITHUB_TOKEN", g.Mode)
+	}
+	switch {
+	case g.Mode == ModeWebhook && !g.WebhookSecret.IsSet():
+		l.problem("GITHUB_WEBHOOK_SECRET is not set but GITHUB_MODE is webhook: set it to the output of `openssl rand -hex 32`, or use GITHUB_MODE=poll")
+	case g.Mode == ModePoll && !app && len(g.Repositories) == 0:
+		l.problem("GITHUB_REPOSITORIES is not set: with a token the bot cannot know which repositories to look at; set it to owner/name, with commas")
+	}
+	if plainHTTPAbroad(g.APIURL) {
+		l.warn("GITHUB_API_URL is http:// on another machine: tokens and all comments travel unencrypted; use https://")
 	}
 }
 

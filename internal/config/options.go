@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Groups of options, in the order in which they are listed.
 const (
 	groupServer    = "Server"
@@ -8,6 +10,9 @@ const (
 	groupModel     = "Model"
 	groupTelegram  = "Telegram"
 	groupSlack     = "Slack"
+	groupTools     = "Tools"
+	groupAgents    = "Agents"
+	groupGitHub    = "GitHub"
 	groupGit       = "Git"
 	groupLog       = "Logs"
 	envFile        = ".env"
@@ -55,7 +60,9 @@ func (o Option) Flag() string {
 // Options returns the table.
 func Options() []Option { return append([]Option(nil), options...) }
 
-var options = []Option{
+var options = slices.Concat(baseOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, chatOptions, githubOptions, lastOptions)
+
+var baseOptions = []Option{
 	{
 		Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
 		Help:    "Address of the HTTP server for health, metrics and webhooks, as host:port; loopback unless you say otherwise.",
@@ -86,8 +93,8 @@ var options = []Option{
 		parse:   setText(func(c *Config) *string { return &c.WorkspacePath }),
 	},
 	{
-		Name: "DEFAULT_AI_ASSISTANT", Empty: "openai if a key or base URL is set, else demo", Group: groupWork,
-		Help:    "What answers new conversations: openai, or demo (scripted and offline).",
+		Name: "DEFAULT_AI_ASSISTANT", Empty: "openai or anthropic if a key or base URL is set, else demo", Group: groupWork,
+		Help:    "What answers new conversations: openai, anthropic, claude, codex, a name of ACP_AGENTS, or demo (scripted and offline).",
 		Example: AssistantOpenAI,
 		parse:   parseAssistant,
 	},
@@ -106,6 +113,9 @@ var options = []Option{
 		Help:  "How long running answers may finish after a stop; then they are put back.",
 		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.ShutdownGrace) }, false),
 	},
+}
+
+var modelOptions = []Option{
 	{
 		Name: "OPENAI_API_KEY", Empty: "no key", Secret: true, Group: groupModel,
 		Help:  "Key of the model API.",
@@ -134,6 +144,9 @@ var options = []Option{
 		Example: `"Answer briefly."`,
 		parse:   setText(func(c *Config) *string { return &c.SystemPrompt }),
 	},
+}
+
+var chatOptions = []Option{
 	{
 		Name: "TELEGRAM_BOT_TOKEN", Empty: "Telegram is off", Secret: true, Group: groupTelegram,
 		Help:  "Token that @BotFather gave you.",
@@ -210,16 +223,13 @@ var options = []Option{
 		parse: setChoice(func(c *Config, v string) { c.Slack.Streaming = v == "stream" },
 			"stream", "batch"),
 	},
+}
+
+var lastOptions = []Option{
 	{
 		Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,
 		Help:  "Hosts that repositories may come from, with commas; host:port where it is not 443. Nothing else is ever asked.",
 		parse: parseHosts,
-	},
-	{
-		Name: "GITHUB_TOKEN", Empty: "public repositories only", Secret: true, Group: groupGit,
-		Help:    "Token that git shows to github.com, and to no other host.",
-		Aliases: []Alias{{Name: "GH_TOKEN"}},
-		parse:   setSecret(func(c *Config) *Secret { return &c.Git.Token }),
 	},
 	{
 		Name: "LOG_LEVEL", Default: "info", Group: groupLog,

@@ -158,7 +158,12 @@ func parseDatabaseURL(c *Config, text string) error {
 }
 
 func parseAssistant(c *Config, text string) error {
-	return setChoice(func(c *Config, v string) { c.Assistant = v }, AssistantOpenAI, AssistantDemo)(c, text)
+	v := strings.ToLower(text)
+	if !assistantName.MatchString(v) {
+		return fmt.Errorf("is %q: use openai, anthropic, claude, codex, demo or a name of ACP_AGENTS", text)
+	}
+	c.Assistant = v
+	return nil
 }
 
 var tokenPattern = regexp.MustCompile(`^[0-9]+:[^\s/?#%]+$`)

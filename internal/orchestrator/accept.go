@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -24,9 +26,10 @@ var _ platform.Sink = (*Orchestrator)(nil)
 type accepted struct {
 	entry  sessions.Entry
 	fresh  bool
-	lease  *sessions.Lease // this process got the conversation, and holds a slot for it
-	waits  bool            // somebody else works on the conversation, or no slot is free
-	refuse bool            // tell the sender once that the bot is private
+	lease  *sessions.Lease        // this process got the conversation, and holds a slot for it
+	waits  bool                   // somebody else works on the conversation, or no slot is free
+	refuse bool                   // tell the sender once that the bot is private
+	closed *sessions.Conversation // what it is about was closed
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -121,6 +124,8 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 		return o.acceptMigration(ctx, tx, a)
 	case messages.KindGone:
 		return o.store(ctx, tx, a)
+	case messages.KindClosed:
+		return o.acceptClosed(ctx, tx, a)
 	case messages.KindMessage, messages.KindEdit, messages.KindAction:
 	default:
 		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
@@ -316,7 +321,11 @@ func (o *Orchestrator) lane(ctx context.Context, tx Tx, conv sessions.Conversati
 // with a placeholder assistant is put aside as soon as a real one is
 // configured: its row keeps its assistant, the chat gets a new row.
 func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (sessions.Conversation, error) {
-	key, fallback := a.entry.In.Conversation, string(o.config.Default)
+	key := a.entry.In.Conversation
+	fallback, err := o.fallback(ctx, tx, a.entry.In)
+	if err != nil {
+		return sessions.Conversation{}, err
+	}
 	conv, created, err := tx.GetOrCreateConversation(ctx, key, fallback)
 	if err != nil || created || !o.outgrown(conv) || conv.Leased {
 		return conv, err
@@ -350,6 +359,22 @@ func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (se
 		conv.Assistant, fallback))
 }
 
+// fallback returns the assistant of a new conversation: that of the repository
+// which it is about, if that is known and its assistant is there, else the
+// default.
+func (o *Orchestrator) fallback(ctx context.Context, tx Tx, in messages.Inbound) (string, error) {
+	if in.Repository != nil {
+		c, ok, err := tx.FindCodebase(ctx, strings.TrimSuffix(in.Repository.URL, ".git"))
+		if err != nil {
+			return "", err
+		}
+		if name := assistant.Name(c.Assistant); ok && o.config.Assistants[name] != nil && !o.config.Placeholder[name] {
+			return c.Assistant, nil
+		}
+	}
+	return string(o.config.Default), nil
+}
+
 // outgrown reports whether a conversation belongs to a placeholder assistant
 // although a real one is configured.
 func (o *Orchestrator) outgrown(conv sessions.Conversation) bool {
@@ -364,10 +389,17 @@ func (o *Orchestrator) outgrown(conv sessions.Conversation) bool {
 // afterAccept starts what the transaction decided. Nothing here may be
 // necessary: if the process dies now, the sweep finds the work.
 func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
+	p := a.entry.In.Conversation.Platform
+	if a.fresh && a.entry.State == sessions.EntryWaiting && (o.gate(p) != nil || o.marksOutcomes(p)) {
+		defer o.spawn(func(ctx context.Context) { o.arrive(ctx, a.entry) })
+	}
 	log := o.config.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {
 	case !a.fresh:
 		log.DebugContext(ctx, "Ignored a repeated event", "event", a.entry.In.Event)
+	case a.closed != nil:
+		conv := *a.closed
+		o.spawn(func(ctx context.Context) { o.release(ctx, conv) })
 	case a.lease != nil:
 		lease := *a.lease
 		if !o.spawn(func(ctx context.Context) { o.workOn(ctx, lease) }) {
@@ -381,6 +413,8 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 		}
 	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
 		o.startControl(a.entry)
+	case a.waits && o.marksOutcomes(a.entry.In.Conversation.Platform):
+		o.marked(a.entry) // it says that the message arrived, see arrive
 	case a.waits:
 		if !o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) }) {
 			o.marked(a.entry)

@@ -57,8 +57,14 @@ func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, s
 	if known && who.Role != sessions.Stranger {
 		return who.Role, nil
 	}
-	if rule := o.config.Access[p]; (rule.Everyone && !s.External) || rule.IDs[s.ID] {
+	rule := o.config.Access[p]
+	switch {
+	case rule.Owners[s.ID]:
+		return sessions.Owner, nil
+	case rule.Everyone && !s.External, rule.IDs[s.ID]:
 		return sessions.User, nil
+	case o.gate(p) != nil:
+		return sessions.User, nil // if the platform admits them, which is asked outside of transactions
 	}
 	return sessions.Stranger, nil
 }
@@ -103,7 +109,7 @@ func hashCode(code string) string {
 // platform has no owner and no other way in. It reports whether the code is to
 // be shown. The code works once, for 15 minutes.
 func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
-	if rule := o.config.Access[p]; rule.Everyone || len(rule.IDs) > 0 {
+	if rule := o.config.Access[p]; rule.Everyone || len(rule.IDs) > 0 || len(rule.Owners) > 0 || o.gate(p) != nil {
 		return false, nil
 	}
 	offered := false

@@ -58,8 +58,12 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 	if err != nil {
 		return fmt.Errorf("begin a command: %w", err)
 	}
+	if ok, err := o.admitted(ctx, entry.In); !ok {
+		return o.turnAway(ctx, entry, err)
+	}
 	r.Call, _ = command.Parse(entry.In.Text)
 	reply := o.reply(ctx, r)
+	defer o.ended(entry, true)
 	if reply.Note != "" {
 		o.whisper(ctx, entry.In, reply.Note)
 	}

@@ -118,6 +118,9 @@ func (w *worker) waitTurn(d decision, out outcome, placed *messages.Delivery) er
 				return err
 			}
 		}
+		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
+			return err
+		}
 		open, err := tx.EntryApprovals(ctx, d.entry.ID)
 		if err != nil {
 			return err

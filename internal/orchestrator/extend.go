@@ -79,8 +79,13 @@ type Workshop interface {
 	Status(ctx context.Context, conv sessions.Conversation) []string
 
 	// Prepare gets everything ready for the turn of an entry, outside of any
-	// transaction. It may take seconds, and is called again after a crash.
+	// transaction. It may take seconds, and is called again after a crash. A
+	// conversation without a codebase gets the one that the entry is about, which
+	// is cloned if it has to be.
 	Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (Prepared, error)
+
+	// Release frees the worktree of a conversation; its state is saved.
+	Release(ctx context.Context, conv sessions.Conversation) error
 }
 
 // Prepared is what a turn begins with.

@@ -42,11 +42,16 @@ func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error)
 	if err != nil {
 		return Reply{}, err
 	}
-	if a, is := o.config.Assistants[assistant.Name(r.Conv.Assistant)].(assistant.Agent); is {
-		a.Release(r.Conv.ID)
-	}
+	o.releaseAgent(r.Conv)
 	o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, next.ID) }) // brings the notice; else the sweep does
 	return Reply{}, nil
+}
+
+// releaseAgent ends what an agent keeps running for a conversation.
+func (o *Orchestrator) releaseAgent(conv sessions.Conversation) {
+	if a, is := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent); is {
+		a.Release(conv.ID)
+	}
 }
 
 func (o *Orchestrator) handoffTarget(r Request) (string, error) {

@@ -153,6 +153,9 @@ func (h *host) Parallel(call messages.ToolCall) bool {
 	return h.effect(call).Kind == assistant.KindRead
 }
 
+// Kind says what a call does, for the card.
+func (h *host) Kind(call messages.ToolCall) assistant.PermissionKind { return h.effect(call).Kind }
+
 // Describe implements assistant.Host.
 func (h *host) Describe(call messages.ToolCall) string {
 	return h.w.o.redact(h.effect(call).Summary)

@@ -42,6 +42,9 @@ func (h *host) record(ctx context.Context, tx Tx, used, recorded assistant.Usage
 // recordEnd records the rest of what a turn used and returns what the whole turn
 // did, with its earlier runs.
 func (h *host) recordEnd(ctx context.Context, tx Tx, f assistant.Finished) (assistant.Usage, error) {
+	if h == nil {
+		return f.Usage, nil // a job of ours, or a turn that did not get as far
+	}
 	h.mu.Lock()
 	recorded := h.recorded
 	h.mu.Unlock()
@@ -179,6 +182,9 @@ func (h *host) mayBegin(ctx context.Context) error {
 // everything behind the first of them. The answer of the turn is the answer to
 // them as well.
 func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
+	if w.o.gate(w.conv.Key.Platform) != nil {
+		return nil, nil, nil // each is to be admitted first, outside of a transaction
+	}
 	waiting, err := tx.WaitingEntries(ctx, w.conv.ID, d.entry.Seq, maxSteered)
 	if err != nil || len(waiting) == 0 {
 		return nil, nil, err

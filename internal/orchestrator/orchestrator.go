@@ -37,6 +37,7 @@ import (
 type AccessRule struct {
 	Everyone bool
 	IDs      map[messages.UserID]bool
+	Owners   map[messages.UserID]bool // owners by configuration
 }
 
 // Config configures an Orchestrator. The zero value of an optional field means

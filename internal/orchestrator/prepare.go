@@ -23,6 +23,8 @@ type ready struct {
 	attachments []messages.Attachment
 	earlier     []messages.Quote // what was said before the bot was called
 	work        Prepared
+	refused     bool  // the platform does not admit the sender
+	gateErr     error // why that is not known
 	err         error // why the turn cannot run
 }
 
@@ -32,13 +34,16 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if _, done := w.ready[entry.ID]; done {
 		return false
 	}
-	if w.o.config.Workshop != nil && w.conv.CodebaseID != "" {
+	if w.o.gate(w.conv.Key.Platform) != nil {
+		return true
+	}
+	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
 		return true
 	}
 	if entry.State == sessions.EntryRunning {
 		return false // the request is stored
 	}
-	if _, ok := w.adapter().(platform.Contexter); ok && entry.Seq == 1 {
+	if _, ok := w.adapter().(platform.Contexter); ok && (entry.Seq == 1 || w.caps().SessionContext) {
 		return true
 	}
 	if _, ok := w.adapter().(platform.Fetcher); !ok {
@@ -52,27 +57,33 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 func (w *worker) prepare(ctx context.Context, handle *turnHandle, entry sessions.Entry) {
 	w.o.running.begin(handle, entry.Seq)
 	var r ready
+	defer func() {
+		if w.ready == nil {
+			w.ready = make(map[string]ready)
+		}
+		w.ready[entry.ID] = r
+	}()
+	if ok, err := w.o.admitted(ctx, entry.In); !ok {
+		r.refused, r.gateErr = true, err
+		return
+	}
+	call, _ := command.Parse(entry.In.Text)
 	if entry.State != sessions.EntryRunning {
 		r.attachments = w.readAttachments(ctx, entry)
-		r.earlier, r.work.Notice = w.readContext(ctx, entry)
+		r.earlier, r.work.Notice = w.readContext(ctx, entry, call)
 	}
-	if w.o.config.Workshop != nil && w.conv.CodebaseID != "" {
-		call, _ := command.Parse(entry.In.Text)
+	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
 		notice := r.work.Notice
 		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
 		r.work.Notice = joinNotices(notice, r.work.Notice)
 	}
-	if w.ready == nil {
-		w.ready = make(map[string]ready)
-	}
-	w.ready[entry.ID] = r
 }
 
 // readContext reads what was said before the bot was called into a conversation,
 // and returns it with what to tell the person about it.
-func (w *worker) readContext(ctx context.Context, entry sessions.Entry) ([]messages.Quote, string) {
+func (w *worker) readContext(ctx context.Context, entry sessions.Entry, call command.Call) ([]messages.Quote, string) {
 	reader, ok := w.adapter().(platform.Contexter)
-	if !ok || entry.Seq != 1 {
+	if !ok || entry.Seq != 1 && !w.beginsSession(ctx, call) {
 		return nil, ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -82,10 +93,30 @@ func (w *worker) readContext(ctx context.Context, entry sessions.Entry) ([]messa
 	case err != nil:
 		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
 		return nil, "⚠ I could not read what was said here before. " + fault.Public(err)
+	case len(quotes) > 0 && w.caps().SessionContext:
+		return quotes, "" // what the conversation is about; nobody has to be told
 	case len(quotes) > 0:
 		return quotes, fmt.Sprintf("Using %s as context.", count(len(quotes), "earlier message", "earlier messages"))
 	}
 	return nil, ""
+}
+
+// beginsSession reports whether the turn of a call starts a session on a platform
+// where what a conversation is about has to be read again then.
+func (w *worker) beginsSession(ctx context.Context, call command.Call) bool {
+	if !w.caps().SessionContext {
+		return false
+	}
+	if p, ok := w.o.builtinPrompt(call); ok && p.Meta.Consumes == sessions.Plan {
+		return true
+	}
+	active := false
+	err := w.o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		_, active, err = tx.ActiveSession(ctx, w.conv.ID)
+		return err
+	})
+	return err == nil && !active
 }
 
 // maxReadFile is how much of a text file is given to the model.

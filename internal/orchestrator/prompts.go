@@ -77,6 +77,9 @@ func requestMessage(in messages.Inbound, prompt *Prompt, call command.Call, plan
 	text := in.Text
 	if prompt != nil {
 		text, warnings = prompt.Expand(call, plan)
+		if in.Reference != "" {
+			text += "\n\n" + in.Reference
+		}
 	}
 	var b strings.Builder
 	for _, q := range in.Quotes {

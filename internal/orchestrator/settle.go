@@ -206,13 +206,20 @@ func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState,
 		if _, err := tx.FailInterrupted(ctx, d.begun.session.ID, "interrupted, may have run"); err != nil {
 			return err
 		}
-		if err := tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{Error: errText}); err != nil {
+		used, err := out.host.recordEnd(ctx, tx, out.finished)
+		if err != nil {
+			return err
+		}
+		err = tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{
+			Model: out.finished.Model, Error: errText, InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
+		})
+		if err != nil {
 			return err
 		}
 		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Approved); err != nil {
 			return err
 		}
-		_, err := w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
+		_, err = w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
 		return err
 	})
 	if err != nil {
@@ -326,6 +333,9 @@ func (w *worker) parkTurn(d decision, out outcome, placed *messages.Delivery, wa
 	errText := out.err.Error()
 	w.o.windows.forget(d.begun.session.ID)
 	err := w.hold(ctx, func(tx Tx) error {
+		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
+			return err
+		}
 		if err := tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{NextAt: &at, Error: &errText}); err != nil {
 			return err
 		}
@@ -346,6 +356,9 @@ func (w *worker) putBack(d decision, out outcome, placed *messages.Delivery) err
 	defer cancel()
 	attempts := max(d.entry.Attempts-1, 0)
 	err := w.hold(ctx, func(tx Tx) error {
+		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
+			return err
+		}
 		return tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{Attempts: &attempts})
 	})
 	if err != nil {

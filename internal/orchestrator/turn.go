@@ -69,6 +69,8 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
 	case w.needsPreparing(entry):
 		return decision{what: prepare, entry: entry}, nil
+	case w.ready[entry.ID].refused:
+		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
@@ -92,6 +94,19 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
 	})
+}
+
+// refuse settles an entry whose sender the platform does not admit.
+func (w *worker) refuse(ctx context.Context, tx Tx, entry sessions.Entry, why error) (decision, error) {
+	state, reason := sessions.EntryRefused, "not admitted"
+	if why != nil {
+		reason = why.Error()
+	}
+	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+		return decision{}, err
+	}
+	due, err := w.o.refusalDue(ctx, tx, entry.In)
+	return decision{what: refused, entry: entry, tell: due, why: why}, err
 }
 
 // unprepared settles an entry whose turn could not be prepared, or puts it aside
@@ -162,7 +177,9 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 		if r.attachments != nil {
 			in.Attachments = r.attachments
 		}
-		in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
+		if b.work.Prompt == nil { // a command file of the repository gets one line of reference only
+			in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
+		}
 	}
 	text := ""
 	if b.plan != nil {
@@ -259,6 +276,12 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	o.config.Metrics.TurnEnded(w.conv.Assistant, result, out.took)
 	if err != nil {
 		return err
+	}
+	switch result {
+	case "answered":
+		o.ended(d.entry, true)
+	case "failed", "stopped":
+		o.ended(d.entry, false)
 	}
 	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
@@ -375,6 +398,8 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 		case assistant.MessageDone:
 			err = w.messageDone(&out, d, e.Message)
 			p.messageDone(e.Message)
+		case assistant.UsageUpdated:
+			out.finished = assistant.Finished{Usage: e.Usage, Model: e.Model}
 		case assistant.Finished:
 			out.finished = e
 		}

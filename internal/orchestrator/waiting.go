@@ -69,7 +69,7 @@ func (o *Orchestrator) marked(entry sessions.Entry) {
 // also a mark that a process before this one has put there.
 func (o *Orchestrator) unmark(entry sessions.Entry) {
 	marker, ok := o.adapters[entry.In.Conversation.Platform].(platform.Marker)
-	if !ok || !entry.In.Queued {
+	if !ok || !entry.In.Queued || o.marksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
 	pending, _ := o.marks.Load(entry.ID)

@@ -264,6 +264,11 @@ func (w *worker) step() (more bool, err error) {
 		return true, nil
 	case settled:
 		return true, nil
+	case refused:
+		if next.tell {
+			w.o.sayNo(w.ctx, next.entry.In, next.why)
+		}
+		return true, nil
 	default:
 		w.o.running.begin(handle, next.entry.Seq)
 		return true, w.runTurn(turnCtx, next)
@@ -288,6 +293,7 @@ const (
 	deliver             // open deliveries come first
 	prepare             // files, directory and prompt have to be read before the turn
 	settled             // the entry was settled without a turn
+	refused             // the platform does not admit its sender
 	turn                // the turn has begun
 )
 
@@ -297,6 +303,8 @@ type decision struct {
 	open  []messages.Delivery
 	entry sessions.Entry
 	begun begunTurn
+	tell  bool  // the sender is told that they may not
+	why   error // why that is not known
 }
 
 // decide looks at the conversation, whose row is locked, and begins what is to

@@ -11,8 +11,10 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// InsertToolCall records a call in the given status (empty: pending). A call id
-// that the session has already is a fault.Conflict.
+// InsertToolCall records a call in the given status (empty: pending). Some model
+// servers count their calls from the start in every answer, so an id can come
+// again: the earlier call, which has ended, keeps its row and gets its row's
+// number behind its id. An id of a call that has not ended is a fault.Conflict.
 func (t *Tx) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 	if c.Status == "" {
 		c.Status = sessions.ToolPending
@@ -24,13 +26,16 @@ func (t *Tx) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = time.Now()
 	}
-	n, err := t.exec(ctx, `
-		INSERT INTO agent_tool_calls (
-			session_id, message_id, tool_call_id, tool_name, request, status, created_at, executing_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $8 THEN {now} END)
-		ON CONFLICT (session_id, tool_call_id) DO NOTHING`,
-		c.SessionID, message, c.CallID, c.Name, c.Request, string(c.Status), c.CreatedAt.Unix(),
-		c.Status == sessions.ToolExecuting)
+	n, err := t.insertToolCall(ctx, c, message)
+	if err == nil && n == 0 {
+		var renamed int64
+		renamed, err = t.exec(ctx, `
+			UPDATE agent_tool_calls SET tool_call_id = tool_call_id || '~' || CAST(id AS TEXT)
+			WHERE session_id = $1 AND tool_call_id = $2 AND status IN ('completed', 'failed')`, c.SessionID, c.CallID)
+		if err == nil && renamed > 0 {
+			n, err = t.insertToolCall(ctx, c, message)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("record tool call: %w", err)
 	}
@@ -38,6 +43,16 @@ func (t *Tx) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 		return fault.New(fault.Conflict, "This tool call is recorded already.")
 	}
 	return nil
+}
+
+func (t *Tx) insertToolCall(ctx context.Context, c sessions.ToolCall, message any) (int64, error) {
+	return t.exec(ctx, `
+		INSERT INTO agent_tool_calls (
+			session_id, message_id, tool_call_id, tool_name, request, status, created_at, executing_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $8 THEN {now} END)
+		ON CONFLICT (session_id, tool_call_id) DO NOTHING`,
+		c.SessionID, message, c.CallID, c.Name, c.Request, string(c.Status), c.CreatedAt.Unix(),
+		c.Status == sessions.ToolExecuting)
 }
 
 // askingMessage returns the id of the row that holds the call: a message may ask

@@ -35,6 +35,10 @@ func (s *Shop) Lookup(ctx context.Context, tx orchestrator.Tx, conv sessions.Con
 // was registered.
 func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
 	var p orchestrator.Prepared
+	conv, err := s.adopt(ctx, conv, entry)
+	if err != nil {
+		return p, err
+	}
 	c, err := s.codebaseOf(ctx, conv)
 	if err != nil {
 		return p, err

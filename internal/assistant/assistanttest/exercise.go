@@ -38,6 +38,11 @@ const (
 type Subject struct {
 	Assistant assistant.Assistant
 	Turn      assistant.Turn
+
+	// Bodies returns the bodies of the requests to the backend so far, as JSON.
+	// It may be nil.
+	Bodies func() [][]byte
+
 	// Close stops the backend and the assistant's idle connections. After it
 	// nothing of either may be left. It may wait for requests to end.
 	Close func()
@@ -48,6 +53,11 @@ type Harness struct {
 	// New returns a subject that plays the scenario, or false if its kind of
 	// backend has no such case.
 	New func(t *testing.T, s Scenario) (Subject, bool)
+
+	// Scripted returns a subject whose backend gives one answer to each request,
+	// in order, and the last one again and again. Nil means that the assistant
+	// does not run the host's tools.
+	Scripted func(t *testing.T, answers ...Answer) Subject
 
 	// Secrets are the credentials that New uses. They must not appear in any
 	// error or event.
@@ -78,6 +88,9 @@ func Exercise(t *testing.T, h Harness) {
 	t.Run("DoesNotStartWhenCanceled", func(t *testing.T) { h.with(t, Reply, h.doesNotStartWhenCanceled) })
 	t.Run("StopsWhenNobodyListens", func(t *testing.T) { h.with(t, Slow, h.stopsWhenNobodyListens) })
 	t.Run("LeavesTheArrayAlone", func(t *testing.T) { h.with(t, Reply, h.leavesTheArrayAlone) })
+	if h.Scripted != nil {
+		t.Run("UsesTools", h.usesTools)
+	}
 }
 
 // with runs test on a subject and checks that nothing of it is left.
@@ -179,6 +192,7 @@ func (h Harness) checkOrder(t testing.TB, out outcome) {
 			if e.Session == "" {
 				t.Error("Resumable without a session id")
 			}
+		case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
 		}
 	}
 	switch {
@@ -353,7 +367,7 @@ func (h Harness) stopsWhenCanceled(t *testing.T, s Subject) {
 			}
 		case assistant.Finished, assistant.MessageDone:
 			t.Errorf("%T after the stop", event)
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished:
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
 		}
 	}
 	if stopped.IsZero() {

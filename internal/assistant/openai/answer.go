@@ -31,8 +31,8 @@ type answer struct {
 	usage  assistant.Usage
 }
 
-// add takes a chunk in and returns the text that it brought.
-func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta string) {
+// add takes a chunk in and returns the text and the reasoning that it brought.
+func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought string) {
 	if chunk.ID != "" {
 		a.id = chunk.ID
 	}
@@ -52,6 +52,7 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta string) {
 		}
 		// A refusal is the answer: the model says why it will not.
 		delta += c.Delta.Content + c.Delta.Refusal
+		thought += c.Delta.ReasoningContent
 		for _, call := range c.Delta.ToolCalls {
 			a.addCall(call)
 		}
@@ -60,7 +61,7 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta string) {
 		}
 	}
 	a.text.WriteString(delta)
-	return delta
+	return delta, thought
 }
 
 // addCall takes a piece of a call in. Pieces of one call share an index. Some

@@ -28,14 +28,14 @@ const (
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
 // the errors themselves are not, because they may hold it.
-func (a *Assistant) classify(ctx context.Context, x *exchange, err error) error {
+func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	if ctx.Err() != nil {
 		return canceled(ctx)
 	}
 	if x.failure != nil && !errors.Is(err, errNotStream) {
-		return a.classifyFailure(x)
+		return m.classifyFailure(x)
 	}
-	cause := errors.New("asking the model: " + a.clean(transportText(err)))
+	cause := errors.New("asking the model: " + m.clean(transportText(err)))
 	switch {
 	case errors.Is(err, errNotStream):
 		return &fault.Error{
@@ -47,6 +47,11 @@ func (a *Assistant) classify(ctx context.Context, x *exchange, err error) error 
 			Kind: fault.Invalid, Err: cause,
 			Public: "OPENAI_BASE_URL redirects to another address. An operator has to set the address itself.",
 		}
+	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
+		return &fault.Error{
+			Kind: fault.Invalid, Err: cause,
+			Public: "This model takes tools only in an API that I do not speak (Responses). An operator has to choose another one in OPENAI_MODEL.",
+		}
 	case errors.Is(err, api.ErrChatCompletionInvalidModel), isValidation(err):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: cause,
@@ -56,7 +61,7 @@ func (a *Assistant) classify(ctx context.Context, x *exchange, err error) error 
 		// Nobody else cancels: the turn's own context is still alive.
 		return &fault.Error{
 			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", a.idle),
+			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", m.idle),
 		}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return &fault.Error{
@@ -84,7 +89,7 @@ func isValidation(err error) bool {
 	for _, known := range []error{
 		api.ErrReasoningModelMaxTokensDeprecated, api.ErrReasoningModelLimitationsLogprobs,
 		api.ErrReasoningModelLimitationsOther, api.ErrReasoningEffortUnsupported,
-		api.ErrReasoningToolsRequireResponses, api.ErrReasoningSamplingUnsupported,
+		api.ErrReasoningSamplingUnsupported,
 	} {
 		if errors.Is(err, known) {
 			return true
@@ -113,9 +118,9 @@ func transportText(err error) string {
 var keyPattern = regexp.MustCompile(`\b(sk|gsk|xai|AIza|pk|key)[-_A-Za-z0-9*.]{12,}`)
 
 // clean returns a foreign text without keys, on one line, cut.
-func (a *Assistant) clean(text string) string {
-	if len(a.key) >= minSecret {
-		text = strings.ReplaceAll(text, a.key, "[key]")
+func (m *Model) clean(text string) string {
+	if len(m.key) >= minSecret {
+		text = strings.ReplaceAll(text, m.key, "[key]")
 	}
 	text = keyPattern.ReplaceAllString(text, "[key]")
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
@@ -126,9 +131,9 @@ func (a *Assistant) clean(text string) string {
 }
 
 // classifyFailure classifies an error that the API sent.
-func (a *Assistant) classifyFailure(x *exchange) error {
+func (m *Model) classifyFailure(x *exchange) error {
 	f := x.failure
-	err := errors.New("the model API answered " + a.clean(f.label()+": "+f.message))
+	err := errors.New("the model API answered " + m.clean(f.label()+": "+f.message))
 	text := strings.ToLower(f.code + " " + f.kind + " " + f.message)
 	if limit, ok := overflows(f, text); ok {
 		return overflow(limit, err)

@@ -1,6 +1,6 @@
-// Package openai answers turns with any model API that speaks OpenAI's Chat
-// Completions. It keeps no state between turns: the whole message array goes
-// out with each one, and nothing is stored at the provider.
+// Package openai asks any model API that speaks OpenAI's Chat Completions. It
+// keeps no state between requests: the whole message array goes out with each
+// one, and nothing is stored at the provider.
 //
 // Nothing of the provider's wording reaches a person: errors are classified in
 // this package, and their texts are our own.
@@ -22,7 +22,6 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 )
 
 // Name is what conversations of this assistant are stored under.
@@ -55,8 +54,8 @@ type Config struct {
 	Log *slog.Logger // nil means no log
 }
 
-// Assistant asks the API. It is safe for concurrent use.
-type Assistant struct {
+// Model asks the API. It is safe for concurrent use.
+type Model struct {
 	client *api.Client
 	http   *http.Client
 	model  string
@@ -66,11 +65,11 @@ type Assistant struct {
 	log    *slog.Logger
 }
 
-var _ assistant.Assistant = (*Assistant)(nil)
+var _ assistant.Model = (*Model)(nil)
 
 // New checks c and does no I/O. Its errors are fault.Invalid and name the
 // option to change.
-func New(c Config) (*Assistant, error) {
+func New(c Config) (*Model, error) {
 	key := strings.TrimSpace(c.APIKey)
 	base, err := baseURL(c.BaseURL)
 	if err != nil {
@@ -84,23 +83,23 @@ func New(c Config) (*Assistant, error) {
 	case strings.TrimSpace(c.Model) == "":
 		return nil, fault.New(fault.Invalid, "OPENAI_MODEL is empty. Set it to a model of the API, such as gpt-5-mini.")
 	}
-	a := &Assistant{
+	m := &Model{
 		http: httpClient(c.HTTPClient), model: strings.TrimSpace(c.Model),
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
-	if a.idle <= 0 {
-		a.idle = defaultIdleTimeout
+	if m.idle <= 0 {
+		m.idle = defaultIdleTimeout
 	}
-	if a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
 	}
 	cfg := api.DefaultConfig(key)
 	cfg.BaseURL = base
-	cfg.HTTPClient = a.http
+	cfg.HTTPClient = m.http
 	// The idle timeout is what bounds a stream of keep-alives, not their number.
 	cfg.EmptyMessagesLimit = math.MaxUint32
-	a.client = api.NewClientWithConfig(cfg)
-	return a, nil
+	m.client = api.NewClientWithConfig(cfg)
+	return m, nil
 }
 
 func baseURL(raw string) (string, error) {
@@ -121,28 +120,29 @@ func baseURL(raw string) (string, error) {
 
 func notHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
 
-// Name implements assistant.Assistant.
-func (a *Assistant) Name() assistant.Name { return Name }
+// Name implements assistant.Model.
+func (m *Model) Name() assistant.Name { return Name }
 
-// Model implements assistant.Assistant.
-func (a *Assistant) Model() string { return a.model }
+// Model implements assistant.Model.
+func (m *Model) Model() string { return m.model }
 
-// CloseIdleConnections closes the connections that no turn uses.
-func (a *Assistant) CloseIdleConnections() { a.http.CloseIdleConnections() }
+// CloseIdleConnections closes the connections that no request uses.
+func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 
-// Run implements assistant.Assistant. Beyond its contract:
+// Complete implements assistant.Model. Beyond its contract:
 //
 //   - An answer cut at the model's output limit is kept, with a visible note at
-//     its end. One without any text is fault.Exhausted.
+//     its end and without its calls. One without any text is fault.Exhausted.
 //   - The provider's content filter is fault.Invalid.
-//   - No tools are offered. If the model calls one all the same, nothing runs:
-//     its message and an error result for each call are yielded, so that the
-//     record stays true, and the turn fails with fault.Unsupported.
-//   - An empty answer is fault.Unavailable: another try may bring one.
-func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
+//   - An answer without text and calls is fault.Unavailable: another try may
+//     bring one.
+//   - Each call of the message has an id; one that the API left out is made up.
+//   - Reasoning is yielded as ThoughtDelta and is no part of the message. The API
+//     has no place for it, so none is sent back.
+func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return func(yield func(assistant.Event, error) bool) {
-		r := run{assistant: a, turn: turn, yield: yield, started: time.Now()}
-		if err := r.do(ctx); err != nil && !errors.Is(err, errStopped) {
+		c := completion{model: m, request: r, yield: yield, started: time.Now()}
+		if err := c.do(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
 	}
@@ -151,27 +151,27 @@ func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assi
 // errStopped means that the caller stopped ranging and must not be called.
 var errStopped = errors.New("the caller stopped")
 
-// run is one turn.
-type run struct {
-	assistant *Assistant
-	turn      assistant.Turn
-	yield     func(assistant.Event, error) bool
-	answer    answer
-	started   time.Time
+// completion is one request.
+type completion struct {
+	model   *Model
+	request assistant.Request
+	yield   func(assistant.Event, error) bool
+	answer  answer
+	started time.Time
 }
 
-func (r *run) do(ctx context.Context) error {
-	req, err := r.request()
+func (c *completion) do(ctx context.Context) error {
+	req, err := c.wire()
 	if err != nil {
 		return err
 	}
-	x := newExchange(r.assistant.idle)
+	x := newExchange(c.model.idle)
 	streamCtx := x.start(ctx)
 	defer x.stop()
 
-	stream, err := r.assistant.client.CreateChatCompletionStream(streamCtx, req)
+	stream, err := c.model.client.CreateChatCompletionStream(streamCtx, req)
 	if err != nil {
-		return r.assistant.classify(ctx, x, err)
+		return c.model.classify(ctx, x, err)
 	}
 	defer func() { _ = stream.Close() }()
 	for {
@@ -179,61 +179,43 @@ func (r *run) do(ctx context.Context) error {
 		if err != nil {
 			switch {
 			case ctx.Err() != nil, x.failure != nil:
-			case r.answer.finish != "":
+			case c.answer.finish != "":
 				// What comes after the finish reason is only the usage.
-				return r.finish(ctx)
+				return c.finish(ctx)
 			case streamCtx.Err() != nil:
 				err = context.Cause(streamCtx)
 			case errors.Is(err, io.EOF):
-				return r.finish(ctx)
+				return c.finish(ctx)
 			}
-			return r.assistant.classify(ctx, x, err)
+			return c.model.classify(ctx, x, err)
 		}
-		delta := r.answer.add(chunk)
-		if r.answer.finish != "" {
-			x.setIdle(min(settleTimeout, r.assistant.idle))
+		text, thought := c.answer.add(chunk)
+		if c.answer.finish != "" {
+			x.setIdle(min(settleTimeout, c.model.idle))
 		}
-		if delta == "" {
+		if text == "" && thought == "" {
 			continue
 		}
 		// A caller that takes its time is no silence of the API.
 		x.pause()
-		if !r.yield(assistant.TextDelta{Text: delta}, nil) {
+		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
+			return errStopped
+		}
+		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
 			return errStopped
 		}
 		x.alive()
 	}
 }
 
-func (r *run) request() (api.ChatCompletionRequest, error) {
-	if len(r.turn.Array) == 0 {
-		return api.ChatCompletionRequest{}, fault.New(fault.Invalid, "There is nothing to answer.")
-	}
-	model := r.turn.Model
-	if model == "" {
-		model = r.assistant.model
-	}
-	req := api.ChatCompletionRequest{
-		Model:         model,
-		Messages:      toWire(r.turn.System, r.turn.Array),
-		Stream:        true,
-		StreamOptions: &api.StreamOptions{IncludeUsage: true},
-	}
-	if r.assistant.public {
-		// Other servers refuse fields that they do not know.
-		req.User = r.turn.Conversation
-	}
-	return req, nil
-}
-
-// finish ends the turn by the finish reason of its answer.
-func (r *run) finish(ctx context.Context) error {
-	text := r.answer.text.String()
+// finish ends the request by the finish reason of its answer.
+func (c *completion) finish(ctx context.Context) error {
+	text := c.answer.text.String()
 	empty := strings.TrimSpace(text) == ""
-	r.assistant.log.DebugContext(ctx, "model answered",
-		"conversation", r.turn.Conversation, "run", r.turn.Run, "model", r.answer.model,
-		"finish_reason", string(r.answer.finish), "duration", time.Since(r.started))
-	switch reason := r.answer.finish; {
+	c.model.log.DebugContext(ctx, "model answered",
+		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.answer.model,
+		"finish_reason", string(c.answer.finish), "duration", time.Since(c.started))
+	switch reason := c.answer.finish; {
 	case reason == "":
 		return &fault.Error{
 			Kind: fault.Unavailable, Public: "The model's answer was cut off before it was complete.",
@@ -241,7 +223,7 @@ func (r *run) finish(ctx context.Context) error {
 		}
 	case reason == api.FinishReasonContentFilter:
 		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Please put it another way.")
-	case reason == finishOverflow, reason == api.FinishReasonLength && empty && r.answer.usage.OutputTokens == 0:
+	case reason == finishOverflow, reason == api.FinishReasonLength && empty && c.answer.usage.OutputTokens == 0:
 		return overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit before it wrote an answer. Ask for something smaller.")
@@ -256,42 +238,17 @@ func (r *run) finish(ctx context.Context) error {
 		if strings.Count("\n"+text, "\n```")%2 == 1 {
 			note = "\n```" + note
 		}
-		r.answer.text.WriteString(note)
-		r.answer.calls = nil
-		if !r.yield(assistant.TextDelta{Text: note}, nil) {
+		c.answer.text.WriteString(note)
+		c.answer.calls = nil
+		if !c.yield(assistant.TextDelta{Text: note}, nil) {
 			return errStopped
 		}
-	case len(r.answer.calls) > 0:
-		return r.refuseCalls()
-	case empty:
+	case empty && len(c.answer.calls) == 0:
 		return fault.New(fault.Unavailable, "The model sent an empty answer.")
 	}
-	if !r.yield(assistant.MessageDone{Message: r.answer.message()}, nil) {
+	if !c.yield(assistant.MessageDone{Message: c.answer.message()}, nil) {
 		return errStopped
 	}
-	r.yield(assistant.Finished{Usage: r.answer.usage, Model: r.answer.model}, nil)
+	c.yield(assistant.Finished{Usage: c.answer.usage, Model: c.answer.model}, nil)
 	return nil
-}
-
-// refuseCalls ends a turn in which the model called tools that it was not
-// offered.
-func (r *run) refuseCalls() error {
-	msg := r.answer.message()
-	results := messages.Message{Role: messages.RoleTool}
-	var names []string
-	for _, b := range msg.Blocks {
-		if c, ok := b.(messages.ToolCall); ok {
-			names = append(names, messages.SafeName(c.Name))
-			results.Blocks = append(results.Blocks, messages.ToolResult{
-				CallID: c.ID, Name: c.Name, Content: "not run: there are no tools in this conversation", IsError: true,
-			})
-		}
-	}
-	for _, m := range []messages.Message{msg, results} {
-		if !r.yield(assistant.MessageDone{Message: m}, nil) {
-			return errStopped
-		}
-	}
-	return fault.Newf(fault.Unsupported, "The model wanted to use a tool (%s), but there are no tools here. Nothing was run.",
-		strings.Join(names, ", "))
 }

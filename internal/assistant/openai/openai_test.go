@@ -17,6 +17,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/assistanttest"
+	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -25,14 +26,14 @@ import (
 
 const testKey = "sk-proj-canary_0123456789abcdef"
 
-func newAssistant(tb testing.TB, url string) *openai.Assistant {
+func newModel(tb testing.TB, url string) *openai.Model {
 	tb.Helper()
-	a, err := openai.New(openai.Config{APIKey: testKey, BaseURL: url + "/v1", Model: "test-model"})
+	m, err := openai.New(openai.Config{APIKey: testKey, BaseURL: url + "/v1", Model: "test-model"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(a.CloseIdleConnections)
-	return a
+	tb.Cleanup(m.CloseIdleConnections)
+	return m
 }
 
 func question(text string) assistant.Turn {
@@ -119,9 +120,9 @@ func TestContract(t *testing.T) {
 				return assistanttest.Subject{}, false
 			}
 			server := httptest.NewServer(backend)
-			a := newAssistant(t, server.URL)
-			return assistanttest.Subject{Assistant: a, Turn: question("Hi"), Close: func() {
-				a.CloseIdleConnections()
+			m := newModel(t, server.URL)
+			return assistanttest.Subject{Assistant: loop.New(m, loop.Config{}), Turn: question("Hi"), Close: func() {
+				m.CloseIdleConnections()
 				server.Close()
 			}}, true
 		},
@@ -131,13 +132,15 @@ func TestContract(t *testing.T) {
 // result is what a turn came to.
 type result struct {
 	Text     string
+	Thoughts string
 	Messages []messages.Message
 	Finished *assistant.Finished
 	Err      error
 }
 
-func ask(ctx context.Context, a assistant.Assistant, turn assistant.Turn) (r result) {
-	for event, err := range a.Run(ctx, turn) {
+// ask runs a turn with m behind the loop.
+func ask(ctx context.Context, m *openai.Model, turn assistant.Turn) (r result) {
+	for event, err := range loop.New(m, loop.Config{}).Run(ctx, turn) {
 		if err != nil {
 			r.Err = err
 			continue
@@ -145,11 +148,13 @@ func ask(ctx context.Context, a assistant.Assistant, turn assistant.Turn) (r res
 		switch e := event.(type) {
 		case assistant.TextDelta:
 			r.Text += e.Text
+		case assistant.ThoughtDelta:
+			r.Thoughts += e.Text
 		case assistant.MessageDone:
 			r.Messages = append(r.Messages, e.Message)
 		case assistant.Finished:
 			r.Finished = &e
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished:
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice:
 		}
 	}
 	return r
@@ -159,7 +164,7 @@ func askServer(t *testing.T, handler http.HandlerFunc) result {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return ask(t.Context(), newAssistant(t, server.URL), question("Hi"))
+	return ask(t.Context(), newModel(t, server.URL), question("Hi"))
 }
 
 func TestAnswer(t *testing.T) {
@@ -260,44 +265,14 @@ func TestAnswerCutAtTheLimitIsKeptAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestCallsAreAssembledAndNotRun(t *testing.T) {
+func TestReasoningIsShownAndNotKept(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		events []string
-		want   []messages.Block
-	}{
-		"pieces by index": {
-			[]string{text("I look."), call(0, "c1", "read", ""), call(1, "c2", "list", `{"a":`), call(0, "", "", `{"path"`), call(1, "", "", `1}`), call(0, "", "", `:"x"}`)},
-			[]messages.Block{messages.Text{Text: "I look."}, messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x"}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{"a":1}`}},
-		},
-		"every index 0": {
-			[]string{call(0, "c1", "read", "{}"), call(0, "c2", "list", "{}")},
-			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{}`}},
-		},
-		"id in every piece": {
-			[]string{call(0, "c1", "read", `{"a"`), call(0, "c1", "read", `:1}`)},
-			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":1}`}},
-		},
+	got := askServer(t, stream(`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, text("yes"), finish("stop"), done))
+	if got.Err != nil || got.Thoughts != "hm" || got.Text != "yes" {
+		t.Fatalf("turn: %+v", got)
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := askServer(t, stream(append(tt.events, finish("tool_calls"), usage, done)...))
-			if !fault.Is(got.Err, fault.Unsupported) || !strings.Contains(fault.Public(got.Err), "read") || got.Finished != nil {
-				t.Errorf("error %v, finished %v", got.Err, got.Finished)
-			}
-			if len(got.Messages) != 2 {
-				t.Fatalf("%d messages, want the calls and their results", len(got.Messages))
-			}
-			if diff := cmp.Diff(tt.want, got.Messages[0].Blocks); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
-			array := append([]messages.Message{messages.NewText(messages.RoleUser, "Hi")}, got.Messages...)
-			repaired := messages.Repair(array)
-			if diff := cmp.Diff(array, repaired); diff != "" {
-				t.Errorf("Repair had to mend the record (-stored +repaired):\n%s", diff)
-			}
-		})
+	if diff := cmp.Diff([]messages.Block{messages.Text{Text: "yes"}}, got.Messages[0].Blocks); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
 	}
 }
 
@@ -384,7 +359,7 @@ func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	err := ask(t.Context(), newAssistant(t, server.URL), question("Hi")).Err
+	err := ask(t.Context(), newModel(t, server.URL), question("Hi")).Err
 	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
 		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
 	}
@@ -466,7 +441,7 @@ func TestSlowListenerIsNoSilence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for event, err := range a.Run(t.Context(), question("Hi")) {
+		for event, err := range loop.New(a, loop.Config{}).Run(t.Context(), question("Hi")) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -551,7 +526,7 @@ func TestRequest(t *testing.T) {
 	defer server.Close()
 	turn := question("Hi")
 	turn.Model = "other"
-	if err := ask(t.Context(), newAssistant(t, server.URL), turn).Err; err != nil {
+	if err := ask(t.Context(), newModel(t, server.URL), turn).Err; err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"model":"other","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"include_usage":true}}`

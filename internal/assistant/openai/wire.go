@@ -8,8 +8,63 @@ import (
 
 	api "github.com/sashabaranov/go-openai"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
+
+// wire returns the request in the API's form.
+func (c *completion) wire() (api.ChatCompletionRequest, error) {
+	if len(c.request.Array) == 0 {
+		return api.ChatCompletionRequest{}, fault.New(fault.Invalid, "There is nothing to answer.")
+	}
+	model := c.request.Model
+	if model == "" {
+		model = c.model.model
+	}
+	tools, err := toTools(c.request.Tools)
+	if err != nil {
+		return api.ChatCompletionRequest{}, err
+	}
+	req := api.ChatCompletionRequest{
+		Model:         model,
+		Messages:      toWire(c.request.System, c.request.Array),
+		Tools:         tools,
+		Stream:        true,
+		StreamOptions: &api.StreamOptions{IncludeUsage: true},
+	}
+	if len(tools) > 0 && (model == api.GPT6Sol || model == api.GPT6Luna) {
+		// With reasoning, these take tools in another API only.
+		req.ReasoningEffort = api.ReasoningEffortNone
+	}
+	if c.model.public {
+		// Other servers refuse fields that they do not know.
+		req.User = c.request.Conversation
+	}
+	return req, nil
+}
+
+// toTools describes tools, in order and byte for byte the same every time.
+// Whether several are called at once is left to the model.
+func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
+	if len(specs) == 0 {
+		return nil, nil // the API refuses an empty list
+	}
+	tools := make([]api.Tool, len(specs))
+	for i, s := range specs {
+		schema := s.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		if !json.Valid(schema) {
+			return nil, fault.Newf(fault.Invalid, "The tool %s has a schema that is not JSON. An operator has to look at where it comes from.", s.Name)
+		}
+		tools[i] = api.Tool{
+			Type:     api.ToolTypeFunction,
+			Function: &api.FunctionDefinition{Name: s.Name, Description: s.Description, Parameters: schema},
+		}
+	}
+	return tools, nil
+}
 
 // toWire maps a repaired array to Chat Completions, and nothing else. Text goes
 // out as a plain string, which every compatible server takes. Thinking is left

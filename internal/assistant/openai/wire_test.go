@@ -109,10 +109,10 @@ func FuzzParseFailure(f *testing.F) {
 	f.Add(400, []byte(`{"error":{"message":"x","code":1,"type":null}}`))
 	f.Add(200, []byte(`[{"error":"x"}]`))
 	f.Add(500, []byte(`{"message":{"a":1},"detail":[1]}`))
-	a := &Assistant{key: "sk-canary"}
+	m := &Model{key: "sk-canary"}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		x := &exchange{failure: parseFailure(status, body)}
-		if err := a.classifyFailure(x); err == nil || strings.Contains(err.Error(), a.key) {
+		if err := m.classifyFailure(x); err == nil || strings.Contains(err.Error(), m.key) {
 			t.Fatalf("error %v", err)
 		}
 	})

@@ -1,0 +1,274 @@
+package assistanttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+// The scenarios that only models have. Their request offers Tools.
+const (
+	// Calls is a text and then CalledTools, in this order, with their arguments
+	// in pieces where the API streams them so. The ids are the backend's.
+	Calls Scenario = "calls"
+
+	// CutCalls ends in the middle of the arguments of a call, without an error
+	// and without a finish reason.
+	CutCalls Scenario = "cut calls"
+)
+
+// CalledTools are the calls of the scenario Calls.
+func CalledTools() []messages.ToolCall {
+	return []messages.ToolCall{
+		{ID: "call_a1", Name: "look", Arguments: `{"path":"héllo \"x\".txt"}`},
+		{ID: "call_a2", Name: "change", Arguments: `{}`},
+	}
+}
+
+// ToolSpecs are the tools that the suites offer: look and peek change nothing,
+// change does.
+func ToolSpecs() []messages.ToolSpec {
+	const schema = `{"type":"object","properties":{"path":{"type":"string"}}}`
+	return []messages.ToolSpec{
+		{Name: "look", Description: "Reads a file.", Schema: json.RawMessage(schema)},
+		{Name: "peek", Description: "Lists files.", Schema: json.RawMessage(schema)},
+		{Name: "change", Description: "Changes a file.", Schema: json.RawMessage(schema)},
+	}
+}
+
+// ModelSubject is a model with a backend that plays one scenario.
+type ModelSubject struct {
+	Model   assistant.Model
+	Request assistant.Request
+
+	// Bodies returns the bodies of the requests so far, as JSON. It may be nil.
+	Bodies func() [][]byte
+
+	// Close stops the backend and the model's idle connections, and fails the
+	// test if the backend refused a request that the scenario does not refuse.
+	Close func()
+}
+
+// ModelHarness builds the subjects of a suite for models.
+type ModelHarness struct {
+	// New returns a subject that plays the scenario, or false if its kind of
+	// backend has no such case. Tools is not played.
+	New func(t *testing.T, s Scenario) (ModelSubject, bool)
+
+	// Secrets are the credentials that New uses. They must not appear in any
+	// error or event.
+	Secrets []string
+}
+
+// ExerciseModel runs the contract suite for models. Like Exercise it runs no
+// subtests in parallel.
+func ExerciseModel(t *testing.T, h ModelHarness) {
+	Exercise(t, Harness{Secrets: h.Secrets, New: func(t *testing.T, s Scenario) (Subject, bool) {
+		t.Helper()
+		if s == Tools {
+			return Subject{}, false
+		}
+		subject, ok := h.New(t, s)
+		return subject.asAssistant(), ok
+	}})
+	one := Harness{Secrets: h.Secrets}
+	with := func(s Scenario, test func(*testing.T, Harness, ModelSubject)) func(*testing.T) {
+		return func(t *testing.T) {
+			var subject ModelSubject
+			one.New = func(t *testing.T, s Scenario) (Subject, bool) {
+				t.Helper()
+				var ok bool
+				subject, ok = h.New(t, s)
+				return subject.asAssistant(), ok
+			}
+			one.with(t, s, func(t *testing.T, _ Subject) { test(t, one, subject) })
+		}
+	}
+	t.Run("AsksForTools", with(Calls, asksForTools))
+	t.Run("NeverGivesCutCalls", with(CutCalls, func(t *testing.T, h Harness, s ModelSubject) {
+		h.failsWithoutAnswer(t, s.asAssistant())
+	}))
+	t.Run("SendsAWholeTurnWithTools", with(Reply, sendsAWholeTurn))
+	t.Run("SendsTheSamePrefix", with(Reply, sendsTheSamePrefix))
+}
+
+// once is a model as an assistant that asks it once.
+type once struct{ model assistant.Model }
+
+// Name implements assistant.Assistant.
+func (o once) Name() assistant.Name { return o.model.Name() }
+
+// Model implements assistant.Assistant.
+func (o once) Model() string { return o.model.Model() }
+
+// Run implements assistant.Assistant.
+func (o once) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
+	var tools []messages.ToolSpec
+	if turn.Host != nil {
+		tools = turn.Host.Tools()
+	}
+	return o.model.Complete(ctx, assistant.Request{
+		Conversation: turn.Conversation, Run: turn.Run, System: turn.System, Array: turn.Array, Tools: tools, Model: turn.Model,
+	})
+}
+
+func (s ModelSubject) asAssistant() Subject {
+	turn := assistant.Turn{
+		Conversation: s.Request.Conversation, Run: s.Request.Run, System: s.Request.System,
+		Array: s.Request.Array, Model: s.Request.Model,
+	}
+	if len(s.Request.Tools) > 0 {
+		turn.Host = &Host{Specs: s.Request.Tools}
+	}
+	return Subject{Assistant: once{s.Model}, Turn: turn, Close: s.Close}
+}
+
+func asksForTools(t *testing.T, h Harness, s ModelSubject) {
+	s.Request.Tools = ToolSpecs()
+	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
+	defer cancel()
+	out := h.run(ctx, t, s.asAssistant())
+	if out.err != nil {
+		t.Fatalf("an answer with calls is a success, got %v", out.err)
+	}
+	done := messagesOf(out.events)
+	if len(done) != 1 || done[0].Role != messages.RoleAssistant {
+		t.Fatalf("messages %+v, want one of the assistant", done)
+	}
+	if _, ok := out.events[len(out.events)-1].(assistant.Finished); !ok {
+		t.Errorf("the last event is %T, want Finished", out.events[len(out.events)-1])
+	}
+	if strings.TrimSpace(done[0].PlainText()) == "" {
+		t.Error("the text before the calls is lost")
+	}
+	var got []messages.ToolCall
+	ids := map[string]bool{}
+	for _, b := range done[0].Blocks {
+		if c, ok := b.(messages.ToolCall); ok {
+			ids[c.ID] = c.ID != ""
+			c.ID = ""
+			c.Arguments = compact(c.Arguments)
+			got = append(got, c)
+		}
+	}
+	want := CalledTools()
+	for i := range want {
+		want[i].ID = ""
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if len(ids) != len(want) || ids[""] {
+		t.Errorf("ids %v, want one for each call", ids)
+	}
+}
+
+// wholeTurn is a history with all that a repaired array can hold.
+func wholeTurn() []messages.Message {
+	return messages.Repair([]messages.Message{
+		{Role: messages.RoleUser, Blocks: []messages.Block{
+			messages.Text{Text: "Read both."},
+			messages.Attachment{Name: "a.txt", MediaType: "text/plain", Size: 5, Text: "attached text"},
+		}},
+		{Role: messages.RoleAssistant, Blocks: []messages.Block{
+			messages.Thinking{Text: "foreign thought", Signature: "foreign signature", Provider: "another", Model: "other"},
+			messages.Text{Text: "I look."},
+			messages.ToolCall{ID: "call_1", Name: "look", Arguments: `{"path":"x"}`},
+			messages.ToolCall{ID: "call_2", Name: "peek", Arguments: ""},
+			messages.ToolCall{ID: "call_3", Name: "look", Arguments: `{"path":`},
+		}},
+		messages.NewToolResult("call_1", "content of x", false),
+		messages.NewToolResult("call_2", "", false),
+		messages.NewToolResult("call_3", "the arguments are bad", true),
+		{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.ToolCall{ID: "call_4", Name: "change", Arguments: `{"path":"y"}`}}},
+		messages.NewToolResult("call_4", "changed y", false),
+		messages.NewText(messages.RoleUser, "Stop after this."),
+	})
+}
+
+func sendsAWholeTurn(t *testing.T, h Harness, s ModelSubject) {
+	s.Request.Array = wholeTurn()
+	s.Request.Tools = ToolSpecs()
+	h.answers(t, s.asAssistant())
+	if s.Bodies == nil {
+		return
+	}
+	bodies := s.Bodies()
+	if len(bodies) == 0 {
+		t.Fatal("no request was recorded")
+	}
+	body := string(bodies[len(bodies)-1])
+	for _, want := range []string{
+		"Read both.", "attached text", "I look.", "content of x", "the arguments are bad", "changed y", "Stop after this.",
+		"Reads a file.", "Changes a file.",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the request lacks %q", want)
+		}
+	}
+	if strings.Contains(body, "foreign") {
+		t.Error("thinking of another provider was sent")
+	}
+}
+
+// sendsTheSamePrefix checks that a request begins like the one before it, so
+// that the provider's cache holds.
+func sendsTheSamePrefix(t *testing.T, h Harness, s ModelSubject) {
+	if s.Bodies == nil {
+		t.Skip("this backend does not show its requests")
+	}
+	s.Request.Tools = ToolSpecs()
+	array := wholeTurn()
+	var sent [][]json.RawMessage
+	var tools []json.RawMessage
+	for _, n := range []int{len(array) - 3, len(array)} {
+		s.Request.Array = slices.Clone(array[:n])
+		h.answers(t, s.asAssistant())
+		bodies := s.Bodies()
+		var body struct {
+			Messages []json.RawMessage `json:"messages"`
+			Tools    json.RawMessage   `json:"tools"`
+		}
+		if err := json.Unmarshal(bodies[len(bodies)-1], &body); err != nil {
+			t.Fatal(err)
+		}
+		sent, tools = append(sent, body.Messages), append(tools, body.Tools)
+	}
+	if !bytes.Equal(tools[0], tools[1]) {
+		t.Errorf("the tools changed:\n%s\n%s", tools[0], tools[1])
+	}
+	// The last message of the first request may carry a mark of the cache.
+	for i := range sent[0][:len(sent[0])-1] {
+		if !bytes.Equal(sent[0][i], sent[1][i]) {
+			t.Errorf("message %d changed:\n%s\n%s", i, sent[0][i], sent[1][i])
+		}
+	}
+}
+
+func messagesOf(events []assistant.Event) []messages.Message {
+	var all []messages.Message
+	for _, event := range events {
+		if done, ok := event.(assistant.MessageDone); ok {
+			all = append(all, done.Message)
+		}
+	}
+	return all
+}
+
+func compact(raw string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(raw)); err != nil {
+		return fmt.Sprintf("not JSON: %s", raw)
+	}
+	return b.String()
+}

@@ -1,0 +1,238 @@
+package config
+
+// The options of what works: models, tools, agents. They belong to the table in
+// options.go and are apart from it for their number.
+
+var anthropicOptions = []Option{
+	{
+		Name: "ANTHROPIC_API_KEY", Empty: "no key", Secret: true, Group: groupModel,
+		Help:  "Key of the Anthropic API, for the assistant anthropic.",
+		parse: setSecret(func(c *Config) *Secret { return &c.Anthropic.APIKey }),
+	},
+	{
+		Name: "ANTHROPIC_BASE_URL", Empty: "the provider's own", Group: groupModel,
+		Help:    "Address of any server with the Messages API, without its /v1.",
+		Example: "http://127.0.0.1:8080",
+		parse:   setURL(func(c *Config) *string { return &c.Anthropic.BaseURL }),
+	},
+	{
+		Name: "ANTHROPIC_MODEL", Default: "claude-sonnet-4-6", Group: groupModel,
+		Help:  "Model to ask.",
+		parse: setText(func(c *Config) *string { return &c.Anthropic.Model }),
+	},
+	{
+		Name: "ANTHROPIC_MAX_TOKENS", Default: "16000", Group: groupModel,
+		Help:  "Longest answer, in tokens.",
+		parse: setInt(func(c *Config) *int { return &c.Anthropic.MaxTokens }, 256, 1_000_000),
+	},
+	{
+		Name: "ANTHROPIC_THINKING_TOKENS", Default: "0", Group: groupModel,
+		Help:  "Budget for thinking before an answer, in tokens: 0 for none, else 1024 or more.",
+		parse: setInt(func(c *Config) *int { return &c.Anthropic.ThinkingTokens }, 0, 1_000_000),
+	},
+	{
+		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
+		Help:    "Model that /model fast chooses, as assistant:model.",
+		Example: "openai:gpt-5-mini",
+		parse:   parseTier("fast"),
+	},
+	{
+		Name: "MODEL_SMART", Empty: "no such tier", Group: groupModel,
+		Help:    "Model that /model smart chooses.",
+		Example: "anthropic:claude-opus-4-6",
+		parse:   parseTier("smart"),
+	},
+	{
+		Name: "MODEL_CHEAP", Empty: "no such tier", Group: groupModel,
+		Help:    "Model that /model cheap chooses.",
+		Example: "openai:gpt-5-nano",
+		parse:   parseTier("cheap"),
+	},
+}
+
+var toolOptions = []Option{
+	{
+		Name: "PERMISSION_MODE", Default: "edit", Group: groupTools,
+		Help: "How much may happen without asking, until /mode says otherwise: ask (read only) or edit (files may change, commands ask).",
+		parse: setChoice(func(c *Config, v string) { c.Tools.Mode = v },
+			"ask", "edit"),
+	},
+	{
+		Name: "APPROVERS", Default: "self", Group: groupTools,
+		Help: "Who decides on what is asked: self (the one who asked for the work, or an owner), or other (somebody else).",
+		parse: setChoice(func(c *Config, v string) { c.Tools.SecondApprover = v == "other" },
+			"self", "other"),
+	},
+	{
+		Name: "SANDBOX", Default: "best", Group: groupTools,
+		Help: "Confinement of programs that assistants run: best (all that this system has), strict (refuse to run without all of it) or off.",
+		parse: setChoice(func(c *Config, v string) { c.Tools.Sandbox = v },
+			"best", "strict", "off"),
+	},
+	{
+		Name: "TOOL_NETWORK", Default: "off", Group: groupTools,
+		Help: "on lets programs that assistants run open TCP connections, off does not.",
+		parse: setChoice(func(c *Config, v string) { c.Tools.Network = v == "on" },
+			"on", "off"),
+	},
+	{
+		Name: "TOOL_TIMEOUT", Default: "10m", Group: groupTools,
+		Help:  "Longest time for one command of an assistant.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.Tools.Timeout) }, true),
+	},
+	{
+		Name: "TOOL_READ_PATHS", Empty: "the system's own folders only", Group: groupTools,
+		Help:    "Further folders that programs of assistants may read, with commas, such as a compiler or a package cache.",
+		Example: "/opt/toolchain,/srv/cache",
+		parse:   parsePaths(func(c *Config) *[]string { return &c.Tools.ReadPaths }),
+	},
+	{
+		Name: "TOOL_ENV", Empty: "a few harmless ones only", Group: groupTools,
+		Help:    "Names of further environment variables that programs of assistants get, with commas. Never secrets.",
+		Example: "GOFLAGS,JAVA_HOME",
+		parse:   parseNames(func(c *Config) *[]string { return &c.Tools.Env }),
+	},
+	{
+		Name: "FETCH_URL", Default: "off", Group: groupTools,
+		Help: "on gives assistants a tool that reads public https pages; each fetch asks. Pages can hold instructions of strangers.",
+		parse: setChoice(func(c *Config, v string) { c.Tools.Fetch = v == "on" },
+			"on", "off"),
+	},
+	{
+		Name: "MAX_ROUNDS", Default: "50", Group: groupTools,
+		Help:  "Requests to the model in one turn before a person is asked whether it may go on.",
+		parse: setInt(func(c *Config) *int { return &c.Tools.MaxRounds }, 1, 1000),
+	},
+	{
+		Name: "BUDGET_TURN_USD", Empty: "no limit", Group: groupTools,
+		Help:    "What one turn may cost before a person is asked.",
+		Example: "2.50",
+		parse:   setDollars(func(c *Config) *int64 { return &c.Budget.TurnMicros }),
+	},
+	{
+		Name: "BUDGET_PERSON_USD", Empty: "no limit", Group: groupTools,
+		Help:    "What one person may use in a day (UTC).",
+		Example: "10",
+		parse:   setDollars(func(c *Config) *int64 { return &c.Budget.PersonMicros }),
+	},
+	{
+		Name: "BUDGET_DAY_USD", Empty: "no limit", Group: groupTools,
+		Help:    "What everybody together may use in a day (UTC).",
+		Example: "50",
+		parse:   setDollars(func(c *Config) *int64 { return &c.Budget.DayMicros }),
+	},
+	{
+		Name: "BUDGET_TURN_TOKENS", Empty: "no limit", Group: groupTools,
+		Help:    "The same as BUDGET_TURN_USD, in tokens, for models whose price is not known.",
+		Example: "500000",
+		parse:   setCount(func(c *Config) *int64 { return &c.Budget.TurnTokens }),
+	},
+	{
+		Name: "BUDGET_PERSON_TOKENS", Empty: "no limit", Group: groupTools,
+		Help:    "The same as BUDGET_PERSON_USD, in tokens.",
+		Example: "2000000",
+		parse:   setCount(func(c *Config) *int64 { return &c.Budget.PersonTokens }),
+	},
+	{
+		Name: "BUDGET_DAY_TOKENS", Empty: "no limit", Group: groupTools,
+		Help:    "The same as BUDGET_DAY_USD, in tokens.",
+		Example: "20000000",
+		parse:   setCount(func(c *Config) *int64 { return &c.Budget.DayTokens }),
+	},
+}
+
+var agentOptions = []Option{
+	{
+		Name: "CLAUDE_COMMAND", Default: "claude-agent-acp", Group: groupAgents,
+		Help:  "Command that starts Claude Code for the assistant claude: npm install -g @agentclientprotocol/claude-agent-acp.",
+		parse: setText(func(c *Config) *string { return &c.Agents.Claude }),
+	},
+	{
+		Name: "CODEX_COMMAND", Default: "codex-acp", Group: groupAgents,
+		Help:  "Command that starts Codex for the assistant codex: npm install -g @agentclientprotocol/codex-acp.",
+		parse: setText(func(c *Config) *string { return &c.Agents.Codex }),
+	},
+	{
+		Name: "ACP_AGENTS", Empty: "no others", Group: groupAgents,
+		Help:    "Other agents that speak the Agent Client Protocol, as name=command, with semicolons.",
+		Example: `"gemini=gemini --experimental-acp; mine=/opt/agent serve"`,
+		parse:   setText(func(c *Config) *string { return &c.Agents.Others }),
+	},
+	{
+		Name: "AGENT_ENV", Default: "ANTHROPIC_API_KEY,ANTHROPIC_BASE_URL,ANTHROPIC_MODEL,OPENAI_API_KEY,OPENAI_BASE_URL,CODEX_HOME,CLAUDE_CONFIG_DIR", Group: groupAgents,
+		Help:  "Names of the environment variables that agents get, with commas: their own keys and settings, and nothing else of this program.",
+		parse: parseNames(func(c *Config) *[]string { return &c.Agents.Env }),
+	},
+	{
+		Name: "AGENT_HOME", Empty: "DATA_DIR/agents", Group: groupAgents,
+		Help:    "Home folder of agents: their logins, settings and sessions. They can write to it.",
+		Example: "./data/agents",
+		parse:   setText(func(c *Config) *string { return &c.Agents.Home }),
+	},
+	{
+		Name: "AGENT_IDLE", Default: "10m", Group: groupAgents,
+		Help:  "How long the process of an agent is kept for the next message of its conversation.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.Agents.Idle) }, true),
+	},
+}
+
+var githubOptions = []Option{
+	{
+		Name: "GITHUB_MODE", Empty: "webhook if GITHUB_WEBHOOK_SECRET is set, else GitHub is off", Group: groupGitHub,
+		Help: "How comments come in: webhook (needs PUBLIC_URL and GITHUB_WEBHOOK_SECRET), or poll (works everywhere, takes up to a minute).",
+		parse: setChoice(func(c *Config, v string) { c.GitHub.Mode = v },
+			ModePoll, ModeWebhook),
+	},
+	{
+		Name: "GITHUB_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: groupGitHub,
+		Help:    "Secret that GitHub signs webhooks with, 16 characters or more, for example from `openssl rand -hex 32`.",
+		Aliases: []Alias{{Name: "WEBHOOK_SECRET"}},
+		parse:   parseLongSecret(func(c *Config) *Secret { return &c.GitHub.WebhookSecret }),
+	},
+	{
+		Name: "GITHUB_TOKEN", Empty: "an app, or public repositories only", Secret: true, Group: groupGitHub,
+		Help:    "Personal token: git shows it to github.com and to no other host, and with GITHUB_MODE the bot comments as that person.",
+		Aliases: []Alias{{Name: "GH_TOKEN"}},
+		parse:   setSecret(func(c *Config) *Secret { return &c.Git.Token }),
+	},
+	{
+		Name: "GITHUB_APP_ID", Empty: "no app", Group: groupGitHub,
+		Help:  "Id or client id of a GitHub App; `bot github manifest` makes one. Better than a token: its own name, short-lived rights.",
+		parse: setText(func(c *Config) *string { return &c.GitHub.AppID }),
+	},
+	{
+		Name: "GITHUB_APP_PRIVATE_KEY", Empty: "no app", Secret: true, Group: groupGitHub,
+		Help:  "Private key of the app, as GitHub gave it (PEM); usually as a file.",
+		parse: parsePEM(func(c *Config) *Secret { return &c.GitHub.PrivateKey }),
+	},
+	{
+		Name: "GITHUB_API_URL", Empty: "GitHub's own", Group: groupGitHub,
+		Help:    "Address of the API of GitHub Enterprise, or of a stand-in.",
+		Example: "https://github.example.com/api/v3",
+		parse:   setURL(func(c *Config) *string { return &c.GitHub.APIURL }),
+	},
+	{
+		Name: "GITHUB_MENTION", Empty: "@ and the app's name, else @remote-agent", Group: groupGitHub,
+		Help:    "What calls the bot in a comment.",
+		Example: "@remote-agent",
+		parse:   parseMention,
+	},
+	{
+		Name: "GITHUB_ALLOWED_LOGINS", Empty: "everybody with write access to the repository", Group: groupGitHub,
+		Help:    "Narrows who may use the bot: numeric ids, or logins that are turned into ids at the start, with commas. Write access is needed as well.",
+		Example: "583231,octocat",
+		parse:   parseLogins,
+	},
+	{
+		Name: "GITHUB_REPOSITORIES", Empty: "all that the app is installed on", Group: groupGitHub,
+		Help:    "Repositories to look at in poll mode with a token, as owner/name, with commas.",
+		Example: "acme/web,acme/api",
+		parse:   parseRepositories,
+	},
+	{
+		Name: "GITHUB_STREAMING_MODE", Default: "batch", Group: groupGitHub,
+		Help: "batch posts the answer when it is complete, stream edits a comment while it is written.",
+		parse: setChoice(func(c *Config, v string) { c.GitHub.Streaming = v == "stream" },
+			"batch", "stream"),
+	},
+}

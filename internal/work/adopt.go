@@ -1,0 +1,53 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
+)
+
+// adopt gives a conversation without a codebase the repository that its platform
+// says it is about: found if it is there already, cloned if not. It is safe to
+// repeat after a crash.
+func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) (sessions.Conversation, error) {
+	about := entry.In.Repository
+	if conv.CodebaseID != "" || about == nil {
+		return conv, nil
+	}
+	repo, err := s.space.Clone(ctx, about.URL, nil)
+	if err != nil {
+		return conv, fmt.Errorf("clone: %w", err)
+	}
+	c, _, problems, err := s.Register(ctx, repo)
+	if err != nil {
+		return conv, err
+	}
+	for _, p := range problems {
+		s.log.InfoContext(ctx, "A command file was not loaded", "codebase", c.Name, "problem", p)
+	}
+	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
+		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID}); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{
+			Actor: string(conv.Key.Platform) + "/" + string(entry.In.Sender.ID), Action: "conversation.codebase",
+			ConversationID: conv.ID, Target: c.ID,
+		})
+	})
+	if err != nil {
+		return conv, fmt.Errorf("link the repository: %w", err)
+	}
+	conv.CodebaseID = c.ID
+	return conv, nil
+}
+
+// Release implements orchestrator.Workshop: the worktree is put away, and what
+// is in it is saved. The next turn brings it back.
+func (s *Shop) Release(ctx context.Context, conv sessions.Conversation) error {
+	if _, err := s.space.Sweep(ctx, func(conversation string) bool { return conversation != conv.WorkID() }); err != nil {
+		return fmt.Errorf("put the worktree away: %w", err)
+	}
+	return nil
+}
