@@ -84,7 +84,7 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
 			return err
 		}
-		if next, err = o.addThen(ctx, tx, r, reply.Then); err != nil {
+		if next, err = o.addThen(ctx, tx, r, reply); err != nil {
 			return err
 		}
 		open, err = o.addControl(ctx, tx, r.Conv, entry, reply)
@@ -158,14 +158,20 @@ func (o *Orchestrator) whisper(ctx context.Context, to messages.Inbound, text st
 
 // addThen puts a message that follows from a command into the inbox, in the name
 // of the person who gave it. It reports whether there is one.
-func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, text string) (bool, error) {
-	if text == "" {
+func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, reply Reply) (bool, error) {
+	in := r.Entry.In
+	switch {
+	case reply.Again != nil:
+		in = *reply.Again
+		in.Sender = r.Entry.In.Sender
+	case reply.Then != "":
+		in.Text = reply.Then
+	default:
 		return false, nil
 	}
-	in := r.Entry.In
 	in.Event = messages.EventID("then:" + r.Entry.ID)
-	in.Kind, in.Text, in.Action, in.Trigger, in.Raw = messages.KindMessage, text, "", "", nil
-	in.Whispered = false
+	in.Kind, in.Action, in.Trigger, in.Raw, in.Aliases = messages.KindMessage, "", "", nil, nil
+	in.Whispered, in.Opening, in.Queued = false, "", false
 	entry := sessions.Entry{
 		ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID,
 		Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now(),

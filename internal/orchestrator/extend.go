@@ -60,6 +60,10 @@ type Reply struct {
 
 	// Then is run as the person's next message, in the conversation's order.
 	Then string
+
+	// Again is an earlier message that is run again as the person's next one, in
+	// the name of who asks now.
+	Again *messages.Inbound
 }
 
 // File is a file that goes with a reply.

@@ -127,6 +127,9 @@ func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcom
 // settleJob stores what a job of ours answers.
 func (w *worker) settleJob(ctx context.Context, d decision, reply Reply, placed *messages.Delivery, took time.Duration) error {
 	err := w.hold(ctx, func(tx Tx) error {
+		if _, err := w.o.addThen(ctx, tx, Request{Entry: d.entry, Conv: w.conv}, reply); err != nil {
+			return err
+		}
 		_, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: reply.Text, buttons: reply.Buttons}, took)
 		return err
 	})

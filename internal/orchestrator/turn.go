@@ -199,9 +199,6 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 			return err
 		}
 	}
-	if b.work.Dir == "" {
-		return nil
-	}
 	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
 		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: seqs[0], Ref: b.work.Checkpoint,
 	})
