@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +27,18 @@ func (p *program) env(log *slog.Logger, console bool) app.Env {
 	return app.Env{
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
 		Console: console, Terminal: bothTerminals(p.process), Version: version(), Log: log,
+		Lookup: p.lookup, EnvFile: cmp.Or(p.source.EnvFile, config.EnvFile),
 	}
+}
+
+// lookup finds a variable of the process environment.
+func (p *program) lookup(name string) (string, bool) {
+	for _, e := range p.environ {
+		if k, v, ok := strings.Cut(e, "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
 }
 
 // newLogger returns the program's logger, which keeps credentials out. With a

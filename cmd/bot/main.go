@@ -22,6 +22,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/sandbox"
 )
 
 // Exit codes.
@@ -36,6 +37,7 @@ const (
 const gcPercent = 50
 
 func main() {
+	sandbox.RunIfHelper() // this process may be the one that confines a program of an assistant
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

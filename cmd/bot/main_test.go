@@ -21,12 +21,15 @@ import (
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+
+	"remote-agent/internal/sandbox"
 )
 
 // helperEnv turns the test binary into a program that waits for signals.
 const helperEnv = "BOT_TEST_SIGNALS"
 
 func TestMain(m *testing.M) {
+	sandbox.RunIfHelper() // see main
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
 	}

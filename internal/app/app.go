@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
 	"remote-agent/internal/work"
@@ -37,6 +38,12 @@ type Env struct {
 	Terminal       bool // a person is at the console: prompt, growing answers
 	Version        string
 	Log            *slog.Logger
+
+	// Lookup finds a variable of the process environment, for the programs that
+	// assistants run; nil: there is none. EnvFile is the file that options were
+	// read from, which those programs must not see; may be empty.
+	Lookup  func(name string) (string, bool)
+	EnvFile string
 
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
@@ -60,6 +67,9 @@ type daemon struct {
 	accounts   map[messages.Platform]platform.Account // what Check told
 	troubles   map[messages.Platform]error            // why Check failed, if it may pass
 	assistants map[assistant.Name]assistant.Assistant
+	missing    map[assistant.Name]string // agents that are not installed, and how to
+	runner     *sandbox.Runner
+	tools      *toolroom
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	shop       *work.Shop
@@ -73,7 +83,8 @@ type daemon struct {
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log,
-		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error)}
+		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
+		missing: make(map[assistant.Name]string)}
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
 	}
@@ -92,6 +103,9 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.openWorkspace(ctx); err != nil {
 		return err
 	}
+	if err := d.openSandbox(ctx); err != nil {
+		return err
+	}
 	if err := d.buildAssistants(); err != nil {
 		return err
 	}
@@ -101,7 +115,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.checkAdapters(ctx); err != nil {
 		return err
 	}
-	if err := d.buildCore(); err != nil {
+	if err := d.buildCore(ctx); err != nil {
 		return err
 	}
 	d.web = web.New(web.Config{
@@ -200,6 +214,13 @@ func (d *daemon) run(ctx context.Context) error {
 // close closes what open opened, the database last.
 func (d *daemon) close() error {
 	var errs []error
+	errs = append(errs, d.closeAgents())
+	if d.tools != nil {
+		errs = append(errs, d.tools.close())
+	}
+	if d.runner != nil {
+		errs = append(errs, d.runner.Close())
+	}
 	if d.space != nil {
 		errs = append(errs, d.space.Close())
 	}

@@ -3,7 +3,10 @@ package app
 import (
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/config"
 	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
@@ -31,8 +34,9 @@ func (d *daemon) banner() {
 	if c.Assistant == config.AssistantDemo {
 		d.say("  model     DEMO: scripted replies, not an AI. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local model.\n")
 	} else {
-		d.say("  model     %s, %s\n", c.Assistant, c.OpenAI.Model)
+		d.say("  model     %s\n", d.modelLine())
 	}
+	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.runner.Level())
 	d.sayTelegram()
 	d.saySlack()
 	if d.env.Terminal {
@@ -40,6 +44,24 @@ func (d *daemon) banner() {
 		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
 	}
 	d.say("\n")
+}
+
+// modelLine says what answers new conversations, and what else there is.
+func (d *daemon) modelLine() string {
+	text := d.config.Assistant
+	if a := d.assistants[assistant.Name(text)]; a != nil && a.Model() != "" {
+		text += ", " + a.Model()
+	}
+	var others []string
+	for name := range d.assistants {
+		if string(name) != d.config.Assistant && name != config.AssistantDemo {
+			others = append(others, string(name))
+		}
+	}
+	if slices.Sort(others); len(others) > 0 {
+		text += "; also " + strings.Join(others, ", ")
+	}
+	return text
 }
 
 func (d *daemon) sayTelegram() {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/anthropic"
 	"remote-agent/internal/assistant/demo"
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/assistant/openai"
@@ -21,6 +24,8 @@ import (
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/redact"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
 )
@@ -31,6 +36,39 @@ func (d *daemon) buildAssistants() error {
 	d.assistants = make(map[assistant.Name]assistant.Assistant)
 	scripted := demo.New(demo.Config{})
 	d.assistants[scripted.Name()] = scripted
+	if err := d.buildModels(); err != nil {
+		return err
+	}
+	if err := d.buildAgents(); err != nil {
+		return err
+	}
+	if _, ok := d.assistants[assistant.Name(d.config.Assistant)]; !ok {
+		return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. There is: %s.",
+			d.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(d.assistants))), ", "))
+	}
+	return nil
+}
+
+func names(all map[assistant.Name]assistant.Assistant) map[string]bool {
+	out := make(map[string]bool, len(all))
+	for name := range all {
+		out[string(name)] = true
+	}
+	return out
+}
+
+// buildModels builds the assistants that ask a model API and run our tools.
+func (d *daemon) buildModels() error {
+	if c := d.config.Anthropic; c.Configured() {
+		model, err := anthropic.New(anthropic.Config{
+			APIKey: c.APIKey.Reveal(), BaseURL: c.BaseURL, Model: c.Model,
+			MaxTokens: c.MaxTokens, ThinkingBudget: c.ThinkingTokens, Log: d.log,
+		})
+		if err != nil {
+			return err
+		}
+		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
+	}
 	if !d.config.OpenAI.Configured() {
 		return nil
 	}
@@ -156,7 +194,30 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 	}
 }
 
-func (d *daemon) buildCore() error {
+// modelTiers returns the model tiers: those of the database (seed 004's
+// models_config), with what the options say written over them.
+func (d *daemon) modelTiers(ctx context.Context) (map[string]spend.Tier, error) {
+	var tiers map[string]spend.Tier
+	err := d.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		if tiers, err = tx.Tiers(ctx); err != nil || len(d.config.Tiers) == 0 {
+			return err
+		}
+		if tiers == nil {
+			tiers = make(map[string]spend.Tier)
+		}
+		for name, t := range d.config.Tiers {
+			tiers[name] = spend.Tier{Provider: t.Assistant, Model: t.Model, Description: tiers[name].Description}
+		}
+		return tx.SaveTiers(ctx, tiers)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the model tiers: %w", err)
+	}
+	return tiers, nil
+}
+
+func (d *daemon) buildCore(ctx context.Context) error {
 	renew := 5 * time.Second
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
@@ -166,27 +227,44 @@ func (d *daemon) buildCore() error {
 	if d.space != nil {
 		workshop = shop
 	}
+	tools, err := d.newToolroom()
+	if err != nil {
+		return err
+	}
+	d.tools = tools
+	tiers, err := d.modelTiers(ctx)
+	if err != nil {
+		return err
+	}
 	core, err := orchestrator.New(orchestrator.Config{
-		Storage:       storage{d.store},
-		Commands:      shop.Commands(),
-		Workshop:      workshop,
-		Pressed:       shop.Pressed,
-		Queue:         d.queue,
-		Adapters:      d.adapters,
-		Assistants:    d.assistants,
-		Default:       assistant.Name(d.config.Assistant),
-		Placeholder:   map[assistant.Name]bool{config.AssistantDemo: true},
-		Access:        d.access(),
-		SystemPrompt:  d.config.SystemPrompt,
-		ContextTokens: d.config.ContextTokens,
-		Slots:         d.config.MaxConversations,
-		TurnTimeout:   d.config.TurnTimeout,
-		Grace:         d.config.ShutdownGrace,
-		RenewEvery:    renew,
-		Exclusive:     d.config.Database.Driver == config.DriverSQLite,
-		Version:       d.env.Version,
-		Log:           d.log,
-		Metrics:       d.metrics,
+		Toolroom:       tools,
+		Mode:           modeOf(d.config),
+		SecondApprover: d.config.Tools.SecondApprover,
+		MaxRounds:      d.config.Tools.MaxRounds,
+		Budget:         spend.Budget(d.config.Budget),
+		Tiers:          tiers,
+		Missing:        d.missing,
+		Redact:         redact.New(d.config.Secrets()...).String,
+		Storage:        storage{d.store},
+		Commands:       shop.Commands(),
+		Workshop:       workshop,
+		Pressed:        shop.Pressed,
+		Queue:          d.queue,
+		Adapters:       d.adapters,
+		Assistants:     d.assistants,
+		Default:        assistant.Name(d.config.Assistant),
+		Placeholder:    map[assistant.Name]bool{config.AssistantDemo: true},
+		Access:         d.access(),
+		SystemPrompt:   d.config.SystemPrompt,
+		ContextTokens:  d.config.ContextTokens,
+		Slots:          d.config.MaxConversations,
+		TurnTimeout:    d.config.TurnTimeout,
+		Grace:          d.config.ShutdownGrace,
+		RenewEvery:     renew,
+		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
+		Version:        d.env.Version,
+		Log:            d.log,
+		Metrics:        d.metrics,
 	})
 	if err != nil {
 		return err
@@ -210,7 +288,7 @@ func (d *daemon) access() map[messages.Platform]orchestrator.AccessRule {
 	}
 	return map[messages.Platform]orchestrator.AccessRule{
 		slack.Name:    inSlack,
-		console.Name:  {IDs: map[messages.UserID]bool{console.Sender: true}},
+		console.Name:  {Owners: map[messages.UserID]bool{console.Sender: true}},
 		telegram.Name: rule,
 	}
 }

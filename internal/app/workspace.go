@@ -65,6 +65,9 @@ func (d *daemon) sweepWorktrees(ctx context.Context) {
 		if len(swept.Removed) > 0 {
 			d.log.InfoContext(ctx, "Put idle worktrees away; their state is saved", "count", len(swept.Removed), "freed_bytes", swept.Freed)
 		}
+		if err := d.tools.sweep(time.Now().Add(-idleWorktree)); err != nil {
+			d.log.WarnContext(ctx, "Could not remove all idle homes of programs", "err", err)
+		}
 		if !sleep(ctx, sweepEvery) {
 			return
 		}

@@ -64,8 +64,8 @@ var allowed = map[string][]string{
 	"internal/emulator/*": {"internal/emulator"},
 
 	// They run the whole program against the stand-ins.
-	"internal/bench": {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
-	"internal/tour":  {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/tour":  {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":    {},
 	"internal/journey": {"internal/*", "internal/*/*"},

@@ -16,6 +16,8 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+
+	"remote-agent/internal/sandbox"
 )
 
 // botEnv turns the test binary into the bot.
@@ -25,6 +27,7 @@ const botEnv = "BENCH_TEST_BOT"
 const envFileEnv = "BENCH_TEST_ENV_FILE"
 
 func TestMain(m *testing.M) {
+	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
 	switch os.Getenv(botEnv) {
 	case "":
 		goleak.VerifyTestMain(m)

@@ -8,6 +8,7 @@ package config
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -201,6 +202,13 @@ func (c Config) Secrets() []string {
 		}
 	}
 	return append(out, urlPasswords(c.Database.URL.Reveal())...)
+}
+
+// Text returns the text of an option that was set, secrets included; ok is false
+// for one that has its default.
+func (c Config) Text(name string) (text string, ok bool) {
+	v, known := c.values[name]
+	return v.text, known && v.text != "" && !strings.HasPrefix(v.origin, "default")
 }
 
 // Origin returns where the value of an option came from, for people: "default",

@@ -65,7 +65,7 @@ func Load(src Source) (Config, error) {
 
 	path := src.EnvFile
 	if path == "" {
-		path = envFile
+		path = EnvFile
 	}
 	file, err := readEnvFile(path, src.EnvFile != "")
 	whole := true

@@ -15,9 +15,11 @@ const (
 	groupGitHub    = "GitHub"
 	groupGit       = "Git"
 	groupLog       = "Logs"
-	envFile        = ".env"
 	defaultDataDir = "./data"
 )
+
+// EnvFile is the file that options are read from if no other is named.
+const EnvFile = ".env"
 
 // Option is a row of the table of options.
 type Option struct {

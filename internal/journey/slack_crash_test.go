@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/failpoint"
@@ -20,7 +21,8 @@ import (
 // TestCrashSlack kills the built binary while it answers a mention, at every
 // named point and in the middle of its calls to Slack, and starts it again.
 // Slack can be asked what was posted, so there must be one answer and not even
-// a stray placeholder.
+// a stray placeholder. Answers are streamed, or edited where Slack opens no
+// streams, or posted when they are complete.
 func TestCrashSlack(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -28,7 +30,7 @@ func TestCrashSlack(t *testing.T) {
 	}
 	binary := buildBot(t, *raceFlag)
 	for _, transport := range []string{"Socket", "HTTP"} {
-		for _, mode := range []string{"stream", "batch"} {
+		for _, mode := range []string{"stream", "edit", "batch"} {
 			t.Run(transport+"/"+mode, func(t *testing.T) {
 				t.Parallel()
 				newSlackCrash(t, binary, transport, mode).killEverywhere()
@@ -51,21 +53,37 @@ type slackCrash struct {
 	mu     sync.Mutex
 	victim *process
 	armed  slack.ChangeKind
+
+	held *emulator.Gate // stops the model in the middle of its answers
 }
 
 func newSlackCrash(t *testing.T, binary, transport, mode string) *slackCrash {
 	t.Helper()
-	c := &slackCrash{t: t, binary: binary, mode: mode, dir: t.TempDir()}
+	c := &slackCrash{t: t, binary: binary, mode: mode, dir: t.TempDir(), held: emulator.NewGate()}
 	// A bot that is dead for a while must not miss what was not acknowledged.
 	retries := make([]time.Duration, 200)
 	for i := range retries {
 		retries[i] = 50 * time.Millisecond
 	}
 	c.world = newSlackWorldWith(t, "", transport, slack.Options{Retries: retries, OnChange: c.changed})
-	c.with(map[string]string{"DATA_DIR": filepath.Join(c.dir, "data"), "SLACK_STREAMING_MODE": mode})
+	c.with(map[string]string{"DATA_DIR": filepath.Join(c.dir, "data"), "SLACK_STREAMING_MODE": strings.Replace(mode, "edit", "stream", 1)})
+	if mode == "edit" {
+		c.sl.InjectFunc(func(call slack.Call) slack.Fault {
+			if call.Method == "chat.startStream" {
+				return slack.Refuse("channel_type_not_supported")
+			}
+			return slack.Pass()
+		})
+	}
 	c.ai.Script(func(r openai.Request) openai.Response {
 		text := r.LastUserText()
-		return openai.Pieces(slackAnswer(text[strings.LastIndex(text, "question"):]), 12)
+		answer := slackAnswer(text[strings.LastIndex(text, "question"):])
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.armed == slack.ChangeStreamed {
+			return openai.Reply(openai.Delta(answer[:12]), openai.Gate(c.held), openai.Delta(answer[12:]))
+		}
+		return openai.Pieces(answer, 12)
 	})
 	t.Cleanup(c.close)
 	return c
@@ -152,7 +170,10 @@ func (c *slackCrash) changed(change slack.Change) {
 func (c *slackCrash) killEverywhere() {
 	var roots []string
 	ways := []string{"call " + string(slack.ChangeSent)}
-	if c.mode == "stream" {
+	switch c.mode {
+	case "stream":
+		ways = append(ways, "call "+string(slack.ChangeStreamed), "call "+string(slack.ChangeEdited))
+	case "edit":
 		ways = append(ways, "call "+string(slack.ChangeEdited))
 	}
 	for _, p := range failpoint.Points() {
@@ -177,8 +198,33 @@ func (c *slackCrash) killEverywhere() {
 		if err := p.killed(); err != nil {
 			c.t.Fatal(err)
 		}
-		p = c.launch("after "+way, "")
-		c.threadIn(crashChannel(i), roots[i], slackAnswer(crashQuestion(i)))
+		if kind == string(slack.ChangeStreamed) {
+			c.held.Open()
+		}
+		c.recover(way, func() {
+			c.threadIn(crashChannel(i), roots[i], slackAnswer(crashQuestion(i)))
+		})
+	}
+	for i, way := range ways {
+		c.checkOne(way, i, roots[i])
+	}
+	if n := c.sl.Count("chat.startStream"); (n > 0) != (c.mode != "batch") {
+		c.t.Errorf("%d streams were asked for", n)
+	}
+	if lost := c.sl.Lost(); len(lost) > 0 {
+		c.t.Errorf("the bot never acknowledged %d deliveries", len(lost))
+	}
+	c.t.Logf("%d kills, %d requests to the model", len(ways), c.ai.Stats().Received)
+}
+
+// recover starts the bot again, waits until it has done its work, and stops it.
+// What Slack still wants to tell then, about the bot's own last words, a further
+// process hears: the next one to be killed shall not die of it.
+func (c *slackCrash) recover(way string, done func()) {
+	c.t.Helper()
+	for try := 0; try == 0 || try < 5 && len(c.sl.Pending()) > 0; try++ {
+		p := c.launch("after "+way, "")
+		done()
 		if err := c.sl.WaitIdle(c.ctx()); err != nil {
 			c.t.Errorf("after %q deliveries are still under way: %v", way, c.sl.Pending())
 		}
@@ -188,13 +234,6 @@ func (c *slackCrash) killEverywhere() {
 			c.t.Errorf("%s did not stop in order: %v", p.name, p.err)
 		}
 	}
-	for i, way := range ways {
-		c.checkOne(way, i, roots[i])
-	}
-	if lost := c.sl.Lost(); len(lost) > 0 {
-		c.t.Errorf("the bot never acknowledged %d deliveries", len(lost))
-	}
-	c.t.Logf("%d kills, %d requests to the model", len(ways), c.ai.Stats().Received)
 }
 
 func crashChannel(i int) string  { return fmt.Sprintf("CK%d", i) }
@@ -206,7 +245,7 @@ func (c *slackCrash) checkOne(way string, i int, root string) {
 	c.t.Helper()
 	view := c.sl.Channel(crashChannel(i))
 	shown := view.FromBot()
-	if len(shown) != 1 || shown[0].ThreadTS != root || shown[0].Plain != slackAnswer(crashQuestion(i)) {
+	if len(shown) != 1 || shown[0].ThreadTS != root || shown[0].Plain != slackAnswer(crashQuestion(i)) || shown[0].Stream == slack.Streaming {
 		c.t.Errorf("killed at %q, the bot shows %d messages: %q", way, len(shown), c.sl.Thread(crashChannel(i), root).Texts())
 	}
 	if len(view.Deleted)+len(view.Ephemerals) > 0 {

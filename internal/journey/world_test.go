@@ -20,6 +20,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -34,7 +35,10 @@ const (
 // patience bounds every wait. It is only reached when a test fails.
 const patience = 20 * time.Second
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+func TestMain(m *testing.M) {
+	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
+	os.Exit(storetest.Main(m))
+}
 
 // eachDatabase runs a journey on SQLite and on PostgreSQL.
 func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
@@ -139,6 +143,7 @@ func (w *world) start() *world {
 		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
+		Lookup:  os.LookupEnv,
 	}
 	go func() { done <- app.Run(ctx, cfg, env) }()
 	w.stop, w.done = cancel, done

@@ -68,6 +68,9 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 			return to, nil
 		}
 	}
+	if how, ok := o.config.Missing[assistant.Name(to)]; ok {
+		return "", fault.New(fault.Unsupported, how)
+	}
 	if to == r.Conv.Assistant {
 		return "", fault.Newf(fault.Invalid, "%s answers here already.", to)
 	}

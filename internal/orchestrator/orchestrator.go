@@ -50,6 +50,9 @@ type Config struct {
 	Default    assistant.Name // of new conversations; a key of Assistants
 	Access     map[messages.Platform]AccessRule
 
+	// Missing names agents that are not installed, with how to.
+	Missing map[assistant.Name]string
+
 	// Placeholder names assistants that only stand in until a real one is
 	// configured: their conversations are archived and begun anew.
 	Placeholder map[assistant.Name]bool

@@ -12,9 +12,14 @@ import (
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/emulator/telegram"
+
+	"remote-agent/internal/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
+	goleak.VerifyTestMain(m)
+}
 
 func TestTour(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,235 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sandbox"
+)
+
+// buildAgents builds the external agents that are there. A preset whose program
+// is not installed is left out, unless it was asked for: then the error says how
+// to install it.
+func (d *daemon) buildAgents() error {
+	claude, err := acp.Claude(d.config.Agents.Claude)
+	if err != nil {
+		return err
+	}
+	codex, err := acp.Codex(d.config.Agents.Codex)
+	if err != nil {
+		return err
+	}
+	others, err := acp.ParseAgents(d.config.Agents.Others)
+	if err != nil {
+		return err
+	}
+	for _, preset := range []struct {
+		agent  acp.Config
+		option string
+	}{{claude, "CLAUDE_COMMAND"}, {codex, "CODEX_COMMAND"}} {
+		asked := d.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(d.config.Origin(preset.option), "default")
+		if err := d.addAgent(preset.agent, asked); err != nil {
+			return err
+		}
+	}
+	for _, c := range others {
+		if err := d.addAgent(c, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) addAgent(c acp.Config, asked bool) error {
+	if _, twice := d.assistants[c.Name]; twice {
+		return fault.Newf(fault.Invalid, "ACP_AGENTS: there is an assistant %q already; choose another name.", c.Name)
+	}
+	home, err := filepath.Abs(filepath.Join(d.config.Agents.Home, string(c.Name)))
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "AGENT_HOME")
+	}
+	scratch, err := filepath.Abs(filepath.Join(d.config.DataDir, "scratch", string(c.Name)))
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	}
+	c.Env = append(d.agentEnv(home), c.Env...)
+	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
+	c.MaxProcesses = d.config.MaxConversations
+	c.Start = d.startAgent(home)
+	a, err := acp.New(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Check(); err != nil {
+		if asked {
+			return err
+		}
+		d.missing[c.Name] = fault.Public(err)
+		return nil
+	}
+	for _, dir := range []string{home, scratch} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fault.Wrap(err, fault.Invalid, "make a folder for agents (AGENT_HOME, DATA_DIR)")
+		}
+	}
+	d.assistants[c.Name] = a
+	return nil
+}
+
+// agentEnv is the environment of agents: a home of their own, and the variables
+// that the operator names.
+func (d *daemon) agentEnv(home string) []string {
+	env := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
+	for _, name := range append([]string{"PATH", "TZ"}, d.config.Agents.Env...) {
+		if value, ok := d.lookup(name); ok && value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// lookup finds a variable of the environment, or of what the options say.
+func (d *daemon) lookup(name string) (string, bool) {
+	if d.env.Lookup != nil {
+		if value, ok := d.env.Lookup(name); ok {
+			return value, true
+		}
+	}
+	return d.config.Text(name)
+}
+
+// startAgent starts the process of an agent in the sandbox: the worktree and its
+// home to change, its own program to read, and the network, because it talks to
+// its provider.
+func (d *daemon) startAgent(home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+		tree, shared := gitFolders(spec.Dir)
+		p, err := d.runner.Command(context.WithoutCancel(ctx), sandbox.Spec{
+			Argv: spec.Command, Dir: spec.Dir, Writable: []string{tree}, ReadOnly: append(shared, programFolders(spec.Command[0])...),
+			Home: home, Network: true, Env: spec.Env, Limits: sandbox.Limits{},
+		})
+		if err != nil {
+			return nil, err
+		}
+		a := &agentProcess{process: p}
+		if a.stdin, err = p.StdinPipe(); err == nil {
+			if a.stdout, err = p.StdoutPipe(); err == nil {
+				a.stderr, err = p.StderrPipe()
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := p.Start(); err != nil {
+			return nil, err
+		}
+		a.reading.Go(a.keepTail)
+		return a, nil
+	}
+}
+
+// programFolders are what a program outside of the system's folders needs to be
+// read: its own folder, or the one that its package manager keeps it in.
+func programFolders(program string) []string {
+	resolved, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return nil
+	}
+	folders := []string{filepath.Dir(resolved)}
+	for _, p := range []string{program, resolved} {
+		if top, _, ok := strings.Cut(p, "/lib/node_modules/"); ok && top != "" {
+			folders = append(folders, top)
+		}
+		if top, _, ok := strings.Cut(p, "/node_modules/"); ok && top != "" {
+			folders = append(folders, filepath.Join(top, "node_modules"))
+		}
+	}
+	return folders
+}
+
+// agentProcess shows a program of the sandbox as the agents' package wants it.
+type agentProcess struct {
+	process *sandbox.Process
+	stdin   io.WriteCloser
+	stdout  io.ReadCloser
+	stderr  io.ReadCloser
+	reading sync.WaitGroup
+
+	mu   sync.Mutex // guards tail
+	tail []byte
+}
+
+// maxAgentTail is how much of an agent's stderr is kept for the log.
+const maxAgentTail = 4 << 10
+
+func (a *agentProcess) Stdin() io.WriteCloser { return a.stdin }
+func (a *agentProcess) Stdout() io.ReadCloser { return a.stdout }
+func (a *agentProcess) Terminate()            { a.process.Stop() }
+func (a *agentProcess) Kill()                 { a.process.Stop() }
+
+// StderrTail implements acp.Process.
+func (a *agentProcess) StderrTail() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.ToValidUTF8(string(a.tail), "\uFFFD")
+}
+
+func (a *agentProcess) keepTail() {
+	buffer := make([]byte, 4096)
+	for {
+		n, err := a.stderr.Read(buffer)
+		a.mu.Lock()
+		a.tail = append(a.tail, buffer[:n]...)
+		if over := len(a.tail) - maxAgentTail; over > 0 {
+			a.tail = append(a.tail[:0], a.tail[over:]...)
+		}
+		a.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Wait implements acp.Process.
+func (a *agentProcess) Wait() error {
+	result, err := a.process.Wait()
+	a.reading.Wait()
+	switch {
+	case err != nil:
+		return err
+	case result.Code != 0:
+		return fmt.Errorf("exit status %d %s", result.Code, result.Signal)
+	}
+	return nil
+}
+
+// modeOf is the mode that conversations begin with.
+func modeOf(c config.Config) approval.Mode {
+	if m, err := approval.ParseMode(c.Tools.Mode); err == nil {
+		return m
+	}
+	return approval.ModeEdit
+}
+
+// closeAgents ends all processes of agents.
+func (d *daemon) closeAgents() error {
+	var first error
+	for _, a := range d.assistants {
+		if agent, is := a.(assistant.Agent); is {
+			if err := agent.Close(); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+	return first
+}

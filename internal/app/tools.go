@@ -1,0 +1,303 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sandbox"
+	"remote-agent/internal/tool"
+	"remote-agent/internal/tool/fetch"
+	"remote-agent/internal/tool/files"
+	"remote-agent/internal/tool/projectdb"
+	"remote-agent/internal/tool/shell"
+)
+
+// idleProject is how long the database of a project is kept open.
+const idleProject = 10 * time.Minute
+
+// toolroom hands out the tools of turns. It is safe for concurrent use.
+type toolroom struct {
+	config   config.Config
+	runner   *sandbox.Runner
+	ripgrep  string
+	homes    string // a home for the programs of each conversation
+	projects string // the databases of projects, by codebase
+	log      *slog.Logger
+
+	mu   sync.Mutex // guards open
+	open map[string]*project
+}
+
+// project is an open database with the turns that use it.
+type project struct {
+	db    *projectdb.DB
+	users int
+	idle  *time.Timer
+}
+
+var _ orchestrator.Toolroom = (*toolroom)(nil)
+
+// openSandbox finds out how programs can be confined here. The error with
+// SANDBOX=strict says what is missing.
+func (d *daemon) openSandbox(ctx context.Context) error {
+	c := d.config
+	var hidden []string
+	for _, path := range []string{c.DataDir, d.env.EnvFile} {
+		if absolute, err := filepath.Abs(path); path != "" && err == nil {
+			if _, err := os.Stat(absolute); err == nil {
+				hidden = append(hidden, absolute)
+			}
+		}
+	}
+	private, err := filepath.Abs(filepath.Join(c.DataDir, "run"))
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	}
+	d.runner, err = sandbox.New(sandbox.Config{
+		Mode: sandbox.Mode(c.Tools.Sandbox), Log: d.log, Dir: private,
+		ReadOnly: c.Tools.ReadPaths, Hidden: hidden, Env: d.env.Lookup, AllowedEnv: c.Tools.Env,
+	})
+	if err != nil {
+		return err
+	}
+	if level := d.runner.Level(); !level.Full() {
+		d.log.WarnContext(ctx, "Programs of assistants are not fully confined here", "sandbox", level.String())
+	}
+	return nil
+}
+
+func (d *daemon) newToolroom() (*toolroom, error) {
+	t := &toolroom{config: d.config, runner: d.runner, log: d.log, open: make(map[string]*project)}
+	for _, place := range []struct {
+		path *string
+		name string
+	}{{&t.homes, "homes"}, {&t.projects, "projects"}} {
+		path, err := filepath.Abs(filepath.Join(d.config.DataDir, place.name))
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
+		}
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "make a folder in DATA_DIR")
+		}
+		*place.path = path
+	}
+	t.ripgrep = lookPath("rg", d.env.Lookup)
+	return t, nil
+}
+
+// lookPath finds a program in the PATH of the environment; empty if it is not
+// there.
+func lookPath(name string, env func(string) (string, bool)) string {
+	if env == nil {
+		return ""
+	}
+	dirs, _ := env("PATH")
+	for _, dir := range filepath.SplitList(dirs) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// Open implements orchestrator.Toolroom.
+func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.Box, error) {
+	box, err := tool.NewBox()
+	if err != nil {
+		return nil, err
+	}
+	var all []tool.Tool
+	if turn.Dir != "" {
+		if all, err = t.workTools(box, turn); err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
+	}
+	if t.config.Tools.Fetch {
+		all = append(all, fetch.New(fetch.Options{}))
+	}
+	for _, one := range all {
+		if err := box.Add(one); err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
+	}
+	return box, nil
+}
+
+// workTools are the tools of a conversation with a codebase.
+func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.Tool, error) {
+	root, err := os.OpenRoot(turn.Dir)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "open the worktree")
+	}
+	box.OnClose(root.Close)
+	all := files.New(root, files.Options{Dir: turn.Dir, Ripgrep: t.ripgrep})
+	run, err := t.commands(turn)
+	if err != nil {
+		return nil, err
+	}
+	note := "There is no network."
+	if t.config.Tools.Network {
+		note = ""
+	}
+	all = append(all, shell.New(run, shell.Options{Dir: turn.Dir, MaxTimeout: t.config.Tools.Timeout, Note: note}))
+	db, err := t.project(turn.Conversation.CodebaseID)
+	if err != nil {
+		return nil, err
+	}
+	box.OnClose(func() error { return t.leave(turn.Conversation.CodebaseID) })
+	return append(all, db.Tools()...), nil
+}
+
+// commands returns what runs the programs of a turn: in the worktree, with the
+// repository's own git data to read, and with a home that the conversation keeps
+// for its caches.
+func (t *toolroom) commands(turn orchestrator.ToolTurn) (shell.Runner, error) {
+	tree, shared := gitFolders(turn.Dir)
+	home := filepath.Join(t.homes, turn.Conversation.WorkID())
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "make a home for programs")
+	}
+	now := time.Now()
+	_ = os.Chtimes(home, now, now) // it is in use: the sweep goes by this
+	return confined(t.runner, sandbox.Spec{
+		Writable: []string{tree}, ReadOnly: shared, Home: home, Network: t.config.Tools.Network,
+	}), nil
+}
+
+// confined runs commands of the bash tool in the sandbox.
+func confined(runner *sandbox.Runner, spec sandbox.Spec) shell.Runner {
+	return func(ctx context.Context, c shell.Command) (shell.Outcome, error) {
+		output := sandbox.NewCapture(c.Head + c.Tail)
+		spec := spec
+		spec.Argv, spec.Dir, spec.Timeout, spec.Stdout, spec.Stderr = c.Argv, c.Dir, c.Timeout, output, output
+		p, err := runner.Command(ctx, spec)
+		if err != nil {
+			return shell.Outcome{}, err
+		}
+		result, err := p.Run()
+		head, tail, _ := output.Bytes()
+		code := result.Code
+		if code < 0 {
+			code = 128 + int(syscall.SIGKILL) // as a shell gives it
+		}
+		out := shell.Outcome{ExitCode: code, Head: head, Tail: tail, Total: output.Total(), TimedOut: result.Ended == sandbox.EndedTimeout}
+		if err == nil && result.Ended == sandbox.EndedCanceled {
+			err = context.Cause(ctx)
+		}
+		return out, err
+	}
+}
+
+// gitFolders returns the top of the worktree that dir is in, and the folders
+// outside of it where git keeps its data.
+func gitFolders(dir string) (tree string, shared []string) {
+	for tree = dir; ; tree = filepath.Dir(tree) {
+		text, err := os.ReadFile(filepath.Join(tree, ".git"))
+		if err == nil {
+			if admin, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: "); ok && filepath.IsAbs(admin) {
+				// .../.git/worktrees/<name>
+				return tree, []string{filepath.Dir(filepath.Dir(admin))}
+			}
+			return tree, nil
+		}
+		if info, err := os.Stat(filepath.Join(tree, ".git")); err == nil && info.IsDir() {
+			return tree, nil
+		}
+		if filepath.Dir(tree) == tree {
+			return dir, nil
+		}
+	}
+}
+
+// project opens the database of a codebase, or joins those who use it.
+func (t *toolroom) project(codebaseID string) (*projectdb.DB, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.open[codebaseID]
+	if p == nil {
+		db, err := projectdb.Open(filepath.Join(t.projects, codebaseID+".db"))
+		if err != nil {
+			return nil, err
+		}
+		p = &project{db: db}
+		t.open[codebaseID] = p
+	}
+	if p.idle != nil {
+		p.idle.Stop()
+		p.idle = nil
+	}
+	p.users++
+	return p.db, nil
+}
+
+// leave gives a database back. It is closed when nobody has used it for a while.
+func (t *toolroom) leave(codebaseID string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.open[codebaseID]
+	if p == nil {
+		return nil
+	}
+	if p.users--; p.users > 0 {
+		return nil
+	}
+	p.idle = time.AfterFunc(idleProject, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if p.users == 0 && t.open[codebaseID] == p {
+			delete(t.open, codebaseID)
+			if err := p.db.Close(); err != nil {
+				t.log.Warn("Could not close the database of a project", "codebase", codebaseID, "err", err)
+			}
+		}
+	})
+	return nil
+}
+
+// Status implements orchestrator.Toolroom.
+func (t *toolroom) Status() []string {
+	return []string{"sandbox: " + t.runner.Level().String()}
+}
+
+// sweep removes the homes of conversations that have not run a program since
+// before.
+func (t *toolroom) sweep(before time.Time) error {
+	entries, err := os.ReadDir(t.homes)
+	if err != nil {
+		return fmt.Errorf("list the homes of programs: %w", err)
+	}
+	var all error
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
+			all = errors.Join(all, os.RemoveAll(filepath.Join(t.homes, e.Name())))
+		}
+	}
+	return all
+}
+
+// close closes the databases of projects.
+func (t *toolroom) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all error
+	for id, p := range t.open {
+		if p.idle != nil {
+			p.idle.Stop()
+		}
+		all = errors.Join(all, p.db.Close())
+		delete(t.open, id)
+	}
+	return all
+}
