@@ -246,6 +246,38 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	return said, nil
 }
 
+// recall puts what earlier runs of the turn did on the card.
+func (h *host) recall(ctx context.Context, array []messages.Message) {
+	if h.rounds == 0 {
+		return
+	}
+	begin := len(array)
+	for begin > 0 && array[begin-1].Role != messages.RoleUser {
+		begin--
+	}
+	results := make(map[string]messages.ToolResult)
+	for _, m := range array[begin:] {
+		for _, b := range m.Blocks {
+			if r, ok := b.(messages.ToolResult); ok {
+				results[r.CallID] = r
+			}
+		}
+	}
+	var done []row
+	for _, m := range array[begin:] {
+		for _, b := range m.Blocks {
+			call, ok := b.(messages.ToolCall)
+			result, ended := results[call.ID]
+			if !ok || !ended {
+				continue
+			}
+			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
+			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(oneLine(effect.Summary)), done: true, ok: !result.IsError})
+		}
+	}
+	h.p.update(func(c *card) { c.rows = done })
+}
+
 // plainText is text as the database keeps it, so that the sum over what is
 // stored is the sum over what was asked.
 func plainText(s string) string {

@@ -316,6 +316,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		array, err := w.assemble(ctx, a, d, budget)
 		if err == nil {
 			h.rounds = asked(array)
+			h.recall(ctx, array)
 			err = h.mayBegin(ctx)
 		}
 		if err != nil {
