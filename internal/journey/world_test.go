@@ -4,6 +4,7 @@ package journey_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
@@ -36,7 +38,8 @@ const (
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
-	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
+	acpagent.Hijack(os.Args) // journeys with an agent start this test as one
+	sandbox.RunIfHelper()    // the bot runs programs confined, with this very test as the helper
 	os.Exit(storetest.Main(m))
 }
 
@@ -62,8 +65,9 @@ type world struct {
 	sl  *slack.Server // nil without Slack
 	env map[string]string
 
-	printed lockedBuffer // what the operator reads
-	level   slog.Level   // of what the test logs
+	typed   *io.PipeWriter // the operator's console; nil without
+	printed lockedBuffer   // what the operator reads
+	level   slog.Level     // of what the test logs
 
 	addr string
 	stop context.CancelFunc
@@ -145,6 +149,10 @@ func (w *world) start() *world {
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
 	}
+	if w.typed != nil {
+		read, write := io.Pipe()
+		env.Stdin, env.Console, w.typed = read, true, write
+	}
 	go func() { done <- app.Run(ctx, cfg, env) }()
 	w.stop, w.done = cancel, done
 	select {
@@ -164,6 +172,9 @@ func (w *world) shutdown() {
 		return
 	}
 	w.stop()
+	if w.typed != nil {
+		w.typed.Close() //nolint:errcheck // a pipe
+	}
 	select {
 	case err := <-w.done:
 		if err != nil {

@@ -17,6 +17,10 @@ import (
 	"remote-agent/internal/sessions"
 )
 
+// agentAttempts is how often the turn of an external agent is tried. Agents
+// repeat refused requests to their provider themselves.
+const agentAttempts = 2
+
 // notifyAfter is how long a turn may take until its answer is a new message:
 // an edit of the placeholder notifies nobody.
 const notifyAfter = 45 * time.Second
@@ -38,7 +42,13 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 	case errors.Is(out.err, errTurnLimit):
 		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.TurnTimeout)
 	}
-	if after, ok := fault.Retry(out.err); ok && d.entry.Attempts < w.o.config.MaxAttempts {
+	// What an agent began it may have done: the person decides whether to repeat it.
+	attempts := w.o.config.MaxAttempts
+	if w.runsAgent() {
+		attempts = min(attempts, agentAttempts)
+	}
+	begun := w.runsAgent() && (out.text != "" || out.card != "")
+	if after, ok := fault.Retry(out.err); ok && !begun && d.entry.Attempts < attempts {
 		return "retried", w.parkTurn(d, out, placed, max(after, backoff(d.entry.Attempts)))
 	}
 	return "failed", w.settleError(d, out, placed)
