@@ -101,3 +101,10 @@ CREATE TABLE models_config (
   smart JSONB NOT NULL DEFAULT '{}',
   cheap JSONB NOT NULL DEFAULT '{}'
 );
+
+-- Up to where a platform was read, for adapters that ask for what is new.
+CREATE TABLE platform_cursors (
+  name VARCHAR(255) PRIMARY KEY,
+  position VARCHAR(255) NOT NULL,
+  updated_ms BIGINT NOT NULL
+);

@@ -18,6 +18,7 @@ type commandLine struct {
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
+	GitHub      githubCommand      `cmd:"" help:"Make the GitHub App." name:"github"`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask the daemon at LISTEN_ADDR whether it runs; for containers."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }

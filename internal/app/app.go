@@ -23,6 +23,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/platform/github"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
@@ -70,6 +71,7 @@ type daemon struct {
 	missing    map[assistant.Name]string // agents that are not installed, and how to
 	runner     *sandbox.Runner
 	tools      *toolroom
+	github     *github.Adapter     // nil without GitHub
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	shop       *work.Shop

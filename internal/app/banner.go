@@ -39,6 +39,7 @@ func (d *daemon) banner() {
 	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.runner.Level())
 	d.sayTelegram()
 	d.saySlack()
+	d.sayGitHub()
 	if d.env.Terminal {
 		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
 		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")

@@ -22,6 +22,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/redact"
@@ -95,7 +96,10 @@ func (d *daemon) buildAdapters() error {
 	if err := d.addTelegram(); err != nil {
 		return err
 	}
-	return d.addSlack()
+	if err := d.addSlack(); err != nil {
+		return err
+	}
+	return d.addGitHub()
 }
 
 func (d *daemon) addSlack() error {
@@ -184,11 +188,14 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 
 // warnScopes names what a platform would have to grant for everything to work.
 func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
-	scoped, ok := a.(interface{ MissingScopes() []string })
-	if !ok {
-		return
+	var missing []string
+	switch scoped := a.(type) {
+	case interface{ MissingScopes() []string }:
+		missing = scoped.MissingScopes()
+	case interface{ MissingPermissions() []string }:
+		missing = scoped.MissingPermissions()
 	}
-	if missing := scoped.MissingScopes(); len(missing) > 0 {
+	if len(missing) > 0 {
 		d.log.WarnContext(ctx, "The app lacks scopes; some things will not work until it is installed again with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
@@ -299,6 +306,8 @@ func (d *daemon) receivesOverHTTP(a platform.WebhookReceiver) bool {
 		return d.config.Telegram.Mode == config.ModeWebhook
 	case slack.Name:
 		return !d.config.Slack.AppToken.IsSet()
+	case github.Name:
+		return d.config.GitHub.Mode == config.ModeWebhook
 	}
 	return false
 }

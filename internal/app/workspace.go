@@ -27,7 +27,7 @@ const (
 // openWorkspace opens the folder of repositories. Without git there are none,
 // and everything else works.
 func (d *daemon) openWorkspace(ctx context.Context) error {
-	space, err := newWorkspace(ctx, d.config, d.log)
+	space, err := newWorkspace(ctx, d.config, d.log, d.repoToken)
 	if fault.Is(err, fault.Unsupported) {
 		d.log.WarnContext(ctx, "There is no usable git: conversations cannot have repositories", "err", err)
 		return nil
@@ -37,7 +37,7 @@ func (d *daemon) openWorkspace(ctx context.Context) error {
 }
 
 // newWorkspace opens the workspace that cfg names.
-func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger) (*codebase.Workspace, error) {
+func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger, repoToken func(context.Context, string) (string, error)) (*codebase.Workspace, error) {
 	root, err := filepath.Abs(cfg.WorkspacePath)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "WORKSPACE_PATH")
@@ -51,7 +51,8 @@ func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger) (*co
 			}
 			return ""
 		},
-		Log: log,
+		RepoToken: repoToken,
+		Log:       log,
 	})
 }
 
@@ -103,7 +104,7 @@ func Repo(ctx context.Context, cfg config.Config, env Env, action RepoAction, wh
 			return fmt.Errorf("migrate: %w", err)
 		}
 	}
-	space, err := newWorkspace(ctx, cfg, env.Log)
+	space, err := newWorkspace(ctx, cfg, env.Log, nil)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,6 @@ var external = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go": {"internal/assistant/anthropic"},
 	"github.com/coder/acp-go-sdk":            {"internal/assistant/acp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/tool/mcp"},
-	"github.com/landlock-lsm/go-landlock":    {"internal/sandbox"},
 	"github.com/gorilla/websocket":           {"internal/platform/slack", "internal/emulator/slack"},
 
 	// Databases.

@@ -84,14 +84,18 @@ func (w *Workspace) cloneInto(ctx context.Context, r remote.Remote, dir string, 
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.CloneTimeout)
 	defer cancel()
 	report := lineReader(progress)
-	_, err := w.git.Run(ctx, gitcmd.Call{
+	endpoint, err := w.endpoint(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = w.git.Run(ctx, gitcmd.Call{
 		Args: []string{
 			"clone", "--no-checkout", "--no-recurse-submodules", "--template=", "--origin=origin", "--progress",
 			"--config=core.symlinks=false", "--config=core.hooksPath=/dev/null", "--config=submodule.recurse=false",
 			"--", r.CloneURL(), dir,
 		},
 		Dir:      filepath.Dir(dir),
-		Remote:   w.endpoint(r),
+		Remote:   endpoint,
 		Timeout:  w.cfg.CloneTimeout,
 		Size:     &gitcmd.SizeLimit{Dir: dir, Max: w.cfg.MaxBytes},
 		Progress: report,

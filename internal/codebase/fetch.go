@@ -105,9 +105,13 @@ func (w *Workspace) fetchDefault(ctx context.Context, p place) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	endpoint, err := w.endpoint(ctx, r)
+	if err != nil {
+		return "", err
+	}
 	out, err := w.run(ctx, p, gitcmd.Call{
 		Args:   []string{"ls-remote", "--symref", "--", r.CloneURL(), "HEAD"},
-		Remote: w.endpoint(r), Timeout: w.cfg.FetchTimeout,
+		Remote: endpoint, Timeout: w.cfg.FetchTimeout,
 	})
 	if err != nil {
 		return "", fmt.Errorf("asking for the default branch of %s: %w", r.URL(), err)
@@ -156,17 +160,21 @@ func (w *Workspace) setDefault(ctx context.Context, p place, ref string) error {
 	return nil
 }
 
-func (w *Workspace) fetch(ctx context.Context, p place, refspec string) error {
+func (w *Workspace) fetch(ctx context.Context, p place, refspecs ...string) error {
 	r, err := w.origin(ctx, p)
 	if err != nil {
 		return err
 	}
+	endpoint, err := w.endpoint(ctx, r)
+	if err != nil {
+		return err
+	}
 	_, err = w.run(ctx, p, gitcmd.Call{
-		Args: []string{
+		Args: append([]string{
 			"fetch", "--quiet", "--prune", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-maintenance",
-			"--", r.CloneURL(), refspec,
-		},
-		Remote: w.endpoint(r), Timeout: w.cfg.FetchTimeout,
+			"--", r.CloneURL(),
+		}, refspecs...),
+		Remote: endpoint, Timeout: w.cfg.FetchTimeout,
 		Size: &gitcmd.SizeLimit{Dir: path.Join(p.gitDir, "objects"), Max: 2 * w.cfg.MaxBytes},
 	})
 	if err != nil {

@@ -191,9 +191,20 @@ func (w *Workspace) origin(ctx context.Context, p place) (remote.Remote, error) 
 	return r, err
 }
 
-func (w *Workspace) endpoint(r remote.Remote) *gitcmd.Endpoint {
-	return &gitcmd.Endpoint{
-		Scheme: r.Scheme, Address: r.Address(), Origin: r.Origin(), Loopback: r.Loopback,
-		Token: w.cfg.Token(r.Host), MaxBytes: w.cfg.MaxBytes,
+// endpoint returns where a remote is, with the credential for it.
+func (w *Workspace) endpoint(ctx context.Context, r remote.Remote) (*gitcmd.Endpoint, error) {
+	e := &gitcmd.Endpoint{
+		Scheme: r.Scheme, Address: r.Address(), Origin: r.Origin(), Loopback: r.Loopback, MaxBytes: w.cfg.MaxBytes,
 	}
+	if w.cfg.RepoToken != nil {
+		token, err := w.cfg.RepoToken(ctx, r.URL())
+		if err != nil {
+			return nil, fmt.Errorf("asking for a credential for %s: %w", r.URL(), err)
+		}
+		e.Token = token
+	}
+	if e.Token == "" {
+		e.Token = w.cfg.Token(r.Host)
+	}
+	return e, nil
 }

@@ -187,7 +187,7 @@ func (w *Workspace) moveBack(ctx context.Context, t Tree, target string, r *Rest
 	if err != nil && gitcmd.ExitCode(err) != 1 { // 1: there are changes
 		return fmt.Errorf("making the index: %w", err)
 	}
-	return nil
+	return w.protect(ctx, t)
 }
 
 // ignored lists what git ignores in a worktree, folders as a whole.

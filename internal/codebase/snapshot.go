@@ -58,7 +58,7 @@ func (w *Workspace) save(ctx context.Context, t Tree, name, label string) (Saved
 	if !w.intact(t) {
 		return Saved{}, fault.New(fault.NotFound, "The worktree is gone.")
 	}
-	s, err := w.snapshot(ctx, t.place, t.gitDir(), t.Dir)
+	s, err := w.snapshotOf(ctx, t)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -101,20 +101,31 @@ type snap struct {
 	unsaved []string
 }
 
+// snapshotOf writes the files of a worktree as a tree. Files that come from the
+// base branch (see protect.go) are in it as HEAD has them.
+func (w *Workspace) snapshotOf(ctx context.Context, t Tree) (snap, error) {
+	var leave func(string) bool
+	if t.Protected {
+		leave = Protected
+	}
+	return w.snapshot(ctx, t.place, t.gitDir(), t.Dir, leave)
+}
+
 // snapshot writes the files of dir as a tree, using a copy of the index in
-// gitDir, so that only what changed is read.
+// gitDir, so that only what changed is read. Paths that leave wants, which may be
+// nil, stay as the index has them.
 //
 // It uses plumbing where "git add" looks simpler: that would run git inside of
 // repositories in the directory, with their configuration, which whoever works
 // there can write.
-func (w *Workspace) snapshot(ctx context.Context, p place, gitDir, dir string) (snap, error) {
+func (w *Workspace) snapshot(ctx context.Context, p place, gitDir, dir string, leave func(string) bool) (snap, error) {
 	tmp, err := w.temporary()
 	if err != nil {
 		return snap{}, err
 	}
 	defer tmp.end()
 	index := tmp.sub("index")
-	if err := copyFile(filepath.Join(gitDir, "index"), index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := copyIndex(filepath.Join(gitDir, "index"), index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return snap{}, fault.Wrap(err, fault.Internal, "copying the index")
 	}
 	call := gitcmd.Call{GitDir: gitDir, WorkTree: dir, Index: index, Config: p.config, MaxOutput: 128 << 20}
@@ -128,7 +139,7 @@ func (w *Workspace) snapshot(ctx context.Context, p place, gitDir, dir string) (
 	if err != nil {
 		return snap{}, fmt.Errorf("looking for changes: %w", err)
 	}
-	found, err := w.sort(dir, changed)
+	found, err := w.sort(dir, changed, leave)
 	if err != nil {
 		return snap{}, err
 	}
@@ -158,7 +169,7 @@ type differences struct {
 }
 
 // sort looks at each path of a list that git made.
-func (w *Workspace) sort(dir string, list []byte) (differences, error) {
+func (w *Workspace) sort(dir string, list []byte, leave func(string) bool) (differences, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return differences{}, fault.Wrap(err, fault.NotFound, "opening the worktree")
@@ -166,7 +177,7 @@ func (w *Workspace) sort(dir string, list []byte) (differences, error) {
 	defer func() { _ = root.Close() }()
 	var d differences
 	for item := range bytes.SplitSeq(list, []byte{0}) {
-		if len(item) == 0 {
+		if len(item) == 0 || leave != nil && leave(string(item)) {
 			continue
 		}
 		switch p := string(item); w.stateOf(root, p) {
@@ -216,6 +227,21 @@ func (w *Workspace) stateOf(root *os.Root, p string) pathState {
 	return gone
 }
 
+// copyIndex copies an index with its date. Git compares dates by the second, so a
+// file that was written in the second of the index, or later, may have changed
+// although its entry says not; then git reads it. A copy that looks newer would
+// hide that.
+func copyIndex(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if err := copyFile(from, to); err != nil {
+		return err
+	}
+	return os.Chtimes(to, info.ModTime(), info.ModTime())
+}
+
 func copyFile(from, to string) error {
 	in, err := os.Open(from) //nolint:gosec // a path of this package
 	if err != nil {
@@ -236,7 +262,7 @@ func (w *Workspace) Diff(ctx context.Context, t Tree) (Changes, error) {
 	if !w.intact(t) {
 		return Changes{}, fault.New(fault.NotFound, "The worktree is gone.")
 	}
-	s, err := w.snapshot(ctx, t.place, t.gitDir(), t.Dir)
+	s, err := w.snapshotOf(ctx, t)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -293,7 +319,7 @@ func (w *Workspace) snapshotFolder(ctx context.Context, p place) error {
 		return err
 	}
 	defer unlock()
-	s, err := w.snapshot(ctx, p, p.gitDir, p.repo.Dir)
+	s, err := w.snapshot(ctx, p, p.gitDir, p.repo.Dir, nil)
 	if err != nil {
 		return err
 	}

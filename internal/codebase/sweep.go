@@ -59,6 +59,24 @@ func (w *Workspace) Sweep(ctx context.Context, keep func(conversation string) bo
 	return s, errors.Join(errs...)
 }
 
+// Release removes the worktree of one conversation as Sweep does, such as that of
+// an issue that was closed, and reports whether it is gone; one that holds what
+// cannot be saved stays. WorktreeAt brings it back. Releasing what is not there
+// does nothing. The caller makes sure that no turn is running in the
+// conversation.
+func (w *Workspace) Release(ctx context.Context, repo Repo, conversation string) (bool, error) {
+	p, err := w.place(ctx, repo)
+	if err != nil {
+		return false, err
+	}
+	m, found, err := w.readMeta(p.rel, Short(conversation))
+	if err != nil || !found || m.Conversation != conversation {
+		return err == nil, err
+	}
+	_, removed, err := w.sweepOne(ctx, m)
+	return removed, err
+}
+
 // withTrees returns the places of the codebases that have worktrees.
 func (w *Workspace) withTrees() ([]string, error) {
 	var out []string
@@ -96,10 +114,9 @@ func (w *Workspace) sweepOne(ctx context.Context, m meta) (freed int64, removed 
 	if p.rel != m.rel {
 		return 0, false, fault.Newf(fault.Internal, "the notes of worktree %s are not its own", m.short)
 	}
-	t := Tree{
-		Repo: p.repo, Conversation: m.Conversation, Branch: "bot/" + m.short, Base: m.Base, place: p, short: m.short,
-		Dir: w.abs(path.Join(worktreesDir, p.rel, m.short)),
-	}
+	t := w.treeOf(p, m.Conversation, m.short)
+	t.Base = m.Base
+	t.set(m.origins)
 	unlock, err := w.lockTree(ctx, t)
 	if err != nil {
 		return 0, false, err

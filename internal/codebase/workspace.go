@@ -51,6 +51,16 @@ type Config struct {
 	// It is asked at each use, so that a rotated token counts at once.
 	Token func(host string) string
 
+	// RepoToken, if it is set, is asked first, with the canonical address of a
+	// repository, for a credential that is for it alone, such as the token of an
+	// App's installation. Nothing means that Token is asked. An error ends the
+	// call.
+	RepoToken func(ctx context.Context, url string) (string, error)
+
+	// Name and Email are who commits; see Commit.
+	Name  string // zero: Remote Agent
+	Email string // zero: remote-agent@localhost
+
 	MaxBytes     int64         // of a clone, and again of its files; zero: 2 GiB
 	CloneTimeout time.Duration // zero: 15 minutes
 	FetchTimeout time.Duration // zero: 2 minutes
@@ -145,6 +155,12 @@ func withDefaults(cfg Config) Config {
 	}
 	if cfg.FetchTimeout <= 0 {
 		cfg.FetchTimeout = 2 * time.Minute
+	}
+	if cfg.Name == "" {
+		cfg.Name = "Remote Agent"
+	}
+	if cfg.Email == "" {
+		cfg.Email = "remote-agent@localhost"
 	}
 	if cfg.Token == nil {
 		cfg.Token = func(string) string { return "" }

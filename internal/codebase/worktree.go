@@ -24,8 +24,14 @@ type Tree struct {
 	Repo         Repo
 	Conversation string
 	Dir          string // absolute
-	Branch       string // bot/<short>
+	Branch       string // bot/<short>; it is never pushed under this name
 	Base         string // the commit that it started from
+
+	// Of a worktree that WorktreeAt made:
+	Remote     string // the branch at the origin that Push pushes to; may be empty
+	BaseBranch string // what it is to be merged into; empty: the default branch
+	ReadOnly   bool   // made of a ref that nobody can push to
+	Protected  bool   // files for assistants are those of BaseBranch; see Protected
 
 	// Created and Reopened are set by the call that made it, or brought it back
 	// from its saved state. Note then says what a person should know, such as
@@ -35,6 +41,7 @@ type Tree struct {
 
 	place place
 	short string
+	from  origins
 }
 
 // meta is stored beside a worktree once it is complete.
@@ -42,8 +49,25 @@ type meta struct {
 	Conversation string `json:"conversation"`
 	Dir          string `json:"dir"` // of the codebase
 	Base         string `json:"base"`
+	origins
 
 	rel, short string // where it was found
+}
+
+// origins are what WorktreeAt was told. They are in a ref too, which outlasts
+// the worktree.
+type origins struct {
+	Remote     string `json:"remote,omitempty"`
+	BaseBranch string `json:"base_branch,omitempty"`
+	ReadOnly   bool   `json:"read_only,omitempty"`
+	Protected  bool   `json:"protected,omitempty"`
+	Fetched    string `json:"fetched,omitempty"` // the ref of a ReadOnly worktree
+	Head       string `json:"head,omitempty"`    // the commit of the origin that it is at
+}
+
+func (t *Tree) set(o origins) {
+	t.Remote, t.BaseBranch, t.ReadOnly, t.Protected = o.Remote, o.BaseBranch, o.ReadOnly, o.Protected
+	t.from = o
 }
 
 var (
@@ -73,18 +97,39 @@ func BranchOf(conversation string) string { return "bot/" + Short(conversation) 
 // at once for any number of conversations: they wait for each other only while
 // git notes a new worktree, which takes milliseconds, and share their fetches.
 func (w *Workspace) Worktree(ctx context.Context, repo Repo, conversation string) (Tree, error) {
+	return w.WorktreeAt(ctx, repo, conversation, Start{})
+}
+
+// treeOf returns the worktree that a conversation has or will have.
+func (w *Workspace) treeOf(p place, conversation, short string) Tree {
+	return Tree{
+		Repo: p.repo, Conversation: conversation, Branch: "bot/" + short, place: p, short: short,
+		Dir: w.abs(path.Join(worktreesDir, p.rel, short)),
+	}
+}
+
+// WorktreeAt is Worktree for a conversation about a branch or a pull request:
+// start says where the worktree begins and where it is pushed to. It matters when
+// the worktree is made, also after it was swept. Of one that exists only a new
+// Start.Head counts: the worktree moves there if nothing in it would be lost, and
+// otherwise Note says that it did not.
+//
+// Besides the errors of Worktree: Invalid for names that git or this package does
+// not take, NotFound if the origin has no such branch or ref, Conflict if Head is
+// no longer part of it, Unsupported for a codebase without an origin.
+func (w *Workspace) WorktreeAt(ctx context.Context, repo Repo, conversation string, start Start) (Tree, error) {
 	if conversation == "" {
 		return Tree{}, fault.New(fault.Invalid, "A worktree belongs to a conversation.")
+	}
+	if err := start.check(); err != nil {
+		return Tree{}, err
 	}
 	p, err := w.place(ctx, repo)
 	if err != nil {
 		return Tree{}, err
 	}
 	short := Short(conversation)
-	t := Tree{
-		Repo: p.repo, Conversation: conversation, Branch: "bot/" + short, place: p, short: short,
-		Dir: w.abs(path.Join(worktreesDir, p.rel, short)),
-	}
+	t := w.treeOf(p, conversation, short)
 	unlock, err := w.lockTree(ctx, t)
 	if err != nil {
 		return Tree{}, err
@@ -99,13 +144,14 @@ func (w *Workspace) Worktree(ctx context.Context, repo Repo, conversation string
 	}
 	if found && w.intact(t) {
 		t.Base = m.Base
-		return t, nil
+		t.set(m.origins)
+		return t, w.catchUp(ctx, &t, start)
 	}
 	if found {
 		// Somebody deleted the directory by hand. What a ref holds comes back.
 		w.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
 	}
-	return w.make(ctx, t)
+	return w.make(ctx, t, start)
 }
 
 func (w *Workspace) lockTree(ctx context.Context, t Tree) (func(), error) {
@@ -150,7 +196,7 @@ func (w *Workspace) runIn(ctx context.Context, t Tree, c gitcmd.Call) (string, e
 
 // make makes the worktree of t, whose lock the caller holds. What a process that
 // died left half made was never given to anybody, and goes.
-func (w *Workspace) make(ctx context.Context, t Tree) (Tree, error) {
+func (w *Workspace) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 	saved, err := w.resolve(ctx, t.place, t.ref("saved")+"^{commit}")
 	if err != nil {
 		return Tree{}, err
@@ -164,12 +210,15 @@ func (w *Workspace) make(ctx context.Context, t Tree) (Tree, error) {
 		return Tree{}, err
 	}
 	if branch == "" || t.Base == "" {
-		if err := w.start(ctx, &t); err != nil {
+		if err := w.start(ctx, &t, start); err != nil {
 			return Tree{}, err
 		}
 		t.Created = true
 	} else {
 		t.Reopened = true
+		if err := w.recall(ctx, &t); err != nil {
+			return Tree{}, err
+		}
 	}
 	if err := w.note(ctx, t); err != nil {
 		return Tree{}, err
@@ -177,26 +226,23 @@ func (w *Workspace) make(ctx context.Context, t Tree) (Tree, error) {
 	if err := w.fill(ctx, t, saved); err != nil {
 		return Tree{}, err
 	}
+	if err := w.protect(ctx, t); err != nil {
+		return Tree{}, err
+	}
 	if err := w.writeMeta(t); err != nil {
 		return Tree{}, err
+	}
+	if t.Reopened {
+		return t, w.catchUp(ctx, &t, start)
 	}
 	return t, nil
 }
 
 // start finds the commit to start from and makes the branch there.
-func (w *Workspace) start(ctx context.Context, t *Tree) error {
-	fetchErr := w.fetchFresh(ctx, t.place)
-	if ctx.Err() != nil {
-		return fetchErr
-	}
-	name, commit, err := w.base(ctx, t.place)
+func (w *Workspace) start(ctx context.Context, t *Tree, start Start) error {
+	commit, err := w.tip(ctx, t, start)
 	if err != nil {
-		return errors.Join(err, fetchErr)
-	}
-	if fetchErr != nil {
-		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "error", fetchErr)
-		t.Note = fmt.Sprintf("I could not fetch (%s), so this starts from %s as I fetched it last: %.10s of %s.",
-			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
+		return err
 	}
 	existing, err := w.resolve(ctx, t.place, "refs/heads/"+t.Branch+"^{commit}")
 	if err != nil {
@@ -211,7 +257,26 @@ func (w *Workspace) start(ctx context.Context, t *Tree) error {
 		return fmt.Errorf("making the branch %s: %w", t.Branch, err)
 	}
 	t.Base = commit
-	return nil
+	return w.remember(ctx, *t)
+}
+
+// fresh returns the tip of the default branch, freshly fetched, or as it was
+// fetched last with a note about that.
+func (w *Workspace) fresh(ctx context.Context, t *Tree) (string, error) {
+	fetchErr := w.fetchFresh(ctx, t.place)
+	if ctx.Err() != nil {
+		return "", fetchErr
+	}
+	name, commit, err := w.base(ctx, t.place)
+	if err != nil {
+		return "", errors.Join(err, fetchErr)
+	}
+	if fetchErr != nil {
+		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "error", fetchErr)
+		t.Note = fmt.Sprintf("I could not fetch (%s), so this starts from %s as I fetched it last: %.10s of %s.",
+			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
+	}
+	return commit, nil
 }
 
 // note lets git note the worktree, without writing files. This alone is serialized
@@ -261,7 +326,7 @@ func (w *Workspace) fill(ctx context.Context, t Tree, saved string) error {
 }
 
 func (w *Workspace) writeMeta(t Tree) error {
-	data, err := json.Marshal(meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base})
+	data, err := json.Marshal(meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base, origins: t.from})
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "encoding a worktree's notes")
 	}

@@ -139,6 +139,9 @@ type GitHub struct {
 	AppID         string
 	PrivateKey    Secret
 	APIURL        string
+	WebURL        string // where git and people go; empty: what belongs to APIURL
+	PollEvery     time.Duration
+	SweepEvery    time.Duration
 	Mention       string   // with its @; empty: the app's name
 	Allowed       []string // numeric ids or logins
 	Repositories  []string // owner/name

@@ -27,8 +27,8 @@ var anthropicOptions = []Option{
 	},
 	{
 		Name: "ANTHROPIC_THINKING_TOKENS", Default: "0", Group: groupModel,
-		Help:  "Budget for thinking before an answer, in tokens: 0 for none, else 1024 or more.",
-		parse: setInt(func(c *Config) *int { return &c.Anthropic.ThinkingTokens }, 0, 1_000_000),
+		Help:  "Budget for thinking before an answer, in tokens: 0 for none, -1 leaves it to the model, else 1024 or more.",
+		parse: setInt(func(c *Config) *int { return &c.Anthropic.ThinkingTokens }, -1, 1_000_000),
 	},
 	{
 		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
@@ -210,6 +210,22 @@ var githubOptions = []Option{
 		Help:    "Address of the API of GitHub Enterprise, or of a stand-in.",
 		Example: "https://github.example.com/api/v3",
 		parse:   setURL(func(c *Config) *string { return &c.GitHub.APIURL }),
+	},
+	{
+		Name: "GITHUB_WEB_URL", Empty: "what belongs to GITHUB_API_URL", Group: groupGitHub,
+		Help:    "Address where repositories are cloned from and people read, for a stand-in.",
+		Example: "https://github.example.com",
+		parse:   setURL(func(c *Config) *string { return &c.GitHub.WebURL }),
+	},
+	{
+		Name: "GITHUB_POLL_EVERY", Default: "45s", Group: groupGitHub,
+		Help:  "How often GitHub is asked for what is new in poll mode; with webhooks, how often is looked for missed ones is GITHUB_SWEEP_EVERY.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.GitHub.PollEvery) }, true),
+	},
+	{
+		Name: "GITHUB_SWEEP_EVERY", Default: "5m", Group: groupGitHub,
+		Help:  "How often failed webhook deliveries are asked for again and missed comments are looked for.",
+		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.GitHub.SweepEvery) }, true),
 	},
 	{
 		Name: "GITHUB_MENTION", Empty: "@ and the app's name, else @remote-agent", Group: groupGitHub,

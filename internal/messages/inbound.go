@@ -53,6 +53,10 @@ type Sender struct {
 	Name string `json:"name,omitempty"` // for display only; never for authorization
 	Bot  bool   `json:"bot,omitempty"`
 
+	// Email is an address for commits in the name of the sender, if the platform
+	// has one. It is never used to decide.
+	Email string `json:"email,omitempty"`
+
 	// External is set for somebody of another organization, as in a shared
 	// channel. Rules for everyone do not mean them; naming their ID does.
 	External bool `json:"external,omitempty"`

@@ -72,11 +72,30 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, entry sessions
 		r.attachments = w.readAttachments(ctx, entry)
 		r.earlier, r.work.Notice = w.readContext(ctx, entry, call)
 	}
+	if r.err = w.locate(ctx, &entry); r.err != nil {
+		return
+	}
 	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
 		notice := r.work.Notice
 		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
 		r.work.Notice = joinNotices(notice, r.work.Notice)
 	}
+}
+
+// locate completes what the event says of the repository.
+func (w *worker) locate(ctx context.Context, entry *sessions.Entry) error {
+	l, ok := w.adapter().(platform.Locator)
+	if !ok || entry.In.Repository == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	found, err := l.Locate(ctx, entry.In)
+	if err != nil {
+		return fmt.Errorf("find the branch: %w", err)
+	}
+	entry.In.Repository = &found
+	return nil
 }
 
 // readContext reads what was said before the bot was called into a conversation,

@@ -322,6 +322,40 @@ type PullRequester interface {
 
 	// OpenPullRequest opens a pull request in the repository of a conversation,
 	// or updates title and body of the open one of the same head. It is
-	// idempotent. fault.Forbidden names the permission that is missing.
+	// idempotent. fault.Forbidden names the permission that is missing. The key
+	// may also be what RepositoryID returned.
 	OpenPullRequest(ctx context.Context, key messages.ConversationKey, pr PullRequest) (url string, err error)
+
+	// Hosts reports whether a repository, by its address for git, is on this
+	// platform, and RepositoryID names it for OpenPullRequest.
+	Hosts(address string) bool
+	RepositoryID(address string) string
+}
+
+// Locator is implemented by adapters whose events do not say everything about
+// the repository of a conversation.
+type Locator interface {
+	Adapter
+
+	// Locate completes in.Repository. It is asked once before each turn, outside
+	// of transactions.
+	Locate(ctx context.Context, in messages.Inbound) (messages.Repository, error)
+}
+
+// FilePart is a part of an answer that is better read as a file of its own.
+type FilePart struct {
+	Name string // a plain file name; no two of one answer are the same
+	Data []byte
+}
+
+// Extractor is implemented by adapters that can post files and on whose platform
+// a long stretch of code is hard to read within a message.
+type Extractor interface {
+	Filer
+
+	// Extract takes what is better posted as a file out of a complete CommonMark
+	// text; a line that names the file stands in its place. It does no I/O, never
+	// panics, and returns the text as it is if there is nothing to take out.
+	// Deliver the files after the text, in their order.
+	Extract(markdown string) (text string, files []FilePart)
 }

@@ -15,10 +15,10 @@ const MinSplit = 64
 // It cuts between blocks if it can, else between lines, sentences, words and,
 // as the last resort, user-perceived characters. A block that would fit into
 // one part is not cut. A code block that must be cut is closed at the end of
-// one part and reopened with its info string in the next. Apart from those
-// added lines and the white space at cuts (and the indentation of what is
-// continued from a list) nothing is added or lost. No part is blank; a blank
-// text has no parts.
+// one part and reopened with its info string in the next, and a table that is
+// cut between two rows has its head again. Apart from those added lines and the
+// white space at cuts (and the indentation of what is continued from a list)
+// nothing is added or lost. No part is blank; a blank text has no parts.
 //
 // A part exceeds limit only if measure finds a single character longer than
 // it. The cost grows linearly with the text as long as that of measure does.
@@ -103,8 +103,9 @@ func (s *splitter) cut(pos, at int) int {
 			return b
 		}
 	}
-	// Nothing is gained by ending a part with the first line of a code block.
-	for n > 0 && (s.lines[at+n-1].opens || !s.fits(pos, s.lines[at+n-1].end, at)) {
+	// Nothing is gained by ending a part with the first line of a code block or
+	// with the head of a table.
+	for n > 0 && (s.lines[at+n-1].opens || s.lines[at+n-1].titles || !s.fits(pos, s.lines[at+n-1].end, at)) {
 		n--
 	}
 	next := at + n
@@ -233,6 +234,8 @@ func (s *splitter) piece(pos, end, at int) piece {
 		}
 	case first.list:
 		strip = indentOf(first.text(s.text))
+	case first.head != "":
+		p.open = first.head
 	}
 	p.body = s.text[pos:end]
 	if strip > 0 {

@@ -38,6 +38,8 @@ type line struct {
 	in         *fence // the code block that the line is part of, marks included
 	opens      bool   // is the first line of in
 	closes     bool   // is the last line of in
+	head       string // the head of the table that the line is a row of, with line feeds
+	titles     bool   // is part of a table's head
 }
 
 func (l line) text(s string) string { return s[l.start:l.end] }
@@ -87,7 +89,46 @@ func scanLines(text string, maxOpen int) []line {
 		lines = append(lines, l)
 		start = end
 	}
+	scanTables(text, lines, maxOpen/2)
 	return lines
+}
+
+// scanTables marks the rows of tables outside of lists, quotes and code: a line
+// with columns, a line of dashes below it, and all lines up to the next block. A
+// head of more than maxHead bytes is not worth repeating.
+func scanTables(text string, lines []line, maxHead int) {
+	for i := 0; i+1 < len(lines); i++ {
+		titles, dashes := lines[i], lines[i+1]
+		if titles.in != nil || titles.list || titles.blank(text) || dashes.in != nil || dashes.end-titles.start > maxHead ||
+			!isDashes(dashes.text(text)) || columns(titles.text(text)) != columns(dashes.text(text)) || quotePrefix(titles.text(text)) != "" {
+			continue
+		}
+		lines[i].titles, lines[i+1].titles = true, true
+		head := text[titles.start:dashes.end]
+		for i += 2; i < len(lines) && lines[i].in == nil && !lines[i].block && !lines[i].list && !lines[i].blank(text); i++ {
+			lines[i].head = head
+		}
+		i--
+	}
+}
+
+// isDashes reports whether t is the line below the titles of a table.
+func isDashes(t string) bool {
+	t = strings.TrimSpace(t)
+	return strings.Contains(t, "-") && strings.Contains(t, "|") && strings.Trim(t, "|:- \t") == "" && !strings.Contains(t, "||")
+}
+
+// columns counts the columns of a table's row.
+func columns(t string) int {
+	t = strings.TrimSpace(t)
+	n := strings.Count(t, "|") - strings.Count(t, `\|`) + 1
+	if strings.HasPrefix(t, "|") {
+		n--
+	}
+	if strings.HasSuffix(t, "|") && !strings.HasSuffix(t, `\|`) {
+		n--
+	}
+	return n
 }
 
 // parseFence returns the code block that t opens, or nil.

@@ -54,6 +54,30 @@ func TestSplit(t *testing.T) {
 			para("one ", 12) + "\n\n```go\n" + para("x\n", 10) + "\n```", 64,
 			[]string{para("one ", 12), "```go\n" + para("x\n", 10) + "\n```"},
 		},
+		"TableHasItsHeadAgain": {
+			"| a | b |\n|---|:-:|\n" + para("| x | y |\n", 18), 100,
+			[]string{
+				"| a | b |\n|---|:-:|\n" + para("| x | y |\n", 8),
+				"| a | b |\n|---|:-:|\n" + para("| x | y |\n", 8),
+				"| a | b |\n|---|:-:|\n" + para("| x | y |\n", 2),
+			},
+		},
+		"NoPartEndsWithATablesHead": {
+			para("one ", 10) + "\na | b\n--- | ---\n" + para("xxxxxx | yyyyyy\n", 3), 64,
+			[]string{para("one ", 10), "a | b\n--- | ---\n" + para("xxxxxx | yyyyyy\n", 3)},
+		},
+		"TextBehindATable": {
+			"a | b\n-|-\n" + para("1 | 2\n", 7) + "\n\n" + para("one ", 10), 64,
+			[]string{"a | b\n-|-\n" + para("1 | 2\n", 7), para("one ", 10)},
+		},
+		"LongHeadIsNotRepeated": {
+			"| " + para("title ", 6) + " |\n|---|\n" + para("| x |\n", 8), 64,
+			[]string{"| " + para("title ", 6) + " |\n|---|\n" + para("| x |\n", 3), para("| x |\n", 5)},
+		},
+		"RuleIsNoTable": {
+			para("one\n", 8) + "\n---\n" + para("two\n", 8), 64,
+			[]string{para("one\n", 8) + "\n---\n" + para("two\n", 7), "two"},
+		},
 		"CodeBlockIsReopened": {
 			"```go\n" + para("0123456789\n", 8) + "\n```\nend", 64,
 			[]string{
@@ -187,7 +211,7 @@ func documents() *rapid.Generator[string] {
 		return mark + info + "\n" + strings.Join(lines, "\n") + "\n" + mark
 	})
 	block := rapid.Custom(func(t *rapid.T) string {
-		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0:
 			return "## " + strings.ReplaceAll(words.Draw(t, "heading"), "\n", " ")
 		case 1:
@@ -200,6 +224,9 @@ func documents() *rapid.Generator[string] {
 			return "- " + strings.ReplaceAll(words.Draw(t, "a"), "\n", " ") + "\n  - " + strings.ReplaceAll(words.Draw(t, "b"), "\n", " ")
 		case 5:
 			return indent(words.Draw(t, "quote"), "> ")
+		case 6:
+			rows := rapid.SliceOfN(rapid.SampledFrom([]string{"| x | y |", "x | y", "| | |", "| " + strings.Repeat("cell ", 30) + "| y |"}), 0, 20).Draw(t, "rows")
+			return rapid.SampledFrom([]string{"", "words\n"}).Draw(t, "before") + "| a | b |\n|---|:--|\n" + strings.Join(rows, "\n")
 		default:
 			return words.Draw(t, "para")
 		}

@@ -42,36 +42,38 @@ var List = sync.OnceValue(func() Prices {
 	return p
 })
 
-// PriceOf returns the price of a model. A provider's prefix and a date at the end
-// of the name are ignored: "openai/gpt-5-mini-2025-08-07" costs what gpt-5-mini
-// does.
+// PriceOf returns the price of a model. The prefixes of providers and a date at
+// the end of the name are ignored: "openai/gpt-5-mini-2025-08-07" costs what
+// gpt-5-mini does.
 func PriceOf(model string) (Price, bool) {
-	if _, after, ok := strings.Cut(model, "/"); ok {
-		model = after
-	}
-	model = strings.ToLower(model)
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	models := List().Models
 	if p, ok := models[model]; ok {
 		return p, true
 	}
-	best := ""
-	for name := range models {
-		rest, ok := strings.CutPrefix(model, name)
-		if ok && len(name) > len(best) && isDate(strings.TrimPrefix(rest, "-")) {
-			best = name
+	for name, p := range models {
+		if rest, ok := strings.CutPrefix(model, name); ok && isVersion(rest) {
+			return p, true // only one can fit, because no version ends with another
 		}
 	}
-	p, ok := models[best]
-	return p, ok
+	return Price{}, false
 }
 
-func isDate(s string) bool {
-	if s == "latest" {
+// isVersion reports whether what follows the name of a model says only of when it
+// is: "-2025-08-07", "-20250807", "@20250807" or "-latest".
+func isVersion(rest string) bool {
+	if rest == "" || rest[0] != '-' && rest[0] != '@' {
+		return false
+	}
+	if rest = rest[1:]; rest == "latest" {
 		return true
 	}
-	digits := strings.ReplaceAll(s, "-", "")
-	_, err := time.Parse("20060102", digits)
-	return err == nil
+	for _, layout := range []string{"20060102", time.DateOnly} {
+		if _, err := time.Parse(layout, rest); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Cost returns what a usage of a model costs in US dollars. What an agent says
@@ -88,10 +90,14 @@ func Cost(model string, u assistant.Usage) (usd float64, ok bool) {
 	if write == 0 {
 		write = p.Input
 	}
-	plain := max(u.InputTokens-u.CachedTokens-u.WrittenTokens, 0)
-	usd = (float64(plain)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.WrittenTokens)*write + float64(u.OutputTokens)*p.Output) / 1e6
-	return usd, true
+	in, out := count(u.InputTokens), count(u.OutputTokens)
+	cached, written := count(u.CachedTokens), count(u.WrittenTokens)
+	plain := max(in-cached-written, 0)
+	return (plain*p.Input + cached*p.Cached + written*write + out*p.Output) / 1e6, true
 }
+
+// count is a number of tokens as a server reported it; a negative one is none.
+func count(tokens int64) float64 { return float64(max(tokens, 0)) }
 
 // Record is what a turn, or a part of one, used.
 type Record struct {
@@ -108,10 +114,14 @@ type Record struct {
 	At             time.Time
 }
 
-// Priced returns r with its cost.
+// maxRecord is the most that one record can cost, in US dollars. More is a
+// mistake of who reported it, and sums must not overflow.
+const maxRecord = 1e6
+
+// Priced returns r with its cost, which is never negative.
 func Priced(r Record) Record {
 	usd, ok := Cost(r.Model, r.Usage)
-	r.Micros, r.Known = int64(math.Round(usd*1e6)), ok
+	r.Micros, r.Known = int64(math.Round(min(usd, maxRecord)*1e6)), ok
 	return r
 }
 
@@ -141,7 +151,7 @@ func Tokens(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)
-	case n < 1_000_000:
+	case n < 999_500:
 		return fmt.Sprintf("%dk", (n+500)/1000)
 	}
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)

@@ -22,16 +22,24 @@ func scanApproval(a *approval.Approval) []any {
 }
 
 // InsertApproval stores a question to a person, waiting. It assigns Number,
-// SHA256, State, CreatedAt and, unless it is set, ExpiresAt.
+// SHA256, State, CreatedAt and, unless it is set, ExpiresAt, and makes a what is
+// stored: the sum is that of the arguments as they are kept. A rule that would
+// not be kept byte by byte is left out.
 func (t *Tx) InsertApproval(ctx context.Context, a *approval.Approval) error {
 	next := *a
-	next.Arguments = storable(next.Arguments)
+	for _, s := range []*string{&next.Tool, &next.Arguments, &next.Title, &next.Detail} {
+		*s = storable(*s)
+	}
+	if storable(next.Rule) != next.Rule {
+		next.Rule = ""
+	}
 	next.SHA256, next.State = approval.Sum(next.Tool, next.Arguments), approval.Waiting
 	next.DecidedBy, next.DecidedAt, next.Note = "", time.Time{}, ""
 	next.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
 	if next.ExpiresAt.IsZero() {
 		next.ExpiresAt = next.CreatedAt.Add(approval.TTL)
 	}
+	next.ExpiresAt = next.ExpiresAt.UTC().Truncate(time.Millisecond)
 	_, err := t.one(ctx, []any{&next.Number}, `
 		INSERT INTO approvals (
 			conversation_id, session_id, event_id, codebase_id, tool_call_id, tool_name, request, sha256, kind, title,
@@ -64,19 +72,23 @@ func (t *Tx) Approval(ctx context.Context, number int64) (approval.Approval, err
 	return found(a, ok, err, "approval")
 }
 
+const callApprovalSQL = `
+	SELECT ` + approvalColumns + ` FROM approvals
+	WHERE event_id = $1 AND tool_call_id = $2 ORDER BY number DESC LIMIT 1`
+
 // CallApproval returns the newest approval of a call of a turn, whatever its
 // arguments; ok is false if nobody was asked.
 func (t *Tx) CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error) {
-	ok, err = t.one(ctx, scanApproval(&a), `
-		SELECT `+approvalColumns+` FROM approvals
-		WHERE event_id = $1 AND tool_call_id = $2 ORDER BY number DESC LIMIT 1`, entryID, callID)
+	ok, err = t.one(ctx, scanApproval(&a), callApprovalSQL, entryID, callID)
 	return a, ok, wrap(err, "find approval")
 }
 
+const countApprovalsSQL = `
+	SELECT count(*) FROM approvals WHERE event_id = $1 AND tool_name = $2 AND state = $3`
+
 // CountApprovals returns how many approvals of a turn for a tool are in a state.
 func (t *Tx) CountApprovals(ctx context.Context, entryID, tool string, state approval.State) (n int64, err error) {
-	_, err = t.one(ctx, []any{&n}, `
-		SELECT count(*) FROM approvals WHERE event_id = $1 AND tool_name = $2 AND state = $3`, entryID, tool, string(state))
+	_, err = t.one(ctx, []any{&n}, countApprovalsSQL, entryID, tool, string(state))
 	return n, wrap(err, "count approvals")
 }
 
@@ -101,10 +113,13 @@ func (t *Tx) approvals(ctx context.Context, query string, args ...any) (list []a
 	return list, wrap(err, "list approvals")
 }
 
-// EntryApprovals returns the approvals of a turn that wait.
+const entryApprovalsSQL = `
+	SELECT ` + approvalColumns + ` FROM approvals WHERE event_id = $1 AND state = 'waiting' ORDER BY number`
+
+// EntryApprovals returns the approvals of a turn that wait, oldest first. They
+// may have expired.
 func (t *Tx) EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error) {
-	return t.approvals(ctx, `
-		SELECT `+approvalColumns+` FROM approvals WHERE event_id = $1 AND state = 'waiting' ORDER BY number`, entryID)
+	return t.approvals(ctx, entryApprovalsSQL, entryID)
 }
 
 // SettleApproval moves an approval that waits to a.State, with who decided, when
@@ -151,11 +166,16 @@ func (t *Tx) Rules(ctx context.Context, codebaseID string) (list []approval.Rule
 	return list, wrap(err, "list allow rules")
 }
 
-// HasRule reports whether a codebase has an allow rule.
+const hasRuleSQL = `SELECT 1 FROM allow_rules WHERE codebase_id = $1 AND tool_name = $2 AND rule = $3`
+
+// HasRule reports whether a codebase has an allow rule. One that differs in a
+// single byte is another.
 func (t *Tx) HasRule(ctx context.Context, codebaseID, tool, rule string) (bool, error) {
+	if storable(rule) != rule {
+		return false, nil // PostgreSQL would compare what it makes of it
+	}
 	var one int
-	ok, err := t.one(ctx, []any{&one}, `
-		SELECT 1 FROM allow_rules WHERE codebase_id = $1 AND tool_name = $2 AND rule = $3`, codebaseID, tool, rule)
+	ok, err := t.one(ctx, []any{&one}, hasRuleSQL, codebaseID, tool, rule)
 	return ok, wrap(err, "find allow rule")
 }
 

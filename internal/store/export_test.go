@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // What tests do beside the methods: plain SQL, as a person with a shell would.
@@ -38,6 +39,10 @@ func HotQueries() map[string]struct {
 		SQL  string
 		Args []any
 	}
+	sum := func(f UsageFilter) q {
+		query, args := sumUsageSQL(f)
+		return q{query, args}
+	}
 	return map[string]q{
 		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
 		"NextEntry":             {nextEntrySQL, []any{someID}},
@@ -52,6 +57,15 @@ func HotQueries() map[string]struct {
 		"Button":                {buttonSQL, []any{"b"}},
 		"LastCheckpoint":        {lastCheckpointSQL, []any{someID}},
 		"FindCodebase":          {findCodebaseSQL, []any{"u"}},
+		"SumUsageOfTurn":        sum(UsageFilter{EntryID: someID}),
+		"SumUsageOfPerson":      sum(UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
+		"SumUsageOfDay":         sum(UsageFilter{Since: time.Unix(1, 0)}),
+		"SumUsageOfChat":        sum(UsageFilter{ConversationID: someID}),
+		"CallApproval":          {callApprovalSQL, []any{someID, "call_1"}},
+		"CountApprovals":        {countApprovalsSQL, []any{someID, "bash", "allowed"}},
+		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
+		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
+		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
 	}
 }
 

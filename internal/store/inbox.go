@@ -150,13 +150,14 @@ func (t *Tx) NextEntry(ctx context.Context, conversationID string) (e sessions.E
 	return e, err == nil, err
 }
 
+const waitingEntriesSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE conversation_id = $1 AND ` + openTurn + ` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`
+
 // WaitingEntries returns entries of lane turn that wait behind a sequence
 // number, oldest first.
 func (t *Tx) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
-	return t.entries(ctx, `
-		SELECT `+entryColumns+` FROM inbound_events
-		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`,
-		conversationID, after, limit)
+	return t.entries(ctx, waitingEntriesSQL, conversationID, after, limit)
 }
 
 // Entry returns an entry by id; fault.NotFound if there is none.

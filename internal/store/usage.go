@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -32,18 +33,43 @@ func (t *Tx) AddUsage(ctx context.Context, r spend.Record) error {
 // UsageFilter chooses usage records; empty members choose all.
 type UsageFilter = spend.Filter
 
-// SumUsage returns the sum of the records that f chooses.
+// SumUsage returns the sum of the records that f chooses. It is asked before
+// every request to a model, so it reads by an index: only members of f that are
+// set are conditions.
 func (t *Tx) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 	var s spend.Sum
-	_, err := t.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, `
+	query, args := sumUsageSQL(f)
+	_, err := t.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
+	return s, wrap(err, "sum usage")
+}
+
+func sumUsageSQL(f UsageFilter) (query string, args []any) {
+	conditions := make([]string, 0, 5)
+	for _, c := range []struct {
+		column string
+		value  any
+		set    bool
+	}{
+		{"event_id =", f.EntryID, f.EntryID != ""},
+		{"conversation_id =", f.ConversationID, f.ConversationID != ""},
+		{"codebase_id =", f.CodebaseID, f.CodebaseID != ""},
+		{"actor =", f.Actor, f.Actor != ""},
+		{"at_ms >=", millis(f.Since), !f.Since.IsZero()},
+	} {
+		if c.set {
+			args = append(args, c.value)
+			conditions = append(conditions, fmt.Sprintf("%s $%d", c.column, len(args)))
+		}
+	}
+	query = `
 		SELECT count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
 			CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
 			CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)
-		FROM usage_records
-		WHERE (event_id = $1 OR $1 IS NULL) AND (conversation_id = $2 OR $2 IS NULL) AND (codebase_id = $3 OR $3 IS NULL)
-			AND (actor = $4 OR $4 IS NULL) AND at_ms >= $5`,
-		orNull(f.EntryID), orNull(f.ConversationID), orNull(f.CodebaseID), orNull(f.Actor), millis(f.Since))
-	return s, wrap(err, "sum usage")
+		FROM usage_records`
+	if len(conditions) > 0 {
+		query += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return query, args
 }
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
@@ -20,12 +23,16 @@ const MaxContent = 256 << 10
 // maxArguments is the longest argument text that is looked at, in bytes.
 const maxArguments = 4 << 20
 
-// Box holds the tools of one turn. It is safe for concurrent use.
+// MaxSummary is the longest summary and note that people see, in runes.
+const MaxSummary = 200
+
+// Box holds the tools of one turn. Once it is filled, it is safe for concurrent
+// use.
 type Box struct {
-	tools []Tool
 	specs []messages.ToolSpec
 	named map[string]Tool
 	close []func() error
+	panic func(name string, value any, stack []byte)
 }
 
 // NewBox returns a box of tools, in that order. Two tools of one name are
@@ -40,24 +47,33 @@ func NewBox(tools ...Tool) (*Box, error) {
 	return b, nil
 }
 
-// Add puts another tool into the box, before it is used.
+// Add puts another tool into the box, before it is used. A name that providers
+// do not take, or that is taken, is fault.Invalid.
 func (b *Box) Add(t Tool) error {
 	spec := t.Spec()
+	if spec.Name == "" || messages.SafeName(spec.Name) != spec.Name {
+		return fault.Newf(fault.Invalid, "A tool cannot have the name %q.", spec.Name)
+	}
 	if _, twice := b.named[spec.Name]; twice {
 		return fault.Newf(fault.Invalid, "Two tools have the name %q.", spec.Name)
 	}
-	b.tools, b.specs = append(b.tools, t), append(b.specs, spec)
+	b.specs = append(b.specs, spec)
 	b.named[spec.Name] = t
 	return nil
 }
 
-// OnClose has f called by Close.
+// OnClose has f called by Close, before the functions that were given earlier.
 func (b *Box) OnClose(f func() error) { b.close = append(b.close, f) }
 
-// Close releases what the tools hold. It waits for no call.
+// OnPanic has f called when a tool panics, for the log of the operator. The
+// model only reads that the tool broke.
+func (b *Box) OnPanic(f func(name string, value any, stack []byte)) { b.panic = f }
+
+// Close releases what the tools hold. It waits for no call and may be called
+// twice.
 func (b *Box) Close() error {
 	var all error
-	for _, f := range b.close {
+	for _, f := range slices.Backward(b.close) {
 		all = errors.Join(all, f())
 	}
 	b.close = nil
@@ -68,35 +84,63 @@ func (b *Box) Close() error {
 func (b *Box) Specs() []messages.ToolSpec { return b.specs }
 
 // Effect says what a call would do. fault.NotFound is an unknown tool and
-// fault.Invalid wrong arguments; their public texts are for the model.
-func (b *Box) Effect(ctx context.Context, call messages.ToolCall) (Effect, error) {
+// fault.Invalid wrong arguments; their public texts are for the model. The
+// effect has a summary of one line also with an error.
+func (b *Box) Effect(ctx context.Context, call messages.ToolCall) (e Effect, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = b.broke(call, p)
+		}
+		if e.Kind == "" {
+			e.Kind = assistant.KindOther
+		}
+		e.Detail = strings.ToValidUTF8(e.Detail, "\uFFFD")
+		if e.Summary = Line(e.Summary, MaxSummary); e.Summary == "" {
+			e.Summary = messages.SafeName(call.Name)
+		}
+	}()
 	t, args, err := b.find(call)
 	if err != nil {
-		return Effect{Kind: assistant.KindOther, Summary: messages.SafeName(call.Name)}, err
+		return Effect{}, err
 	}
 	return t.Effect(ctx, args)
 }
 
 // Run runs a call. Whatever goes wrong, a panic included, is a result with
-// IsError. note is for people.
+// IsError. Its content is valid UTF-8 of at most about MaxContent bytes. note is
+// one line for people.
 func (b *Box) Run(ctx context.Context, call messages.ToolCall) (result messages.ToolResult, note string) {
-	result = messages.ToolResult{CallID: call.ID, Name: call.Name}
+	r, err := b.run(ctx, call)
+	if err != nil {
+		r = Result{Content: text(ctx, err), IsError: true, Note: "failed"}
+	}
+	return messages.ToolResult{CallID: call.ID, Name: call.Name, Content: Clip(r.Content, MaxContent), IsError: r.IsError}, Line(r.Note, MaxSummary)
+}
+
+func (b *Box) run(ctx context.Context, call messages.ToolCall) (r Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			result.IsError, note = true, "failed"
-			result.Content = fmt.Sprintf("the tool failed: %v", p)
+			err = b.broke(call, p)
 		}
 	}()
 	t, args, err := b.find(call)
-	if err == nil {
-		var r Result
-		if r, err = t.Run(ctx, args); err == nil {
-			result.Content, result.IsError = clean(r.Content), r.IsError
-			return result, r.Note
-		}
+	if err != nil {
+		return Result{}, err
 	}
-	result.Content, result.IsError = clean(text(ctx, err)), true
-	return result, "failed"
+	return t.Run(ctx, args)
+}
+
+// broke makes an error of a panic. What was done before it is not known.
+func (b *Box) broke(call messages.ToolCall, value any) error {
+	if b.panic != nil {
+		b.panic(call.Name, value, debug.Stack())
+	}
+	return &fault.Error{
+		Kind:      fault.Internal,
+		Public:    fmt.Sprintf("The tool %s broke; that is a mistake in the tool. A part of the call may have been done. Check before you go on, and do not repeat the same call.", call.Name),
+		Uncertain: true,
+		Err:       fmt.Errorf("tool %s panicked: %v", call.Name, value),
+	}
 }
 
 // text is what a model reads of an error.
@@ -119,6 +163,9 @@ func (b *Box) find(call messages.ToolCall) (Tool, json.RawMessage, error) {
 	if len(call.Arguments) > maxArguments {
 		return nil, nil, fault.Newf(fault.Invalid, "The arguments are %d bytes long; at most %d are taken.", len(call.Arguments), maxArguments)
 	}
+	if !utf8.ValidString(call.Arguments) {
+		return nil, nil, fault.New(fault.Invalid, "The arguments are not valid UTF-8. Nothing was run; call the tool again with valid JSON.")
+	}
 	args := bytes.TrimSpace([]byte(call.Arguments))
 	if len(args) == 0 {
 		args = []byte("{}")
@@ -137,24 +184,18 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// clean makes text valid and short enough for a model.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= MaxContent {
-		return s
-	}
-	half := MaxContent / 2
-	head, tail := strings.ToValidUTF8(s[:half], ""), strings.ToValidUTF8(s[len(s)-half:], "")
-	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", head, len(s)-len(head)-len(tail), tail)
-}
-
 // Decode reads the arguments of a call into v. Unknown members are
 // fault.Invalid, because a misspelled option that is ignored does harm.
 func Decode(args json.RawMessage, v any) error {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return &fault.Error{Kind: fault.Invalid, Public: "The arguments do not fit the tool: " + err.Error() + ".", Err: err}
+	err := d.Decode(v)
+	if err == nil {
+		return nil
 	}
-	return nil
+	why := strings.TrimPrefix(err.Error(), "json: ")
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		why = fmt.Sprintf("%q cannot be a %s", wrong.Field, wrong.Value)
+	}
+	return &fault.Error{Kind: fault.Invalid, Public: "The arguments do not fit the tool: " + why + ".", Err: err}
 }

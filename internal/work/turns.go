@@ -43,7 +43,7 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if err != nil {
 		return p, err
 	}
-	tree, err := s.tree(ctx, c, conv)
+	tree, err := s.treeFor(ctx, c, conv, entry.In.Repository)
 	if err != nil {
 		return p, err
 	}

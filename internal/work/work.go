@@ -62,6 +62,7 @@ func (s *Shop) Commands() []orchestrator.Command {
 		{Name: "commands", Usage: "commands [search]", Summary: "the commands of this repository", Menu: true, Run: s.runCommands},
 		{Name: "diff", Usage: "diff", Summary: "what has changed on this conversation's branch", Menu: true, Run: s.runDiff},
 		{Name: "undo", Usage: "undo", Summary: "back to before the last turn, files and talk", Menu: true, Job: true, Run: s.runUndo},
+		{Name: "pr", Usage: "pr [title]", Summary: "commit, push, and open or update a draft pull request", Menu: true, Job: true, Run: s.runPull},
 		{Name: "retry", Usage: "retry [note]", Summary: "the last turn again, from where it began", Job: true, Run: s.runRetry},
 		{Name: "branch", Usage: "branch", Summary: "the branch that this conversation works on", Run: s.runBranch},
 		{Name: "setcwd", Usage: "setcwd <folder>", Summary: "work in a folder of the repository", Run: s.runSetCwd},

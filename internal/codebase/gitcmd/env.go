@@ -79,6 +79,10 @@ func (g *Git) environment(c Call) ([]string, *grant, error) {
 	if c.Author != nil {
 		author = *c.Author
 	}
+	committer := author
+	if c.Committer != nil {
+		committer = *c.Committer
+	}
 	env := []string{
 		"PATH=" + filepath.Dir(g.path) + ":/usr/local/bin:/usr/bin:/bin",
 		"HOME=/nonexistent", // curl would read a .netrc there
@@ -96,7 +100,7 @@ func (g *Git) environment(c Call) ([]string, *grant, error) {
 		"GIT_NO_LAZY_FETCH=1",
 		"GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=" + author.Name, "GIT_AUTHOR_EMAIL=" + author.Email,
-		"GIT_COMMITTER_NAME=" + author.Name, "GIT_COMMITTER_EMAIL=" + author.Email,
+		"GIT_COMMITTER_NAME=" + committer.Name, "GIT_COMMITTER_EMAIL=" + committer.Email,
 	}
 	for _, v := range [][2]string{{"GIT_DIR", c.GitDir}, {"GIT_WORK_TREE", c.WorkTree}, {"GIT_INDEX_FILE", c.Index}} {
 		if v[1] != "" {

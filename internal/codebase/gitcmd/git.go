@@ -98,6 +98,9 @@ type Call struct {
 	Config []Pair // goes before, and is overruled by, what this package sets
 	Author *Author
 
+	// Committer, if set, is who commits what Author wrote.
+	Committer *Author
+
 	Remote  *Endpoint // nil: no network
 	Timeout time.Duration
 	Size    *SizeLimit
@@ -112,7 +115,8 @@ type Call struct {
 	Progress func(line string)
 }
 
-// Author is who a commit is by; both for author and committer.
+// Author is who a commit is by, as author and, unless the call names one, as
+// committer.
 type Author struct{ Name, Email string }
 
 // Output is what a call printed.

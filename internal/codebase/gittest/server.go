@@ -51,7 +51,22 @@ type Server struct {
 	redirects map[string]string
 	requests  []Request
 	hold      chan struct{}
+	authorize Authorizer
+	drops     []Drop
 }
+
+// Authorizer decides about a request; repo is owner/repo. Without a user and a
+// password they are empty.
+type Authorizer func(user, password, repo string, push bool) bool
+
+// Drop is a connection that breaks during a push.
+type Drop int
+
+// When the connection breaks.
+const (
+	BeforePush Drop = iota + 1 // the repository stays as it was
+	AfterPush                  // the push is taken, but nobody is told
+)
 
 // NewServer starts a server. The test is skipped if git is not installed.
 func NewServer(tb testing.TB) *Server {
@@ -167,6 +182,50 @@ func (s *Server) RequireAuth(user, password string) {
 	s.user, s.password = user, password
 }
 
+// Authorize makes the server ask about each request, from the next one on: who
+// is refused gets 401 without a password, and 403 with one. Nil ends it.
+func (s *Server) Authorize(a Authorizer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.authorize = a
+}
+
+// DropPushes breaks the connections of the next pushes.
+func (s *Server) DropPushes(drops ...Drop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drops = append(s.drops, drops...)
+}
+
+// RejectPushes makes a repository refuse every push with a reason, by a hook, as
+// protected branches do. An empty reason ends it.
+func (s *Server) RejectPushes(name, reason string) {
+	s.t.Helper()
+	hook := filepath.Join(s.Dir(name), "hooks", "update")
+	if reason == "" {
+		if err := os.Remove(hook); err != nil {
+			s.t.Fatal(err)
+		}
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(hook), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	script := "#!/bin/sh\necho '" + strings.ReplaceAll(reason, "'", "") + "' >&2\nexit 1\n"
+	if err := os.WriteFile(hook, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		s.t.Fatal(err)
+	}
+}
+
+// Ref returns the object name of a ref, or nothing.
+func (s *Server) Ref(name, ref string) string {
+	out, err := s.command(name, "rev-parse", "--verify", "--quiet", "--end-of-options", ref).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // Redirect makes the server answer requests for a repository with a redirect to
 // the same path below target, which is the address of a repository.
 func (s *Server) Redirect(name, target string) {
@@ -206,7 +265,7 @@ func (s *Server) Close() { s.http.Close() }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization")})
-	user, password, hold := s.user, s.password, s.hold
+	user, password, hold, authorize := s.user, s.password, s.hold, s.authorize
 	s.mu.Unlock()
 	if hold != nil {
 		select {
@@ -219,6 +278,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u, p, _ := r.BasicAuth(); user != "" && (u != user || p != password) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	}
+	if authorize != nil && !allowed(w, r, authorize, name, rest) {
 		return
 	}
 	s.mu.Lock()
@@ -241,6 +303,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, name, rest)
 }
 
+// allowed asks whether a request may be served and answers it if not.
+func allowed(w http.ResponseWriter, r *http.Request, authorize Authorizer, name, rest string) bool {
+	user, password, given := r.BasicAuth()
+	push := rest == receivePack || r.URL.Query().Get("service") == receivePack
+	switch {
+	case authorize(user, password, name, push):
+		return true
+	case given:
+		http.Error(w, "you may not", http.StatusForbidden)
+	default:
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	}
+	return false
+}
+
+const receivePack = "git-receive-pack"
+
+// drop returns what happens to the connection of a push.
+func (s *Server) drop(rest string) Drop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rest != receivePack || len(s.drops) == 0 {
+		return 0
+	}
+	next := s.drops[0]
+	s.drops = s.drops[1:]
+	return next
+}
+
 // split cuts "/owner/repo.git/info/refs" into "owner/repo" and "info/refs".
 func split(p string) (name, rest string) {
 	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
@@ -255,9 +347,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, rest string
 	if rest != "info/refs" {
 		service = rest
 	}
-	if service != "git-upload-pack" && service != "git-receive-pack" {
+	if service != "git-upload-pack" && service != receivePack {
 		http.Error(w, "smart protocol only", http.StatusForbidden)
 		return
+	}
+	dropped := s.drop(rest)
+	if dropped == BeforePush {
+		panic(http.ErrAbortHandler)
 	}
 	args := []string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"}
 	kind := "result"
@@ -286,5 +382,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, rest string
 	if kind == "result" {
 		cmd.Stdin = body
 	}
+	if dropped == AfterPush {
+		cmd.Stdout = io.Discard
+	}
 	_ = cmd.Run() // git tells the other side what is wrong
+	if dropped == AfterPush {
+		panic(http.ErrAbortHandler)
+	}
 }

@@ -49,6 +49,9 @@ type chunk struct {
 // take adds what a call brings to a copy of the stream.
 func (st stream) take(p params) (stream, *apiError) {
 	text, raw := p.get("markdown_text"), p.get("chunks")
+	if strings.TrimSpace(raw) == "[]" {
+		raw = "" // as Slack's own libraries send it when they have no more text
+	}
 	var mode string
 	switch {
 	case text != "" && raw != "":
@@ -138,7 +141,8 @@ func (st *stream) put(m *Message) {
 	m.Pings = append(pingsIn(st.text, true), pingsOf("", st.extra)...)
 }
 
-// startStream needs a thread, and in channels the recipient.
+// startStream needs a thread, and in channels the recipient. It takes no metadata.
+// The agent session of the thread, if there are any, begins to process with it.
 func (s *Server) startStream(r *request) (map[string]any, *apiError) {
 	c, refused := r.writable(r.p.channel())
 	if refused != nil {
@@ -172,8 +176,12 @@ func (s *Server) startStream(r *request) (map[string]any, *apiError) {
 	}
 	m := r.ws.botMessage()
 	m.ThreadTS, m.Stream = root, Streaming
+	m.UnfurlLinks, m.UnfurlMedia = r.p.flag("unfurl_links"), r.p.flag("unfurl_media")
 	st.put(m)
 	s.post(c, m)
+	if s.opts.AgentSessions {
+		c.thread(root).session.Status = "processing"
+	}
 	return map[string]any{"channel": c.info.ID, "ts": m.TS}, nil
 }
 

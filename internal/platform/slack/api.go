@@ -23,11 +23,15 @@ import (
 // of it. For messages of a channel the scope depends on the kind of channel, so
 // all are needed.
 var methods = map[string][]string{
+	"agents.sessions.setStatus":    {"chat:write"},
 	"apps.connections.open":        nil, // the app-level token's connections:write
 	"assistant.threads.setStatus":  {"assistant:write"},
 	"auth.test":                    nil,
+	"chat.appendStream":            {"chat:write"},
 	"chat.postEphemeral":           {"chat:write"},
 	"chat.postMessage":             {"chat:write"},
+	"chat.startStream":             {"chat:write"},
+	"chat.stopStream":              {"chat:write"},
 	"chat.update":                  {"chat:write"},
 	"conversations.history":        {"channels:history", "groups:history", "im:history", "mpim:history"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},
@@ -189,10 +193,23 @@ func (a *Adapter) limited(ctx context.Context, scope string, r request, out any)
 // shed makes a call that is worth nothing later: at once or not at all. Among
 // those who compete for the method's rate, who says whose turn it is.
 func (a *Adapter) shed(ctx context.Context, who string, r request, out any) error {
-	if err := a.limits.try(r.method, who); err != nil {
-		a.observe("shed")
+	if err := a.turn(r.method, who); err != nil {
 		return err
 	}
+	return a.admitted(ctx, r, out)
+}
+
+// turn asks for a turn with a method that is shed.
+func (a *Adapter) turn(method, who string) error {
+	err := a.limits.try(method, who)
+	if err != nil {
+		a.observe("shed")
+	}
+	return err
+}
+
+// admitted makes a call whose turn it is.
+func (a *Adapter) admitted(ctx context.Context, r request, out any) error {
 	_, err := a.call(ctx, r, out)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")

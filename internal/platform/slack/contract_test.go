@@ -50,28 +50,32 @@ func eachTransport(t *testing.T, test func(t *testing.T, how transport)) {
 	}
 }
 
-func newWorld(t *testing.T, how transport) *world {
+func newWorld(t *testing.T, how transport, change ...func(*emulator.Options, *slack.Config)) *world {
 	t.Helper()
 	retries := make([]time.Duration, 8)
 	for i := range retries {
 		retries[i] = time.Millisecond
 	}
-	w := &world{
-		server: emulator.New(emulator.Options{
-			Teams:    []emulator.Team{{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"}},
-			AppToken: appToken, SigningSecret: secret, Retries: retries,
-		}),
-		sink: &platformtest.Sink{}, engaged: map[string]bool{},
+	w := &world{sink: &platformtest.Sink{}, engaged: map[string]bool{}}
+	opts := emulator.Options{
+		Teams:    []emulator.Team{{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"}},
+		AppToken: appToken, SigningSecret: secret, Retries: retries,
 	}
+	var cfg slack.Config
+	for _, c := range change {
+		c(&opts, &cfg)
+	}
+	w.server = emulator.New(opts)
 	if err := w.server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.server.AddChannel(emulator.Channel{ID: "DU1"})
-	cfg := slack.Config{BotToken: botToken, APIURL: w.server.APIURL(), Log: testLog(t), Engaged: func(_ context.Context, k messages.ConversationKey) (bool, error) {
+	cfg.BotToken, cfg.APIURL, cfg.Log = botToken, w.server.APIURL(), testLog(t)
+	cfg.Engaged = func(_ context.Context, k messages.ConversationKey) (bool, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.engaged[k.ID], nil
-	}}
+	}
 	w.close = w.server.Close
 	if how == overSocket {
 		cfg.AppToken = appToken

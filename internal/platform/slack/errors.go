@@ -95,6 +95,8 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 	case "channel_not_found", "is_archived", "thread_not_found", "invalid_thread_ts", "cannot_reply_to_message", "messages_tab_disabled",
 		"user_not_in_channel", "cannot_dm_bot", "user_disabled":
 		return fault.Gone, ""
+	case "streaming_state_conflict", "message_not_in_streaming_state", "stopped_by_user":
+		return fault.Conflict, ""
 	case "message_not_found", "edit_window_closed", "cant_update_message", "block_mismatch", "file_not_found", "file_deleted",
 		"user_not_found", "no_reaction", "bad_timestamp", "update_failed", "is_inactive":
 		return fault.NotFound, ""

@@ -24,6 +24,9 @@ func (a *Adapter) Translate(ctx context.Context, kind string, payload []byte) ([
 	return r.events, r.reason, err
 }
 
+// Runs reports whether Run has come so far that it looks after streams.
+func (a *Adapter) Runs() bool { return a.streams.isKept() }
+
 // KeyRoundTrip reads a key and writes it again.
 func KeyRoundTrip(id string) (string, error) {
 	p, err := parseKey(messages.ConversationKey{Platform: Name, ID: id})

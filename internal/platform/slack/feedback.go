@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -13,41 +14,83 @@ import (
 	"remote-agent/internal/platform"
 )
 
-// statusEvery is how often a status is repeated. Slack shows one until a message
-// is posted, for two minutes at most (contract B4.6).
-const statusEvery = 30 * time.Second
+const (
+	// statusEvery is how often a status is repeated. Slack shows one until a
+	// message is posted, for two minutes at most (contract B4.6).
+	statusEvery = 30 * time.Second
 
-// Typing implements platform.Typer with the status that Slack shows for agents.
-// A direct message outside of a thread has none, and neither has a workspace
-// that did not grant it.
+	// sessionEvery is the same for the status of an agent session, which stands
+	// for about an hour.
+	sessionEvery = 10 * time.Minute
+)
+
+// The states of an agent session that are used.
+const (
+	sessionProcessing = "processing"
+	sessionActive     = "active"
+)
+
+// sessionState is what is known of agent sessions in this workspace.
+type sessionState int32
+
+const (
+	sessionsUnknown  sessionState = iota
+	sessionsOff                   // the workspace or the app has none
+	sessionsNoStop                // there are, but without Slack's own Stop
+	sessionsWithStop              // and with it
+)
+
+// Typing implements platform.Typer with the status that Slack shows for agents:
+// that of an agent session, which brings Slack's own Stop, and where there are
+// none that of an assistant's thread. A direct message outside of a thread has
+// neither.
 func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) error {
 	to, err := parseKey(key)
 	if err != nil {
 		return err
 	}
-	if to.thread == "" || a.noStatus.Load() {
-		return nil
+	every := statusEvery
+	if a.sessionState() >= sessionsNoStop {
+		every = sessionEvery
 	}
-	if at, ok := a.statuses.get(key.ID); ok && time.Since(at) < statusEvery {
+	if at, ok := a.statuses.get(key.ID); to.thread == "" || ok && time.Since(at) < every || a.streams.in(key) {
 		return nil
 	}
 	a.statuses.put(key.ID, time.Now())
-	return a.setStatus(ctx, to, "is working…")
+	a.left.done(key)
+	err = a.setStatus(ctx, to, true)
+	if fault.Is(err, fault.RateLimited) {
+		a.statuses.put(key.ID, time.Time{}) // it was not set; the next time may do
+	}
+	return err
 }
 
-// setStatus shows a status; an empty one takes it away.
-func (a *Adapter) setStatus(ctx context.Context, to place, status string) error {
+func (a *Adapter) sessionState() sessionState { return sessionState(a.sessions.Load()) }
+
+// setStatus shows that the bot works in a thread, or that it does so no more. It
+// makes no call that would have to wait for Slack's rate limits, unless to take
+// away what stands for long.
+func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
+	if a.sessionState() != sessionsOff {
+		err := a.setSession(ctx, to, working)
+		if a.sessionState() != sessionsOff {
+			return err
+		}
+	}
+	if a.noStatus.Load() {
+		return nil
+	}
 	r := request{method: "assistant.threads.setStatus", idempotent: true, params: url.Values{
-		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {status},
+		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {""},
 	}}
 	var err error
-	if status == "" {
-		err = a.limited(ctx, "", r, nil)
-	} else {
+	if working {
+		r.params.Set("status", "is working…")
 		err = a.shed(ctx, to.channel+to.thread, r, nil)
+	} else {
+		err = a.limited(ctx, "", r, nil)
 	}
-	switch codeOf(err) {
-	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
+	if refusesAll(err) {
 		if a.noStatus.CompareAndSwap(false, true) {
 			a.log.InfoContext(ctx, "slack shows no status of the bot's work", "error", err)
 		}
@@ -56,20 +99,93 @@ func (a *Adapter) setStatus(ctx context.Context, to place, status string) error 
 	return err
 }
 
-// clearStatus takes away a status that an edit would leave standing.
-func (a *Adapter) clearStatus(ctx context.Context, key messages.ConversationKey) {
-	at, ok := a.statuses.take(key.ID, time.Time{})
-	if !ok || at.IsZero() || a.noStatus.Load() {
-		return
+// setSession sets the state of the agent session of a thread, which comes into
+// being with that. It finds out whether there are any.
+func (a *Adapter) setSession(ctx context.Context, to place, working bool) error {
+	state := sessionActive
+	if working {
+		state = sessionProcessing
 	}
+	var out struct {
+		Warning string `json:"warning"`
+	}
+	r := request{method: "agents.sessions.setStatus", idempotent: true, params: url.Values{
+		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {state},
+	}}
+	var err error
+	if working {
+		err = a.shed(ctx, to.channel+to.thread, r, &out)
+	} else {
+		err = a.limited(ctx, "", r, &out)
+	}
+	switch {
+	case err == nil && strings.Contains(out.Warning, "missing_agent_session_stopped_event_subscription"):
+		a.sessions.Store(int32(sessionsNoStop))
+	case err == nil:
+		a.sessions.Store(int32(sessionsWithStop))
+	case refusesAll(err):
+		if a.sessions.Swap(int32(sessionsOff)) != int32(sessionsOff) {
+			a.log.InfoContext(ctx, "slack has no agent sessions for this app", "error", err)
+		}
+	}
+	return err
+}
+
+// refusesAll reports whether an error says that Slack does such a thing nowhere
+// in the workspace, and not only that it did not in this place or this time.
+func refusesAll(err error) bool {
+	return codeOf(err) != "" && (fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unsupported)) &&
+		codeOf(err) != "not_in_channel"
+}
+
+// nativeStop reports whether Slack shows its own Stop while the bot works in a
+// thread, and finds out if that is not known.
+func (a *Adapter) nativeStop(ctx context.Context, to place) bool {
+	if a.sessionState() == sessionsUnknown {
+		if err := a.setSession(ctx, to, true); err != nil && ctx.Err() == nil {
+			a.log.DebugContext(ctx, "could not find out about agent sessions", "error", err)
+		}
+	}
+	return a.sessionState() == sessionsWithStop
+}
+
+// clearStatus takes away a status that would be left standing. If that does not
+// work now, Run does it later. Unknown says what to do if this process set none:
+// another one may have.
+func (a *Adapter) clearStatus(ctx context.Context, key messages.ConversationKey, unknown bool) {
 	to, err := parseKey(key)
 	if err != nil || to.thread == "" {
 		return
 	}
+	at, ok := a.statuses.take(key.ID, time.Time{})
+	switch stands := ok && !at.IsZero(); {
+	case stands:
+	case !ok && unknown && a.sessionState() != sessionsOff: // else it is gone in two minutes
+	default:
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := a.setStatus(ctx, to, ""); err != nil {
-		a.log.DebugContext(ctx, "could not take a status away", "conversation", key, "error", err)
+	if err := a.setStatus(ctx, to, false); err != nil {
+		a.left.add(key)
+		a.log.DebugContext(ctx, "could not take a status away yet", "conversation", key, "error", err)
+	}
+}
+
+// clearLeft tries once more to take away a status that was left standing.
+func (a *Adapter) clearLeft(ctx context.Context) {
+	key, ok := a.left.one()
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	to, err := parseKey(key)
+	if err == nil {
+		err = a.setStatus(ctx, to, false)
+	}
+	if _, again := fault.Retry(err); err == nil || !again {
+		a.left.done(key)
 	}
 }
 

@@ -222,12 +222,27 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 	}
 	in.Message = messages.MessageID(ev.TS)
 	in.SentAt = timeOf(ev.TS)
+	a.rememberAsker(me, env, ev)
 	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: a.senderName(ev), External: external(me, env, ev)}
 	in.Attachments = attachments(list[file](ev.Files))
 	in.Quotes = quotes(list[shared](ev.Attachments))
-	in.Text = commanded(plain(withoutMention(ev.Text, me.user), a.nameOf))
+	in.Text = a.commanded(plain(withoutMention(ev.Text, me.user), a.nameOf), begins(ev.Text, me.user))
 	if in.Private {
 		in.Text = startCode.ReplaceAllString(in.Text, "/start $1")
+	}
+}
+
+// rememberAsker remembers who wrote a message and where they are at home, for the
+// stream that may answer it. The team of a person of another organization is only
+// known if the event tells.
+func (a *Adapter) rememberAsker(me identity, env envelope, ev event) {
+	a.askers.put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
+	team := first(ev.UserTeam, ev.SourceTeam, ev.Team)
+	if team == "" && !env.External {
+		team = me.team
+	}
+	if team != "" {
+		a.homes.put(ev.User, team)
 	}
 }
 
@@ -312,6 +327,11 @@ func stopPressed(me identity, env envelope, ev event, in messages.Inbound) (mess
 	in.Sender = messages.Sender{ID: messages.UserID(ev.User), External: external(me, env, ev)}
 	in.SentAt = timeOf(ev.EventTS)
 	in.Text = "/stop"
+	for _, ts := range list[string](ev.Streams) {
+		if isTS(ts) && len(in.Aliases) < maxStreams {
+			in.Aliases = append(in.Aliases, haltOf(ev.Channel, ts))
+		}
+	}
 	return in, true, nil
 }
 

@@ -106,6 +106,50 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// Behind a mention that begins the message, the name of a command is enough, as
+// behind /agent. Elsewhere it is only if it is the whole message and one of a few
+// words.
+func TestCommandsByName(t *testing.T) {
+	t.Parallel()
+	commands := func(c *slack.Config) {
+		c.Commands = func() []string {
+			return []string{"stop", "status", "help", "new", "plan", "plan_feature", "undo", "commands", "repos", "retry"}
+		}
+	}
+	for text, want := range map[string]string{
+		"<@UBOT> plan the move":      "/plan the move",
+		"<@UBOT|agent>, Plan x":      "/plan x",
+		"<@UBOT> plan-feature x":     "/plan-feature x",
+		"<@UBOT> plan\\na\\n\\nb":    "/plan\na\n\nb",
+		"<@UBOT> status":             "/status",
+		"<@UBOT> stop all":           "/stop all",
+		"<@UBOT> undo 2":             "/undo 2",
+		"<@UBOT> stop doing that":    "stop doing that",
+		"<@UBOT> help me with this":  "help me with this",
+		"<@UBOT> new tests, please":  "new tests, please",
+		"<@UBOT> repos":              "/repos",
+		"<@UBOT> cost":               "cost", // there is no such command
+		"<@UBOT> what is the status": "what is the status",
+		"<@UBOT> planning is hard":   "planning is hard",
+		"<@UBOT> /plan x":            "/plan x",
+		"<@UBOT> /tmp is full":       "/tmp is full",
+		"hey <@UBOT> plan x":         "hey plan x",
+		"hey <@UBOT>":                "hey",
+		"plan x":                     "plan x",
+		"plan":                       "plan",
+		"Retry":                      "/retry",
+		"undo":                       "/undo",
+		"undo it":                    "undo it",
+		"cost":                       "cost",
+	} {
+		b := setup(t, engagedIn("T1/C1/10.1"), commands)
+		b.event(`{"type":"message","channel":"C1","user":"U1","text":"` + text + `","ts":"20.1","thread_ts":"10.1"}`)
+		if got := b.one(t).Text; got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // In whatever order, and however often, the two events of a mention come: it is
 // one event with one content.
 func TestPairsAreOneEvent(t *testing.T) {

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,22 +53,7 @@ func (a *Adapter) subcommand(said string) (text string, command bool) {
 	if said == "" {
 		return "/help", true
 	}
-	name, rest, _ := strings.Cut(said, " ")
-	name = strings.ToLower(name)
-	if strings.HasPrefix(name, "/") {
-		return strings.TrimSpace(name + " " + rest), true // if unknown, the nearest name is the answer
-	}
-	if a.cfg.Commands == nil {
-		return said, false
-	}
-	same := strings.ReplaceAll(name, "-", "_")
-	known := slices.ContainsFunc(a.cfg.Commands(), func(c string) bool {
-		return strings.ReplaceAll(c, "-", "_") == same
-	})
-	if !known {
-		return said, false
-	}
-	return strings.TrimSpace("/" + name + " " + rest), true
+	return a.called(said)
 }
 
 // accountOf returns the account that a command or interaction was sent to. Only

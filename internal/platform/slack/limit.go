@@ -13,17 +13,33 @@ import (
 // pace is how often a method may be called.
 type pace struct {
 	perMinute float64
-	burst     int
+	burst     int  // how many of them at once
 	scoped    bool // counted for each channel and not for the workspace
+	shedOnly  bool // nobody waits for it, so nothing has to be left over
+}
+
+// refill returns how many calls a minute become possible again: with a whole
+// burst before them, there are never more than perMinute in a minute. A channel
+// takes a burst besides (contract B4.3).
+func (p pace) refill() float64 {
+	if p.scoped {
+		return p.perMinute
+	}
+	return p.perMinute - float64(p.burst)
 }
 
 // paces are the published limits (contract B4.3): tier 2 is 20 a minute, tier 3
 // is 50, tier 4 is 100, a message a second for each channel. They hold for each
-// method and workspace. A method that is not here is called rarely.
+// method and workspace. A method that is not here is called rarely. Fewer streams
+// are opened than can be closed, so that no answer waits long for that.
 var paces = map[string]pace{
+	"agents.sessions.setStatus":    {perMinute: 50, burst: 10},
 	"assistant.threads.setStatus":  {perMinute: 300, burst: 20},
+	"chat.appendStream":            {perMinute: 100, burst: 20},
 	"chat.postEphemeral":           {perMinute: 100, burst: 10},
 	"chat.postMessage":             {perMinute: 60, burst: 4, scoped: true},
+	"chat.startStream":             {perMinute: 16, burst: maxStreams, shedOnly: true},
+	"chat.stopStream":              {perMinute: 20, burst: maxStreams},
 	"chat.update":                  {perMinute: 50, burst: 10},
 	"conversations.history":        {perMinute: 50, burst: 5},
 	"conversations.replies":        {perMinute: 50, burst: 5},
@@ -31,7 +47,7 @@ var paces = map[string]pace{
 	"files.getUploadURLExternal":   {perMinute: 100, burst: 5},
 	"files.info":                   {perMinute: 100, burst: 5},
 	"reactions.add":                {perMinute: 50, burst: 10},
-	"reactions.remove":             {perMinute: 50, burst: 10},
+	"reactions.remove":             {perMinute: 20, burst: 5},
 	"users.info":                   {perMinute: 100, burst: 20},
 	"views.open":                   {perMinute: 100, burst: 10},
 }
@@ -101,7 +117,7 @@ func (l *limiter) entry(method, channel string) *scopeLimit {
 	}
 	s := &scopeLimit{used: now}
 	if limited {
-		s.bucket = rate.NewLimiter(rate.Limit(p.perMinute/60), p.burst)
+		s.bucket = rate.NewLimiter(rate.Limit(p.refill()/60), p.burst)
 	}
 	l.scopes[k] = s
 	return s
@@ -178,7 +194,11 @@ func (l *limiter) try(method, who string) error {
 	if wait := l.turn(method, who, p, now); wait > 0 {
 		return limited(wait)
 	}
-	if left := s.bucket.TokensAt(now); left < 1+reserve*float64(p.burst) {
+	least := 1.0
+	if !p.shedOnly {
+		least += reserve * float64(p.burst)
+	}
+	if s.bucket.TokensAt(now) < least {
 		return limited(time.Second)
 	}
 	s.bucket.AllowN(now, 1)
@@ -205,11 +225,10 @@ func (l *limiter) turn(method, who string, p pace, now time.Time) time.Duration 
 		}
 	}
 	last, had := q.last[who]
-	if !had {
+	if !had || len(q.seen) == 1 {
 		return 0
 	}
-	// Leave some of the rate to what may not be dropped.
-	share := time.Duration(float64(len(q.seen)) / (p.perMinute * (1 - reserve/2)) * float64(time.Minute))
+	share := time.Duration(float64(len(q.seen)) / p.refill() * float64(time.Minute))
 	return max(share-now.Sub(last), 0)
 }
 

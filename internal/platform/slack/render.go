@@ -94,7 +94,7 @@ func withoutBlocks(markdown string, buttons []messages.Button) content {
 	return c
 }
 
-var asker = regexp.MustCompile(`^<@[UW][A-Z0-9]{1,30}> asked: `)
+var asker = regexp.MustCompile(`^<@([UW][A-Z0-9]{1,30})> asked: `)
 
 // renderOpening writes the root of a thread that a slash command asked for.
 // Only the name of who asked stays a mention.

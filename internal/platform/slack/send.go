@@ -29,6 +29,8 @@ type metadataPayload struct {
 	Delivery messages.DeliveryID `json:"delivery"`
 }
 
+const methodUpdate = "chat.update"
+
 var errNoTS = errors.New("the answer has no timestamp")
 
 // Send implements platform.Adapter. With out.Again the conversation is searched
@@ -45,8 +47,12 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		return a.sendOnlyFor(ctx, to, out)
 	}
 	if out.Again {
-		ts, err := a.lookup(ctx, to, out.Delivery)
+		ts, err := a.lookup(ctx, to, out)
 		if err != nil || ts != "" {
+			return sentAs(to, ts), err
+		}
+	} else if out.Text == platform.Placeholder {
+		if ts, opened, err := a.openStream(ctx, to, out); opened {
 			return sentAs(to, ts), err
 		}
 	}
@@ -65,8 +71,23 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		return messages.Ref{}, err
 	}
 	a.observe("sent")
-	a.statuses.put(out.Conversation.ID, time.Time{}) // a message ends the status
+	a.claims.put(messageID(to, ts), claimed{delivery: out.Delivery, attached: out.Delivery != ""})
+	if who := asker.FindStringSubmatch(out.Text); to.opening != "" && who != nil {
+		a.askers.put(messageID(to, ts), who[1])
+	}
+	a.statusAfter(ctx, out)
 	return sentAs(to, ts), nil
+}
+
+// statusAfter takes the status of the bot's work away if a message has not done
+// so. Behind a placeholder, or beside a stream, the work goes on.
+func (a *Adapter) statusAfter(ctx context.Context, out messages.Outbound) {
+	switch {
+	case a.sessionState() == sessionsOff:
+		a.statuses.put(out.Conversation.ID, time.Time{}) // a message ends that of an assistant's thread
+	case out.Text != platform.Placeholder && !a.streams.in(out.Conversation):
+		a.clearStatus(ctx, out.Conversation, out.Again)
+	}
 }
 
 // sentAs returns where a message is. The first one of a new thread is its root.
@@ -171,7 +192,9 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	}
 }
 
-// Edit implements platform.Editor.
+// Edit implements platform.Editor. Progress goes into the message's stream if it
+// has one that is open and that it can go on with; else the stream is closed and
+// the message edited, not sooner than editEvery after the last time.
 func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 	to, ts, err := parseRef(edit.Ref)
 	if err != nil {
@@ -180,28 +203,71 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 	if err := within(edit.Text); err != nil {
 		return err
 	}
-	change := func(c content) error {
-		to := place{channel: to.channel}
-		params := c.params(to)
-		params.Set("ts", ts)
-		r := request{method: "chat.update", params: params, idempotent: true}
-		if edit.Progress {
-			return a.shed(ctx, to.channel+ts, r, nil)
+	id := messageID(to, ts)
+	if st := a.streams.find(id); st != nil {
+		if shown, err := a.editStream(ctx, st, edit); shown || err != nil {
+			return err
 		}
-		return a.limited(ctx, "", r, nil)
 	}
-	err = change(render(edit.Text, edit.Buttons))
+	_, known := a.claims.get(id)
+	err = a.update(ctx, to, ts, edit)
+	if codeOf(err) == "streaming_state_conflict" {
+		// A stream of a process that is gone.
+		a.observe("stream_adopted")
+		if err = a.stopStream(ctx, to, ts, "", edit); err == nil {
+			err = a.update(ctx, to, ts, edit)
+		}
+	}
+	if err == nil && !edit.Progress {
+		a.clearStatus(ctx, edit.Ref.Conversation, !known)
+	}
+	return err
+}
+
+// update puts another text into a message that is no open stream.
+func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform.Edit) error {
+	id := messageID(to, ts)
+	if edit.Progress {
+		if at, ok := a.edited.get(id); ok && time.Since(at) < editEvery {
+			a.observe("shed")
+			return limited(editEvery - time.Since(at))
+		}
+		if err := a.turn(methodUpdate, id); err != nil {
+			return err // before the text is rendered for nothing
+		}
+	}
+	err := a.change(ctx, to, ts, edit, render(edit.Text, edit.Buttons))
 	if blocksRefused(err) && !edit.Progress {
 		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
 			a.observe("blocks_refused")
 			a.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "error", err)
-			err = change(c)
+			err = a.change(ctx, to, ts, edit, c)
 		}
 	}
-	if err == nil && !edit.Progress {
-		a.clearStatus(ctx, edit.Ref.Conversation)
+	switch {
+	case err == nil && edit.Progress:
+		a.edited.put(id, time.Now())
+	case err == nil:
+		a.claims.attached(id)
 	}
 	return err
+}
+
+// change makes one call of chat.update. A final text claims the message for its
+// delivery if its metadata does not do so yet, as that of a stream that Slack
+// ended: nobody shall take it for one that is open (see lookup).
+func (a *Adapter) change(ctx context.Context, to place, ts string, edit platform.Edit, c content) error {
+	id := messageID(to, ts)
+	params := c.params(place{channel: to.channel})
+	params.Set("ts", ts)
+	if known, ok := a.claims.get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
+		params.Set("metadata", a.claims.metadata(id))
+	}
+	r := request{method: methodUpdate, params: params, idempotent: true}
+	if edit.Progress {
+		return a.admitted(ctx, r, nil) // its turn was asked for
+	}
+	return a.limited(ctx, "", r, nil)
 }
 
 // parseRef returns where a message is. What cannot be edited is NotFound.
@@ -228,36 +294,64 @@ const clockSkew = 2 * time.Minute
 
 // found is what a lookup reads of a message.
 type found struct {
-	TS       string   `json:"ts"`
-	User     string   `json:"user"`
-	BotID    string   `json:"bot_id"`
-	Metadata metadata `json:"metadata"`
+	TS       string          `json:"ts"`
+	User     string          `json:"user"`
+	BotID    string          `json:"bot_id"`
+	Subtype  string          `json:"subtype"`
+	Files    json.RawMessage `json:"files"`
+	Metadata metadata        `json:"metadata"`
+}
+
+// unclaimed reports whether m can only be a stream that was opened for an answer
+// and not closed since: a message of the bot in that thread, later than what is
+// answered, that neither its metadata nor this process gives to another delivery.
+func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, m found) bool {
+	known, _ := a.claims.get(messageID(in, m.TS))
+	after := timeOf(in.thread)
+	if isTS(string(out.ReplyTo)) {
+		after = timeOf(string(out.ReplyTo))
+	}
+	// What was never a placeholder may be sent beside a turn that has a stream.
+	if out.Text != platform.Placeholder && created.Add(-time.Second).After(after) {
+		after = created.Add(-time.Second)
+	}
+	return in.thread != "" && m.TS != in.thread && m.Metadata.Type == "" && m.Subtype == "" && len(list[file](m.Files)) == 0 &&
+		timeOf(m.TS).After(after) && (known.delivery == "" || known.delivery == out.Delivery)
 }
 
 // lookup returns the ts of the message that brought a delivery, or nothing. If
 // it cannot be told, the error is Uncertain, as that of the attempt before was,
 // unless the bot may not read the conversation: then a stray message is the
 // lesser evil.
-func (a *Adapter) lookup(ctx context.Context, in place, delivery messages.DeliveryID) (string, error) {
-	since := time.Time{}
-	if id, err := uuid.Parse(string(delivery)); err == nil && id.Version() == 7 {
-		since = time.Unix(id.Time().UnixTime()).Add(-clockSkew)
+func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (string, error) {
+	var created, since time.Time
+	if id, err := uuid.Parse(string(out.Delivery)); err == nil && id.Version() == 7 {
+		created = time.Unix(id.Time().UnixTime())
+		since = created.Add(-clockSkew)
 	}
 	me, err := a.whoami(ctx)
 	if err != nil {
 		return "", unsure(err)
 	}
-	ts := ""
+	ts, stream := "", ""
 	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m found) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
-		if ours && m.Metadata.Type == metadataType && m.Metadata.Payload.Delivery == delivery {
+		switch {
+		case !ours:
+		case m.Metadata.Type == metadataType && m.Metadata.Payload.Delivery == out.Delivery:
 			ts = m.TS
+		case a.unclaimed(in, out, created, m):
+			stream = m.TS
 		}
 		return ts == ""
 	})
+	if ts == "" && err == nil {
+		ts = stream
+	}
 	switch {
 	case ts != "" && isTS(ts):
 		a.observe("found_sent")
+		a.claims.put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
 		return ts, nil
 	case fault.Is(err, fault.Forbidden):
 		a.log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)

@@ -47,6 +47,8 @@ func newAPI(t *testing.T) *api {
 	s := &api{header: http.Header{}, changed: make(chan struct{}, 1), answers: map[string][]string{
 		"auth.test":        {`{"ok":true,"team_id":"T1","user_id":"UBOT","bot_id":"BBOT","user":"agent"}`},
 		"chat.postMessage": {`{"ok":true,"ts":"1700000100.000100"}`},
+		// A workspace without agent sessions, unless a test says otherwise.
+		"agents.sessions.setStatus": {`{"ok":false,"error":"unknown_method"}`},
 	}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)

@@ -36,9 +36,12 @@ const (
 	// callTimeout bounds every call to the Web API.
 	callTimeout = 30 * time.Second
 
-	// editEvery keeps one message below chat.update's tier (50 a minute for the
-	// workspace) and within what clients redraw without flicker.
-	editEvery = 3 * time.Second
+	// editEvery is the shortest time between two edits that show progress: what
+	// clients redraw without flicker, and a share of chat.update's tier (50 a
+	// minute for the workspace). streamEvery is how often it is worth to append to
+	// a stream.
+	editEvery   = 3 * time.Second
+	streamEvery = time.Second
 )
 
 // Config configures an Adapter.
@@ -85,7 +88,17 @@ type Adapter struct {
 	// revoked has room for one word that the app was removed; Run looks into it.
 	revoked chan struct{}
 
-	noStatus atomic.Bool                // the workspace has no agent status
+	streams   *streamSet
+	noStreams [2]atomic.Int64            // by kindOfPlace: none are opened until then, in Unix nanoseconds
+	stops     chan messages.Inbound      // stops that Run passes on
+	askers    *recent[string, string]    // message -> user id of who wrote it
+	homes     *recent[string, string]    // user id -> team
+	claims    claims                     // message -> delivery
+	edited    *recent[string, time.Time] // message -> when it last showed progress
+
+	sessions atomic.Int32               // what sessionState is known
+	noStatus atomic.Bool                // the workspace has no status of assistant threads
+	left     leftovers                  // statuses to take away
 	gestures *recent[string, string]    // client_msg_id -> ts that it was first seen with
 	replyTo  *recent[string, string]    // event or new- key -> response_url
 	names    *recent[string, string]    // user id -> name
@@ -155,6 +168,12 @@ func New(cfg Config) (*Adapter, error) {
 		replyTo:  newRecent[string, string](4096),
 		names:    newRecent[string, string](4096),
 		unnamed:  make(chan string, 256),
+		streams:  newStreamSet(),
+		stops:    make(chan messages.Inbound, 64),
+		askers:   newRecent[string, string](4096),
+		homes:    newRecent[string, string](4096),
+		claims:   claims{newRecent[string, claimed](4096)},
+		edited:   newRecent[string, time.Time](4096),
 		statuses: newRecent[string, time.Time](4096),
 		marks:    newRecent[string, []string](4096),
 	}
@@ -197,7 +216,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		MaxText:        maxText,
 		Measure:        measure,
 		Streaming:      a.cfg.Streaming,
-		EditInterval:   editEvery,
+		EditInterval:   streamEvery, // edits that come too early are shed
 		IdempotentSend: true,
 		Buttons:        true,
 		OnlyFor:        true,
@@ -212,10 +231,12 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var naming sync.WaitGroup
-	defer naming.Wait()
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
 	defer cancel()
-	naming.Go(func() { a.askNames(ctx) })
+	helpers.Go(func() { a.askNames(ctx) })
+	helpers.Go(func() { a.keep(ctx) })
+	helpers.Go(func() { a.tellStops(ctx, sink) })
 	receiving := make(chan error, 1)
 	go func() {
 		if a.cfg.AppToken == "" {

@@ -2,7 +2,9 @@ package slack
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // control is what Slack writes in angle brackets: a mention, a link, a date.
@@ -79,12 +81,57 @@ func withoutMention(text, user string) string {
 // words are the messages that are commands although nothing stands before
 // them: Slack takes a slash at the start of a message for one of its own
 // commands, and knows none in threads.
-var words = map[string]bool{"stop": true, "status": true, "help": true, "diff": true, "undo": true, "new": true}
+var words = map[string]bool{
+	"stop": true, "status": true, "help": true, "diff": true, "retry": true, "undo": true, "new": true, "cost": true,
+}
 
-// commanded turns a message that is one of the words into a command.
-func commanded(text string) string {
-	if w := strings.ToLower(text); words[w] {
+// brief are commands that take one word at most. With more behind them they are
+// how people begin a sentence: "help me with this", "new tests, please".
+var brief = map[string]bool{"start": true, "reset": true, "whoami": true, "commands": true, "repos": true}
+
+// command reports whether a name is that of a command. If the commands are not
+// known, the words are.
+func (a *Adapter) command(name string) bool {
+	if a.cfg.Commands == nil {
+		return words[name]
+	}
+	same := strings.ReplaceAll(name, "-", "_")
+	return slices.ContainsFunc(a.cfg.Commands(), func(c string) bool { return strings.ReplaceAll(c, "-", "_") == same })
+}
+
+// called returns what is said to the bot alone, after its name or after /agent,
+// and whether it is a command: one that begins with a slash, or with the name of
+// a command.
+func (a *Adapter) called(said string) (text string, command bool) {
+	name, rest := said, ""
+	if i := strings.IndexFunc(said, unicode.IsSpace); i >= 0 {
+		name, rest = said[:i], said[i:]
+	}
+	name = strings.ToLower(name)
+	if strings.HasPrefix(name, "/") {
+		return name + rest, true // if unknown, the nearest name is the answer
+	}
+	if !a.command(name) || (words[name] || brief[name]) && len(strings.Fields(rest)) > 1 {
+		return said, false
+	}
+	return "/" + name + rest, true
+}
+
+// commanded returns what a message says to the bot. One that begins with its name
+// is for it alone; of others only a word that is the whole message is a command.
+func (a *Adapter) commanded(text string, named bool) string {
+	if named && !strings.HasPrefix(text, "/") {
+		text, _ = a.called(text)
+		return text
+	}
+	if w := strings.ToLower(text); words[w] && a.command(w) {
 		return "/" + w
 	}
 	return text
+}
+
+// begins reports whether a text begins with a mention of the user.
+func begins(text, user string) bool {
+	text = strings.TrimSpace(text)
+	return user != "" && (strings.HasPrefix(text, "<@"+user+">") || strings.HasPrefix(text, "<@"+user+"|"))
 }

@@ -65,7 +65,7 @@ func TestKeys(t *testing.T) {
 func TestManifestHoldsAgainstTheCode(t *testing.T) {
 	t.Parallel()
 	literals := sourceLiterals(t)
-	method := regexp.MustCompile(`^(apps|assistant|auth|bookmarks|bots|chat|conversations|files|pins|reactions|team|usergroups|users|views)\.[a-zA-Z.]+$`)
+	method := regexp.MustCompile(`^(agents|apps|assistant|auth|bookmarks|bots|chat|conversations|files|pins|reactions|team|usergroups|users|views)\.[a-zA-Z.]+$`)
 	used := map[string]bool{}
 	for _, l := range literals {
 		if method.MatchString(l) && !strings.HasSuffix(l, ".com") {

@@ -51,7 +51,8 @@ type event struct {
 	Profile     profile         `json:"user_profile"`
 	Files       json.RawMessage `json:"files"`
 	Attachments json.RawMessage `json:"attachments"`
-	Message     json.RawMessage `json:"message"` // of message_changed
+	Message     json.RawMessage `json:"message"`              // of message_changed
+	Streams     json.RawMessage `json:"streaming_message_ts"` // of agent_session_stopped
 	Edited      struct {
 		TS   string `json:"ts"`
 		User string `json:"user"`

@@ -1,0 +1,248 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+// agent is one process and its session.
+type agent struct {
+	a       *Assistant
+	place   *place
+	log     *slog.Logger
+	dir     string
+	private bool // dir is ours, and goes when it is empty
+	process Process
+	conn    *conn
+
+	ending sync.Once
+	ended  atomic.Bool
+	gone   chan struct{} // closed when nothing of the process is left
+	exit   error         // what Wait said; read it after gone
+	idle   *time.Timer   // guarded by Assistant.mu
+
+	canResume, canLoad bool
+
+	// What follows is used by the turn that holds the place, except turn.
+	session string
+	system  string // the instructions that the session has
+	model   string // the session's current model, if the agent says
+	modes   []string
+	mode    string
+	models  map[string]string // what may be asked for, in lower case, to the id
+	options map[string]option // session configuration, by category
+	cost    meter
+
+	mu   sync.Mutex
+	turn *run // the turn that updates belong to; nil between turns
+}
+
+// option is a session configuration option with a list of values.
+type option struct {
+	id      sdk.SessionConfigId
+	current string
+	values  map[string]string // in lower case, to the value
+}
+
+// start starts a process for the place, which has none, and initializes it.
+func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*agent, error) {
+	program, err := a.program()
+	if err != nil {
+		return nil, err
+	}
+	dir, private, err := a.dir(turn)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.slot(ctx); err != nil {
+		return nil, err
+	}
+	process, err := a.config.Start(ctx, StartSpec{
+		Command: append([]string{program}, a.config.Command[1:]...),
+		Env:     a.config.Env, Dir: dir, Conversation: turn.Conversation,
+	})
+	if err != nil {
+		<-a.slots
+		return nil, a.notStarted(ctx, err)
+	}
+	g := &agent{
+		a: a, place: p, dir: dir, private: private, process: process, gone: make(chan struct{}),
+		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
+	}
+	g.conn = connect(g, process.Stdin(), process.Stdout())
+	a.mu.Lock()
+	p.agent = g
+	closing := a.closed()
+	a.mu.Unlock()
+	a.wg.Go(g.reap)
+	if closing {
+		g.end()
+		return nil, errClosing
+	}
+	if err := g.initialize(ctx); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// notStarted classifies an error of Config.Start.
+func (a *Assistant) notStarted(ctx context.Context, err error) error {
+	var classified *fault.Error
+	switch {
+	case ctx.Err() != nil:
+		return canceled(ctx)
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return a.missing()
+	}
+	return &fault.Error{
+		Kind: fault.Unavailable, Err: a.scrub(err),
+		Public: "The agent could not be started. The reason is in the log.",
+	}
+}
+
+// reap waits for the end of the process and cleans up after it.
+func (g *agent) reap() {
+	g.exit = g.process.Wait()
+	timer := time.NewTimer(exitDrain)
+	select {
+	case <-g.conn.done: // everything was read
+	case <-timer.C:
+	}
+	timer.Stop()
+	_ = g.process.Stdout().Close()
+	_ = g.process.Stdin().Close()
+	g.conn.end(errEnded)
+	g.detach(nil)
+	g.conn.wait()
+	if g.private {
+		_ = os.Remove(g.dir) // succeeds only if it is empty
+	}
+	a := g.a
+	a.mu.Lock()
+	if g.place.agent == g {
+		g.place.agent = nil
+	}
+	if g.idle != nil {
+		g.idle.Stop()
+	}
+	a.tidy(g.place)
+	a.mu.Unlock()
+	<-a.slots
+	close(g.gone)
+}
+
+// end begins to end the process group and returns at once. The caller has a
+// part in Assistant.wg, or holds Assistant.mu while the place has this agent.
+func (g *agent) end() {
+	g.ending.Do(func() {
+		g.ended.Store(true)
+		g.a.wg.Go(func() {
+			_ = g.process.Stdin().Close()
+			g.process.Terminate()
+			timer := time.NewTimer(killGrace)
+			defer timer.Stop()
+			select {
+			case <-g.gone:
+			case <-timer.C:
+				g.process.Kill()
+			}
+		})
+	})
+}
+
+// alive reports whether the process can be asked.
+func (g *agent) alive() bool { return !g.ended.Load() && g.conn.cause() == nil }
+
+// initialize does the handshake.
+func (g *agent) initialize(ctx context.Context) error {
+	var hello struct {
+		ProtocolVersion   int `json:"protocolVersion"`
+		AgentCapabilities struct {
+			LoadSession         bool `json:"loadSession"`
+			SessionCapabilities struct {
+				Resume *struct{} `json:"resume"`
+			} `json:"sessionCapabilities"`
+		} `json:"agentCapabilities"`
+	}
+	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodInitialize, sdk.InitializeRequest{
+		ProtocolVersion: sdk.ProtocolVersionNumber,
+		ClientInfo:      &sdk.Implementation{Name: "remote-agent", Version: "1"},
+		// No files, no terminals: the agent uses its own tools in its sandbox.
+		ClientCapabilities: sdk.ClientCapabilities{},
+	}, &hello)
+	if err != nil {
+		return g.broken(ctx, atStart, err)
+	}
+	if hello.ProtocolVersion != sdk.ProtocolVersionNumber {
+		g.end()
+		return fault.Newf(fault.Unsupported, "The agent %q speaks version %d of the Agent Client Protocol; I speak version %d.",
+			g.a.config.Name, hello.ProtocolVersion, sdk.ProtocolVersionNumber)
+	}
+	g.conn.ready.Store(true)
+	g.canLoad = hello.AgentCapabilities.LoadSession
+	g.canResume = hello.AgentCapabilities.SessionCapabilities.Resume != nil
+	return nil
+}
+
+// attach makes r the turn that updates belong to.
+func (g *agent) attach(r *run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turn = r
+}
+
+// detach ends what attach began. Whatever comes later belongs to no turn.
+func (g *agent) detach(r *run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn != nil && (r == nil || g.turn == r) {
+		g.turn.over()
+		g.turn = nil
+	}
+}
+
+func (g *agent) current() *run {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.turn
+}
+
+// notified implements handler.
+func (g *agent) notified(method string, params json.RawMessage) {
+	r := g.current()
+	if r == nil {
+		return // a replay, a prelude, or something late
+	}
+	switch method {
+	case sdk.ClientMethodSessionUpdate:
+		r.deliver(arrival{update: params})
+	case "$/cancel_request":
+		r.deliver(arrival{withdrawn: params})
+	}
+}
+
+// requested implements handler.
+func (g *agent) requested(id json.RawMessage, method string, params json.RawMessage) {
+	ctx := context.Background() // the end of the connection ends the wait
+	if method != sdk.ClientMethodSessionRequestPermission {
+		_ = g.conn.refuse(ctx, id, codeMethodNotFound, "Method not found")
+		return
+	}
+	if r := g.current(); r == nil || !r.deliver(arrival{id: id, permission: params}) {
+		_ = g.conn.answer(ctx, id, canceledPermission())
+	}
+}

@@ -1,0 +1,440 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+const (
+	maxArguments = 64 << 10 // of one call, in bytes
+	maxResult    = 32 << 10 // kept of one result
+	maxTerminal  = 256 << 10
+	maxTitle     = 200
+	maxCalls     = 10_000 // in one turn
+)
+
+// What stands for a result that the agent did not report.
+const (
+	noResult   = "The agent reported no result of this call."
+	noReason   = "The agent reported that this failed, and nothing more."
+	notAllowed = "This was not allowed, so it did not run."
+)
+
+// call is a tool call of the agent. It is told (on record as pending), then
+// started (executing), then ended. A call whose input the agent has not sent is
+// not told yet; one that waits for a person is not started, and one that was
+// refused never is.
+type call struct {
+	id, agentID string
+	name        string
+	title       string
+	kind        string
+	input       json.RawMessage
+	content     json.RawMessage
+	output      json.RawMessage
+	terminal    strings.Builder
+	exit        *int
+
+	told, started, ended bool
+	asking               int // permission requests that are not decided
+	refused              bool
+}
+
+// tool takes the report of a tool call.
+func (t *transcript) tool(u update) error {
+	c, err := t.find(u.ToolCallID, u.Kind == "tool_call")
+	if err != nil || c == nil {
+		return err
+	}
+	c.merge(u)
+	return t.advance(c, u.Status)
+}
+
+// find returns the call with the agent's id. A report on one that ended is nil,
+// unless it announces another call with the same id.
+func (t *transcript) find(agentID string, announced bool) (*call, error) {
+	if c := t.calls[agentID]; c != nil && (!c.ended || !announced) {
+		if c.ended {
+			return nil, nil
+		}
+		return c, nil
+	}
+	if t.numbered >= maxCalls {
+		return nil, errTooMuch
+	}
+	if t.calls == nil {
+		t.calls = map[string]*call{}
+	}
+	c := &call{agentID: agentID, id: t.newID(agentID)}
+	t.calls[agentID] = c
+	t.order = append(t.order, c)
+	return c, nil
+}
+
+// newID makes an id that no other call of the session has: agents number their
+// calls from 1 in each process, or repeat an id.
+func (t *transcript) newID(agentID string) string {
+	t.numbered++
+	id := fmt.Sprintf("%s_%s%d", agentID, t.suffix, t.numbered)
+	return messages.SafeID(id)
+}
+
+// merge takes over what an update says. What it leaves out stays.
+func (c *call) merge(u update) {
+	if u.Title != "" {
+		c.title = u.Title
+	}
+	if u.ToolKind != "" {
+		c.kind = u.ToolKind
+	}
+	if name := u.Meta.ClaudeCode.ToolName; name != "" && c.name == "" {
+		c.name = name
+	}
+	if u.Name != "" {
+		c.name = u.Name
+	}
+	if present(u.RawInput) {
+		c.input = u.RawInput
+	}
+	if present(u.RawOutput) {
+		c.output = u.RawOutput
+	}
+	if list := strings.TrimSpace(string(u.Content)); strings.HasPrefix(list, "[") && list != "[]" {
+		c.content = u.Content
+	}
+	for _, data := range []string{u.Meta.Terminal.Data, u.Meta.TerminalDelta.Data} {
+		if c.terminal.Len() < maxTerminal {
+			c.terminal.WriteString(data)
+		}
+	}
+	if u.Meta.TerminalExit != nil {
+		c.exit = u.Meta.TerminalExit.ExitCode
+	}
+}
+
+// present reports whether raw says anything.
+func present(raw json.RawMessage) bool {
+	switch strings.TrimSpace(string(raw[:min(len(raw), 8)])) {
+	case "", "null", "{}", `""`, "[]":
+		return false
+	}
+	return true
+}
+
+// advance does what the state of a call and its reported status ask for.
+func (t *transcript) advance(c *call, status string) error {
+	over := status == "completed" || status == "failed"
+	if present(c.input) || over || status == "in_progress" || c.asking > 0 {
+		if err := t.tell(c); err != nil {
+			return err
+		}
+	}
+	// An agent that runs what was refused is on record with it.
+	// In progress is not enough: some say so before they ask for permission.
+	if over && c.asking == 0 && (status == "completed" || !c.refused) {
+		if err := t.start(c); err != nil {
+			return err
+		}
+	}
+	if !over {
+		return nil
+	}
+	content := c.result()
+	switch {
+	case content != "" || status == "completed":
+	case c.refused:
+		content = notAllowed
+	default:
+		content = noReason
+	}
+	return t.finish(c, status == "completed", content)
+}
+
+// tell yields the call as a message, once.
+func (t *transcript) tell(c *call) error {
+	if c.told {
+		return nil
+	}
+	c.told = true
+	return t.emit(assistant.MessageDone{Message: t.complete(c.block())})
+}
+
+// tellAll tells the calls of which no input came.
+func (t *transcript) tellAll() error {
+	for _, c := range t.open() {
+		if err := t.tell(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open returns the calls that have not ended, in order.
+func (t *transcript) open() []*call {
+	t.order = slices.DeleteFunc(t.order, func(c *call) bool { return c.ended })
+	return slices.Clone(t.order)
+}
+
+// start reports that the call runs, once.
+func (t *transcript) start(c *call) error {
+	if c.started {
+		return nil
+	}
+	c.started = true
+	return t.emit(assistant.ToolStarted{ID: c.id, Name: c.toolName(), Summary: c.summary(), Kind: c.permissionKind()})
+}
+
+// unstarted reports whether there are calls that are told and wait for nobody.
+func (t *transcript) unstarted() bool {
+	return slices.ContainsFunc(t.order, func(c *call) bool { return c.waitsToStart() })
+}
+
+func (c *call) waitsToStart() bool {
+	return c.told && !c.started && !c.ended && c.asking == 0 && !c.refused
+}
+
+// startAll starts the calls for which the agent asked nobody.
+func (t *transcript) startAll() error {
+	for _, c := range t.open() {
+		if c.waitsToStart() {
+			if err := t.start(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish yields the result of a call.
+func (t *transcript) finish(c *call, ok bool, content string) error {
+	c.ended = true
+	t.open() // forgets it in the order; its id stays known
+	result := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{
+		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok,
+	}}}
+	c.content, c.output, c.input = nil, nil, nil
+	c.terminal.Reset()
+	if err := t.emit(assistant.MessageDone{Message: result}); err != nil || !c.started {
+		return err
+	}
+	return t.emit(assistant.ToolFinished{ID: c.id, OK: ok})
+}
+
+// closeAll ends the calls that are open when the turn is over.
+func (t *transcript) closeAll() error {
+	for _, c := range t.open() {
+		if err := t.tell(c); err != nil {
+			return err
+		}
+		content := noResult
+		if c.refused {
+			content = notAllowed
+		}
+		if err := t.finish(c, false, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) block() messages.ToolCall {
+	return messages.ToolCall{ID: c.id, Name: c.toolName(), Arguments: c.arguments()}
+}
+
+func (c *call) toolName() string {
+	name := c.name
+	if name == "" {
+		name = c.kind
+	}
+	return messages.SafeName(name)
+}
+
+// arguments returns the call's input as a JSON object.
+func (c *call) arguments() string {
+	switch {
+	case !present(c.input):
+		return object("title", oneLine(c.title, maxTitle))
+	case len(c.input) > maxArguments:
+		return object("input_shortened", cut(string(c.input), maxArguments/2))
+	case c.input[0] == '{':
+		return strings.ToValidUTF8(string(c.input), "\uFFFD")
+	}
+	return `{"input":` + strings.ToValidUTF8(string(c.input), "\uFFFD") + `}`
+}
+
+func object(key, value string) string {
+	text, err := json.Marshal(map[string]string{key: value})
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+func (c *call) summary() string {
+	if title := oneLine(c.title, maxTitle); title != "" {
+		return title
+	}
+	return c.toolName()
+}
+
+// permissionKind maps the protocol's kinds. A call with a command runs a program,
+// also where a front end takes it for reading.
+func (c *call) permissionKind() assistant.PermissionKind {
+	if c.command() != "" {
+		return assistant.KindExecute
+	}
+	switch c.kind {
+	case "read", "search", "think":
+		return assistant.KindRead
+	case "edit", "delete", "move":
+		return assistant.KindWrite
+	case "execute":
+		return assistant.KindExecute
+	case "fetch":
+		return assistant.KindNetwork
+	case "":
+		return ""
+	}
+	return assistant.KindOther
+}
+
+// command returns the command line in the input, if there is one.
+func (c *call) command() string {
+	var w struct {
+		Command json.RawMessage `json:"command"`
+		Cmd     json.RawMessage `json:"cmd"`
+	}
+	if len(c.input) == 0 || json.Unmarshal(c.input, &w) != nil {
+		return ""
+	}
+	for _, raw := range []json.RawMessage{w.Command, w.Cmd} {
+		var line string
+		var words []string
+		switch {
+		case json.Unmarshal(raw, &line) == nil && line != "":
+			return line
+		case json.Unmarshal(raw, &words) == nil && len(words) > 0:
+			for i, word := range words {
+				words[i] = shellWord(word)
+			}
+			return strings.Join(words, " ")
+		}
+	}
+	return ""
+}
+
+// shellWord quotes a word of an argv as a shell would have to read it.
+func shellWord(word string) string {
+	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./=:,@%+", r)
+	}) < 0
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// result returns the text of the result: what the tool printed, and what it
+// changed.
+func (c *call) result() string {
+	var parts []string
+	for _, p := range c.parts() {
+		parts = append(parts, p.text)
+	}
+	if c.terminal.Len() > 0 {
+		parts = append(parts, c.terminal.String())
+	}
+	if len(parts) == 0 && present(c.output) {
+		var text string
+		if json.Unmarshal(c.output, &text) != nil {
+			text = string(c.output)
+		}
+		parts = append(parts, text)
+	}
+	if c.exit != nil && *c.exit != 0 {
+		parts = append(parts, fmt.Sprintf("[exit status %d]", *c.exit))
+	}
+	return cut(strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"), maxResult)
+}
+
+// part is one piece of a call's content.
+type part struct {
+	text string
+	diff bool
+}
+
+// parts returns the content that can be shown as text.
+func (c *call) parts() []part {
+	var list []struct {
+		Type    string  `json:"type"`
+		Content block   `json:"content"`
+		Path    string  `json:"path"`
+		OldText *string `json:"oldText"`
+		NewText string  `json:"newText"`
+	}
+	if json.Unmarshal(c.content, &list) != nil {
+		return nil
+	}
+	var parts []part
+	for _, item := range list {
+		switch item.Type {
+		case "content":
+			if text := item.Content.text(); text != "" {
+				parts = append(parts, part{text: text})
+			}
+		case "diff":
+			old := ""
+			if item.OldText != nil {
+				old = *item.OldText
+			}
+			parts = append(parts, part{text: diff(oneLine(item.Path, 1000), old, item.NewText, item.OldText == nil), diff: true})
+		}
+	}
+	return parts
+}
+
+// diff returns one hunk that turns old into text: the lines between what both
+// have at their beginning and at their end, with three lines around them.
+func diff(path, old, text string, created bool) string {
+	a, b := lines(old), lines(text)
+	from := 0
+	for from < len(a) && from < len(b) && a[from] == b[from] {
+		from++
+	}
+	endA, endB := len(a), len(b)
+	for endA > from && endB > from && a[endA-1] == b[endB-1] {
+		endA--
+		endB--
+	}
+	const around = 3
+	first, last := max(0, from-around), min(len(a), endA+around)
+	source := "a/" + strings.TrimPrefix(path, "/")
+	if created {
+		source = "/dev/null"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- %s\n+++ b/%s\n@@ -%d,%d +%d,%d @@\n", source, strings.TrimPrefix(path, "/"),
+		min(first+1, len(a)), last-first, min(first+1, len(b)), endB+(last-endA)-first)
+	write := func(sign string, lines []string) {
+		for _, line := range lines {
+			out.WriteString(sign + line + "\n")
+		}
+	}
+	write(" ", a[first:from])
+	write("-", a[from:endA])
+	write("+", b[from:endB])
+	write(" ", a[endA:last])
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}

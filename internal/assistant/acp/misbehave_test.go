@@ -1,0 +1,381 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/emulator/acpagent"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+// TestMisbehavior is everything that an agent can do wrong. Each ends as an
+// error with a text for the person, nothing of it is stored as an answer, and
+// the next turn works on a fresh process.
+func TestMisbehavior(t *testing.T) {
+	t.Parallel()
+	say := acpagent.Step{Say: "Hel"}
+	exit := func(n int) acpagent.Step { return acpagent.Step{Exit: new(n)} }
+	answers := func(c int, text string) acpagent.Step {
+		return acpagent.Step{Error: &acpagent.Error{Code: c, Message: text}}
+	}
+	for name, test := range map[string]struct {
+		steps  []acpagent.Step
+		kind   fault.Kind
+		public string // a part of what the person reads
+	}{
+		"garbage on stdout":           {[]acpagent.Step{say, {Line: "Segmentation fault " + secret}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
+		"JSON that is no message":     {[]acpagent.Step{say, {Line: `{"a":1}`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
+		"half a message":              {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","method":"session/upd`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
+		"a line of 10 MB":             {[]acpagent.Step{say, {Fill: 10 << 20}, {Hang: true}}, fault.Unavailable, "more than I take"},
+		"an endless answer":           {[]acpagent.Step{{Times: 17, Say: strings.Repeat("x", 64<<10)}, {Hang: true}}, fault.Unavailable, "more than I take"},
+		"a hang":                      {[]acpagent.Step{say, {Hang: true}}, fault.Unavailable, "went silent for"},
+		"a hang that resists":         {[]acpagent.Step{say, {Deaf: true}, {Hang: true}}, fault.Unavailable, "went silent for"},
+		"exit 0":                      {[]acpagent.Step{say, exit(0)}, fault.Unavailable, "exit status 0"},
+		"exit 3":                      {[]acpagent.Step{say, exit(3)}, fault.Unavailable, "exit status 3"},
+		"exit 0 with an error":        {[]acpagent.Step{say, {Stderr: "error: " + secret}, exit(0)}, fault.Unavailable, "exit status 0"},
+		"exit in a message":           {[]acpagent.Step{say, {Raw: `{"jsonrpc":"2.0","me`}, exit(1)}, fault.Unavailable, "in the middle of a message"},
+		"a flood on stderr":           {[]acpagent.Step{say, {Times: 200, Stderr: strings.Repeat("noise ", 4096)}, exit(1)}, fault.Unavailable, "exit status 1"},
+		"a JSON-RPC error":            {[]acpagent.Step{say, answers(-32603, "Internal error: "+secret)}, fault.Unavailable, "gave up with an error"},
+		"no login":                    {[]acpagent.Step{answers(-32000, "Authentication required")}, fault.Unauthorized, "Log it in."},
+		"a refused key":               {[]acpagent.Step{answers(-32603, "authentication_failed")}, fault.Unauthorized, "Log it in."},
+		"a rate limit":                {[]acpagent.Step{answers(-32603, "rate_limit")}, fault.RateLimited, "busy"},
+		"a full context":              {[]acpagent.Step{answers(-32603, "Prompt is too long")}, fault.Exhausted, "/new"},
+		"an answer of another form":   {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":3,"result":[1]}`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
+		"an answer without a reason":  {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":3,"result":null}`}, {Hang: true}}, fault.Internal, "do not know"},
+		"an answer to nothing, exits": {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":999,"result":{"stopReason":"end_turn"}}`}, exit(0)}, fault.Unavailable, "exit status 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Match: "bad", Steps: test.steps}}},
+				func(c *acp.Config) { c.SilenceTimeout = 1500 * time.Millisecond })
+			turn := question("bad")
+			got := ask(t.Context(), w, turn)
+			if fault.KindOf(got.err) != test.kind || !strings.Contains(fault.Public(got.err), test.public) {
+				t.Errorf("error %v of kind %q, want %q and %q", got.err, fault.KindOf(got.err), test.kind, test.public)
+			}
+			if len(got.messages) > 0 || got.finished != nil {
+				t.Errorf("an answer was stored: %+v", got.messages)
+			}
+			if strings.Contains(got.err.Error(), secret) || strings.Contains(w.log.String(), secret) {
+				t.Errorf("the credential shows: %v\n%s", got.err, w.log)
+			}
+			again := question("good")
+			again.Resume = got.session(t)
+			second := ask(t.Context(), w, again)
+			if second.err != nil || second.answer != "You said: good" {
+				t.Errorf("the next turn: %+v", second)
+			}
+			if pids := w.starts(t); len(pids) != 2 {
+				t.Errorf("%d processes, want a fresh one for the second turn", len(pids))
+			}
+		})
+	}
+}
+
+// TestMisbehaviorAtStart is what can go wrong before a session is there.
+func TestMisbehaviorAtStart(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		script acpagent.Script
+		kind   fault.Kind
+		public string
+	}{
+		"hangs":                   {acpagent.Script{Init: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
+		"reads nothing":           {acpagent.Script{Start: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
+		"exits":                   {acpagent.Script{Start: []acpagent.Step{{Stderr: "no config\n"}, {Exit: new(1)}}}, fault.Unavailable, "exit status 1"},
+		"exits 0":                 {acpagent.Script{Start: []acpagent.Step{{Exit: new(0)}}}, fault.Unavailable, "exit status 0"},
+		"prints for ever":         {acpagent.Script{Start: []acpagent.Step{{Times: 200, Line: "npm WARN"}, {Hang: true}}}, fault.Unavailable, "not the Agent Client Protocol"},
+		"an invalid config":       {acpagent.Script{Init: []acpagent.Step{{Error: &acpagent.Error{Code: 1001, Message: "process has exited with code 1"}}}}, fault.Unsupported, "refused to start"},
+		"no login":                {acpagent.Script{Open: []acpagent.Step{{Error: &acpagent.Error{Code: -32000, Message: "Authentication required"}}}}, fault.Unauthorized, "Log it in."},
+		"session/new hangs":       {acpagent.Script{Open: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
+		"session/new fails":       {acpagent.Script{Open: []acpagent.Step{{Error: &acpagent.Error{Code: -32603, Message: "x"}}}}, fault.Unavailable, "could not open a session"},
+		"a session without an id": {acpagent.Script{Open: []acpagent.Step{{Line: `{"jsonrpc":"2.0","id":2,"result":{}}`}, {NoReply: true}}}, fault.Unavailable, "not the Agent Client Protocol"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, test.script, func(c *acp.Config) {
+				if strings.Contains(test.public, "did not answer") {
+					c.InitTimeout = 300 * time.Millisecond
+				}
+			})
+			got := ask(t.Context(), w, question("Hi"))
+			if fault.KindOf(got.err) != test.kind || !strings.Contains(fault.Public(got.err), test.public) {
+				t.Errorf("error %v of kind %q, want %q and %q", got.err, fault.KindOf(got.err), test.kind, test.public)
+			}
+			if len(got.events) > 0 {
+				t.Errorf("events %v", kinds(got.events))
+			}
+		})
+	}
+}
+
+// TestPreludeIsSkipped: what a wrapper prints before the agent speaks loses
+// nothing.
+func TestPreludeIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Start: []acpagent.Step{{Line: "npm WARN old"}, {Line: "[1]"}, {Line: "  "}}})
+	if got := ask(t.Context(), w, question("Hi")); got.err != nil || got.answer != "You said: Hi" {
+		t.Errorf("turn: %+v", got)
+	}
+}
+
+// TestAnswerRightBeforeTheEnd: an agent that answers and exits has answered.
+func TestAnswerRightBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(acpagent.Step{Times: 500, Say: "x"},
+		acpagent.Step{Line: `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}`}, acpagent.Step{Exit: new(0)}))
+	for range 5 {
+		if got := ask(t.Context(), w, question("Hi")); got.err != nil || len(got.answer) != 500 {
+			t.Fatalf("%d bytes, %v", len(got.answer), got.err)
+		}
+	}
+}
+
+// TestLongReplay: a session of thousands of messages arrives faster than it is
+// handled.
+func TestLongReplay(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(acpagent.Step{Times: 2500, Think: "x"}, acpagent.Step{Say: "Done."}))
+	n := 0
+	for event, err := range w.Run(t.Context(), question("Hi")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := event.(assistant.ThoughtDelta); ok {
+			n++
+		}
+	}
+	if n != 2500 {
+		t.Errorf("%d thoughts, want 2500", n)
+	}
+}
+
+// TestOthersUpdates: what belongs to another session, or to no turn, is no part
+// of the answer.
+func TestOthersUpdates(t *testing.T) {
+	t.Parallel()
+	stray := acpagent.Step{Session: "another", Update: raw(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not yours"}}`)}
+	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{
+		{Match: "first", Steps: []acpagent.Step{stray, {Say: "Mine."}, {Stop: &acpagent.Stop{Reason: "end_turn"}}}},
+	}, Open: []acpagent.Step{{Say: "too early"}}})
+	turn := question("first")
+	first := ask(t.Context(), w, turn)
+	if first.err != nil || first.text != "Mine." {
+		t.Fatalf("turn: %+v", first)
+	}
+}
+
+func TestUpdatesAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	late := filepath.Join(t.TempDir(), "late")
+	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Nth: 1, Steps: []acpagent.Step{
+		{Say: "One."}, {Line: `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}`},
+		{Say: "late"}, {Tool: &acpagent.Tool{ID: "1", Title: "late", Ask: acpagent.Options("allow_once", "reject_once")}},
+		{Touch: late}, {NoReply: true},
+	}}}})
+	turn := question("first")
+	first := ask(t.Context(), w, turn)
+	if first.err != nil || first.text != "One." {
+		t.Fatalf("turn: %+v", first)
+	}
+	eventually(t, "the late request is answered", func() bool { _, err := os.Stat(late); return err == nil })
+	second := ask(t.Context(), w, next(turn, first, first.session(t), "second"))
+	if second.err != nil || second.text != "You said: second" {
+		t.Errorf("second turn: %+v", second)
+	}
+}
+
+// TestForkedChildren: the agent ends and a child of it keeps stdout open. The
+// child is in its group and ends with it.
+func TestForkedChildren(t *testing.T) {
+	t.Parallel()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	w := start(t, acpagent.Does(acpagent.Step{Say: "x"}, acpagent.Step{Fork: pidFile}, acpagent.Step{Exit: new(0)}))
+	begin := time.Now()
+	if got := ask(t.Context(), w, question("Hi")); !fault.Is(got.err, fault.Unavailable) {
+		t.Errorf("turn: %+v", got)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the turn took %v", took)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the child ends", func() bool { return !running(pid) })
+}
+
+// running reports whether a process is there and is not just waiting to be
+// collected.
+func running(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// stopAt runs a turn and stops it at its first text. It returns how long Run
+// took after that.
+func stopAt(t *testing.T, w world, turn assistant.Turn) (took time.Duration, got result) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stopped time.Time
+	for event, err := range w.Run(ctx, turn) {
+		if err != nil {
+			got.err = err
+			continue
+		}
+		got.add(event)
+		if _, ok := event.(assistant.TextDelta); ok && stopped.IsZero() {
+			stopped = time.Now()
+			cancel()
+		}
+	}
+	return time.Since(stopped), got
+}
+
+// TestStop: an agent that ends its turn is kept, with its process.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Nth: 1, Steps: []acpagent.Step{
+		{Say: "I begin."}, {AwaitCancel: true}, {Say: "too late"}, {Stop: &acpagent.Stop{Reason: acpagent.Canceled}},
+	}}}})
+	turn := question("slow")
+	took, got := stopAt(t, w, turn)
+	if !fault.Is(got.err, fault.Canceled) || !errors.Is(got.err, context.Canceled) || got.text != "I begin." || took > time.Second {
+		t.Errorf("stopped after %v: %+v", took, got)
+	}
+	second := ask(t.Context(), w, next(turn, got, got.session(t), "second"))
+	if second.err != nil || !strings.Contains(second.text, "second") || len(w.starts(t)) != 1 {
+		t.Errorf("second turn on %d processes: %+v", len(w.starts(t)), second)
+	}
+}
+
+// TestStopOfAStubbornAgent: Run returns within a second, the process group is
+// ended behind its back, and the next turn waits for that.
+func TestStopOfAStubbornAgent(t *testing.T) {
+	t.Parallel()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Match: "slow", Steps: []acpagent.Step{
+		{Deaf: true}, {Fork: pidFile}, {Say: "I begin."}, {Hang: true},
+	}}}})
+	turn := question("slow")
+	took, got := stopAt(t, w, turn)
+	if !fault.Is(got.err, fault.Canceled) || took > time.Second {
+		t.Errorf("stopped after %v: %v", took, got.err)
+	}
+	again := question("second")
+	again.Resume = got.session(t)
+	second := ask(t.Context(), w, again)
+	pids := w.starts(t)
+	if second.err != nil || !strings.Contains(second.text, "second") || len(pids) != 2 {
+		t.Fatalf("second turn on %d processes: %+v", len(pids), second)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(string(text))
+	if err != nil || running(pids[0]) || running(child) {
+		t.Errorf("the agent %d or its child %q is running still: %v", pids[0], text, err)
+	}
+}
+
+// TestStopWhileAPersonIsAsked: the question is withdrawn on both sides.
+func TestStopWhileAPersonIsAsked(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	withdrawn := make(chan struct{})
+	h := &host{decide: func(ctx context.Context, _ assistant.Permission) (assistant.Verdict, error) {
+		cancel()
+		<-ctx.Done()
+		close(withdrawn)
+		return assistant.Verdict{}, ctx.Err()
+	}}
+	w := start(t, acpagent.Does(
+		acpagent.Step{Tool: &acpagent.Tool{ID: "1", Title: "x", Ask: acpagent.Options("allow_once", "reject_once")}},
+		acpagent.Step{Stop: &acpagent.Stop{Reason: acpagent.Canceled}}))
+	turn := question("go")
+	turn.Host = h
+	got := ask(ctx, w, turn)
+	<-withdrawn
+	if !fault.Is(got.err, fault.Canceled) {
+		t.Errorf("turn: %+v", got)
+	}
+	eventually(t, "the agent is told", func() bool {
+		_, _, lines := w.got(t)
+		return strings.Contains(strings.Join(lines, "\n"), `"outcome":"`+acpagent.Canceled+`"`)
+	})
+}
+
+// TestStopWhileItStarts: Run does not wait for a start that hangs.
+func TestStopWhileItStarts(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Init: []acpagent.Step{{Hang: true}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	begin := time.Now()
+	got := ask(ctx, w, question("Hi"))
+	if took := time.Since(begin); !fault.Is(got.err, fault.Canceled) || took > 1100*time.Millisecond {
+		t.Errorf("after %v: %+v", took, got)
+	}
+}
+
+// TestReleaseEndsARunningTurn: so do the end of a conversation and Close.
+func TestReleaseEndsARunningTurn(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(acpagent.Step{Say: "I begin."}, acpagent.Step{Hang: true}))
+	for _, end := range []func(){func() { w.Release("conversation") }, func() { _ = w.Close() }} {
+		done := make(chan struct{})
+		var failed error
+		for event, err := range w.Run(t.Context(), question("Hi")) {
+			failed = err
+			if _, ok := event.(assistant.TextDelta); ok {
+				go func() { defer close(done); end() }()
+			}
+		}
+		<-done
+		if !fault.Is(failed, fault.Unavailable) {
+			t.Errorf("the turn ended with %v", failed)
+		}
+	}
+}
+
+// TestInterruptedTurn: after a crash the agent is told what is on record, and to
+// look before it repeats anything.
+func TestInterruptedTurn(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{})
+	turn := question("deploy it")
+	turn.Array = append(turn.Array,
+		messages.NewToolCall("c1", "Bash", `{"command":"make deploy"}`), messages.NewToolResult("c1", messages.Interrupted, true))
+	got := ask(t.Context(), w, turn)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	for _, part := range []string{"was interrupted", "deploy it", "make deploy", messages.Interrupted, "do not repeat"} {
+		if !strings.Contains(got.answer, part) {
+			t.Errorf("the agent was not told %q: %s", part, got.answer)
+		}
+	}
+}

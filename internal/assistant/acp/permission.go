@@ -1,0 +1,245 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+)
+
+// maxDetail bounds what a person is shown of a request, in bytes.
+const maxDetail = 16 << 10
+
+// ask is a permission request that has no answer yet.
+type ask struct {
+	id      json.RawMessage
+	call    *call
+	options []permissionOption
+	cancel  context.CancelFunc
+	pending bool // a person is asked
+}
+
+type permissionOption struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+// verdict is the decision on an ask.
+type verdict struct {
+	ask *ask
+	assistant.Verdict
+	err error
+}
+
+// permission handles session/request_permission: the call goes on record, and a
+// person is asked beside the turn.
+func (r *run) permission(ctx context.Context, x arrival) error {
+	var w struct {
+		SessionID string             `json:"sessionId"`
+		ToolCall  update             `json:"toolCall"`
+		Options   []permissionOption `json:"options"`
+	}
+	if !decoded(x.permission, &w) || w.SessionID != r.agent.session {
+		r.reply(ctx, x.id, canceledPermission())
+		return nil
+	}
+	c, err := r.t.find(w.ToolCall.ToolCallID, true)
+	if err != nil {
+		return err
+	}
+	c.merge(w.ToolCall)
+	c.asking++
+	if err := r.t.tell(c); err != nil {
+		return err
+	}
+	q := &ask{id: x.id, call: c, options: w.Options, cancel: func() {}}
+	if notice := q.unanswerable(); notice != "" {
+		if err := r.t.emit(assistant.Notice{Text: notice}); err != nil {
+			return err
+		}
+		return r.decided(ctx, verdict{ask: q})
+	}
+	host := r.turn.Host
+	if host == nil {
+		return r.decided(ctx, verdict{ask: q})
+	}
+	ctx, q.cancel = context.WithCancel(ctx)
+	q.pending = true
+	r.asks[string(x.id)] = q
+	request := q.request()
+	r.asking.Go(func() {
+		v, err := host.Ask(ctx, request)
+		select {
+		case r.verdicts <- verdict{ask: q, Verdict: v, err: err}:
+		case <-r.closed:
+		case <-ctx.Done():
+		}
+	})
+	return nil
+}
+
+// unanswerable returns what to tell a person about a request to which nobody
+// could say yes, or nothing.
+func (q *ask) unanswerable() string {
+	if q.option("allow_once", "allow_always") != "" {
+		return ""
+	}
+	return "The agent asked for permission but offered no way to give it, so it did not get it: " + q.call.summary()
+}
+
+// request is what a person is asked.
+func (q *ask) request() assistant.Permission {
+	c := q.call
+	kind := c.permissionKind()
+	if kind == "" {
+		kind = assistant.KindOther
+	}
+	detail := c.detail()
+	if q.option("allow_once") == "" {
+		detail += "\n\nThe agent offers this only together with everything of the same kind from now on."
+	}
+	return assistant.Permission{
+		Call: c.block(), Kind: kind, Title: c.summary(), Detail: detail, Always: q.option("allow_always") != "",
+	}
+}
+
+// option returns the id of the first option of the first kind that is offered.
+func (q *ask) option(kinds ...string) string {
+	for _, kind := range kinds {
+		for _, o := range q.options {
+			if o.Kind == kind && o.ID != "" {
+				return o.ID
+			}
+		}
+	}
+	return ""
+}
+
+// decided answers the agent. A yes for once never becomes a yes for always.
+func (r *run) decided(ctx context.Context, v verdict) error {
+	q := v.ask
+	if q.pending && r.asks[string(q.id)] != q {
+		return nil // it was taken back meanwhile
+	}
+	q.cancel()
+	delete(r.asks, string(q.id))
+	q.call.asking--
+	if v.err != nil {
+		r.agent.log.WarnContext(ctx, "Nobody could be asked for a permission; it is refused", "err", v.err)
+		v.Allow = false
+	}
+	choice := ""
+	switch {
+	case v.Allow && v.Always:
+		choice = q.option("allow_always", "allow_once")
+	case v.Allow:
+		choice = q.option("allow_once")
+	}
+	if choice != "" {
+		r.reply(ctx, q.id, selectedPermission(choice))
+		if q.call.ended || q.call.asking > 0 {
+			return nil
+		}
+		return r.t.start(q.call)
+	}
+	q.call.refused = true
+	r.refused = q.call.summary()
+	if choice = q.option("reject_once", "reject_always"); choice != "" {
+		r.reply(ctx, q.id, selectedPermission(choice))
+	} else {
+		r.reply(ctx, q.id, canceledPermission())
+	}
+	if !v.Allow {
+		return nil
+	}
+	return r.t.emit(assistant.Notice{Text: "The agent can only be allowed this for good, not once, so it did not get it: " + q.call.summary()})
+}
+
+// withdraw ends a request that the agent took back.
+func (r *run) withdraw(ctx context.Context, params json.RawMessage) {
+	var w struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if !decoded(params, &w) {
+		return
+	}
+	if q := r.asks[string(w.RequestID)]; q != nil {
+		r.takeBack(ctx, q)
+	}
+}
+
+func (r *run) withdrawAll(ctx context.Context) {
+	for _, q := range r.asks {
+		r.takeBack(ctx, q)
+	}
+}
+
+func (r *run) takeBack(ctx context.Context, q *ask) {
+	q.cancel()
+	delete(r.asks, string(q.id))
+	q.call.asking--
+	q.call.refused = true
+	r.reply(ctx, q.id, canceledPermission())
+}
+
+// reply answers a request, also at the end of ctx. Should the agent not read, the queue of the
+// connection holds the answer; should that be full, the agent is hung and the
+// answer is lost on it.
+func (r *run) reply(ctx context.Context, id json.RawMessage, answer sdk.RequestPermissionResponse) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startAfter)
+	defer cancel()
+	if err := r.agent.conn.answer(ctx, id, answer); err != nil {
+		r.agent.log.DebugContext(ctx, "The agent takes no answer", "err", err)
+	}
+}
+
+func selectedPermission(id string) sdk.RequestPermissionResponse {
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(id))}
+}
+
+func canceledPermission() sdk.RequestPermissionResponse {
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
+}
+
+// detail returns the exact effect of a call as CommonMark: its command, its
+// changes, else its input.
+func (c *call) detail() string {
+	var blocks []string
+	command := c.command()
+	if command != "" {
+		blocks = append(blocks, fenced("sh", command))
+	}
+	for _, p := range c.parts() {
+		switch {
+		case p.diff:
+			blocks = append(blocks, fenced("diff", p.text))
+		case command == "" || len(blocks) == 1:
+			blocks = append(blocks, fenced("", p.text))
+		}
+	}
+	if command == "" && present(c.input) {
+		blocks = append(blocks, fenced("json", string(c.input)))
+	}
+	if len(blocks) == 0 {
+		return "The agent does not say more than the title."
+	}
+	return strings.Join(blocks, "\n\n")
+}
+
+// fenced returns text as a code block that it cannot leave. What is too long to
+// show says so.
+func fenced(language, text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if over := len(text) - maxDetail; over > 0 {
+		text = fmt.Sprintf("%s\n[… %d more bytes are not shown …]", strings.ToValidUTF8(text[:maxDetail], ""), over)
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + text + "\n" + fence
+}

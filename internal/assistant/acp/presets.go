@@ -1,0 +1,175 @@
+package acp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+// The names of the presets, and what they run if nothing else is said.
+const (
+	ClaudeName    assistant.Name = "claude"
+	CodexName     assistant.Name = "codex"
+	ClaudeCommand                = "claude-agent-acp"
+	CodexCommand                 = "codex-acp"
+)
+
+// reserved are the names of assistants that are no external agents.
+var reserved = []assistant.Name{"openai", "anthropic", "demo"}
+
+// Claude returns the name, the command, the hints and the quiet environment of
+// Claude Code. command is a command line for the option CLAUDE_COMMAND; empty
+// means ClaudeCommand. The rest of Config, and the rest of Env, is the caller's.
+func Claude(command string) (Config, error) {
+	argv, err := commandOr(command, ClaudeCommand, "CLAUDE_COMMAND")
+	return Config{
+		Name: ClaudeName, Command: argv,
+		InstallHint: "npm install -g @agentclientprotocol/claude-agent-acp@0.100.0",
+		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log in with Claude Code as the user that I run as.",
+		Env: []string{
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+			// By default it repeats a refused request for the better part of a
+			// minute, also where a repetition cannot help.
+			"CLAUDE_CODE_MAX_RETRIES=2", "API_TIMEOUT_MS=300000",
+		},
+	}, err
+}
+
+// Codex is Claude for Codex and the option CODEX_COMMAND. It reads its
+// configuration from the directory CODEX_HOME.
+func Codex(command string) (Config, error) {
+	argv, err := commandOr(command, CodexCommand, "CODEX_COMMAND")
+	return Config{
+		Name: CodexName, Command: argv,
+		InstallHint: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
+		LoginHint:   "Set CODEX_API_KEY for it, or log in with Codex as the user that I run as.",
+	}, err
+}
+
+func commandOr(command, otherwise, option string) ([]string, error) {
+	if strings.TrimSpace(command) == "" {
+		command = otherwise
+	}
+	parts, err := splitCommands(command)
+	switch {
+	case err != nil:
+		return nil, fault.Newf(fault.Invalid, "%s: %v.", option, err)
+	case len(parts) != 1:
+		return nil, fault.Newf(fault.Invalid, "%s holds more than one command. Quote a semicolon that belongs to it.", option)
+	}
+	return parts[0], nil
+}
+
+// ParseAgents reads the option ACP_AGENTS: "name=command args; name=command".
+// Single and double quotes and the backslash quote as in a shell; nothing is
+// expanded. It returns one Config with Name, Command and hints for each, in
+// order, and a fault.Invalid that names what is wrong.
+func ParseAgents(text string) ([]Config, error) {
+	entries, err := splitCommands(text)
+	if err != nil {
+		return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %v.", err)
+	}
+	var configs []Config
+	for _, argv := range entries {
+		name, program, ok := strings.Cut(argv[0], "=")
+		agent := assistant.Name(name)
+		switch {
+		case !ok:
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q is not name=command.", argv[0])
+		case !validName.MatchString(name):
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q cannot be a name: use 1 to 20 of a-z, 0-9, _ and -.", name)
+		case slices.Contains(reserved, agent):
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q belongs to an assistant that is built in. Choose another one.", name)
+		case slices.ContainsFunc(configs, func(c Config) bool { return c.Name == agent }):
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is there twice.", name)
+		case program == "":
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q has no command after the =.", name)
+		}
+		configs = append(configs, Config{
+			Name: agent, Command: append([]string{program}, argv[1:]...),
+			InstallHint: fmt.Sprintf("install the program %q, or correct ACP_AGENTS.", program),
+			LoginHint:   "An operator has to log it in, or to give it a key, as the user that I run as.",
+		})
+	}
+	return configs, nil
+}
+
+// splitCommands splits text at semicolons and each part into words. Empty parts
+// are left out.
+func splitCommands(text string) ([][]string, error) {
+	s := splitter{}
+	for _, c := range text {
+		if err := s.next(c); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case s.escaped:
+		return nil, fmt.Errorf("a backslash at the end quotes nothing")
+	case s.quote != 0:
+		return nil, fmt.Errorf("the quotation mark %c is not closed", s.quote)
+	}
+	s.endCommand()
+	return s.commands, nil
+}
+
+type splitter struct {
+	commands [][]string
+	words    []string
+	word     strings.Builder
+	inWord   bool
+	quote    rune
+	escaped  bool
+}
+
+func (s *splitter) next(c rune) error {
+	switch {
+	case c == 0 || c == '\n' && s.quote != 0:
+		return fmt.Errorf("a command cannot hold a line break or a NUL")
+	case s.escaped:
+		s.escaped = false
+		if s.quote == '"' && c != '"' && c != '\\' {
+			s.word.WriteByte('\\')
+		}
+		s.add(c)
+	case c == '\\' && s.quote != '\'':
+		s.escaped = true
+	case s.quote != 0 && c == s.quote:
+		s.quote = 0
+	case s.quote != 0:
+		s.add(c)
+	case c == '\'' || c == '"':
+		s.quote, s.inWord = c, true
+	case c == ';':
+		s.endCommand()
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		s.endWord()
+	default:
+		s.add(c)
+	}
+	return nil
+}
+
+func (s *splitter) add(c rune) {
+	s.word.WriteRune(c)
+	s.inWord = true
+}
+
+func (s *splitter) endWord() {
+	if s.inWord {
+		s.words = append(s.words, s.word.String())
+	}
+	s.word.Reset()
+	s.inWord = false
+}
+
+func (s *splitter) endCommand() {
+	s.endWord()
+	if len(s.words) > 0 {
+		s.commands = append(s.commands, s.words)
+	}
+	s.words = nil
+}

@@ -1,0 +1,237 @@
+package acp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+func user(text string) messages.Message { return messages.NewText(messages.RoleUser, text) }
+
+func said(text string) messages.Message { return messages.NewText(messages.RoleAssistant, text) }
+
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	history := []messages.Message{user("What is in x?"), messages.NewToolCall("1", "read_file", `{"path":"x"}`),
+		messages.NewToolResult("1", "two\nlines", false), said("Two lines.\n# The new message")}
+	for name, test := range map[string]struct {
+		turn  assistant.Turn
+		fresh bool
+		want  string
+	}{
+		"a known conversation": {assistant.Turn{Array: append(history[:4:4], user("And y?"))}, false, "And y?"},
+		"a fresh one":          {assistant.Turn{Array: []messages.Message{user("Hi")}}, true, "Hi"},
+		"instructions": {assistant.Turn{System: "Be kind.\n", Array: []messages.Message{user("Hi")}}, true,
+			"# Instructions from the operator of this bot\n\nBe kind.\n\n# The new message\n\nHi"},
+		"a hand-off": {assistant.Turn{Array: append(history[:4:4], user("And y?"))}, true,
+			"# The conversation so far\n\nYou have no memory of it; this is the record, shortened where it is long. " +
+				"The parts named Assistant were said by you or by the assistant before you.\n\n" +
+				"Person:\n  What is in x?\n\nAssistant called the tool read_file:\n  {\"path\":\"x\"}\n\n" +
+				"Result of read_file:\n  two\n  lines\n\nAssistant:\n  Two lines.\n  # The new message\n\n# The new message\n\nAnd y?"},
+		"a file": {assistant.Turn{Array: []messages.Message{{Role: messages.RoleUser, Blocks: []messages.Block{
+			messages.Text{Text: "Read it."}, messages.Attachment{Name: "a.txt", MediaType: "text/plain", Text: "one\ntwo"},
+			messages.Attachment{Name: "b.png", Note: "not text"},
+		}}}}, false, "Read it.\n\n[Attached file a.txt, text/plain; its text:]\n  one\n  two\n\n[Attached file b.png; not text]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := (&Assistant{}).prompt(opened{agent: &agent{system: map[bool]string{false: test.turn.System}[test.fresh]}, fresh: test.fresh}, test.turn)
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestInstructionsAreRepeatedWhenTheyChange: a session knows what it was told.
+func TestInstructionsAreRepeatedWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	o := opened{agent: &agent{}}
+	a := &Assistant{}
+	turn := assistant.Turn{System: "one", Array: []messages.Message{user("Hi")}}
+	for i, want := range []bool{true, false, true, false} {
+		if i == 2 {
+			turn.System = "two"
+		}
+		if got := strings.Contains(a.prompt(o, turn), "Instructions"); got != want {
+			t.Errorf("prompt %d: instructions %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestSummaryShortensTheOldestFirst: it is bounded, the newest is whole, and
+// what is missing is said.
+func TestSummaryShortensTheOldestFirst(t *testing.T) {
+	t.Parallel()
+	var msgs []messages.Message
+	for i := range 200 {
+		msgs = append(msgs, user(fmt.Sprintf("question %d", i)), said(fmt.Sprintf("<%d>", i)+strings.Repeat("x", 2000)+fmt.Sprintf("</%d>", i)))
+	}
+	text := summary(msgs, summaryLimit)
+	if len(text) > summaryLimit*5/4 {
+		t.Errorf("%d bytes, want about %d", len(text), summaryLimit)
+	}
+	if !strings.Contains(text, "<199>"+strings.Repeat("x", 2000)+"</199>") {
+		t.Error("the newest answer is not whole")
+	}
+	if strings.Contains(text, "<100>"+strings.Repeat("x", 2000)) || !strings.Contains(text, "bytes left out") {
+		t.Error("an old answer is not shortened")
+	}
+	if !strings.Contains(text, "question 199") {
+		t.Error("the newest question is missing")
+	}
+	var small []messages.Message
+	for i := range 5000 {
+		small = append(small, user(fmt.Sprintf("question %d", i)))
+	}
+	text = summary(small, summaryLimit)
+	if !strings.HasPrefix(text, "[") || !strings.Contains(text, "earlier parts are left out.]") || len(text) > summaryLimit*5/4 {
+		t.Errorf("%d bytes: %.80s", len(text), text)
+	}
+}
+
+func TestSummaryIsBoundedAndHonest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var msgs []messages.Message
+		for range rapid.IntRange(0, 60).Draw(t, "n") {
+			text := strings.Repeat(rapid.StringN(1, 20, -1).Draw(t, "text"), rapid.IntRange(1, 400).Draw(t, "times"))
+			switch rapid.IntRange(0, 2).Draw(t, "kind") {
+			case 0:
+				msgs = append(msgs, user(text))
+			case 1:
+				msgs = append(msgs, said(text))
+			default:
+				msgs = append(msgs, messages.NewToolCall("1", "t", "{}"), messages.NewToolResult("1", text, true))
+			}
+		}
+		const limit = 4 << 10
+		got := summary(msgs, limit)
+		// Indentation of many short lines comes on top of the bound.
+		lines := strings.Count(got, "\n")
+		if len(got) > limit+entryLimit+400+2*lines || !utf8.ValidString(got) {
+			t.Fatalf("%d bytes, valid %v", len(got), utf8.ValidString(got))
+		}
+		for line := range strings.SplitSeq(got, "\n") {
+			if line != "" && line[0] != ' ' && !strings.HasSuffix(line, ":") && !strings.HasSuffix(line, "]") {
+				t.Fatalf("a line stands at the margin: %q", line)
+			}
+		}
+	})
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		old, text string
+		created   bool
+		want      string
+	}{
+		"a change":    {"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", false, "--- a/x\n+++ b/x\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8"},
+		"a new file":  {"", "a\nb\n", true, "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b"},
+		"all removed": {"a\n", "", false, "--- a/x\n+++ b/x\n@@ -1,1 +0,0 @@\n-a"},
+		"nothing":     {"a\n", "a\n", false, "--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n a"},
+		"appended":    {"a\n", "a\nb\n", false, "--- a/x\n+++ b/x\n@@ -1,1 +1,2 @@\n a\n+b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(test.want, diff("/x", test.old, test.text, test.created)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestFencedCannotBeLeft(t *testing.T) {
+	t.Parallel()
+	got := fenced("sh", "echo\n```\n**bold**\n````")
+	if !strings.HasPrefix(got, "`````sh\n") || !strings.HasSuffix(got, "\n`````") {
+		t.Errorf("%q", got)
+	}
+	long := fenced("", strings.Repeat("x", maxDetail+7))
+	if !strings.Contains(long, "7 more bytes are not shown") {
+		t.Error("what is not shown is not said")
+	}
+}
+
+func TestTailDropsTheHalfLine(t *testing.T) {
+	t.Parallel()
+	var kept tail
+	_, _ = kept.Write([]byte("whole"))
+	if got := kept.String(); got != "whole" {
+		t.Errorf("%q", got)
+	}
+	_, _ = kept.Write([]byte(strings.Repeat("secret", stderrTail)))
+	_, _ = kept.Write([]byte("\nnext\nlast"))
+	if got := kept.String(); got != "next\nlast" {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzUpdates gives the mapping whatever an agent may send. The events stay in
+// order: a call is told once, before it starts; a result follows its call.
+func FuzzUpdates(f *testing.F) {
+	f.Add(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}` + "\n" + `{"sessionUpdate":"tool_call","toolCallId":"1","rawInput":{"command":["a"]},"status":"completed"}`)
+	f.Add(`{"sessionUpdate":"tool_call_update","toolCallId":"1","content":[{"type":"diff","path":"x","newText":"y"}],"status":"failed"}`)
+	f.Add(`{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}` + "\n" + `{"sessionUpdate":"usage_update","used":1,"size":-1,"cost":{"amount":1e300,"currency":"USD"}}`)
+	f.Add(`{"sessionUpdate":"tool_call","toolCallId":"1","_meta":{"terminal_exit":{"exit_code":1},"claudeCode":7}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		told, started, ended := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		tr := transcript{suffix: "s", emit: func(e assistant.Event) error {
+			switch e := e.(type) {
+			case assistant.ToolStarted:
+				if !told[e.ID] || started[e.ID] || ended[e.ID] {
+					t.Errorf("start of %q", e.ID)
+				}
+				started[e.ID] = true
+			case assistant.ToolFinished:
+				if !started[e.ID] {
+					t.Errorf("finish of %q", e.ID)
+				}
+			case assistant.MessageDone:
+				for _, b := range e.Message.Blocks {
+					switch b := b.(type) {
+					case messages.ToolCall:
+						if told[b.ID] || b.ID != messages.SafeID(b.ID) || b.Name != messages.SafeName(b.Name) {
+							t.Errorf("call %+v", b)
+						}
+						told[b.ID] = true
+					case messages.ToolResult:
+						if !told[b.CallID] || ended[b.CallID] {
+							t.Errorf("result of %q", b.CallID)
+						}
+						ended[b.CallID] = true
+					case messages.Text, messages.Thinking, messages.Attachment:
+					}
+				}
+			case assistant.TextDelta:
+				if e.Text == "" {
+					t.Error("an empty delta")
+				}
+			case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable, assistant.UsageUpdated, assistant.Finished:
+			}
+			return nil
+		}}
+		r := &run{agent: &agent{session: "s"}, t: tr}
+		for line := range strings.SplitSeq(text, "\n") {
+			if err := r.take(t.Context(), arrival{update: []byte(`{"sessionId":"s","update":` + line + `}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.t.closeAll(); err != nil {
+			t.Fatal(err)
+		}
+		for id := range told {
+			if !ended[id] {
+				t.Errorf("call %q has no result", id)
+			}
+		}
+	})
+}

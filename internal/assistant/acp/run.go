@@ -1,0 +1,454 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+var (
+	// errStopped ends a turn whose caller does not listen any more.
+	errStopped = errors.New("nobody listens")
+
+	// errTooMuch ends a turn that says or does more than is kept of one.
+	errTooMuch = errors.New("the agent sent too much")
+
+	// errGone ends a turn whose process had ended before it was prompted.
+	errGone = errors.New("the process ended between two turns")
+
+	// errForgotten ends a turn whose session the agent does not know any more.
+	errForgotten = errors.New("the agent does not know the session that it was prompted in")
+)
+
+const (
+	// startAfter is how long a call is taken to wait for a permission request,
+	// which comes at once, before it is taken to run.
+	startAfter = 250 * time.Millisecond
+
+	// queued is how many updates wait for the turn before the agent has to wait.
+	queued = 64
+)
+
+// arrival is something that the agent sent during a turn.
+type arrival struct {
+	update     json.RawMessage // params of session/update
+	permission json.RawMessage // params of session/request_permission
+	id         json.RawMessage // of the request
+	withdrawn  json.RawMessage // params of $/cancel_request
+}
+
+// run is one turn at work. Its fields are used by the goroutine of Run, except
+// the channels.
+type run struct {
+	agent *agent
+	kept  bool // the process worked on an earlier turn
+	turn  assistant.Turn
+	t     transcript
+
+	arrivals chan arrival
+	verdicts chan verdict
+	closed   chan struct{} // the turn takes nothing more
+	once     sync.Once
+
+	asks    map[string]*ask // permission requests without an answer, by request id
+	refused string          // the title of the last call that was not allowed
+	asking  sync.WaitGroup
+}
+
+// deliver hands an arrival over, and waits while the turn is behind: then the
+// agent has to wait too. It reports false once the turn is over.
+func (r *run) deliver(x arrival) bool {
+	select {
+	case <-r.closed:
+		return false
+	default:
+	}
+	select {
+	case r.arrivals <- x:
+		return true
+	case <-r.closed:
+		return false
+	}
+}
+
+func (r *run) over() { r.once.Do(func() { close(r.closed) }) }
+
+// answered is the answer to session/prompt.
+type answered struct {
+	result promptAnswer
+	err    error
+}
+
+// promptAnswer is what is used of the answer to session/prompt.
+type promptAnswer struct {
+	StopReason string     `json:"stopReason"`
+	Usage      *sdk.Usage `json:"usage"`
+	Meta       promptMeta `json:"_meta"`
+}
+
+// promptMeta is what both known front ends say beyond the protocol.
+type promptMeta struct{ Model string }
+
+// UnmarshalJSON never fails: _meta may hold anything.
+func (m *promptMeta) UnmarshalJSON(b []byte) error {
+	var w struct {
+		Quota struct {
+			ModelUsage []struct {
+				Model string `json:"model"`
+			} `json:"model_usage"`
+		} `json:"quota"`
+	}
+	if json.Unmarshal(b, &w) == nil && len(w.Quota.ModelUsage) > 0 {
+		m.Model = oneLine(w.Quota.ModelUsage[0].Model, 200)
+	}
+	return nil
+}
+
+// Run implements assistant.Assistant. Turns of one conversation run one after
+// the other. A turn that is stopped gives the agent two seconds to end it in
+// its own way; what it still says in that time is dropped.
+func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
+	return func(yield func(assistant.Event, error) bool) {
+		if ctx.Err() != nil {
+			yield(nil, canceled(ctx))
+			return
+		}
+		emit := func(e assistant.Event) error {
+			if !yield(e, nil) {
+				return errStopped
+			}
+			return nil
+		}
+		if err := a.run(ctx, turn, emit); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// run does a turn. It begins once more if the session turns out to be forgotten,
+// or the process that was kept to have ended, only when it is prompted.
+func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit func(assistant.Event) error) error {
+	p, err := a.enter(ctx, turn.Conversation)
+	if err != nil {
+		return err
+	}
+	held := true
+	defer func() {
+		if held {
+			a.leave(p)
+		}
+	}()
+	o, events, err := a.ready(ctx, p, turn)
+	for again := true; ; again = false {
+		if err := a.prepare(ctx, o, turn, emit, events, err); err != nil {
+			return err
+		}
+		r := newRun(o, turn, emit)
+		prompt := make(chan answered, 1)
+		err = r.do(ctx, prompt, a.prompt(o, turn))
+		switch {
+		case errors.Is(err, errStopped) || ctx.Err() != nil && err != nil:
+			held = false
+			a.stop(ctx, p, r, prompt)
+			if ctx.Err() != nil {
+				return canceled(ctx)
+			}
+			return err
+		case errors.Is(err, errForgotten) && again:
+			o.fresh = true
+			events, err = o.agent.afresh(ctx, &sdk.RequestError{Code: codeNotFound, Message: err.Error()})
+		case errors.Is(err, errGone) && again:
+			o, events, err = a.ready(ctx, p, turn)
+		case errors.Is(err, errForgotten):
+			return o.agent.broken(ctx, atPrompt, err)
+		default:
+			return err
+		}
+	}
+}
+
+// prepare yields what happened while the session was opened, and configures it.
+func (a *Assistant) prepare(
+	ctx context.Context, o opened, turn assistant.Turn, emit func(assistant.Event) error, events []assistant.Event, err error,
+) error {
+	if err == nil {
+		var more []assistant.Event
+		more, err = o.agent.configure(ctx, turn)
+		events = append(events, more...)
+	}
+	for _, e := range events {
+		if emitErr := emit(e); emitErr != nil {
+			return emitErr
+		}
+	}
+	return err
+}
+
+func newRun(o opened, turn assistant.Turn, emit func(assistant.Event) error) *run {
+	g := o.agent
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	r := &run{
+		agent: g, kept: o.kept, turn: turn, arrivals: make(chan arrival, queued), verdicts: make(chan verdict), closed: make(chan struct{}),
+		asks: map[string]*ask{},
+	}
+	r.t = transcript{emit: emit, provider: string(g.a.config.Name), suffix: hex.EncodeToString(random[:]), mode: g.mode, model: g.model}
+	return r
+}
+
+// do prompts the agent and takes what comes until it has answered.
+func (r *run) do(ctx context.Context, prompt chan answered, text string) error {
+	g := r.agent
+	g.attach(r)
+	defer r.refuseQueued(ctx)
+	defer g.detach(r)
+	asking, stopAsking := context.WithCancel(ctx)
+	defer r.asking.Wait()
+	defer stopAsking()
+	g.a.wg.Go(func() {
+		var x answered
+		// The end of ctx does not take the request back: session/cancel does.
+		x.err = g.conn.callThen(context.WithoutCancel(ctx), 0, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
+			SessionId: sdk.SessionId(g.session), Prompt: []sdk.ContentBlock{sdk.TextBlock(text)},
+		}, &x.result, func() { g.detach(r) })
+		prompt <- x
+	})
+	err := r.loop(ctx, asking, prompt)
+	r.withdrawAll(ctx)
+	g.mode = r.t.mode
+	if r.t.cost != nil {
+		g.cost.set(*r.t.cost)
+	}
+	return err
+}
+
+// refuseQueued answers the permission requests that came too late.
+func (r *run) refuseQueued(ctx context.Context) {
+	for {
+		select {
+		case x := <-r.arrivals:
+			if x.permission != nil {
+				r.reply(ctx, x.id, canceledPermission())
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (r *run) loop(ctx, asking context.Context, prompt chan answered) error {
+	quiet := time.NewTimer(r.agent.a.config.SilenceTimeout)
+	defer quiet.Stop()
+	starting := time.NewTimer(startAfter)
+	defer starting.Stop()
+	for {
+		var err error
+		select {
+		case x := <-r.arrivals:
+			err = r.take(asking, x)
+			if r.t.unstarted() {
+				starting.Reset(startAfter)
+			}
+		case v := <-r.verdicts:
+			err = r.decided(ctx, v)
+		case <-starting.C:
+			err = r.t.startAll()
+		case x := <-prompt:
+			err = r.finish(ctx, asking, x)
+			if ctx.Err() != nil || errors.Is(err, errStopped) {
+				prompt <- x // for stop, which looks whether the turn is over
+			}
+			return err
+		case <-quiet.C:
+			if len(r.asks) == 0 {
+				return r.agent.broken(ctx, atPrompt, errSilent)
+			}
+		case <-ctx.Done():
+			return canceled(ctx)
+		}
+		if errors.Is(err, errTooMuch) {
+			return r.agent.broken(ctx, atPrompt, err)
+		}
+		if err != nil {
+			return err
+		}
+		quiet.Reset(r.agent.a.config.SilenceTimeout)
+	}
+}
+
+// take handles something that the agent sent.
+func (r *run) take(asking context.Context, x arrival) error {
+	switch {
+	case x.permission != nil:
+		return r.permission(asking, x)
+	case x.withdrawn != nil:
+		r.withdraw(asking, x.withdrawn)
+		return nil
+	}
+	var w struct {
+		SessionID string `json:"sessionId"`
+		Update    update `json:"update"`
+	}
+	if !decoded(x.update, &w) || w.SessionID != r.agent.session {
+		return nil // of another kind than we know, or of another session
+	}
+	if err := r.t.apply(w.Update); err != nil || w.Update.Kind != "usage_update" {
+		return err
+	}
+	// On record also if the turn ends early.
+	return r.t.emit(assistant.UsageUpdated{Usage: r.usage(nil), Model: r.t.model})
+}
+
+// finish ends the turn after the agent has answered.
+func (r *run) finish(ctx, asking context.Context, x answered) error {
+	g := r.agent
+	// What came before the answer is in the queue.
+	for {
+		select {
+		case late := <-r.arrivals:
+			if err := r.take(asking, late); err != nil {
+				if errors.Is(err, errTooMuch) {
+					return g.broken(ctx, atPrompt, err)
+				}
+				return err
+			}
+			continue
+		default:
+		}
+		break
+	}
+	if ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	if x.err != nil {
+		if refusal, ok := errors.AsType[*sdk.RequestError](x.err); ok && refusal.Code == codeNotFound && !r.t.said {
+			return errForgotten
+		}
+		if r.kept && !r.t.said && errors.Is(x.err, errEnded) {
+			g.end()
+			return errGone
+		}
+		return g.broken(ctx, atPrompt, x.err)
+	}
+	if x.result.Meta.Model != "" {
+		r.t.model = x.result.Meta.Model
+	}
+	usage := r.usage(x.result.Usage)
+	if r.t.failed {
+		return g.broken(ctx, atPrompt, &sdk.RequestError{Message: r.t.failure.String()})
+	}
+	if err := r.stopped(x.result.StopReason); err != nil {
+		if emitErr := r.t.emit(assistant.UsageUpdated{Usage: usage, Model: r.t.model}); emitErr != nil {
+			return emitErr
+		}
+		return err
+	}
+	if err := r.t.closeAll(); err != nil {
+		return err
+	}
+	if r.t.text.Len() == 0 {
+		if err := r.nothingSaid(); err != nil {
+			return err
+		}
+	}
+	last := r.t.complete()
+	last.ProviderMetadata = r.metadata(x.result.StopReason)
+	if err := r.t.emit(assistant.MessageDone{Message: last}); err != nil {
+		return err
+	}
+	return r.t.emit(assistant.Finished{Usage: usage, Model: r.t.model})
+}
+
+// silentEnd is what a person reads when an agent worked and then said nothing.
+const silentEnd = "(The agent finished its work without saying anything about it.)"
+
+// nothingSaid handles a turn without a closing text.
+func (r *run) nothingSaid() error {
+	if r.t.numbered == 0 {
+		r.agent.end()
+		return fault.New(fault.Unavailable, "The agent gave an empty answer.")
+	}
+	r.t.text.WriteString(silentEnd)
+	return r.t.emit(assistant.TextDelta{Text: silentEnd})
+}
+
+// stopped returns the error for a stop reason that is not the end of an answer.
+func (r *run) stopped(reason string) error {
+	switch sdk.StopReason(reason) {
+	case sdk.StopReasonEndTurn:
+		return nil
+	case sdk.StopReasonMaxTokens:
+		return fault.New(fault.Exhausted, "The agent reached its limit of tokens in the middle of the answer. What it did so far is kept; ask it to go on.")
+	case sdk.StopReasonMaxTurnRequests:
+		return fault.New(fault.Exhausted, "The agent reached its limit of steps for one turn. What it did so far is kept; ask it to go on.")
+	case sdk.StopReasonRefusal:
+		return fault.New(fault.Invalid, "The agent refused to go on with this request. Please put it another way.")
+	case sdk.StopReasonCancelled:
+		if r.refused != "" {
+			return fault.Newf(fault.Forbidden, "The agent stopped, because this was not allowed: %s", r.refused)
+		}
+		return fault.New(fault.Unavailable, "The agent stopped in the middle by itself. What it did so far is kept.")
+	}
+	r.agent.end()
+	return &fault.Error{
+		Kind: fault.Internal, Err: errors.New("unknown stop reason " + oneLine(reason, 100)),
+		Public: "The agent stopped for a reason that I do not know, so I cannot say whether its answer is complete. What it did so far is kept.",
+	}
+}
+
+// stop tells the agent that the turn is over and gives it a moment to agree.
+// Then its process is ended. The place is given back behind the back of the
+// caller, who waits for most of the moment only.
+func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan answered) {
+	ctx = context.WithoutCancel(ctx)
+	done := make(chan struct{})
+	a.settle(func() {
+		defer close(done)
+		defer a.leave(p)
+		g := r.agent
+		if !g.alive() {
+			return
+		}
+		grace, cancel := context.WithTimeout(ctx, cancelGrace)
+		defer cancel()
+		if err := g.cancelTurn(grace, prompt); err != nil {
+			g.log.InfoContext(ctx, "The agent did not end a turn that was stopped; its process is ended")
+			g.end()
+			<-g.gone
+		}
+	})
+	timer := time.NewTimer(stopWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// cancelTurn asks the agent to end its turn, and waits for it.
+func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) error {
+	select {
+	case x := <-prompt: // over already
+		return x.err
+	default:
+	}
+	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: sdk.SessionId(g.session)}); err != nil {
+		return err
+	}
+	select {
+	case x := <-prompt:
+		return x.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

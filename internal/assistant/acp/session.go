@@ -1,0 +1,316 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+// contextLost is what a person reads when the agent does not know its session
+// any more.
+const contextLost = "The agent's own context was lost; I started it afresh with a summary of this conversation."
+
+// opened is an agent with a session for a turn.
+type opened struct {
+	agent *agent
+	fresh bool // the session knows nothing of the conversation
+	kept  bool // the process worked on an earlier turn
+}
+
+// ready returns an agent that has the turn's session: the one that runs, one
+// that resumes the session, or one with a new session. events are what to yield
+// about it, also with an error.
+func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o opened, events []assistant.Event, err error) {
+	a.mu.Lock()
+	g := p.agent
+	if g != nil && g.idle != nil {
+		g.idle.Stop()
+	}
+	a.mu.Unlock()
+	dir := turn.Dir
+	if g != nil {
+		if dir == "" && g.private {
+			dir = g.dir
+		}
+		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir {
+			g.log = a.log.With("conversation", turn.Conversation, "run", turn.Run)
+			return opened{agent: g, kept: true}, nil, nil
+		}
+		// Its session or its directory is not the turn's. The sandbox of a process
+		// is made for one directory, so it cannot be used for another.
+		g.end()
+		select {
+		case <-g.gone:
+		case <-ctx.Done():
+			return o, nil, canceled(ctx)
+		}
+	}
+	if g, err = a.start(ctx, p, turn); err != nil {
+		return o, nil, err
+	}
+	o.agent = g
+	if turn.Resume == "" {
+		o.fresh = true
+		events, err = g.create(ctx)
+		return o, events, err
+	}
+	err = g.reopen(ctx, turn.Resume)
+	if err == nil {
+		g.system = turn.System // it was told when the session began
+		return o, nil, nil
+	}
+	o.fresh = true
+	events, err = g.afresh(ctx, err)
+	return o, events, err
+}
+
+// errNoResume means that the agent offers no way to continue a session.
+var errNoResume = errors.New("the agent offers neither session/resume nor session/load")
+
+// reopen continues a stored session. What session/load replays belongs to no
+// turn and is dropped.
+func (g *agent) reopen(ctx context.Context, id string) error {
+	var answer sessionAnswer
+	limit := g.a.config.InitTimeout
+	var err error
+	switch {
+	case g.canResume:
+		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionResume, sdk.ResumeSessionRequest{
+			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
+		}, &answer)
+	case g.canLoad:
+		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
+			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
+		}, &answer)
+	default:
+		return errNoResume
+	}
+	if err != nil {
+		return err
+	}
+	g.session = id
+	g.cost = meter{unknown: true}
+	g.choices(answer)
+	return nil
+}
+
+// afresh opens a new session because the stored one could not be continued. The
+// stored id is forgotten at once if the agent does not know it; after any other
+// refusal only when a new session could be opened, because the agent may be
+// broken for now.
+func (g *agent) afresh(ctx context.Context, why error) ([]assistant.Event, error) {
+	_, answered := errors.AsType[*sdk.RequestError](why)
+	if refusal, ok := errors.AsType[*sdk.RequestError](why); ok && refusal.Code == codeAuthRequired {
+		return nil, g.broken(ctx, atSession, why)
+	}
+	if !answered && !errors.Is(why, errNoResume) {
+		return nil, g.broken(ctx, atSession, why)
+	}
+	g.log.WarnContext(ctx, "The agent's session cannot be continued; a new one is opened", "err", g.a.scrub(why))
+	var events []assistant.Event
+	if forgotten(why) || errors.Is(why, errNoResume) {
+		events = append(events, assistant.Resumable{})
+	}
+	more, err := g.create(ctx)
+	if err != nil {
+		return events, err
+	}
+	if len(events) == 0 {
+		events = append(events, assistant.Resumable{})
+	}
+	return append(append(events, more...), assistant.Notice{Text: contextLost}), nil
+}
+
+// create opens a new session.
+func (g *agent) create(ctx context.Context) ([]assistant.Event, error) {
+	var answer sessionAnswer
+	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionNew, sdk.NewSessionRequest{
+		Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{},
+	}, &answer)
+	if err != nil {
+		return nil, g.broken(ctx, atSession, err)
+	}
+	if answer.SessionID == "" || len(answer.SessionID) > maxSessionID {
+		return nil, g.broken(ctx, atSession, errGarbage)
+	}
+	g.session = answer.SessionID
+	g.cost = meter{}
+	g.choices(answer)
+	return []assistant.Event{assistant.Resumable{Session: g.session}}, nil
+}
+
+// maxSessionID is the longest session id that is taken, in bytes.
+const maxSessionID = 512
+
+// sessionAnswer is what is used of the answers to session/new, session/load and
+// session/resume. It is read leniently: an option of a new kind must not make a
+// session useless.
+type sessionAnswer struct {
+	SessionID string `json:"sessionId"`
+	Modes     *struct {
+		CurrentModeID  string `json:"currentModeId"`
+		AvailableModes []struct {
+			ID string `json:"id"`
+		} `json:"availableModes"`
+	} `json:"modes"`
+	Models *struct {
+		CurrentModelID  string `json:"currentModelId"`
+		AvailableModels []struct {
+			ModelID string `json:"modelId"`
+			Name    string `json:"name"`
+		} `json:"availableModels"`
+	} `json:"models"`
+	ConfigOptions []json.RawMessage `json:"configOptions"`
+}
+
+// choices remembers what the session offers.
+func (g *agent) choices(answer sessionAnswer) {
+	g.modes, g.mode, g.models, g.model, g.options = nil, "", nil, "", map[string]option{}
+	if m := answer.Modes; m != nil {
+		g.mode = m.CurrentModeID
+		for _, mode := range m.AvailableModes {
+			g.modes = append(g.modes, mode.ID)
+		}
+	}
+	if m := answer.Models; m != nil {
+		g.model, g.models = m.CurrentModelID, map[string]string{}
+		for _, model := range m.AvailableModels {
+			g.models[strings.ToLower(model.Name)] = model.ModelID
+			g.models[strings.ToLower(model.ModelID)] = model.ModelID
+		}
+	}
+	for _, raw := range answer.ConfigOptions {
+		if category, choice, ok := decodeOption(raw); ok {
+			g.options[category] = choice
+		}
+	}
+	if o, ok := g.options["model"]; ok {
+		g.model = o.current
+	}
+}
+
+// decodeOption returns the category of a configuration option and its values,
+// which may stand in groups.
+func decodeOption(raw json.RawMessage) (string, option, bool) {
+	type value struct {
+		Value string `json:"value"`
+		Name  string `json:"name"`
+	}
+	var w struct {
+		ID           string `json:"id"`
+		Category     string `json:"category"`
+		Type         string `json:"type"`
+		CurrentValue any    `json:"currentValue"`
+		Options      []struct {
+			value
+			Options []value `json:"options"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(raw, &w) != nil || w.Type != "select" || w.Category == "" {
+		return "", option{}, false
+	}
+	current, _ := w.CurrentValue.(string)
+	choice := option{id: sdk.SessionConfigId(w.ID), current: current, values: map[string]string{}}
+	for _, v := range w.Options {
+		for _, one := range append(v.Options, v.value) {
+			if one.Value != "" {
+				choice.values[strings.ToLower(one.Name)] = one.Value
+				choice.values[strings.ToLower(one.Value)] = one.Value
+			}
+		}
+	}
+	return w.Category, choice, true
+}
+
+// configure sets what the turn asks for: the session mode and the model.
+func (g *agent) configure(ctx context.Context, turn assistant.Turn) ([]assistant.Event, error) {
+	if g.a.config.ModeFor != nil {
+		if err := g.setMode(ctx, g.a.config.ModeFor(turn)); err != nil {
+			return nil, err
+		}
+	}
+	if turn.Model == "" {
+		return nil, nil
+	}
+	return g.setModel(ctx, turn.Model)
+}
+
+func (g *agent) setMode(ctx context.Context, mode string) error {
+	if mode == "" || mode == g.mode {
+		return nil
+	}
+	var err error
+	known := false
+	for _, m := range g.modes {
+		known = known || m == mode
+	}
+	o, configurable := g.options["mode"]
+	value, offered := o.values[strings.ToLower(mode)]
+	switch {
+	case known:
+		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetMode,
+			sdk.SetSessionModeRequest{SessionId: sdk.SessionId(g.session), ModeId: sdk.SessionModeId(mode)}, nil)
+	case configurable && offered:
+		err = g.setOption(ctx, o.id, value)
+	default:
+		g.log.WarnContext(ctx, "The agent does not offer the mode", "mode", mode)
+		return nil
+	}
+	if err != nil {
+		// The mode may be a limit, so the turn does not go on without it.
+		err = g.broken(ctx, atSession, err)
+		if fault.Is(err, fault.Canceled) {
+			return err
+		}
+		return &fault.Error{
+			Kind: fault.KindOf(err), Err: err,
+			Public: "The agent did not take the mode that this turn needs, so I did not start it.",
+		}
+	}
+	g.mode = mode
+	return nil
+}
+
+func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, error) {
+	want := strings.ToLower(model)
+	o := g.options["model"]
+	var err error
+	var id string
+	if value, ok := o.values[want]; ok {
+		id = value
+		if id == g.model {
+			return nil, nil
+		}
+		err = g.setOption(ctx, o.id, id)
+	} else if value, ok := g.models[want]; ok {
+		id = value
+		if id == g.model {
+			return nil, nil
+		}
+		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetModel,
+			sdk.UnstableSetSessionModelRequest{SessionId: sdk.SessionId(g.session), ModelId: sdk.UnstableModelId(id)}, nil)
+	}
+	_, refused := errors.AsType[*sdk.RequestError](err)
+	switch {
+	case id == "" || refused:
+		return []assistant.Event{assistant.Notice{Text: "The agent does not offer the model " + oneLine(model, 60) + "; it goes on with its own."}}, nil
+	case err != nil:
+		return nil, g.broken(ctx, atSession, err)
+	}
+	g.model = id
+	return nil, nil
+}
+
+func (g *agent) setOption(ctx context.Context, id sdk.SessionConfigId, value string) error {
+	return g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetConfigOption, sdk.SetSessionConfigOptionRequest{
+		ValueId: &sdk.SetSessionConfigOptionValueId{
+			SessionId: sdk.SessionId(g.session), ConfigId: id, Value: sdk.SessionConfigValueId(value),
+		},
+	}, nil)
+}

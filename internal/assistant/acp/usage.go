@@ -1,0 +1,98 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+// meter remembers what a session cost. Agents report the sum over the session,
+// also over restarts of their process; Claude Code begins at zero again when
+// its process was killed.
+type meter struct {
+	total   float64
+	unknown bool // an earlier process worked on the session, and its sum is not known
+}
+
+func (m *meter) set(total float64) { *m = meter{total: total} }
+
+// since returns what was added since the last reading, or zero if that is not
+// known.
+func (m meter) since(total float64) float64 {
+	switch {
+	case m.unknown:
+		return 0
+	case total < m.total:
+		return total // it began again
+	}
+	return total - m.total
+}
+
+// usage returns what the turn cost. The tokens of the answer to session/prompt
+// are this turn's: so do both known front ends, whatever the protocol's text
+// says.
+func (r *run) usage(u *sdk.Usage) assistant.Usage {
+	usage := r.t.usage // context only
+	if u != nil {
+		cached, written := value(u.CachedReadTokens), value(u.CachedWriteTokens)
+		usage.CachedTokens, usage.WrittenTokens = cached, written
+		usage.InputTokens, usage.OutputTokens = max(0, int64(u.InputTokens)), max(0, int64(u.OutputTokens))
+		// Our InputTokens include what was cached. The sum says whether the
+		// agent's do.
+		if int64(u.TotalTokens) >= usage.InputTokens+usage.OutputTokens+cached+written {
+			usage.InputTokens += cached + written
+		}
+	}
+	if r.t.cost != nil {
+		m := r.agent.cost
+		if m.unknown {
+			if total, ok := recorded(r.turn.Array, r.agent.session); ok {
+				m.set(total)
+			}
+		}
+		usage.CostUSD = m.since(*r.t.cost)
+	}
+	return usage
+}
+
+func value(n *int) int64 {
+	if n == nil {
+		return 0
+	}
+	return max(0, int64(*n))
+}
+
+// metadata is stored with the last message of a turn, so that the next process
+// knows what the session had cost.
+type metadata struct {
+	Session    string   `json:"session_id"`
+	StopReason string   `json:"stop_reason,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	CostUSD    *float64 `json:"session_cost_usd,omitempty"`
+}
+
+func (r *run) metadata(stopReason string) json.RawMessage {
+	text, err := json.Marshal(metadata{Session: r.agent.session, StopReason: stopReason, Model: r.t.model, CostUSD: r.t.cost})
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// recorded returns what a session had cost when its last message was stored.
+func recorded(array []messages.Message, session string) (float64, bool) {
+	for _, m := range slices.Backward(array) {
+		if m.Role != messages.RoleAssistant || len(m.ProviderMetadata) == 0 {
+			continue
+		}
+		var kept metadata
+		if json.Unmarshal(m.ProviderMetadata, &kept) == nil && kept.Session == session && kept.CostUSD != nil {
+			return *kept.CostUSD, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,333 @@
+// Package anthropic asks Anthropic's Messages API, or any server that speaks it.
+// It keeps no state between requests: the whole message array goes out with each
+// one.
+//
+// Prompt caching is on. A request marks the last tool, the system prompt and the
+// last two user turns as ends of a prefix, and the same array is sent byte for
+// byte the same every time, so that each round of a tool loop reads what the
+// round before it wrote. The marks themselves are no part of the prefix.
+//
+// Thinking is kept with its signature and sent back as it was, to the model that
+// wrote it only. What the provider redacted is kept too: as a
+// messages.Thinking without text whose Signature is "redacted:" and the opaque
+// data.
+//
+// Nothing of the provider's wording reaches a person: errors are classified in
+// this package, and their texts are our own.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+// Name is what conversations of this assistant are stored under.
+const Name assistant.Name = "anthropic"
+
+// ThinkingAdaptive is a Config.ThinkingBudget that leaves to the model how much
+// it thinks. The newest models take no other.
+const ThinkingAdaptive = -1
+
+const (
+	defaultBaseURL     = "https://api.anthropic.com"
+	defaultIdleTimeout = 90 * time.Second
+	defaultMaxTokens   = 16384 // below the limit of every current model
+	minThinkingBudget  = 1024  // the API's
+
+	// maxPauses is how often the API may interrupt an answer to have the request
+	// sent again with what came so far.
+	maxPauses = 8
+)
+
+// Config says which API to ask.
+type Config struct {
+	APIKey  string // may be empty if BaseURL is set
+	BaseURL string // of any compatible API, with or without /v1; empty means Anthropic's
+	Model   string
+
+	// MaxTokens is the longest answer, thinking included. Zero means 16,384, and
+	// the thinking budget on top of that.
+	MaxTokens int
+
+	// ThinkingBudget is how many tokens the model may think: 0 turns thinking
+	// off, ThinkingAdaptive leaves it to the model; else at least 1,024 and less
+	// than MaxTokens.
+	ThinkingBudget int
+
+	// IdleTimeout is the longest silence of the API, before the first byte and
+	// between two; pings count as bytes. Zero means 90 s.
+	IdleTimeout time.Duration
+
+	// HTTPClient is used with its transport and its own timeout, but without
+	// its redirect policy: redirects are refused, because the conversation
+	// would follow them. Nil means a client made for many streams at once.
+	HTTPClient *http.Client
+
+	Log *slog.Logger // nil means no log
+}
+
+// Model asks the API. It is safe for concurrent use.
+type Model struct {
+	messages  api.MessageService
+	http      *http.Client
+	model     string
+	maxTokens int
+	thinking  int
+	idle      time.Duration
+	key       string
+	public    bool // the API is Anthropic's own
+	log       *slog.Logger
+}
+
+var _ assistant.Model = (*Model)(nil)
+
+// New checks c and does no I/O. Its errors are fault.Invalid and name the option
+// to change.
+func New(c Config) (*Model, error) {
+	key := strings.TrimSpace(c.APIKey)
+	base, err := baseURL(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case key == "" && c.BaseURL == "":
+		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY is not set. Set it, or ANTHROPIC_BASE_URL for an API that needs no key.")
+	case strings.ContainsFunc(key, notHeaderRune):
+		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY holds a space, a line break or another character that a key cannot have.")
+	case strings.TrimSpace(c.Model) == "":
+		return nil, fault.New(fault.Invalid, "ANTHROPIC_MODEL is empty. Set it to a model of the API, such as claude-sonnet-4-5.")
+	}
+	if err := c.checkLimits(); err != nil {
+		return nil, err
+	}
+	m := &Model{
+		http: httpClient(c.HTTPClient), model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget,
+		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
+	}
+	if m.maxTokens == 0 {
+		m.maxTokens = defaultMaxTokens + max(m.thinking, 0)
+	}
+	if m.idle <= 0 {
+		m.idle = defaultIdleTimeout
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	// The service takes only these options; the SDK's client would also read the
+	// environment and the files of its own command line tools.
+	options := []option.RequestOption{
+		option.WithBaseURL(base + "/"), option.WithHTTPClient(m.http), option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
+	}
+	if key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	m.messages = api.NewMessageService(options...)
+	return m, nil
+}
+
+func (c Config) checkLimits() error {
+	switch {
+	case c.MaxTokens < 0:
+		return fault.New(fault.Invalid, "ANTHROPIC_MAX_TOKENS is negative. Set it to the longest answer in tokens, or 0 for the default.")
+	case c.ThinkingBudget != 0 && c.ThinkingBudget != ThinkingAdaptive && c.ThinkingBudget < minThinkingBudget:
+		return fault.Newf(fault.Invalid, "ANTHROPIC_THINKING_TOKENS must be 0 (off), %d (the model decides) or at least %d tokens.",
+			ThinkingAdaptive, minThinkingBudget)
+	case c.MaxTokens > 0 && c.ThinkingBudget >= c.MaxTokens:
+		return fault.New(fault.Invalid, "ANTHROPIC_THINKING_TOKENS must be less than ANTHROPIC_MAX_TOKENS, which holds the thinking and the answer.")
+	}
+	return nil
+}
+
+func baseURL(raw string) (string, error) {
+	raw = strings.TrimRight(strings.TrimSpace(raw), "/")
+	if raw == "" {
+		return defaultBaseURL, nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	// The value may hold a password, so the text does not repeat it.
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return "", fault.New(fault.Invalid, "ANTHROPIC_BASE_URL is not a URL like https://api.example.com.")
+	case u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return "", fault.New(fault.Invalid, "ANTHROPIC_BASE_URL must not hold a user, a query or a fragment. A key belongs into ANTHROPIC_API_KEY.")
+	}
+	// The paths of the API begin with it.
+	return strings.TrimRight(strings.TrimSuffix(raw, "/v1"), "/"), nil
+}
+
+func notHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
+
+// Name implements assistant.Model.
+func (m *Model) Name() assistant.Name { return Name }
+
+// Model implements assistant.Model.
+func (m *Model) Model() string { return m.model }
+
+// CloseIdleConnections closes the connections that no request uses.
+func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
+
+// Complete implements assistant.Model. Beyond its contract:
+//
+//   - An answer cut at the output limit is kept, with a visible note at its end
+//     and without its calls. One without any text is fault.Exhausted.
+//   - A refusal, or the provider's content filter, is fault.Invalid.
+//   - An answer without text and calls is fault.Unavailable: another try may
+//     bring one.
+//   - Each call of the message has an id; one that the API left out is made up.
+//   - A turn that the API pauses is continued, at most 8 times, and comes out as
+//     one message.
+//   - If the API does not take the thinking in the array back (a stored text that
+//     changed, a name that stands for another model now), the request is sent
+//     once more without any, so that the conversation is not stuck.
+func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
+	return func(yield func(assistant.Event, error) bool) {
+		c := completion{model: m, request: r, yield: yield, started: time.Now()}
+		c.name = r.Model
+		if c.name == "" {
+			c.name = m.model
+		}
+		if err := c.do(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// errStopped means that the caller stopped ranging and must not be called.
+var errStopped = errors.New("the caller stopped")
+
+// completion is one request, with what continues it.
+type completion struct {
+	model   *Model
+	request assistant.Request
+	name    string // of the model that is asked
+	yield   func(assistant.Event, error) bool
+	answer  answer
+	started time.Time
+}
+
+func (c *completion) do(ctx context.Context) error {
+	if len(c.request.Array) == 0 {
+		return fault.New(fault.Invalid, "There is nothing to answer.")
+	}
+	params := c.wire(true)
+	err := c.ask(ctx, params)
+	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && hasThinking(params) {
+		c.model.log.WarnContext(ctx, "the model API does not take the thinking in the conversation back, asking again without",
+			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "error", err)
+		params = c.wire(false)
+		err = c.ask(ctx, params)
+	}
+	for range maxPauses {
+		if err != nil || c.answer.stop != api.StopReasonPauseTurn {
+			break
+		}
+		params.Messages = append(params.Messages, c.answer.raw())
+		err = c.ask(ctx, params)
+	}
+	if err != nil {
+		return err
+	}
+	return c.finish(ctx)
+}
+
+// ask sends one request and takes its whole stream in.
+func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error {
+	x := newExchange(c.model.idle)
+	streamCtx := x.start(ctx)
+	defer x.stop()
+
+	c.answer.begin()
+	stream := c.model.messages.NewStreaming(streamCtx, params)
+	defer func() { _ = stream.Close() }()
+	for stream.Next() {
+		text, thought, err := c.answer.add(stream.Current())
+		if err != nil {
+			return c.model.classify(ctx, x, err)
+		}
+		if c.answer.stopped {
+			// The connection can be used again if the end of the stream was read.
+			x.settle()
+			for stream.Next() {
+			}
+			if ctx.Err() != nil {
+				return canceled(ctx)
+			}
+			return nil
+		}
+		if text == "" && thought == "" {
+			continue
+		}
+		// A caller that takes its time is no silence of the API.
+		x.pause()
+		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
+			return errStopped
+		}
+		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
+			return errStopped
+		}
+		x.alive()
+	}
+	err := stream.Err()
+	switch {
+	case ctx.Err() != nil, x.failure != nil:
+	case streamCtx.Err() != nil:
+		err = context.Cause(streamCtx)
+	case err == nil:
+		err = errCut
+	}
+	return c.model.classify(ctx, x, err)
+}
+
+// finish ends the request by the stop reason of its answer.
+func (c *completion) finish(ctx context.Context) error {
+	a := &c.answer
+	text, calls := a.text(), a.calls()
+	empty := strings.TrimSpace(text) == ""
+	c.model.log.DebugContext(ctx, "model answered",
+		"conversation", c.request.Conversation, "run", c.request.Run, "model", a.model,
+		"stop_reason", string(a.stop), "duration", time.Since(c.started))
+	switch {
+	case a.stop == "" || a.unfinished():
+		return cutOff(errors.New("the stream ended without a stop reason or inside a call"))
+	case a.stop == api.StopReasonRefusal:
+		return &fault.Error{
+			Kind: fault.Invalid, Public: "The model refused to go on with this. Please put it another way.",
+			Err: errors.New("stop reason refusal: " + c.model.clean(a.refusal)),
+		}
+	case a.stop == api.StopReasonModelContextWindowExceeded:
+		return overflow(0, errors.New("the model stopped at the end of its context window"))
+	case a.stop == api.StopReasonPauseTurn:
+		return fault.New(fault.Unavailable, "The model interrupted its answer too often.")
+	case a.stop == api.StopReasonMaxTokens && empty:
+		return fault.New(fault.Exhausted, "The model used up its output limit (ANTHROPIC_MAX_TOKENS) before it wrote an answer. Ask for something smaller.")
+	case a.stop == api.StopReasonMaxTokens:
+		// Calls cut at the limit have unfinished arguments and are left out.
+		note := "\n\n*(cut off here: the model reached its output limit)*"
+		if strings.Count("\n"+text, "\n```")%2 == 1 {
+			note = "\n```" + note
+		}
+		a.cut(note)
+		if !c.yield(assistant.TextDelta{Text: note}, nil) {
+			return errStopped
+		}
+	case empty && calls == 0:
+		return fault.New(fault.Unavailable, "The model sent an empty answer.")
+	}
+	if !c.yield(assistant.MessageDone{Message: a.message(c.name)}, nil) {
+		return errStopped
+	}
+	c.yield(assistant.Finished{Usage: a.total(), Model: a.model}, nil)
+	return nil
+}

@@ -1,0 +1,242 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+)
+
+const (
+	maxErrorText = 400 // bytes of a foreign text that go into ours
+	minSecret    = 4   // bytes; a shorter key is a placeholder for a server without keys
+)
+
+// errThinking is in the chain of an error that says that the API does not take
+// the thinking in the array.
+var errThinking = errors.New("the thinking in the array was refused")
+
+// classify turns whatever ended a request into a fault. The texts of the API and
+// of the HTTP client are kept for the operator, cut and without the key; the
+// errors themselves are not, because they may hold it.
+func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
+	if ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	if x.failure != nil {
+		return m.classifyFailure(x.failure)
+	}
+	if sent, ok := errors.AsType[*api.Error](err); ok {
+		// An error inside the stream: the status of the response was 200.
+		return m.classifyFailure(parseFailure(http.StatusOK, []byte(sent.RawJSON())))
+	}
+	cause := errors.New("asking the model: " + m.clean(transportText(err)))
+	switch {
+	case errors.Is(err, errNotStream):
+		return &fault.Error{
+			Kind: fault.Invalid, Err: cause,
+			Public: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator has to look at it.",
+		}
+	case errors.Is(err, errRedirect):
+		return &fault.Error{
+			Kind: fault.Invalid, Err: cause,
+			Public: "ANTHROPIC_BASE_URL redirects to another address. An operator has to set the address itself.",
+		}
+	case errors.Is(err, errIdle), errors.Is(err, context.Canceled):
+		// Nobody else cancels: the turn's own context is still alive.
+		return &fault.Error{
+			Kind: fault.Unavailable, Err: cause,
+			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", m.idle),
+		}
+	case errors.Is(err, errCut), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return cutOff(cause)
+	case errors.Is(err, errTooLong), errors.Is(err, errMalformed), isDecoding(err):
+		return &fault.Error{
+			Kind: fault.Unavailable, Err: cause,
+			Public: "The model API sent something that is not an answer.",
+		}
+	}
+	return &fault.Error{Kind: fault.Unavailable, Err: cause, Public: "The model cannot be reached right now."}
+}
+
+func canceled(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &fault.Error{Kind: fault.Unavailable, Public: "The model took too long to answer.", Err: cause}
+	}
+	return &fault.Error{Kind: fault.Canceled, Err: cause}
+}
+
+func cutOff(cause error) error {
+	return &fault.Error{Kind: fault.Unavailable, Public: "The model's answer was cut off before it was complete.", Err: cause}
+}
+
+// overflow returns the error for an array that does not fit the model.
+func overflow(limit int, err error) error {
+	return &fault.Error{
+		Kind: fault.Exhausted, Public: "This conversation is too long for the model.",
+		Err: &assistant.OverflowError{Limit: limit, Err: err},
+	}
+}
+
+func isDecoding(err error) bool {
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
+	return syntax || kind
+}
+
+// transportText describes err without the URL of the request.
+func transportText(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		return op.Op + " " + op.Addr.String() + ": " + op.Err.Error()
+	}
+	return err.Error()
+}
+
+var keyPattern = regexp.MustCompile(`\b(sk|pk|key)[-_A-Za-z0-9*.]{12,}`)
+
+// clean returns a foreign text without keys, on one line, cut.
+func (m *Model) clean(text string) string {
+	if len(m.key) >= minSecret {
+		text = strings.ReplaceAll(text, m.key, "[key]")
+	}
+	text = keyPattern.ReplaceAllString(text, "[key]")
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	return text
+}
+
+var (
+	noCredit    = regexp.MustCompile(`enforced_spend_limit|spend(?:ing)? limit|credit balance|billing_error|specified api usage limits|insufficient (?:credits|funds|quota)`)
+	filtered    = regexp.MustCompile(`content filtering policy|content_filter|usage policy`)
+	thinkingBad = regexp.MustCompile("^invalid_request_error messages\\..*thinking|invalid `(?:signature|data)` in|`?thinking`? or `?redacted_thinking")
+	thinkingOff = regexp.MustCompile(`thinking`)
+	maxTokens   = regexp.MustCompile(`max_tokens: \d+ >|max_tokens.{0,60}(?:maximum|must be)`)
+	badModel    = regexp.MustCompile(`^not_found_error model|model_not_found|unknown model|no such model`)
+
+	// overflowTexts are the ways in which the API, and those that pass its
+	// requests on, say in lower case that the prompt does not fit the context
+	// window. A group holds the limit where it is named.
+	overflowTexts = []*regexp.Regexp{
+		regexp.MustCompile(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),
+		regexp.MustCompile(`input length and .?max_tokens.? exceed context limit: \d+ \+ \d+ > (\d+)`),
+		regexp.MustCompile(`input is too long for requested model`), // Bedrock
+		regexp.MustCompile(`context_length_exceeded|context_window_exceeded`),
+		regexp.MustCompile(`maximum context length (?:of|is) (\d+)`),
+		regexp.MustCompile(`exceeds? the (?:model'?s? )?(?:available |maximum )?context (?:size|window|length|limit)`),
+	}
+	// rateLimit recognizes texts that speak of tokens or limits but mean a rate.
+	rateLimit = regexp.MustCompile(`rate.?limit|too many requests|per (?:minute|hour|day)|overloaded|concurren`)
+)
+
+// overflows reports whether f means that the array does not fit the model, and
+// the limit in tokens if it says so. text is the error in lower case.
+func (f *apiFailure) overflows(status int, text string) (limit int, ok bool) {
+	if status == http.StatusRequestEntityTooLarge {
+		return 0, true
+	}
+	if status != http.StatusBadRequest || rateLimit.MatchString(text) {
+		return 0, false
+	}
+	for _, re := range overflowTexts {
+		m := re.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		if len(m) > 1 {
+			limit, _ = strconv.Atoi(m[1])
+		}
+		return limit, true
+	}
+	return 0, false
+}
+
+// classifyFailure classifies an error that the API sent.
+func (m *Model) classifyFailure(f *apiFailure) error {
+	err := errors.New("the model API answered " + m.clean(f.label()+": "+f.message))
+	text := strings.ToLower(f.kind + " " + f.message)
+	status := f.effectiveStatus()
+	if limit, ok := f.overflows(status, text); ok {
+		return overflow(limit, err)
+	}
+	fail := func(kind fault.Kind, public string) error {
+		return &fault.Error{Kind: kind, Public: public, Err: err}
+	}
+	switch {
+	case status == http.StatusPaymentRequired, status < http.StatusInternalServerError && noCredit.MatchString(text),
+		status == http.StatusTooManyRequests && f.hopeless && f.retryAfter == 0:
+		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")
+	case status == http.StatusTooManyRequests:
+		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: f.retryAfter, Err: err}
+	case filtered.MatchString(text) && status < http.StatusInternalServerError:
+		return fail(fault.Invalid, "The model provider's content filter refused this message. Please put it another way.")
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fail(fault.Unauthorized, "The model API refused the key (ANTHROPIC_API_KEY). An operator has to look at it.")
+	case status == http.StatusNotFound, badModel.MatchString(text):
+		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
+		status >= http.StatusInternalServerError:
+		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: f.retryAfter, Err: err}
+	case thinkingBad.MatchString(text):
+		err = errors.Join(err, errThinking)
+	case thinkingOff.MatchString(text):
+		return fail(fault.Invalid, "The model does not take this ANTHROPIC_THINKING_TOKENS. An operator has to change it: 0 is off, -1 lets the model decide.")
+	case maxTokens.MatchString(text):
+		return fail(fault.Invalid, "The model does not take this ANTHROPIC_MAX_TOKENS. An operator has to lower it.")
+	}
+	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
+}
+
+// effectiveStatus returns the HTTP status, or for an error inside a stream the
+// one that its type stands for.
+func (f *apiFailure) effectiveStatus() int {
+	if f.status != http.StatusOK {
+		return f.status
+	}
+	switch f.kind {
+	case "invalid_request_error":
+		return http.StatusBadRequest
+	case "authentication_error":
+		return http.StatusUnauthorized
+	case "billing_error":
+		return http.StatusPaymentRequired
+	case "permission_error":
+		return http.StatusForbidden
+	case "not_found_error":
+		return http.StatusNotFound
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "rate_limit_error", "enforced_spend_limit_reached":
+		return http.StatusTooManyRequests
+	}
+	// overloaded_error, api_error, timeout_error, and what is not known yet.
+	return http.StatusServiceUnavailable
+}
+
+func (f *apiFailure) label() string {
+	s := strconv.Itoa(f.status)
+	if f.status == http.StatusOK {
+		s = "an error in the stream"
+	}
+	if f.kind != "" && len(f.kind) < 60 && !strings.ContainsFunc(f.kind, notHeaderRune) {
+		s += " " + f.kind
+	}
+	return s
+}

@@ -1,0 +1,232 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/messages/messagestest"
+
+	emulated "remote-agent/internal/emulator/anthropic"
+)
+
+func wireOf(tb testing.TB, c completion) []byte {
+	tb.Helper()
+	if c.model == nil {
+		c.model = &Model{maxTokens: 1000}
+	}
+	c.name = "m"
+	body, err := json.Marshal(c.wire(true))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return body
+}
+
+func TestWire(t *testing.T) {
+	t.Parallel()
+	array := []messages.Message{
+		{Role: messages.RoleUser, Blocks: []messages.Block{
+			messages.Text{Text: "Look at this."},
+			messages.Attachment{Name: "b.png", Note: "too large"},
+		}},
+		{Role: messages.RoleAssistant, Blocks: []messages.Block{
+			messages.Thinking{Text: "hm", Signature: "s", Provider: "anthropic", Model: "m"},
+			messages.Thinking{Signature: "redacted:data", Provider: "anthropic", Model: "m"},
+			messages.Thinking{Signature: "hidden", Provider: "anthropic", Model: "m"},
+			messages.Thinking{Text: "other", Signature: "s", Provider: "anthropic", Model: "m2"},
+			messages.Text{Text: "I read it."}, messages.Text{Text: " "},
+			messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"\ud83d\ude00","n":1.0}`},
+			messages.ToolCall{ID: "c2", Name: "list", Arguments: ""},
+			messages.ToolCall{ID: "c3", Name: "list", Arguments: `{"path":`},
+			messages.ToolCall{ID: "c4", Name: "list", Arguments: `{"half":"\uD83D"}`},
+			messages.ToolCall{ID: "c5", Name: "list", Arguments: "[1]"},
+		}},
+		{Role: messages.RoleTool, Blocks: []messages.Block{
+			messages.ToolResult{CallID: "c1", Content: "content"},
+			messages.ToolResult{CallID: "c2", Content: ""},
+			messages.ToolResult{CallID: "c3", Content: "bad arguments", IsError: true},
+			messages.ToolResult{CallID: "c4", Content: "x"},
+			messages.ToolResult{CallID: "c5", Content: "x"},
+		}},
+		messages.NewText(messages.RoleUser, "Stop."),
+	}
+	tools := []messages.ToolSpec{
+		{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}`)},
+		{Name: "list"},
+	}
+	body := wireOf(t, completion{request: assistant.Request{System: "Be brief.", Array: array, Tools: tools, Conversation: "c"}, model: &Model{maxTokens: 1000, public: true}})
+	const mark = `"cache_control":{"type":"ephemeral"},`
+	result := func(id, content, extra string) string {
+		return `{"tool_use_id":"` + id + `",` + extra + `"content":[{"text":"` + content + `","type":"text"}],"type":"tool_result"}`
+	}
+	call := func(id, input, name string) string {
+		return `{"id":"` + id + `","input":` + input + `,"name":"` + name + `","type":"tool_use"}`
+	}
+	want := `{"max_tokens":1000,"messages":[` +
+		`{"content":[{"text":"Look at this.","type":"text"},` +
+		`{"text":"[attached file \"b.png\"; note: \"too large\"; its content is not included]",` + mark + `"type":"text"}],"role":"user"},` +
+		`{"content":[{"signature":"s","thinking":"hm","type":"thinking"},{"data":"data","type":"redacted_thinking"},` +
+		`{"signature":"hidden","thinking":"","type":"thinking"},{"text":"I read it.","type":"text"},` +
+		strings.Join([]string{
+			call("c1", "{\"n\":1.0,\"path\":\"\U0001F600\"}", "read"), call("c2", "{}", "list"), call("c3", "{}", "list"),
+			call("c4", "{\"half\":\"\uFFFD\"}", "list"), call("c5", "{}", "list"),
+		}, ",") + `],"role":"assistant"},` +
+		`{"content":[` + strings.Join([]string{
+		result("c1", "content", ""), result("c2", "(no output)", ""), result("c3", "bad arguments", `"is_error":true,`), result("c4", "x", ""), result("c5", "x", ""),
+	}, ",") + `,{"text":"Stop.",` + mark + `"type":"text"}],"role":"user"}],` +
+		`"model":"m","metadata":{"user_id":"c"},"system":[{"text":"Be brief.",` + mark + `"type":"text"}],` +
+		`"tools":[{"input_schema":{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}},"name":"read","description":"Reads."},` +
+		`{"input_schema":{"type":"object","properties":{}},"name":"list",` + mark[:len(mark)-1] + `}]}`
+	if diff := cmp.Diff(want, string(body)); diff != "" {
+		t.Errorf("wire (-want +got):\n%s", diff)
+	}
+}
+
+func TestWireWithoutThinking(t *testing.T) {
+	t.Parallel()
+	c := completion{name: "m", model: &Model{maxTokens: 9000, thinking: 4000}, request: assistant.Request{Array: []messages.Message{
+		messages.NewText(messages.RoleUser, "Hi"),
+		{Role: messages.RoleAssistant, Blocks: []messages.Block{
+			messages.Thinking{Text: "hm", Signature: "s", Provider: "anthropic", Model: "m"}, messages.Text{Text: "Hm."},
+		}},
+		messages.NewText(messages.RoleUser, "Yes?"),
+	}}}
+	for _, thinking := range []bool{true, false} {
+		body, err := json.Marshal(c.wire(thinking))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(body), "thinking") != thinking || hasThinking(c.wire(thinking)) != thinking {
+			t.Errorf("thinking %v: %s", thinking, body)
+		}
+	}
+}
+
+// TestRepairedArraysKeepTheRulesOnTheWire sends arrays of any form, repaired, to
+// two independent checks: that of messagestest, and the emulator.
+func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
+	t.Parallel()
+	server := emulated.New(emulated.Options{KeepRequests: -1})
+	defer server.Close()
+	strs := rapid.SampledFrom([]string{"", " ", "a", "b", "x y", "é/1", "\xff{", `{"a":"\ud800"}`, `{"a":1}`, strings.Repeat("z", 130)})
+	block := rapid.Custom(func(t *rapid.T) messages.Block {
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0:
+			return messages.Text{Text: strs.Draw(t, "text")}
+		case 1:
+			return messages.ToolCall{ID: strs.Draw(t, "id"), Name: strs.Draw(t, "name"), Arguments: strs.Draw(t, "arguments")}
+		case 2:
+			return messages.ToolResult{CallID: strs.Draw(t, "id"), Content: strs.Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error")}
+		case 3:
+			return messages.Thinking{Text: strs.Draw(t, "thought"), Signature: strs.Draw(t, "signature"), Provider: strs.Draw(t, "provider")}
+		default:
+			return messages.Attachment{Name: strs.Draw(t, "name"), Text: strs.Draw(t, "text")}
+		}
+	})
+	message := rapid.Custom(func(t *rapid.T) messages.Message {
+		return messages.Message{
+			Role:   rapid.SampledFrom([]messages.Role{messages.RoleUser, messages.RoleAssistant, messages.RoleTool}).Draw(t, "role"),
+			Blocks: rapid.SliceOfN(block, 0, 4).Draw(t, "blocks"),
+		}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		array := messages.Repair(rapid.SliceOfN(message, 0, 12).Draw(rt, "array"))
+		if len(array) == 0 {
+			return
+		}
+		request := assistant.Request{System: strs.Draw(rt, "system"), Array: array, Tools: []messages.ToolSpec{{Name: "a"}}}
+		body := wireOf(t, completion{request: request})
+		if again := wireOf(t, completion{request: request}); !bytes.Equal(body, again) {
+			rt.Fatalf("the same request came out differently:\n%s\n%s", body, again)
+		}
+		if err := messagestest.Anthropic(body); err != nil {
+			rt.Fatalf("%v\n%s", err, body)
+		}
+		req := httptest.NewRequest(http.MethodPost, "/v1/messages", bytes.NewReader(body))
+		req.Header.Set("X-Api-Key", "k")
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+		rec := httptest.NewRecorder()
+		server.Handler().ServeHTTP(rec, req)
+		if rec.Code != http.StatusOK {
+			rt.Fatalf("%s\n%s", rec.Body, body)
+		}
+	})
+}
+
+func FuzzParseFailure(f *testing.F) {
+	f.Add(400, []byte(`{"type":"error","error":{"type":"x","message":"y"}}`))
+	f.Add(200, []byte(`{"error":"x"}`))
+	f.Add(500, []byte(`{"message":{"a":1},"error":[1]}`))
+	m := &Model{key: "sk-canary"}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		if err := m.classifyFailure(parseFailure(status, body)); err == nil || strings.Contains(err.Error(), m.key) {
+			t.Fatalf("error %v", err)
+		}
+	})
+}
+
+// FuzzStream answers with any bytes as an event stream. It must end with one
+// error, or with a message and Finished, and the message says what was shown.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"x\"}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"x\"}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"))
+	f.Add([]byte("event: error\ndata: {\"error\":7}\n\n"))
+	f.Add([]byte("event: x\ndata: null\n\nevent: content_block_delta\ndata: [1]\n\n"))
+	f.Add([]byte("event: x\ndata: {\"type\":\"content_block_start\",\"index\":1e99,\"content_block\":null}\n\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		m, err := New(Config{Model: "m", BaseURL: "http://127.0.0.1", HTTPClient: &http.Client{Transport: fixed(in)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said, kept strings.Builder
+		done, failed := 0, 0
+		for event, err := range m.Complete(t.Context(), assistant.Request{Array: []messages.Message{messages.NewText(messages.RoleUser, "x")}}) {
+			if err != nil {
+				failed++
+				continue
+			}
+			switch e := event.(type) {
+			case assistant.TextDelta:
+				said.WriteString(e.Text)
+			case assistant.MessageDone:
+				done++
+				kept.WriteString(e.Message.PlainText())
+			case assistant.Resumable, assistant.ThoughtDelta, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.UsageUpdated, assistant.Notice, assistant.Finished:
+			}
+		}
+		if done+failed != 1 || done == 1 && said.String() != kept.String() {
+			t.Fatalf("%d messages, %d errors, said %q, kept %q", done, failed, said.String(), kept.String())
+		}
+	})
+}
+
+// fixed answers every request with the same event stream.
+type fixed []byte
+
+func (f fixed) RoundTrip(req *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Content-Type", "text/event-stream")
+	_, _ = rec.Write(f)
+	resp := rec.Result()
+	resp.Request = req
+	return resp, nil
+}
+
+func BenchmarkWire(b *testing.B) {
+	var array []messages.Message
+	for range 100 {
+		array = append(array, messages.NewText(messages.RoleUser, "question"), messages.NewText(messages.RoleAssistant, "answer"))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		wireOf(b, completion{request: assistant.Request{Array: array}})
+	}
+}

@@ -1,0 +1,168 @@
+package codebase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/codebase/remote"
+	"remote-agent/internal/fault"
+)
+
+// PushOptions say where to push to.
+type PushOptions struct {
+	Branch string // at the origin; empty: Tree.Remote
+}
+
+// PushResult is what Push did.
+type PushResult struct {
+	Branch   string // at the origin
+	Commit   string // what it is at now
+	Before   string // what it was at; empty if there was none
+	UpToDate bool   // there was nothing to push
+}
+
+// Push pushes HEAD of a worktree to a branch of its origin, which it makes if
+// there is none. It never overwrites anything there, and pushes neither to the
+// default branch nor to the one that the work is to be merged into. Pushing what
+// is there already does nothing, so it may be repeated.
+//
+// Errors: Invalid for the name of the branch, Unsupported for a codebase without
+// an origin, Forbidden for a read-only worktree, for those two branches and if
+// the origin refuses, Unauthorized without a credential that the origin takes,
+// Conflict if the branch has commits that the worktree does not have, and
+// Unavailable. If it cannot be found out whether the push was taken, the error is
+// Uncertain.
+func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, error) {
+	branch := o.Branch
+	if branch == "" {
+		branch = t.Remote
+	}
+	if err := ValidBranch(branch); err != nil {
+		return PushResult{}, err
+	}
+	switch {
+	case t.place.local || t.place.repo.Plain:
+		return PushResult{}, fault.Newf(fault.Unsupported, "%s is a folder of this machine, so there is nowhere to push to.", t.Repo.Name)
+	case t.ReadOnly:
+		return PushResult{}, fault.New(fault.Forbidden, "This is a pull request from a fork: I can read it, but not push to it.")
+	case branch == t.BaseBranch:
+		return PushResult{}, fault.Newf(fault.Forbidden, "I do not push to %s: that is the branch to merge into.", branch)
+	}
+	unlock, err := w.lockTree(ctx, t)
+	if err != nil {
+		return PushResult{}, err
+	}
+	defer unlock()
+	if !w.intact(t) {
+		return PushResult{}, fault.New(fault.NotFound, "The worktree is gone.")
+	}
+	commit, err := w.Head(ctx, t)
+	if err != nil {
+		return PushResult{}, fmt.Errorf("reading HEAD: %w", err)
+	}
+	there, err := w.refsAtOrigin(ctx, t.place, branchRef(branch))
+	if err != nil {
+		return PushResult{}, err
+	}
+	if branch == there.branch {
+		return PushResult{}, fault.Newf(fault.Forbidden, "I do not push to %s: it is the default branch.", branch)
+	}
+	result := PushResult{Branch: branch, Commit: commit, Before: there.refs[branchRef(branch)]}
+	if result.Before == commit {
+		result.UpToDate = true
+		return result, nil
+	}
+	if err := w.push(ctx, t, result); err != nil {
+		return PushResult{}, err
+	}
+	return result, nil
+}
+
+// push pushes a commit and, if it remains unclear whether that worked, asks.
+func (w *Workspace) push(ctx context.Context, t Tree, want PushResult) error {
+	r, err := w.origin(ctx, t.place)
+	if err != nil {
+		return err
+	}
+	endpoint, err := w.endpoint(ctx, r)
+	if err != nil {
+		return err
+	}
+	out, err := w.run(ctx, t.place, gitcmd.Call{
+		Args: []string{
+			"push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-recurse-submodules", "--no-signed",
+			"--", r.CloneURL(), want.Commit + ":" + branchRef(want.Branch),
+		},
+		Remote: endpoint, Timeout: w.cfg.CloneTimeout,
+	})
+	if err == nil {
+		return nil
+	}
+	if refused := judgePush(out, err, r, want.Branch, endpoint.Token != ""); refused != nil {
+		return refused
+	}
+	return w.ask(ctx, t, want, err)
+}
+
+// askTimeout bounds the question whether a push was taken, which is asked even if
+// the caller has given up.
+const askTimeout = 10 * time.Second
+
+// ask finds out whether a push was taken whose answer got lost.
+func (w *Workspace) ask(ctx context.Context, t Tree, want PushResult, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	there, err := w.refsAtOrigin(ctx, t.place, branchRef(want.Branch))
+	now := there.refs[branchRef(want.Branch)]
+	switch {
+	case err == nil && now == want.Commit:
+		w.log.InfoContext(ctx, "a push was taken although its answer got lost", "codebase", t.Repo.Name, "conversation_id", t.Conversation)
+		return nil
+	case err == nil && now == want.Before && ctx.Err() == nil:
+		// Nothing that is still on its way can be excluded, but it would push
+		// the same commit to the same place.
+		return fmt.Errorf("pushing to %s: %w", want.Branch, cause)
+	}
+	e := &fault.Error{Kind: fault.KindOf(cause), Public: fault.Public(cause), Uncertain: true, Err: errors.Join(cause, err)}
+	return fmt.Errorf("pushing to %s: %w", want.Branch, e)
+}
+
+// judgePush returns the error for a push that was surely refused, or nil. out is
+// what git printed for programs: a line for the ref, with a sign in front.
+func judgePush(out string, err error, r remote.Remote, branch string, hasToken bool) error {
+	reason := ""
+	for line := range strings.Lines(out) {
+		fields := strings.SplitN(strings.TrimRight(line, "\n"), "\t", 3)
+		if len(fields) == 3 && fields[0] == "!" {
+			reason = fields[2]
+		}
+	}
+	failed, _ := errors.AsType[*gitcmd.Error](err)
+	stderr := ""
+	if failed != nil {
+		stderr = failed.Stderr
+	}
+	refuse := func(kind fault.Kind, text string, args ...any) error {
+		return &fault.Error{Kind: kind, Public: fmt.Sprintf(text, args...), Err: err}
+	}
+	host, _, _ := strings.Cut(r.Host, ":")
+	switch {
+	case strings.HasPrefix(reason, "[rejected]"):
+		return refuse(fault.Conflict, "The branch %s has commits that I do not have: somebody else pushed to it. I left it as it is.", branch)
+	case strings.Contains(reason, "cannot lock ref"), strings.Contains(reason, "failed to update ref"):
+		return refuse(fault.Conflict, "Somebody else pushed to %s at the same time. Try again.", branch)
+	case strings.HasPrefix(reason, "[remote rejected]"):
+		return refuse(fault.Forbidden, "%s refused the push to %s: %s", host, branch, oneLine(strings.TrimPrefix(reason, "[remote rejected]")))
+	case strings.Contains(stderr, "returned error: 403"), strings.Contains(stderr, "denied to"):
+		return refuse(fault.Forbidden, "%s does not let me push to %s. The permission to write contents is missing.", host, r.FullName())
+	case !hasToken && fault.Is(err, fault.NotFound):
+		return refuse(fault.Unauthorized, "I have no token with which I could push to %s.", r.FullName())
+	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.Canceled), fault.Is(err, fault.Internal):
+		return nil
+	}
+	return fmt.Errorf("pushing to %s: %w", branch, err)
+}

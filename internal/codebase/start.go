@@ -1,0 +1,386 @@
+package codebase
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/fault"
+)
+
+// Start says where a worktree begins. The zero value is the default branch,
+// without a branch to push to.
+type Start struct {
+	// Branch is the branch at the origin that the work is for, such as
+	// "bot/issue-42". If the origin has one of that name already, for instance
+	// because this worktree was lost, it is continued.
+	Branch string
+
+	// Base is the branch that a new Branch starts from and that the work is to
+	// be merged into; empty is the default branch.
+	Base string
+
+	// Existing means that Branch is that of a pull request, or otherwise not
+	// ours: it has to exist, and Protected files are those of Base.
+	Existing bool
+
+	// Fetch is a ref of the origin to start from in place of Branch, such as
+	// "refs/pull/7/head" for a pull request from a fork. The worktree is then
+	// read-only in that nothing can be pushed from it, and Protected files are
+	// those of Base. Branch does not count then, and Existing may not be set.
+	Fetch string
+
+	// Head is the commit to start at, which Branch or Fetch contains; empty is
+	// their tip.
+	Head string
+}
+
+var (
+	fetchForm  = regexp.MustCompile(`^refs/(?:pull|merge-requests)/[1-9][0-9]{0,9}/(?:head|merge)$`)
+	objectForm = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+)
+
+// foreign reports whether somebody else decides what is in the worktree.
+func (s Start) foreign() bool { return s.Existing || s.Fetch != "" }
+
+// origins returns what a worktree has to know of a start.
+func (s Start) origins() origins {
+	o := origins{Remote: s.Branch, BaseBranch: s.Base, ReadOnly: s.Fetch != "", Protected: s.foreign(), Fetched: s.Fetch, Head: s.Head}
+	if o.ReadOnly {
+		o.Remote = ""
+	}
+	return o
+}
+
+func (s Start) check() error {
+	for _, name := range []string{s.Branch, s.Base} {
+		if name != "" {
+			if err := ValidBranch(name); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case s.Existing && s.Branch == "":
+		return fault.New(fault.Invalid, "An existing branch needs a name.")
+	case s.Fetch != "" && s.Existing:
+		return fault.New(fault.Invalid, "A worktree starts from an existing branch or from a ref, not from both.")
+	case s.Fetch != "" && !fetchForm.MatchString(s.Fetch):
+		return fault.Newf(fault.Invalid, "%.80q is not a ref that I fetch; use one like refs/pull/7/head.", s.Fetch)
+	case s.Head != "" && !objectForm.MatchString(s.Head):
+		return fault.Newf(fault.Invalid, "%.80q is not the full name of a commit.", s.Head)
+	case s.Head != "" && !s.foreign():
+		return fault.New(fault.Invalid, "A commit to start at belongs to an existing branch or a ref.")
+	}
+	return nil
+}
+
+const maxBranch = 200
+
+// ValidBranch returns an error of kind Invalid if a name cannot be that of a
+// branch, or looks like an option, a ref or a revision. It takes fewer names than
+// git does.
+func ValidBranch(name string) error {
+	wrong := func(why string) error {
+		return fault.Newf(fault.Invalid, "%.80q cannot be the name of a branch: %s.", name, why)
+	}
+	switch {
+	case name == "":
+		return wrong("it is empty")
+	case len(name) > maxBranch:
+		return wrong("it is too long")
+	case strings.HasPrefix(name, "-"):
+		return wrong("it begins with a dash")
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' }):
+		return wrong("it contains a space or a control character")
+	case strings.ContainsAny(name, `~^:?*[\`):
+		return wrong("it contains one of ~ ^ : ? * [ \\")
+	case strings.Contains(name, "..") || strings.Contains(name, "@{") || name == "@":
+		return wrong("it is a revision")
+	case name == "HEAD" || strings.HasPrefix(name, "refs/"):
+		return wrong("it is a ref")
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "":
+			return wrong("it begins or ends with a slash, or has two in a row")
+		case strings.HasPrefix(part, ".") || strings.HasSuffix(part, "."):
+			return wrong("a part of it begins or ends with a dot")
+		case strings.HasSuffix(strings.ToLower(part), ".lock"):
+			return wrong("a part of it ends in .lock")
+		}
+	}
+	return nil
+}
+
+// tip finds the commit to start from, fetches it, and sets what t is for.
+func (w *Workspace) tip(ctx context.Context, t *Tree, s Start) (string, error) {
+	t.set(s.origins())
+	if t.place.local || t.place.repo.Plain {
+		if s.Base != "" || s.foreign() {
+			return "", fault.Newf(fault.Unsupported, "%s has no origin, so I can start from what is checked out there only.", t.Repo.Name)
+		}
+		return w.fresh(ctx, t)
+	}
+	if s == (Start{}) {
+		return w.fresh(ctx, t)
+	}
+	commit, err := w.fetchStart(ctx, t, s)
+	if err == nil {
+		t.from.Head = commit
+		return commit, nil
+	}
+	if s.foreign() || s.Base != "" || ctx.Err() != nil || !offline(err) {
+		return "", err
+	}
+	return w.fresh(ctx, t) // which says that there could be no fetch
+}
+
+func offline(err error) bool {
+	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited)
+}
+
+// fetchStart fetches what a worktree starts from and the base branch, and returns
+// the commit to work on. Both are kept by refs of the worktree, "start" and
+// "into", so that nothing another conversation fetches takes them away.
+func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, error) {
+	p := t.place
+	unlock, err := w.locks.lock(ctx, "fetch "+p.rel)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	there, err := w.refsAtOrigin(ctx, p, branchRef(s.Branch), branchRef(s.Base), s.Fetch)
+	if err != nil {
+		return "", err
+	}
+	base := s.Base
+	if base == "" {
+		base = there.branch
+	}
+	baseTip := there.refs[branchRef(base)]
+	if base == "" || baseTip == "" {
+		return "", fault.Newf(fault.NotFound, "%s has no branch %s that I could start from.", t.Repo.Name, base)
+	}
+	ref := s.Fetch
+	if ref == "" {
+		ref = branchRef(s.Branch)
+	}
+	headTip := there.refs[ref]
+	if headTip == "" && s.foreign() {
+		return "", fault.Newf(fault.NotFound, "%s no longer has %s.", t.Repo.Name, strings.TrimPrefix(ref, "refs/heads/"))
+	}
+	specs := []string{"+" + branchRef(base) + ":" + t.ref("into")}
+	if headTip != "" {
+		specs = append(specs, "+"+ref+":"+t.ref("start"))
+	}
+	if err := w.fetch(ctx, p, specs...); err != nil {
+		return "", err
+	}
+	from := t.ref("into")
+	if headTip != "" {
+		from = t.ref("start")
+	}
+	// The branch may have moved since it was asked for.
+	head, err := w.resolve(ctx, p, from+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	if head == "" {
+		return "", fault.Newf(fault.Invalid, "%s is not a commit.", strings.TrimPrefix(ref, "refs/heads/"))
+	}
+	if s.Head != "" && s.Head != head {
+		if !w.contains(ctx, p, head, s.Head) {
+			return "", fault.Newf(fault.Conflict, "%s no longer contains the commit %.10s: somebody replaced it meanwhile.", strings.TrimPrefix(ref, "refs/heads/"), s.Head)
+		}
+		head = s.Head
+	}
+	return head, w.checkSize(ctx, p, head)
+}
+
+// contains reports whether a commit is part of the history of another.
+func (w *Workspace) contains(ctx context.Context, p place, tip, commit string) bool {
+	_, err := w.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
+	return err == nil
+}
+
+func branchRef(branch string) string {
+	if branch == "" {
+		return ""
+	}
+	return "refs/heads/" + branch
+}
+
+// advertised is what an origin says that it has.
+type advertised struct {
+	branch string // the default branch
+	refs   map[string]string
+}
+
+// refsAtOrigin asks the origin for its default branch and for refs, of which
+// empty ones are ignored.
+func (w *Workspace) refsAtOrigin(ctx context.Context, p place, refs ...string) (advertised, error) {
+	r, err := w.origin(ctx, p)
+	if err != nil {
+		return advertised{}, err
+	}
+	endpoint, err := w.endpoint(ctx, r)
+	if err != nil {
+		return advertised{}, err
+	}
+	args := []string{"ls-remote", "--symref", "--", r.CloneURL(), "HEAD"}
+	for _, ref := range refs {
+		if ref != "" {
+			args = append(args, ref)
+		}
+	}
+	out, err := w.run(ctx, p, gitcmd.Call{Args: args, Remote: endpoint, Timeout: w.cfg.FetchTimeout})
+	if err != nil {
+		return advertised{}, fmt.Errorf("asking %s for its branches: %w", r.URL(), err)
+	}
+	a := advertised{refs: map[string]string{}}
+	var tip string
+	a.branch, tip = parseHead(out)
+	for line := range strings.Lines(out) {
+		value, name, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if objectForm.MatchString(value) {
+			a.refs[name] = value
+		}
+	}
+	if a.branch != "" {
+		a.refs[branchRef(a.branch)] = tip
+	}
+	return a, nil
+}
+
+// remember keeps what t was started with in a ref, which a sweep leaves.
+func (w *Workspace) remember(ctx context.Context, t Tree) error {
+	if t.from == (origins{}) {
+		return nil
+	}
+	data, err := json.Marshal(t.from)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "encoding a worktree's start")
+	}
+	blob, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
+	if err == nil {
+		_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
+	}
+	if err != nil {
+		return fmt.Errorf("noting a worktree's start: %w", err)
+	}
+	return nil
+}
+
+// recall reads what remember kept.
+func (w *Workspace) recall(ctx context.Context, t *Tree) error {
+	blob, err := w.resolve(ctx, t.place, t.ref("origins"))
+	if err != nil || blob == "" {
+		return err
+	}
+	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
+	if err != nil {
+		return fmt.Errorf("reading a worktree's start: %w", err)
+	}
+	var o origins
+	if err := json.Unmarshal([]byte(out), &o); err != nil {
+		return fault.Wrap(err, fault.Internal, "reading a worktree's start")
+	}
+	t.set(o)
+	return nil
+}
+
+// catchUp brings a worktree of somebody else's branch to the commit that start
+// names, if nothing in it would be lost by that. Where the branch is may be known
+// better by now: it may turn out not to be a fork's. A start that names no commit
+// knows less than the worktree does. The caller holds its lock.
+func (w *Workspace) catchUp(ctx context.Context, t *Tree, s Start) error {
+	if s.Head != "" && s.origins() != t.from {
+		if err := w.move(ctx, t, s); err != nil {
+			return err
+		}
+	}
+	return w.protect(ctx, *t)
+}
+
+// move moves a worktree to a newer commit of its branch, or notes why not.
+func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
+	target, err := w.fetchStart(ctx, t, s)
+	if err != nil {
+		if !offline(err) {
+			return err
+		}
+		t.Note = "I could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so my files are as they were before the last push."
+		return nil
+	}
+	head, err := w.Head(ctx, *t)
+	if err != nil {
+		return err
+	}
+	switch {
+	case head == target:
+		t.Base = target
+	case head != t.Base && w.contains(ctx, t.place, head, target):
+		// Commits of our own on top of it, which are not pushed yet.
+	default:
+		clean, err := w.clean(ctx, *t)
+		if err != nil {
+			return err
+		}
+		if !clean || head != t.Base && !w.contains(ctx, t.place, target, head) {
+			t.Note = fmt.Sprintf("The branch is at %.10s now, but my files have changes of their own, so I left them as they are.", target)
+			return nil
+		}
+		if err := w.jump(ctx, *t, head, target); err != nil {
+			return err
+		}
+		t.Base = target
+	}
+	o := s.origins()
+	o.Head = target
+	t.set(o)
+	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
+		return fmt.Errorf("noting the base: %w", err)
+	}
+	if err := w.remember(ctx, *t); err != nil {
+		return err
+	}
+	return w.writeMeta(*t)
+}
+
+// clean reports whether a worktree is as its HEAD, and HEAD its own branch.
+func (w *Workspace) clean(ctx context.Context, t Tree) (bool, error) {
+	branch, err := w.Branch(ctx, t)
+	if err != nil || branch != t.Branch {
+		return false, err
+	}
+	s, err := w.snapshotOf(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	tree, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
+	return err == nil && tree == s.tree && len(s.unsaved) == 0, err
+}
+
+// jump moves branch and files of a clean worktree.
+func (w *Workspace) jump(ctx context.Context, t Tree, from, to string) error {
+	if err := w.unprotect(ctx, t); err != nil {
+		return err
+	}
+	_, err := w.runIn(ctx, t, gitcmd.Call{
+		Args:   []string{"read-tree", "--reset", "-u", "--no-recurse-submodules", to},
+		Config: parallel(), Timeout: w.cfg.CloneTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("writing the files: %w", err)
+	}
+	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
+		return fmt.Errorf("moving the branch: %w", err)
+	}
+	w.log.InfoContext(ctx, "moved a worktree to what was pushed", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "commit", path.Base(to))
+	return nil
+}

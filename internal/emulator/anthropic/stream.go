@@ -1,0 +1,404 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+
+	"remote-agent/internal/emulator"
+)
+
+// play carries out a response. It returns an error if the client, or the
+// server, went away before the end.
+func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
+	// The client's end and the server's end both stop what waits.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
+
+	maps.Copy(w.Header(), r.header)
+	if r.fail != nil {
+		s.playError(w, r)
+		return nil
+	}
+	out := &answer{server: s, id: s.newID("msg_emulated"), req: req, response: r, w: w, open: -1, thoughts: countThoughts(r.steps)}
+	w.Header().Set("Request-Id", s.newID("req_emulated"))
+	if !req.Stream {
+		return out.whole(ctx)
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	return out.stream(ctx)
+}
+
+func (s *Server) playError(w http.ResponseWriter, r Response) {
+	if r.body == "" {
+		s.writeError(w, r.fail)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(r.fail.Status)
+	_, _ = w.Write([]byte(r.body))
+}
+
+// countThoughts returns how many thinking blocks an answer will have: their
+// signatures say so.
+func countThoughts(steps []Step) int {
+	n, inside := 0, false
+	for _, step := range steps {
+		switch step.kind {
+		case stepThought:
+			if !inside {
+				n++
+			}
+			inside = true
+		case stepRedacted:
+			n++
+			inside = false
+		case stepText, stepCall, stepBlock, stepEnd:
+			inside = false
+		case stepPause, stepGate, stepPing, stepRaw, stepCut, stepReset, stepError:
+		}
+	}
+	return n
+}
+
+// block is a content block of an answer.
+type block struct {
+	kind      string
+	text      strings.Builder // or thinking, or arguments
+	call      Call
+	signature string // or redacted data
+	raw       json.RawMessage
+}
+
+// answer is one answer on its way.
+type answer struct {
+	server   *Server
+	id       string
+	req      Request
+	response Response
+	w        http.ResponseWriter
+	buf      bytes.Buffer
+	blocks   []*block
+	open     int // index of the block that is being streamed, or -1
+	thoughts int // thinking blocks in all
+	thought  int // thinking blocks so far
+	size     int // bytes of content
+}
+
+func (a *answer) stream(ctx context.Context) error {
+	start := a.message([]any{}, nil)
+	start["usage"] = a.usage(1)
+	if err := a.event("message_start", map[string]any{"message": start}); err != nil {
+		return err
+	}
+	if err := a.event("ping", map[string]any{}); err != nil {
+		return err
+	}
+	for _, step := range a.response.steps {
+		ended, err := a.step(ctx, step)
+		if ended || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if err := a.end(); err != nil {
+		return err
+	}
+	a.remember()
+	reason := a.stopReason()
+	delta := map[string]any{"stop_reason": reason, "stop_sequence": nil, "stop_details": a.response.details}
+	if err := a.event("message_delta", map[string]any{"delta": delta, "usage": a.deltaUsage()}); err != nil {
+		return err
+	}
+	return a.event("message_stop", map[string]any{})
+}
+
+// step carries out one step of an answer and reports whether the answer ends
+// with it.
+func (a *answer) step(ctx context.Context, step Step) (ended bool, err error) {
+	switch step.kind {
+	case stepText:
+		return false, a.piece("text", step.text)
+	case stepThought:
+		return false, a.piece("thinking", step.text)
+	case stepRedacted, stepBlock:
+		return false, a.ready(step)
+	case stepCall:
+		return false, a.toolUse(step.call)
+	case stepEnd:
+		return false, a.end()
+	case stepPause:
+		return false, emulator.Sleep(ctx, step.wait)
+	case stepGate:
+		return false, step.gate.Pass(ctx)
+	case stepPing:
+		for range step.n {
+			if err := a.event("ping", map[string]any{}); err != nil {
+				return true, err
+			}
+		}
+		return false, nil
+	case stepRaw:
+		if !a.req.Stream {
+			return false, nil
+		}
+		a.buf.WriteString(step.text)
+		return false, a.flush()
+	case stepError:
+		if !a.req.Stream {
+			a.server.writeError(a.w, step.fail)
+			return true, nil
+		}
+		return true, a.event("error", map[string]any{"error": step.fail, "request_id": "req_" + a.id})
+	case stepReset:
+		emulator.Reset(a.w)
+	case stepCut:
+		if !a.req.Stream {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	return true, nil
+}
+
+// piece streams a piece of text or thinking, and begins a block for it if none
+// of its kind is open.
+func (a *answer) piece(kind, text string) error {
+	if a.open < 0 || a.blocks[a.open].kind != kind {
+		start := map[string]any{"type": kind, kind: ""}
+		if kind == "thinking" {
+			start["signature"] = ""
+		}
+		if err := a.begin(&block{kind: kind}, start); err != nil {
+			return err
+		}
+	}
+	a.size += len(text)
+	a.blocks[a.open].text.WriteString(text)
+	return a.delta(map[string]any{"type": kind + "_delta", kind: text})
+}
+
+// ready sends a block that has no pieces.
+func (a *answer) ready(step Step) error {
+	// What is open is signed first: signatures are numbered.
+	if err := a.end(); err != nil {
+		return err
+	}
+	b := &block{kind: "raw", raw: step.raw}
+	if step.kind == stepRedacted {
+		data := sign(a.nextStamp(), "redacted_thinking", a.req.Model, "")
+		raw, err := json.Marshal(map[string]string{"type": "redacted_thinking", "data": data})
+		if err != nil {
+			return err
+		}
+		b.raw = raw
+	}
+	a.size += len(b.raw)
+	if err := a.begin(b, b.raw); err != nil {
+		return err
+	}
+	return a.end()
+}
+
+func (a *answer) toolUse(c Call) error {
+	err := a.begin(&block{kind: "tool_use", call: c}, map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": map[string]any{}})
+	if err != nil {
+		return err
+	}
+	a.size += len(c.Arguments)
+	// The first piece is empty, as that of the API.
+	for _, piece := range append([]string{""}, split(c.Arguments, max(c.Pieces, 2))...) {
+		a.blocks[a.open].text.WriteString(piece)
+		if err := a.delta(map[string]any{"type": "input_json_delta", "partial_json": piece}); err != nil {
+			return err
+		}
+	}
+	return a.end()
+}
+
+// split cuts text into about n pieces of whole characters.
+func split(text string, n int) []string {
+	runes := []rune(text)
+	size := max((len(runes)+n-1)/n, 1)
+	var out []string
+	for len(runes) > 0 {
+		k := min(size, len(runes))
+		out = append(out, string(runes[:k]))
+		runes = runes[k:]
+	}
+	return out
+}
+
+func (a *answer) nextStamp() stamp {
+	s := stamp{Response: a.id, Index: a.thought, Count: a.thoughts}
+	a.thought++
+	return s
+}
+
+func (a *answer) begin(b *block, start any) error {
+	if err := a.end(); err != nil {
+		return err
+	}
+	a.open = len(a.blocks)
+	a.blocks = append(a.blocks, b)
+	return a.event("content_block_start", map[string]any{"index": a.open, "content_block": start})
+}
+
+func (a *answer) delta(delta map[string]any) error {
+	return a.event("content_block_delta", map[string]any{"index": a.open, "delta": delta})
+}
+
+// end ends the open block, if there is one, and signs it if it is thinking.
+func (a *answer) end() error {
+	if a.open < 0 {
+		return nil
+	}
+	index, b := a.open, a.blocks[a.open]
+	if b.kind == "thinking" {
+		b.signature = sign(a.nextStamp(), b.kind, a.req.Model, b.text.String())
+		if err := a.delta(map[string]any{"type": "signature_delta", "signature": b.signature}); err != nil {
+			return err
+		}
+	}
+	a.open = -1
+	return a.event("content_block_stop", map[string]any{"index": index})
+}
+
+// event streams one event. An answer in one piece has none.
+func (a *answer) event(kind string, fields map[string]any) error {
+	if !a.req.Stream {
+		return nil
+	}
+	fields["type"] = kind
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	newline := "\n"
+	if a.response.crlf {
+		newline = "\r\n"
+	}
+	a.buf.WriteString("event: " + kind + newline + "data: " + string(data) + newline + newline)
+	return a.flush()
+}
+
+func (a *answer) flush() error {
+	_, err := a.w.Write(a.buf.Bytes())
+	a.buf.Reset()
+	if err != nil {
+		return err
+	}
+	return http.NewResponseController(a.w).Flush()
+}
+
+func (a *answer) stopReason() string {
+	if a.response.stop != "" {
+		return a.response.stop
+	}
+	for _, b := range a.blocks {
+		if b.kind == "tool_use" {
+			return "tool_use"
+		}
+	}
+	return "end_turn"
+}
+
+// message is the form that both ways of answering share.
+func (a *answer) message(content []any, stop any) map[string]any {
+	return map[string]any{
+		"id": a.id, "type": "message", "role": "assistant", "model": a.req.Model,
+		"content": content, "stop_reason": stop, "stop_sequence": nil, "stop_details": a.response.details,
+	}
+}
+
+// usage is what the request cost with so many tokens of output.
+func (a *answer) usage(output int) map[string]any {
+	u := a.req.Usage
+	if a.response.usage != nil {
+		u = Usage{Input: a.response.usage[0]}
+	}
+	return map[string]any{
+		"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
+		"cache_creation": map[string]int{"ephemeral_5m_input_tokens": u.CacheWrite, "ephemeral_1h_input_tokens": 0},
+		"output_tokens":  output, "service_tier": "standard",
+	}
+}
+
+// deltaUsage is the total at the end of a stream.
+func (a *answer) deltaUsage() map[string]any {
+	u := a.usage(a.outputTokens())
+	delete(u, "cache_creation")
+	delete(u, "service_tier")
+	return u
+}
+
+func (a *answer) outputTokens() int {
+	if a.response.usage != nil {
+		return a.response.usage[1]
+	}
+	return 1 + a.size/4
+}
+
+// content returns the blocks as an answer in one piece has them.
+func (a *answer) content() []any {
+	content := []any{}
+	for _, b := range a.blocks {
+		switch b.kind {
+		case "text":
+			content = append(content, map[string]any{"type": "text", "text": b.text.String(), "citations": nil})
+		case "thinking":
+			content = append(content, map[string]any{"type": "thinking", "thinking": b.text.String(), "signature": b.signature})
+		case "tool_use":
+			input := json.RawMessage(b.text.String())
+			if !json.Valid(input) {
+				input = json.RawMessage("{}")
+			}
+			content = append(content, map[string]any{"type": "tool_use", "id": b.call.ID, "name": b.call.Name, "input": input})
+		default:
+			content = append(content, b.raw)
+		}
+	}
+	return content
+}
+
+// remember keeps a paused answer, with what it continued, so that it may come
+// back as the end of a request.
+func (a *answer) remember() {
+	if a.stopReason() != "pause_turn" {
+		return
+	}
+	var content []ContentBlock
+	if last := a.req.Messages[len(a.req.Messages)-1]; last.Role == "assistant" {
+		content = append(content, last.Blocks...)
+	}
+	raw, err := json.Marshal(a.content())
+	if err != nil {
+		return
+	}
+	said, _ := blocks(raw)
+	a.server.pause(append(content, said...))
+}
+
+// whole answers in one piece.
+func (a *answer) whole(ctx context.Context) error {
+	for _, step := range a.response.steps {
+		ended, err := a.step(ctx, step)
+		if ended || err != nil {
+			return err
+		}
+	}
+	if err := a.end(); err != nil {
+		return err
+	}
+	a.remember()
+	m := a.message(a.content(), a.stopReason())
+	m["usage"] = a.usage(a.outputTokens())
+	writeJSON(a.w, http.StatusOK, m)
+	return nil
+}

@@ -1,0 +1,348 @@
+package github
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type principalKind int
+
+const (
+	asApp principalKind = iota + 1 // with a JWT
+	asInstallation
+	personal
+)
+
+// principal is who calls.
+type principal struct {
+	kind         principalKind
+	user         *user // who it acts as; nil for the App
+	installation *installation
+	token        *token
+}
+
+// name is what limits are counted by, and what refusals call it.
+func (p *principal) name() string {
+	switch p.kind {
+	case asInstallation:
+		return "installation ID " + itoa64(p.installation.id)
+	case personal:
+		return "user ID " + itoa64(p.user.id)
+	default:
+		return "the App"
+	}
+}
+
+func (p *principal) viaApp() bool { return p.kind == asInstallation }
+
+// token is an access token.
+type token struct {
+	text         string
+	user         *user // of a personal one
+	scopes       []string
+	installation *installation
+	repos        []*repo           // narrowed to these; nil is all of the installation
+	permissions  map[string]string // narrowed to these; nil is all of the installation
+	expires      time.Time         // zero is never
+	revoked      bool
+}
+
+// PersonalToken returns a new classic personal access token of a user, with
+// scopes; none is "repo".
+func (s *Server) PersonalToken(login string, scopes ...string) string {
+	s.mu.Lock()
+	defer s.unlock()
+	if len(scopes) == 0 {
+		scopes = []string{"repo"}
+	}
+	t := &token{text: "ghp_" + letters(36), user: s.know(login), scopes: scopes}
+	s.tokens[t.text] = t
+	return t.text
+}
+
+// RevokeToken makes a token worthless.
+func (s *Server) RevokeToken(text string) {
+	s.mu.Lock()
+	defer s.unlock()
+	if t := s.tokens[text]; t != nil {
+		t.revoked = true
+	}
+}
+
+// ExpireTokens ends all installation tokens, as time does.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.unlock()
+	for _, t := range s.tokens {
+		if t.installation != nil {
+			t.expires = s.opts.Now().Add(-time.Second)
+		}
+	}
+}
+
+// Allows reports whether a token is good for fetching from a repository, or for
+// pushing to it. A test gives it to the git server that it runs beside.
+func (s *Server) Allows(tokenText, repoName string, push bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who, refused := s.bearer(tokenText)
+	r := s.findRepo(strings.TrimSuffix(repoName, ".git"))
+	if refused != nil || r == nil || who.kind == asApp || !s.sees(who, r) {
+		return false
+	}
+	level := Read
+	if push {
+		level = Write
+	}
+	if who.kind == personal {
+		return r.role(who.user).atLeast(level)
+	}
+	return s.granted(who, "contents", string(level))
+}
+
+func letters(n int) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	raw := make([]byte, n)
+	_, _ = rand.Read(raw) // never fails
+	for i, b := range raw {
+		raw[i] = alphabet[int(b)%len(alphabet)]
+	}
+	return string(raw)
+}
+
+// newInstallationToken returns the text of a token, in the old format or the
+// long one that has a JWT inside.
+func (s *Server) newInstallationToken(long bool, i *installation, expires time.Time) string {
+	if !long {
+		return "ghs_" + letters(36)
+	}
+	part := base64.RawURLEncoding.EncodeToString
+	header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
+	claims := part(mustJSON(obj{"aud": "api.github.com", "exp": expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(i.id)}))
+	signature := make([]byte, 192)
+	_, _ = rand.Read(signature)
+	return "ghs_" + itoa64(s.opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
+}
+
+// authenticate finds out who calls. The lock must be held.
+func (s *Server) authenticate(r *http.Request) (*principal, *apiError) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 || values[0] == "" {
+		return nil, refuse(http.StatusUnauthorized, "Requires authentication")
+	}
+	if _, password, ok := r.BasicAuth(); ok {
+		return s.bearer(password)
+	}
+	scheme, credential, _ := strings.Cut(values[0], " ")
+	if !sameName(scheme, "bearer") && !sameName(scheme, "token") {
+		return nil, badCredentials()
+	}
+	return s.bearer(strings.TrimSpace(credential))
+}
+
+func (s *Server) bearer(credential string) (*principal, *apiError) {
+	if strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "gh") {
+		if refused := s.checkJWT(credential); refused != nil {
+			return nil, refused
+		}
+		return &principal{kind: asApp}, nil
+	}
+	t := s.tokens[credential]
+	if t == nil || t.revoked || !t.expires.IsZero() && !s.opts.Now().Before(t.expires) {
+		return nil, badCredentials()
+	}
+	if t.installation == nil {
+		return &principal{kind: personal, user: t.user, token: t}, nil
+	}
+	if t.installation.suspended {
+		return nil, refuse(http.StatusForbidden, "This installation has been suspended")
+	}
+	if !slices.Contains(s.installations, t.installation) {
+		return nil, badCredentials()
+	}
+	return &principal{kind: asInstallation, user: s.appBot, installation: t.installation, token: t}, nil
+}
+
+// checkJWT checks the signature and the claims of a JSON web token.
+func (s *Server) checkJWT(text string) *apiError {
+	unreadable := refuse(http.StatusUnauthorized, "A JSON web token could not be decoded")
+	parts := strings.Split(text, ".")
+	var raw [3][]byte
+	for i, p := range parts {
+		var err error
+		if raw[i], err = base64.RawURLEncoding.DecodeString(p); err != nil {
+			return unreadable
+		}
+	}
+	var header struct {
+		Alg string `json:"alg"`
+	}
+	var claims struct {
+		Iat, Exp, Iss json.RawMessage
+	}
+	if json.Unmarshal(raw[0], &header) != nil || header.Alg != "RS256" || json.Unmarshal(raw[1], &claims) != nil {
+		return unreadable
+	}
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	if rsa.VerifyPKCS1v15(&s.key().PublicKey, crypto.SHA256, sum[:], raw[2]) != nil {
+		return unreadable
+	}
+	now := s.opts.Now()
+	exp, err := strconv.ParseInt(string(claims.Exp), 10, 64)
+	switch {
+	case err != nil || !time.Unix(exp, 0).After(now):
+		return refuse(http.StatusUnauthorized, "'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
+	case time.Unix(exp, 0).After(now.Add(10 * time.Minute)):
+		return refuse(http.StatusUnauthorized, "'Expiration time' claim ('exp') is too far in the future")
+	}
+	iat, err := strconv.ParseInt(string(claims.Iat), 10, 64)
+	switch {
+	case err != nil || time.Unix(iat, 0).After(now):
+		return refuse(http.StatusUnauthorized, "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
+	case exp-iat > int64((11 * time.Minute).Seconds()): // ten minutes, and one for the clock
+		return refuse(http.StatusUnauthorized, "'Expiration time' claim ('exp') is too far in the future")
+	}
+	issuer := strings.Trim(string(claims.Iss), `"`)
+	switch issuer {
+	case "":
+		return refuse(http.StatusUnauthorized, "Missing 'issuer' claim ('iss') in assertion")
+	case itoa64(s.opts.App.ID), s.opts.App.ClientID:
+		return nil
+	}
+	return refuse(http.StatusUnauthorized, "'Issuer' claim ('iss') must be an Integer")
+}
+
+func makeKey(given *rsa.PrivateKey) *rsa.PrivateKey {
+	if given != nil {
+		return given
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic("github emulator: no key: " + err.Error())
+	}
+	return key
+}
+
+// PrivateKey returns the App's private key as GitHub hands it out: PKCS #1 in
+// PEM.
+func (s *Server) PrivateKey() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(s.key())})
+}
+
+// JWT returns a token with which the App identifies itself, for tests that call
+// the API themselves.
+func (s *Server) JWT() string {
+	now := s.opts.Now()
+	return SignJWT(s.key(), obj{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": itoa64(s.opts.App.ID)})
+}
+
+// SignJWT returns a JSON web token with any claims, signed with RS256.
+func SignJWT(key *rsa.PrivateKey, claims map[string]any) string {
+	part := base64.RawURLEncoding.EncodeToString
+	text := part([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + part(mustJSON(claims))
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	if err != nil {
+		panic("github emulator: signing: " + err.Error())
+	}
+	return text + "." + part(signature)
+}
+
+// sees reports whether a caller gets to know that a repository exists.
+func (s *Server) sees(who *principal, r *repo) bool {
+	switch who.kind {
+	case asInstallation:
+		return slices.Contains(who.installation.repos, r) && (who.token.repos == nil || slices.Contains(who.token.repos, r))
+	case personal:
+		if r.private && !slices.Contains(who.token.scopes, "repo") {
+			return false
+		}
+		return r.role(who.user).atLeast(Read)
+	default:
+		return false
+	}
+}
+
+// granted reports whether an installation's token has a permission.
+func (s *Server) granted(who *principal, name, level string) bool {
+	has := who.installation.permissions[name]
+	if who.token.permissions != nil {
+		// Both bound it: the installation's may have become fewer.
+		has = lesser(has, who.token.permissions[name])
+	}
+	return levelRank(has) >= levelRank(level)
+}
+
+func levelRank(level string) int { return slices.Index([]string{"", "read", "write", "admin"}, level) }
+
+func lesser(a, b string) string {
+	if levelRank(a) < levelRank(b) {
+		return a
+	}
+	return b
+}
+
+// may checks what an operation needs. The lock must be held.
+func (s *Server) may(r *request) *apiError {
+	for _, p := range r.route.perms {
+		if p.pull && (r.issue == nil || r.issue.pull == nil) {
+			continue
+		}
+		switch r.who.kind {
+		case asInstallation:
+			if s.granted(r.who, p.name, p.level) {
+				return nil
+			}
+		case personal:
+			// A token of a person may do what the person may.
+			if r.repo == nil || r.repo.role(r.who.user).atLeast(p.role) {
+				if slices.Contains(r.who.token.scopes, "repo") || slices.Contains(r.who.token.scopes, "public_repo") || p.level == "read" {
+					return nil
+				}
+			}
+		default:
+		}
+	}
+	if len(r.route.perms) == 0 {
+		return nil
+	}
+	if r.who.kind == personal && r.repo != nil && r.route.perms[0].role.atLeast(Write) {
+		return refuse(http.StatusForbidden, "Must have push access to repository")
+	}
+	return notAccessible(r.who)
+}
+
+// narrowed checks the permissions that a token shall have.
+func narrowed(asked, has map[string]string) bool {
+	for name, level := range asked {
+		if levelRank(level) < 1 || levelRank(has[name]) < levelRank(level) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *token) effective() map[string]string {
+	if t.permissions != nil {
+		return maps.Clone(t.permissions)
+	}
+	return maps.Clone(t.installation.permissions)
+}
+
+func hexSum(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}

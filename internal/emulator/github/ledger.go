@@ -1,0 +1,296 @@
+package github
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is a text before an edit.
+type Version struct {
+	Body string
+	At   time.Time // when it came to be
+}
+
+// Reaction is an emoji and who gave it.
+type Reaction struct {
+	Content string
+	Login   string
+}
+
+// Comment is a comment as people see it.
+type Comment struct {
+	ID      int64
+	Repo    string
+	Number  int
+	Author  User
+	FromBot bool // of the bot under test
+	ViaApp  bool // shows the App's name
+
+	Body      string // as stored, with what is hidden
+	History   []Version
+	Reactions []Reaction
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Deleted   bool
+
+	// Of a line of a diff:
+	Review    int64 // zero for comments of the conversation
+	Path      string
+	Line      int
+	DiffHunk  string
+	InReplyTo int64
+}
+
+// Text returns what people read: the body without HTML comments and space
+// around it.
+func (c Comment) Text() string { return Visible(c.Body) }
+
+// Edits returns how often the comment was edited.
+func (c Comment) Edits() int { return len(c.History) }
+
+// HasReaction reports whether somebody gave the comment a reaction.
+func (c Comment) HasReaction(content, login string) bool {
+	return slices.Contains(c.Reactions, Reaction{Content: content, Login: login})
+}
+
+// ReactionsOf returns the reactions that somebody gave, in order.
+func (c Comment) ReactionsOf(login string) []string { return reactionsOf(c.Reactions, login) }
+
+func reactionsOf(list []Reaction, login string) []string {
+	var out []string
+	for _, r := range list {
+		if sameName(r.Login, login) {
+			out = append(out, r.Content)
+		}
+	}
+	return out
+}
+
+// ReviewView is a review as people see it.
+type ReviewView struct {
+	ID      int64
+	Author  User
+	FromBot bool
+	State   string
+	Body    string
+	Commit  string
+}
+
+// PullView is what a pull request has besides an issue.
+type PullView struct {
+	Head, Base     string // "owner:branch"
+	HeadSHA        string
+	Draft, Merged  bool
+	Reviews        []ReviewView
+	ReviewComments []Comment // oldest first
+	Files          []File
+}
+
+// IssueView is what people see of an issue or pull request.
+type IssueView struct {
+	Repo      string
+	Number    int
+	Title     string
+	Body      string
+	History   []Version // of the body
+	Author    User
+	FromBot   bool
+	State     string
+	Locked    bool
+	Labels    []string
+	Reactions []Reaction
+	Comments  []Comment // of the conversation, oldest first
+	Deleted   []Comment // what was there before
+	Pull      *PullView // nil for an issue
+}
+
+// FromBotComments returns the visible comments of the bot, in the conversation
+// and on lines, oldest first.
+func (v IssueView) FromBotComments() []Comment {
+	all := slices.Clone(v.Comments)
+	if v.Pull != nil {
+		all = append(all, v.Pull.ReviewComments...)
+	}
+	slices.SortFunc(all, func(a, b Comment) int { return int(a.ID - b.ID) })
+	return slices.DeleteFunc(all, func(c Comment) bool { return !c.FromBot })
+}
+
+// Texts returns what people read of the bot, in order.
+func (v IssueView) Texts() []string {
+	var out []string
+	for _, c := range v.FromBotComments() {
+		out = append(out, c.Text())
+	}
+	return out
+}
+
+// Comment returns a visible comment by its id, also one of a line, or the zero
+// Comment.
+func (v IssueView) Comment(id int64) Comment {
+	all := v.Comments
+	if v.Pull != nil {
+		all = slices.Concat(all, v.Pull.ReviewComments)
+	}
+	for _, c := range all {
+		if c.ID == id {
+			return c
+		}
+	}
+	return Comment{}
+}
+
+// ReactionsOf returns the reactions that somebody gave to the issue itself.
+func (v IssueView) ReactionsOf(login string) []string { return reactionsOf(v.Reactions, login) }
+
+func viewReactions(list []*reaction) []Reaction {
+	var out []Reaction
+	for _, r := range list {
+		out = append(out, Reaction{Content: r.content, Login: r.user.login})
+	}
+	return out
+}
+
+func (s *Server) viewComment(c *comment) Comment {
+	v := Comment{
+		ID: c.id, Repo: c.issue.repo.fullName(), Number: c.issue.number, Author: c.author.public(), FromBot: s.isBot(c.author), ViaApp: c.viaApp,
+		Body: c.body, History: slices.Clone(c.history), Reactions: viewReactions(c.reactions), CreatedAt: c.created, UpdatedAt: c.updated,
+		Deleted: c.deleted, Path: c.path, Line: c.line, DiffHunk: c.hunk, InReplyTo: c.replyTo,
+	}
+	if c.review != nil {
+		v.Review = c.review.id
+	}
+	return v
+}
+
+func (s *Server) viewComments(list []*comment) []Comment {
+	var out []Comment
+	for _, c := range list {
+		out = append(out, s.viewComment(c))
+	}
+	return out
+}
+
+// Issue returns what people see now of an issue or pull request; the zero
+// IssueView if there is none.
+func (s *Server) Issue(repoName string, number int) IssueView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.findRepo(repoName)
+	if r == nil || r.issue(int64(number)) == nil {
+		return IssueView{}
+	}
+	return s.viewIssue(r.issue(int64(number)))
+}
+
+func (s *Server) viewIssue(i *issue) IssueView {
+	v := IssueView{
+		Repo: i.repo.fullName(), Number: i.number, Title: i.title, Body: i.body, History: slices.Clone(i.history), Author: i.author.public(),
+		FromBot: s.isBot(i.author), State: i.state(), Locked: i.locked, Labels: slices.Clone(i.labels), Reactions: viewReactions(i.reactions),
+		Comments: s.viewComments(i.comments), Deleted: s.viewComments(i.gone),
+	}
+	if i.pull == nil {
+		return v
+	}
+	s.refresh(i.pull)
+	v.Pull = &PullView{
+		Head: i.pull.head.label(), Base: i.pull.base.label(), HeadSHA: i.pull.head.sha, Draft: i.pull.draft, Merged: i.pull.merged,
+		ReviewComments: s.viewComments(i.pull.comments), Files: s.filesOf(i),
+	}
+	for _, r := range i.pull.reviews {
+		v.Pull.Reviews = append(v.Pull.Reviews, ReviewView{
+			ID: r.id, Author: r.author.public(), FromBot: s.isBot(r.author), State: r.state, Body: r.body, Commit: r.commit,
+		})
+	}
+	return v
+}
+
+// Issues returns all issues and pull requests of a repository, oldest first.
+func (s *Server) Issues(repoName string) []IssueView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []IssueView
+	if r := s.findRepo(repoName); r != nil {
+		for _, i := range r.issues {
+			out = append(out, s.viewIssue(i))
+		}
+	}
+	return out
+}
+
+// WaitFor returns nil as soon as check reports true. It looks after changes, not
+// all the time, and returns the cause of ctx if that ends first. check may call
+// the server.
+func (s *Server) WaitFor(ctx context.Context, check func() bool) error {
+	return s.changed.Wait(ctx, check)
+}
+
+// WaitComment returns the first visible comment of the bot in an issue or pull
+// request that passes check, waiting for it. Comments on lines count too.
+func (s *Server) WaitComment(ctx context.Context, repoName string, number int, check func(Comment) bool) (Comment, error) {
+	var found Comment
+	err := s.changed.Wait(ctx, func() bool {
+		list := s.Issue(repoName, number).FromBotComments()
+		n := slices.IndexFunc(list, check)
+		if n >= 0 {
+			found = list[n]
+		}
+		return n >= 0
+	})
+	return found, err
+}
+
+// WaitText is WaitComment by what people read.
+func (s *Server) WaitText(ctx context.Context, repoName string, number int, check func(string) bool) (Comment, error) {
+	return s.WaitComment(ctx, repoName, number, func(c Comment) bool { return check(c.Text()) })
+}
+
+var (
+	htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	codeSpan    = regexp.MustCompile("`[^`\n]*`")
+	mention     = regexp.MustCompile(`(?:^|[^A-Za-z0-9_/.@-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?(?:/[A-Za-z0-9_.-]+)?)`)
+	closing     = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+#(\d{1,9})\b`)
+)
+
+// Visible returns a text without HTML comments and space around it.
+func Visible(body string) string {
+	return strings.TrimSpace(htmlComment.ReplaceAllString(body, ""))
+}
+
+// prose returns what GitHub looks for mentions and keywords in: no code, no
+// HTML comments.
+func prose(body string) string {
+	body = htmlComment.ReplaceAllString(body, " ")
+	var out strings.Builder
+	var f fence
+	for line := range strings.Lines(body) {
+		if !f.step(line) {
+			out.WriteString(codeSpan.ReplaceAllString(line, " "))
+		}
+	}
+	return out.String()
+}
+
+// Mentions returns the accounts and teams that a text notifies.
+func Mentions(body string) []string {
+	var out []string
+	for _, m := range mention.FindAllStringSubmatch(prose(body), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// Closes returns the issues of the same repository that a pull request with this
+// text closes when it is merged.
+func Closes(body string) []int {
+	var out []int
+	for _, m := range closing.FindAllStringSubmatch(prose(body), -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}

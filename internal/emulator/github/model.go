@@ -1,0 +1,240 @@
+package github
+
+import (
+	"crypto/sha1" //nolint:gosec // what git uses
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// post is what issues, comments and reviews have in common.
+type post struct {
+	id        int64
+	author    *user
+	viaApp    bool
+	body      string
+	created   time.Time
+	updated   time.Time
+	history   []Version
+	reactions []*reaction
+}
+
+// edit gives a post another text and reports the old one.
+func (p *post) edit(body string, now time.Time) (old string) {
+	old = p.body
+	p.history = append(p.history, Version{Body: old, At: p.updated})
+	p.body, p.updated = body, now
+	return old
+}
+
+type reaction struct {
+	id      int64
+	user    *user
+	content string
+	created time.Time
+}
+
+type issue struct {
+	post
+	repo     *repo
+	number   int
+	title    string
+	closed   bool
+	reason   string // completed, not_planned, reopened
+	closedAt time.Time
+	closedBy *user
+	locked   bool
+	labels   []string
+	comments []*comment // of the conversation, oldest first, without deleted ones
+	gone     []*comment // deleted
+	pull     *pull      // nil for an issue
+}
+
+func (i *issue) state() string {
+	if i.closed {
+		return "closed"
+	}
+	return "open"
+}
+
+// comment is a comment of an issue or pull request, or of a line of a diff.
+type comment struct {
+	post
+	issue   *issue
+	deleted bool
+	unseen  int // lists that did not show it, while there is a lag
+
+	// Of a line of a diff:
+	review    *review // nil for comments of the conversation
+	path      string
+	line      int
+	startLine int
+	side      string
+	hunk      string
+	commit    string
+	replyTo   int64
+	ofFile    bool
+}
+
+type side struct {
+	repo *repo
+	ref  string
+	sha  string // when it was last looked at
+}
+
+type pull struct {
+	id       int64
+	head     side
+	base     side
+	draft    bool
+	merged   bool
+	mergedAt time.Time
+	mergedBy *user
+	reviews  []*review
+	comments []*comment // of lines, oldest first
+	files    []File     // given by the test
+	diff     string     // given by the test
+	commits  int
+}
+
+type review struct {
+	post
+	issue  *issue
+	state  string // APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED
+	commit string
+}
+
+// fakeSHA returns an object name for something that has no repository.
+func fakeSHA(text string) string {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return hex.EncodeToString(sum[:])
+}
+
+// add makes an issue. The lock must be held.
+func (s *Server) add(r *repo, author *user, viaApp bool, title, body string) *issue {
+	now := s.opts.Now()
+	i := &issue{
+		post: post{id: s.id(), author: author, viaApp: viaApp, body: body, created: now, updated: now},
+		repo: r, number: len(r.issues) + 1, title: title,
+	}
+	r.issues = append(r.issues, i)
+	return i
+}
+
+// addComment adds a comment to a conversation. The lock must be held.
+func (s *Server) addComment(i *issue, author *user, viaApp bool, body string) *comment {
+	now := s.opts.Now()
+	c := &comment{post: post{id: s.id(), author: author, viaApp: viaApp, body: body, created: now, updated: now}, issue: i}
+	i.comments = append(i.comments, c)
+	i.updated = now
+	s.comments[c.id] = c
+	return c
+}
+
+// removeComment deletes a comment. The lock must be held.
+func (s *Server) removeComment(c *comment) {
+	i := c.issue
+	is := func(other *comment) bool { return other == c }
+	if c.review != nil {
+		i.pull.comments = slices.DeleteFunc(i.pull.comments, is)
+	} else {
+		i.comments = slices.DeleteFunc(i.comments, is)
+	}
+	c.deleted = true
+	i.gone = append(i.gone, c)
+	delete(s.comments, c.id)
+}
+
+// refresh looks up what the branches of a pull request are at. The lock must be
+// held.
+func (s *Server) refresh(p *pull) {
+	if p.merged {
+		return
+	}
+	for _, at := range []*side{&p.head, &p.base} {
+		if at.repo == nil {
+			continue
+		}
+		if sha, ok := at.repo.find(at.ref); ok {
+			at.sha = sha
+		}
+	}
+}
+
+// label returns head or base as "owner:branch".
+func (at side) label() string {
+	if at.repo == nil {
+		return "unknown:" + at.ref
+	}
+	return at.repo.owner.login + ":" + at.ref
+}
+
+func (i *issue) reviewComment(id int64) *comment {
+	if i.pull == nil {
+		return nil
+	}
+	for _, c := range i.pull.comments {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+var task = regexp.MustCompile(`(?m)^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t])`)
+
+// tick turns the nth task of a list over, counted from 1, and reports whether
+// there is one. Lists in code blocks do not count.
+func tick(body string, n int) (string, bool) {
+	if n < 1 {
+		return body, false
+	}
+	for _, at := range task.FindAllStringSubmatchIndex(body, -1) {
+		if inFence(body[:at[0]]) {
+			continue
+		}
+		if n--; n > 0 {
+			continue
+		}
+		box := "x"
+		if body[at[4]:at[5]] != " " {
+			box = " "
+		}
+		return body[:at[4]] + box + body[at[5]:], true
+	}
+	return body, false
+}
+
+// inFence reports whether a code block is open at the end of a text.
+func inFence(text string) bool {
+	var f fence
+	for line := range strings.Lines(text) {
+		f.step(line)
+	}
+	return f != ""
+}
+
+// fence is what began the code block that is open, or nothing.
+type fence string
+
+// step reads a line and reports whether it belongs to a code block, its fences
+// included.
+func (f *fence) step(line string) bool {
+	open := *f != ""
+	line = strings.TrimLeft(line, " ")
+	for _, mark := range []string{"`", "~"} {
+		run := line[:len(line)-len(strings.TrimLeft(line, mark))]
+		switch {
+		case len(run) < 3:
+		case !open:
+			*f = fence(run)
+			return true
+		case strings.HasPrefix(run, string(*f)) && strings.TrimSpace(line[len(run):]) == "":
+			*f = ""
+			return true
+		}
+	}
+	return open
+}

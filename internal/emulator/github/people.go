@@ -1,0 +1,288 @@
+package github
+
+import "fmt"
+
+// Sent tells what became of something that a person did.
+type Sent struct {
+	Repo    string
+	Number  int   // of the issue or pull request
+	Comment int64 // id of the comment, also of a line
+	Review  int64
+
+	// Deliveries are the GUIDs of what hooks are sent because of it, in order.
+	Deliveries []string
+}
+
+// Person is someone who does things in a repository. Nothing is refused: the
+// emulator does not check what people may do, because tests choose people who
+// may. Naming what does not exist is a mistake in the test and panics.
+type Person struct {
+	s    *Server
+	user string
+	repo string
+}
+
+// Person returns a person by their login.
+func (s *Server) Person(login string) Person {
+	s.UserOf(login)
+	return Person{s: s, user: login}
+}
+
+// In returns the person in a repository.
+func (p Person) In(repoName string) Person { p.repo = repoName; return p }
+
+// Login returns the person's login.
+func (p Person) Login() string { return p.user }
+
+// do does something with the lock.
+func (p Person) do(act func(s *Server, r *repo, me *user, sent *Sent)) Sent {
+	s := p.s
+	s.mu.Lock()
+	defer s.unlock()
+	r := s.mustRepo(p.repo)
+	sent := Sent{Repo: r.fullName()}
+	act(s, r, s.know(p.user), &sent)
+	return sent
+}
+
+func (r *repo) mustIssue(number int) *issue {
+	i := r.issue(int64(number))
+	if i == nil {
+		panic(fmt.Sprintf("github emulator: there is no issue %s#%d", r.fullName(), number))
+	}
+	return i
+}
+
+func (r *repo) mustPull(number int) *issue {
+	i := r.mustIssue(number)
+	if i.pull == nil {
+		panic(fmt.Sprintf("github emulator: %s#%d is not a pull request", r.fullName(), number))
+	}
+	return i
+}
+
+func (s *Server) mustComment(id int64) *comment {
+	c := s.comments[id]
+	if c == nil {
+		panic(fmt.Sprintf("github emulator: there is no comment %d", id))
+	}
+	return c
+}
+
+// OpenIssue opens an issue with labels.
+func (p Person) OpenIssue(title, body string, labels ...string) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		i := s.add(r, me, false, title, body)
+		i.label(labels...)
+		s.change(ChangeOpened, i, nil, me)
+		sent.Number, sent.Deliveries = i.number, s.tellIssue(i, "opened", me, nil)
+	})
+}
+
+// EditIssue changes title and text of an issue or pull request.
+func (p Person) EditIssue(number int, title, body string) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.retitle(i, title, body, me) })
+}
+
+// CloseIssue closes an issue, or a pull request without merging it.
+func (p Person) CloseIssue(number int) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setState(i, true, "completed", me) })
+}
+
+// ReopenIssue opens it again.
+func (p Person) ReopenIssue(number int) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setState(i, false, "", me) })
+}
+
+// Label puts a label on.
+func (p Person) Label(number int, name string) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setLabel(i, name, true, me) })
+}
+
+// Unlabel takes a label off.
+func (p Person) Unlabel(number int, name string) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setLabel(i, name, false, me) })
+}
+
+// LockIssue lets only people with write access comment from now on.
+func (p Person) LockIssue(number int) Sent {
+	return p.onIssue(number, func(s *Server, i *issue, me *user) []string {
+		i.locked = true
+		return s.tellIssue(i, "locked", me, nil)
+	})
+}
+
+func (p Person) onIssue(number int, act func(*Server, *issue, *user) []string) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		sent.Number = number
+		sent.Deliveries = act(s, r.mustIssue(number), me)
+	})
+}
+
+// Comment comments on an issue or pull request.
+func (p Person) Comment(number int, body string) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		i := r.mustIssue(number)
+		c := s.addComment(i, me, false, body)
+		s.change(ChangeCommented, i, c, me)
+		sent.Number, sent.Comment, sent.Deliveries = number, c.id, s.tellComment(c, "created", me, nil)
+	})
+}
+
+// EditComment changes a comment, also one of a line or of somebody else. One that
+// changes nothing tells nobody.
+func (p Person) EditComment(id int64, body string) Sent {
+	return p.onComment(id, func(s *Server, c *comment, me *user) []string { return s.editComment(c, body, me) })
+}
+
+// DeleteComment deletes a comment, also one of a line or of somebody else.
+func (p Person) DeleteComment(id int64) Sent {
+	return p.onComment(id, func(s *Server, c *comment, me *user) []string { return s.dropComment(c, me) })
+}
+
+// TickTask ticks the nth task in a comment's lists, counted from 1, or takes the
+// tick away; that is an edit of the comment by the person.
+func (p Person) TickTask(id int64, n int) Sent {
+	return p.onComment(id, func(s *Server, c *comment, me *user) []string {
+		body, found := tick(c.body, n)
+		if !found {
+			panic(fmt.Sprintf("github emulator: comment %d has no task %d", id, n))
+		}
+		return s.editComment(c, body, me)
+	})
+}
+
+func (p Person) onComment(id int64, act func(*Server, *comment, *user) []string) Sent {
+	return p.do(func(s *Server, _ *repo, me *user, sent *Sent) {
+		c := s.mustComment(id)
+		sent.Number, sent.Comment = c.issue.number, id
+		sent.Deliveries = act(s, c, me)
+	})
+}
+
+// React puts a reaction on a comment, also one of a line. GitHub sends nothing
+// about reactions.
+func (p Person) React(id int64, content string) Sent {
+	return p.onComment(id, func(s *Server, c *comment, me *user) []string {
+		if _, isNew := s.react(&c.post, me, content); isNew {
+			s.change(ChangeReacted, c.issue, c, me)
+		}
+		return nil
+	})
+}
+
+// AddCollaborator gives somebody access to the repository.
+func (p Person) AddCollaborator(login string, permission Permission) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		u := s.know(login)
+		s.setPermission(r, u, permission)
+		sent.Deliveries = s.tell(r, "member", "added", me, obj{
+			"member": s.renderUser(u), "changes": obj{"role_name": obj{"to": string(permission)}},
+		})
+	})
+}
+
+// Pull is a pull request that a person opens.
+type Pull struct {
+	Title, Body string
+	Head        string // a branch, or owner:branch of a fork
+	Base        string // default: the default branch
+	Draft       bool
+
+	// Files and Diff are what it changes; without them they are read from the
+	// repository that AttachGit named.
+	Files []File
+	Diff  string
+}
+
+// OpenPull opens a pull request. A head that does not exist is made up, unless
+// AttachGit says which branches there are.
+func (p Person) OpenPull(pull Pull) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		setDefault(&pull.Base, r.branch)
+		head, exists := s.headOf(r, pull.Head)
+		switch {
+		case head.repo == nil:
+			panic(fmt.Sprintf("github emulator: there is no fork for %q", pull.Head))
+		case !exists && (head.repo.git.Ref != nil || head.repo.git.Dir != ""):
+			panic(fmt.Sprintf("github emulator: there is no branch %q", pull.Head))
+		case !exists:
+			head.sha = fakeSHA(head.label() + itoa64(s.id()))
+			head.repo.branches[head.ref] = head.sha
+		}
+		base := side{repo: r, ref: pull.Base}
+		base.sha, _ = r.find(pull.Base)
+		i := s.open(r, me, false, pull.Title, pull.Body, head, base, pull.Draft)
+		i.pull.files, i.pull.diff = pull.Files, pull.Diff
+		sent.Number, sent.Deliveries = i.number, s.tellIssue(i, "opened", me, nil)
+	})
+}
+
+// MergePull merges a pull request and closes what it says it closes.
+func (p Person) MergePull(number int) Sent {
+	return p.onPull(number, func(s *Server, i *issue, me *user) []string { return s.merge(i, me) })
+}
+
+// ReadyForReview ends a draft.
+func (p Person) ReadyForReview(number int) Sent {
+	return p.onPull(number, func(s *Server, i *issue, me *user) []string {
+		i.pull.draft = false
+		return s.tellIssue(i, "ready_for_review", me, nil)
+	})
+}
+
+func (p Person) onPull(number int, act func(*Server, *issue, *user) []string) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		sent.Number = number
+		sent.Deliveries = act(s, r.mustPull(number), me)
+	})
+}
+
+// Push pushes to a branch. Its new commit is the one that AttachGit leads to, or
+// is made up. Pull requests of the branch are synchronized.
+func (p Person) Push(branch string) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		before := r.branches[branch]
+		if r.git.Ref == nil && r.git.Dir == "" {
+			r.branches[branch] = fakeSHA(branch + itoa64(s.id()))
+		} else if sha, exists := r.find(branch); exists {
+			r.branches[branch] = sha
+		}
+		sent.Deliveries = s.moved(r, branch, me, before)
+	})
+}
+
+// Review submits a review: APPROVE, REQUEST_CHANGES or COMMENT, with comments of
+// lines.
+func (p Person) Review(number int, event, body string, lines ...LineComment) Sent {
+	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+		i := r.mustPull(number)
+		state, known := states[event]
+		if !known {
+			panic(fmt.Sprintf("github emulator: %q is no review", event))
+		}
+		v, ids := s.submit(i, me, false, state, body, lines)
+		sent.Number, sent.Review, sent.Deliveries = number, v.id, ids
+		if len(lines) > 0 {
+			sent.Comment = i.pull.comments[len(i.pull.comments)-1].id
+		}
+	})
+}
+
+// ReviewComment comments on a line of the new file, or with line 0 on the file.
+// As at GitHub it is a review of its own, so there are two events.
+func (p Person) ReviewComment(number int, path string, line int, body string) Sent {
+	return p.Review(number, "COMMENT", "", LineComment{Path: path, Line: line, Body: body})
+}
+
+// ReplyToReviewComment answers in the thread of a comment of a line.
+func (p Person) ReplyToReviewComment(id int64, body string) Sent {
+	return p.do(func(s *Server, _ *repo, me *user, sent *Sent) {
+		to := s.mustComment(id)
+		if to.review == nil {
+			panic(fmt.Sprintf("github emulator: comment %d is not of a line", id))
+		}
+		c, ids := s.replyTo(to, me, false, body)
+		sent.Number, sent.Comment, sent.Review, sent.Deliveries = to.issue.number, c.id, c.review.id, ids
+	})
+}

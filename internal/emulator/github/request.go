@@ -1,0 +1,310 @@
+package github
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxRequest is the largest body of a call that is read.
+const maxRequest = 26 << 20
+
+// request is one call of an operation.
+type request struct {
+	route *route
+	vars  map[string]string
+	http  *http.Request
+	query url.Values
+	in    *input
+	who   *principal
+
+	repo    *repo
+	issue   *issue   // nil if there is none
+	comment *comment // nil if there is none
+}
+
+// reply is what an operation answers.
+type reply struct {
+	status      int // 0 is 200
+	body        any
+	raw         []byte // instead of body
+	contentType string
+	header      map[string]string
+}
+
+func ok(body any) (*reply, *apiError) { return &reply{body: body}, nil }
+
+func created(body any) (*reply, *apiError) {
+	return &reply{status: http.StatusCreated, body: body}, nil
+}
+
+func noContent() (*reply, *apiError) { return &reply{status: http.StatusNoContent}, nil }
+
+func (r *request) id(name string) int64 {
+	n, _ := strconv.ParseInt(r.vars[name], 10, 64) // only digits match
+	return n
+}
+
+// input are the arguments in a JSON body, with what is wrong with them.
+type input struct {
+	fields map[string]json.RawMessage
+	bad    []string
+}
+
+// readInput reads the body of a call.
+func readInput(r *http.Request) (*input, *apiError) {
+	in := &input{fields: map[string]json.RawMessage{}}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "Problems reading the body")
+	}
+	if len(body) == 0 {
+		return in, nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && !strings.Contains(kind, "json") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "Unsupported content type. Please set the Content-Type header to application/json.")
+	}
+	if !json.Valid(body) || !utf8.Valid(body) {
+		return nil, refuse(http.StatusBadRequest, "Problems parsing JSON")
+	}
+	if json.Unmarshal(body, &in.fields) != nil || in.fields == nil {
+		return nil, refuse(http.StatusBadRequest, "Body should be a JSON object")
+	}
+	return in, nil
+}
+
+func (in *input) has(name string) bool {
+	raw, ok := in.fields[name]
+	return ok && string(raw) != "null"
+}
+
+func read[T any](in *input, name, kind string) (T, bool) {
+	var value T
+	if !in.has(name) {
+		return value, false
+	}
+	if json.Unmarshal(in.fields[name], &value) != nil {
+		in.bad = append(in.bad, fmt.Sprintf("For 'properties/%s', %s is not %s.", name, clip(string(in.fields[name])), kind))
+		return value, false
+	}
+	return value, true
+}
+
+func (in *input) text(name string) (string, bool) { return read[string](in, name, "a string") }
+func (in *input) flag(name string) (bool, bool)   { return read[bool](in, name, "a boolean") }
+func (in *input) int(name string) (int64, bool)   { return read[int64](in, name, "an integer") }
+func (in *input) list(name string) ([]string, bool) {
+	return read[[]string](in, name, "an array of strings")
+}
+
+// need reads a text that has to be there.
+func (in *input) need(name string) string {
+	text, ok := in.text(name)
+	if !ok && len(in.bad) == 0 {
+		in.bad = append(in.bad, fmt.Sprintf("%q wasn't supplied.", name))
+	}
+	return text
+}
+
+// refused returns what is wrong with the arguments that were read, or nil.
+func (in *input) refused() *apiError {
+	if len(in.bad) == 0 {
+		return nil
+	}
+	return refuse(http.StatusUnprocessableEntity, "Invalid request.\n\n"+strings.Join(in.bad, "\n"))
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return s
+}
+
+// serve answers one call.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	found, vars := s.find(r)
+	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), At: s.opts.Now()}
+	in, refused := readInput(r)
+	if in != nil {
+		call.Body = maps.Clone(in.fields)
+	}
+	if found != nil {
+		call.Operation = found.name
+	}
+	s.answer(w, r, call, func(call *Call) (*reply, *apiError, rate) {
+		s.mu.Lock()
+		defer s.unlock()
+		return s.run(call, &request{route: found, vars: vars, http: r, query: r.URL.Query(), in: in}, refused) //nolint:contextcheck // what a call makes GitHub deliver outlives it
+	})
+}
+
+// run carries out a call. The lock must be held.
+func (s *Server) run(call *Call, r *request, unreadable *apiError) (*reply, *apiError, rate) {
+	if r.http.UserAgent() == "" {
+		return nil, refuse(http.StatusForbidden, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header"), rate{}
+	}
+	who, refused := s.authenticate(r.http)
+	if refused != nil {
+		return nil, refused, rate{}
+	}
+	r.who, call.As = who, who.name()
+	limit, refused := s.paceCall(r, call)
+	if refused != nil {
+		return nil, refused, limit
+	}
+	answer, refused := s.carryOut(r, unreadable)
+	return answer, refused, limit
+}
+
+func (s *Server) carryOut(r *request, unreadable *apiError) (*reply, *apiError) {
+	if r.route == nil {
+		return nil, notFound()
+	}
+	if version := r.http.Header.Get("X-Github-Api-Version"); version != "" {
+		if _, err := time.Parse(time.DateOnly, version); err != nil {
+			return nil, refuse(http.StatusBadRequest, "Invalid API version: "+version)
+		}
+	}
+	if refused := r.rightKind(); refused != nil {
+		return nil, refused
+	}
+	if refused := s.locate(r); refused != nil {
+		return nil, refused
+	}
+	if unreadable != nil {
+		return nil, unreadable
+	}
+	return r.route.run(s, r)
+}
+
+// rightKind checks that the operation takes the kind of credential.
+func (r *request) rightKind() *apiError {
+	switch {
+	case r.route.auth == appOnly && r.who.kind != asApp:
+		return refuse(http.StatusUnauthorized, "A JSON web token could not be decoded")
+	case r.route.auth != appOnly && r.who.kind == asApp:
+		return badCredentials()
+	case r.route.auth == installationOnly && r.who.kind != asInstallation:
+		return refuse(http.StatusForbidden, "You must authenticate with an installation access token in order to list repositories for an installation.")
+	}
+	return nil
+}
+
+// locate finds what the path names and checks what the caller may do there.
+// Nothing is told about a place that the caller does not see.
+func (s *Server) locate(r *request) *apiError {
+	if r.vars["owner"] != "" {
+		r.repo = s.findRepo(r.vars["owner"] + "/" + r.vars["repo"])
+		if r.repo == nil || r.who.kind != asApp && !s.sees(r.who, r.repo) {
+			return notFound()
+		}
+	}
+	missing := false
+	ofPulls := len(r.route.segments) > 3 && r.route.segments[3] == "pulls"
+	if r.vars["number"] != "" {
+		r.issue = r.repo.issue(r.id("number"))
+		missing = r.issue == nil || ofPulls && r.issue.pull == nil
+	}
+	if r.vars["comment"] != "" {
+		r.comment = s.comments[r.id("comment")]
+		switch {
+		case r.comment == nil || r.comment.issue.repo != r.repo || (r.comment.review != nil) != ofPulls,
+			r.issue != nil && r.comment.issue != r.issue:
+			missing = true
+		default:
+			r.issue = r.comment.issue
+		}
+	}
+	if refused := s.may(r); refused != nil {
+		return refused
+	}
+	if missing {
+		return notFound()
+	}
+	if r.repo != nil && r.repo.archived && r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
+		return refuse(http.StatusForbidden, "Repository was archived so is read-only.")
+	}
+	return nil
+}
+
+// page cuts the page that the query asks for out of a list and sets the links to
+// the others.
+func page[T any](r *request, list []T) ([]T, map[string]string) {
+	number := func(name string, otherwise, most int) int {
+		n, err := strconv.Atoi(r.query.Get(name))
+		if err != nil || n < 1 {
+			return otherwise
+		}
+		return min(n, most)
+	}
+	per, at := number("per_page", 30, 100), number("page", 1, 1<<30)
+	last := max(1, (len(list)+per-1)/per)
+	var links []string
+	link := func(rel string, n int) {
+		query := maps.Clone(r.query)
+		query.Set("page", strconv.Itoa(n))
+		links = append(links, fmt.Sprintf("<%s%s?%s>; rel=%q", "http://"+r.http.Host, r.http.URL.EscapedPath(), query.Encode(), rel))
+	}
+	if at > 1 {
+		link("prev", at-1)
+	}
+	if at < last {
+		link("next", at+1)
+		link("last", last)
+	}
+	if at > 1 {
+		link("first", 1)
+	}
+	from, to := min((at-1)*per, len(list)), min(at*per, len(list))
+	header := map[string]string{}
+	if len(links) > 0 {
+		header["Link"] = strings.Join(links, ", ")
+	}
+	return list[from:to], header
+}
+
+// paged answers a page of a list, each element as render shows it.
+func paged[T any](r *request, list []T, render func(T) any) (*reply, *apiError) {
+	part, header := page(r, list)
+	out := make([]any, 0, len(part))
+	for _, item := range part {
+		out = append(out, render(item))
+	}
+	return &reply{body: out, header: header}, nil
+}
+
+// since reads the query's since. Times of the API have seconds.
+func (r *request) since() (time.Time, *apiError) {
+	text := r.query.Get("since")
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, refuse(http.StatusUnprocessableEntity, "Invalid request.\n\nFor 'properties/since', "+clip(text)+" is not a valid date.")
+	}
+	return t, nil
+}
+
+// wants reports whether the Accept header asks for one of the media types, such
+// as "diff".
+func (r *request) wants(format string) bool {
+	for part := range strings.SplitSeq(r.http.Header.Get("Accept"), ",") {
+		kind, _, _ := mime.ParseMediaType(strings.TrimSpace(part))
+		sub, ok := strings.CutPrefix(kind, "application/vnd.github.")
+		if ok && slices.Contains(strings.FieldsFunc(sub, func(c rune) bool { return c == '.' || c == '+' }), format) {
+			return true
+		}
+	}
+	return false
+}

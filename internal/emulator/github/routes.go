@@ -1,0 +1,253 @@
+package github
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Names of operations for Inject and Calls, as in GitHub's OpenAPI description.
+// These are the ones that tests name most; see routes for all.
+const (
+	AnyOperation = "*"
+
+	CreateComment             = "issues/create-comment"
+	UpdateComment             = "issues/update-comment"
+	GetComment                = "issues/get-comment"
+	ListComments              = "issues/list-comments"
+	ListCommentsForRepo       = "issues/list-comments-for-repo"
+	DeleteComment             = "issues/delete-comment"
+	CreateIssue               = "issues/create"
+	UpdateIssue               = "issues/update"
+	GetIssue                  = "issues/get"
+	ReactToIssue              = "reactions/create-for-issue"
+	ReactToComment            = "reactions/create-for-issue-comment"
+	ReactToReviewComment      = "reactions/create-for-pull-request-review-comment"
+	UnreactIssue              = "reactions/delete-for-issue"
+	UnreactComment            = "reactions/delete-for-issue-comment"
+	UnreactReviewComment      = "reactions/delete-for-pull-request-comment"
+	CreatePull                = "pulls/create"
+	UpdatePull                = "pulls/update"
+	GetPull                   = "pulls/get"
+	ListPulls                 = "pulls/list"
+	ListFiles                 = "pulls/list-files"
+	CreateReview              = "pulls/create-review"
+	CreateReviewComment       = "pulls/create-review-comment"
+	CreateReviewReply         = "pulls/create-reply-for-review-comment"
+	UpdateReviewComment       = "pulls/update-review-comment"
+	ListReviewComments        = "pulls/list-review-comments"
+	ListReviewCommentsForRepo = "pulls/list-review-comments-for-repo"
+	GetPermission             = "repos/get-collaborator-permission-level"
+	GetRepo                   = "repos/get"
+	CreateInstallationToken   = "apps/create-installation-access-token" //nolint:gosec // the name of an operation
+	ListInstallations         = "apps/list-installations"
+	ListInstallationRepos     = "apps/list-repos-accessible-to-installation"
+	ListDeliveries            = "apps/list-webhook-deliveries"
+	RedeliverDelivery         = "apps/redeliver-webhook-delivery"
+	ListRepoHookDeliveries    = "repos/list-webhook-deliveries"
+	RedeliverRepoHookDelivery = "repos/redeliver-webhook-delivery"
+)
+
+// permission is one way to be allowed something.
+type permission struct {
+	name, level string     // of an installation
+	role        Permission // of a person with a token
+	pull        bool       // counts for pull requests only
+}
+
+type who int
+
+const (
+	anyToken who = iota // of an installation or a person
+	appOnly             // the App's JWT
+	installationOnly
+)
+
+// route is one operation of the API.
+type route struct {
+	name, method string
+	segments     []string
+	auth         who
+	perms        []permission // one of them; none if it checks itself
+	content      bool         // creates content, for the secondary limit
+	run          func(*Server, *request) (*reply, *apiError)
+}
+
+func perm(name, level string, role Permission) []permission {
+	return []permission{{name: name, level: level, role: role}}
+}
+
+// orPull allows the permission for pull requests too.
+func orPull(level string, role Permission) []permission {
+	return []permission{{name: "issues", level: level, role: role}, {name: "pull_requests", level: level, role: role, pull: true}}
+}
+
+func routes() []*route {
+	var all []*route
+	for _, list := range [][]*route{appRoutes(), repoRoutes(), issueRoutes(), pullRoutes(), reactionRoutes()} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+func on(line, name string, auth who, perms []permission, content bool, run func(*Server, *request) (*reply, *apiError)) *route {
+	method, path, _ := strings.Cut(line, " ")
+	return &route{
+		name: name, method: method, segments: strings.Split(strings.Trim(path, "/"), "/"), auth: auth, perms: perms,
+		content: content, run: run,
+	}
+}
+
+func appRoutes() []*route {
+	metadata := perm("metadata", "read", Read)
+	hooks := perm("repository_hooks", "read", Admin)
+	return []*route{
+		on("GET /app", "apps/get-authenticated", appOnly, nil, false, (*Server).getApp),
+		on("GET /app/installations", ListInstallations, appOnly, nil, false, (*Server).listInstallations),
+		on("GET /app/installations/{installation#}", "apps/get-installation", appOnly, nil, false, (*Server).getInstallation),
+		on("POST /app/installations/{installation#}/access_tokens", CreateInstallationToken, appOnly, nil, false, (*Server).createToken),
+		on("GET /repos/{owner}/{repo}/installation", "apps/get-repo-installation", appOnly, nil, false, (*Server).getRepoInstallation),
+		on("GET /orgs/{login}/installation", "apps/get-org-installation", appOnly, nil, false, (*Server).getAccountInstallation),
+		on("GET /users/{login}/installation", "apps/get-user-installation", appOnly, nil, false, (*Server).getAccountInstallation),
+		on("GET /app/hook/config", "apps/get-webhook-config-for-app", appOnly, nil, false, (*Server).getHookConfig),
+		on("GET /app/hook/deliveries", ListDeliveries, appOnly, nil, false, (*Server).listDeliveries),
+		on("GET /app/hook/deliveries/{delivery#}", "apps/get-webhook-delivery", appOnly, nil, false, (*Server).getDelivery),
+		on("POST /app/hook/deliveries/{delivery#}/attempts", RedeliverDelivery, appOnly, nil, false, (*Server).redeliver),
+		on("GET /installation/repositories", ListInstallationRepos, installationOnly, metadata, false, (*Server).listInstallationRepos),
+		on("DELETE /installation/token", "apps/revoke-installation-access-token", installationOnly, nil, false, (*Server).revokeToken),
+		on("GET /repos/{owner}/{repo}/hooks", "repos/list-webhooks", anyToken, hooks, false, (*Server).listHooks),
+		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries", ListRepoHookDeliveries, anyToken, hooks, false, (*Server).listDeliveries),
+		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}", "repos/get-webhook-delivery", anyToken, hooks, false, (*Server).getDelivery),
+		on("POST /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}/attempts", RedeliverRepoHookDelivery, anyToken, perm("repository_hooks", "write", Admin), false, (*Server).redeliver),
+		on("GET /rate_limit", "rate-limit/get", anyToken, nil, false, (*Server).rateLimit),
+		on("GET /user", "users/get-authenticated", anyToken, nil, false, (*Server).getSelf),
+		on("GET /user/repos", "repos/list-for-authenticated-user", anyToken, nil, false, (*Server).listOwnRepos),
+		on("GET /user/{user#}", "users/get-by-id", anyToken, nil, false, (*Server).getUser),
+		on("GET /users/{login}", "users/get-by-username", anyToken, nil, false, (*Server).getUser),
+	}
+}
+
+func repoRoutes() []*route {
+	metadata, contents := perm("metadata", "read", Read), perm("contents", "read", Read)
+	return []*route{
+		on("GET /repos/{owner}/{repo}", GetRepo, anyToken, metadata, false, (*Server).getRepo),
+		on("GET /repos/{owner}/{repo}/branches", "repos/list-branches", anyToken, contents, false, (*Server).listBranches),
+		on("GET /repos/{owner}/{repo}/branches/{branch...}", "repos/get-branch", anyToken, contents, false, (*Server).getBranch),
+		on("GET /repos/{owner}/{repo}/git/ref/heads/{branch...}", "git/get-ref", anyToken, contents, false, (*Server).getRef),
+		on("GET /repos/{owner}/{repo}/labels", "issues/list-labels-for-repo", anyToken, orPull("read", Read), false, (*Server).listRepoLabels),
+		on("GET /repos/{owner}/{repo}/collaborators", "repos/list-collaborators", anyToken, perm("metadata", "read", Write), false, (*Server).listCollaborators),
+		on("GET /repos/{owner}/{repo}/collaborators/{login}", "repos/check-collaborator", anyToken, perm("metadata", "read", Write), false, (*Server).checkCollaborator),
+		on("GET /repos/{owner}/{repo}/collaborators/{login}/permission", GetPermission, anyToken, perm("metadata", "read", Write), false, (*Server).getPermission),
+	}
+}
+
+func issueRoutes() []*route {
+	read, write := orPull("read", Read), orPull("write", Read)
+	return []*route{
+		on("GET /repos/{owner}/{repo}/issues", "issues/list-for-repo", anyToken, perm("issues", "read", Read), false, (*Server).listIssues),
+		on("POST /repos/{owner}/{repo}/issues", CreateIssue, anyToken, perm("issues", "write", Read), true, (*Server).createIssue),
+		on("GET /repos/{owner}/{repo}/issues/comments", ListCommentsForRepo, anyToken, perm("issues", "read", Read), false, (*Server).listComments),
+		on("GET /repos/{owner}/{repo}/issues/comments/{comment#}", GetComment, anyToken, read, false, (*Server).getComment),
+		on("PATCH /repos/{owner}/{repo}/issues/comments/{comment#}", UpdateComment, anyToken, write, false, (*Server).updateComment),
+		on("DELETE /repos/{owner}/{repo}/issues/comments/{comment#}", DeleteComment, anyToken, write, false, (*Server).deleteComment),
+		on("GET /repos/{owner}/{repo}/issues/{number#}", GetIssue, anyToken, read, false, (*Server).getIssue),
+		on("PATCH /repos/{owner}/{repo}/issues/{number#}", UpdateIssue, anyToken, orPull("write", Triage), false, (*Server).updateIssue),
+		on("GET /repos/{owner}/{repo}/issues/{number#}/comments", ListComments, anyToken, read, false, (*Server).listComments),
+		on("POST /repos/{owner}/{repo}/issues/{number#}/comments", CreateComment, anyToken, write, true, (*Server).createComment),
+		on("GET /repos/{owner}/{repo}/issues/{number#}/labels", "issues/list-labels-on-issue", anyToken, read, false, (*Server).listLabels),
+		on("POST /repos/{owner}/{repo}/issues/{number#}/labels", "issues/add-labels", anyToken, orPull("write", Triage), false, (*Server).addLabels),
+		on("DELETE /repos/{owner}/{repo}/issues/{number#}/labels/{label...}", "issues/remove-label", anyToken, orPull("write", Triage), false, (*Server).removeLabel),
+	}
+}
+
+func pullRoutes() []*route {
+	read, write := perm("pull_requests", "read", Read), perm("pull_requests", "write", Read)
+	return []*route{
+		on("GET /repos/{owner}/{repo}/pulls", ListPulls, anyToken, read, false, (*Server).listPulls),
+		on("POST /repos/{owner}/{repo}/pulls", CreatePull, anyToken, write, true, (*Server).createPull),
+		on("GET /repos/{owner}/{repo}/pulls/comments", ListReviewCommentsForRepo, anyToken, read, false, (*Server).listReviewComments),
+		on("GET /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/get-review-comment", anyToken, read, false, (*Server).getComment),
+		on("PATCH /repos/{owner}/{repo}/pulls/comments/{comment#}", UpdateReviewComment, anyToken, write, false, (*Server).updateComment),
+		on("DELETE /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/delete-review-comment", anyToken, write, false, (*Server).deleteComment),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}", GetPull, anyToken, read, false, (*Server).getPull),
+		on("PATCH /repos/{owner}/{repo}/pulls/{number#}", UpdatePull, anyToken, write, false, (*Server).updatePull),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/files", ListFiles, anyToken, read, false, (*Server).listFiles),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews", "pulls/list-reviews", anyToken, read, false, (*Server).listReviews),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/reviews", CreateReview, anyToken, write, true, (*Server).createReview),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}", "pulls/get-review", anyToken, read, false, (*Server).getReview),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}/comments", "pulls/list-comments-for-review", anyToken, read, false, (*Server).listReviewComments),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/comments", ListReviewComments, anyToken, read, false, (*Server).listReviewComments),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments", CreateReviewComment, anyToken, write, true, (*Server).createReviewComment),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments/{comment#}/replies", CreateReviewReply, anyToken, write, true, (*Server).createReply),
+	}
+}
+
+func reactionRoutes() []*route {
+	var out []*route
+	for _, at := range []struct{ path, plural, singular, remove string }{
+		{"issues/{number#}", "issue", "issue", "issue"},
+		{"issues/comments/{comment#}", "issue-comment", "issue-comment", "issue-comment"},
+		{"pulls/comments/{comment#}", "pull-request-review-comment", "pull-request-review-comment", "pull-request-comment"},
+	} {
+		read, write := orPull("read", Read), orPull("write", Read)
+		if strings.HasPrefix(at.path, "pulls") {
+			read, write = perm("pull_requests", "read", Read), perm("pull_requests", "write", Read)
+		}
+		base := " /repos/{owner}/{repo}/" + at.path + "/reactions"
+		out = append(
+			out,
+			on("GET"+base, "reactions/list-for-"+at.plural, anyToken, read, false, (*Server).listReactions),
+			on("POST"+base, "reactions/create-for-"+at.singular, anyToken, write, true, (*Server).createReaction),
+			on("DELETE"+base+"/{reaction#}", "reactions/delete-for-"+at.remove, anyToken, write, false, (*Server).deleteReaction),
+		)
+	}
+	return out
+}
+
+// match reports whether a path is that of the route, and its variables.
+func (r *route) match(path []string) (map[string]string, bool) {
+	vars := map[string]string{}
+	for i, segment := range r.segments {
+		name, variable := strings.CutPrefix(segment, "{")
+		name = strings.TrimSuffix(name, "}")
+		if rest, ok := strings.CutSuffix(name, "..."); ok && variable {
+			if i >= len(path) {
+				return nil, false
+			}
+			vars[rest] = strings.Join(path[i:], "/")
+			return vars, true
+		}
+		if i >= len(path) {
+			return nil, false
+		}
+		number, numeric := strings.CutSuffix(name, "#")
+		switch {
+		case !variable && path[i] != segment, variable && path[i] == "":
+			return nil, false
+		case variable && numeric:
+			if _, err := strconv.ParseInt(path[i], 10, 64); err != nil {
+				return nil, false
+			}
+			vars[number] = path[i]
+		case variable:
+			vars[name] = path[i]
+		}
+	}
+	return vars, len(path) == len(r.segments)
+}
+
+// find returns the route of a request. Literal segments win over variables
+// because those routes come first or differ in kind.
+func (s *Server) find(r *http.Request) (*route, map[string]string) {
+	path := strings.TrimPrefix(r.URL.Path, "/api/v3")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for _, candidate := range s.routes {
+		if candidate.method != r.Method && (r.Method != http.MethodHead || candidate.method != http.MethodGet) {
+			continue
+		}
+		if vars, ok := candidate.match(parts); ok {
+			return candidate, vars
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,65 @@
+package github
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Cursor remembers up to where things were read, over restarts. Keys have at
+// most 200 bytes and values 100. It is safe for concurrent use.
+type Cursor interface {
+	// Load returns what was saved under key, or nothing.
+	Load(ctx context.Context, key string) (string, error)
+	Save(ctx context.Context, key, value string) error
+}
+
+// memoryCursor forgets with the process.
+type memoryCursor struct {
+	mu     sync.Mutex // guards values
+	values map[string]string
+}
+
+// Load implements Cursor.
+func (m *memoryCursor) Load(_ context.Context, key string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], nil
+}
+
+// Save implements Cursor.
+func (m *memoryCursor) Save(_ context.Context, key, value string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[key] = value
+	return nil
+}
+
+// maxAge is how far back is looked after the bot was away: as long as GitHub
+// keeps deliveries (contract C2). Nobody waits longer for an answer.
+const maxAge = 72 * time.Hour
+
+// position returns up to when something was read; fresh if it never was, in
+// which case it begins now: what was said before is not for the bot.
+func (a *Adapter) position(ctx context.Context, key string) (at time.Time, err error) {
+	text, err := a.cfg.Cursor.Load(ctx, key)
+	if err != nil {
+		return at, err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	at, bad := time.Parse(time.RFC3339, text)
+	if text == "" || bad != nil {
+		return now, a.cfg.Cursor.Save(ctx, key, now.Format(time.RFC3339))
+	}
+	if oldest := now.Add(-maxAge); at.Before(oldest) {
+		at = oldest
+	}
+	return at, nil
+}
+
+func (a *Adapter) advance(ctx context.Context, key string, from, to time.Time) error {
+	if !to.After(from) {
+		return nil
+	}
+	return a.cfg.Cursor.Save(ctx, key, to.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,95 @@
+package github
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// What tests need of the inside.
+var (
+	Sign          = sign
+	RouteTable    = routes
+	HandledEvents = handled
+	ButtonsOf     = buttonsOf
+	QuietTitle    = quietTitle
+	Invisible     = invisible
+	IsBranch      = isBranch
+	Units         = units
+)
+
+// MaxComment is what GitHub takes.
+const MaxComment = maxComment
+
+// Order reads a text for the bot.
+func (a *Adapter) Order(body string) (string, bool) { return a.order(body) }
+
+// Defused renders a text of the model.
+func (a *Adapter) Defused(markdown string) string { return a.defused(markdown) }
+
+// PullBody renders the description of a pull request.
+func (a *Adapter) PullBody(body string, number int) string { return a.pullBody(body, number) }
+
+// Translate reads a webhook.
+func (a *Adapter) Translate(ctx context.Context, event string, guid messages.EventID, raw []byte) ([]messages.Inbound, string) {
+	r := a.translate(ctx, event, guid, raw)
+	return r.events, r.reason
+}
+
+// Pauses makes lookups call f instead of waiting.
+func (a *Adapter) Pauses(f func(d time.Duration)) {
+	a.pause = func(ctx context.Context, d time.Duration) error { f(d); return ctx.Err() }
+}
+
+// KeyRoundTrip reads a key and writes it again.
+func KeyRoundTrip(id string) (string, error) {
+	p, err := parseKey(messages.ConversationKey{Platform: Name, ID: id})
+	return p.key().ID, err
+}
+
+// PostRoundTrip reads a message's id and writes it again.
+func PostRoundTrip(id messages.MessageID) (messages.MessageID, bool) {
+	p, ok := parsePost(id)
+	return p.message(), ok
+}
+
+// CodeIn reports which bytes of a text are code.
+func CodeIn(markdown string) []bool {
+	p := read(markdown)
+	out := make([]bool, len(markdown))
+	for i := range out {
+		out[i] = p.is(i, isCode)
+	}
+	return out
+}
+
+// Limiter gives tests the limiter.
+type Limiter struct{ l *limiter }
+
+// NewLimiter returns one.
+func NewLimiter() Limiter { return Limiter{newLimiter()} }
+
+// Wait waits for a call that makes content, or for one that reads.
+func (l Limiter) Wait(ctx context.Context, content bool) error {
+	return l.l.wait(ctx, 1, l.cost(content))
+}
+
+// Try does not wait.
+func (l Limiter) Try(content bool) error { return l.l.try(1, l.cost(content)) }
+
+// Refused notes a refusal.
+func (l Limiter) Refused(after time.Duration) time.Duration { return l.l.refused(1, after) }
+
+// Calm notes a success.
+func (l Limiter) Calm() { l.l.calm(1) }
+
+func (Limiter) cost(content bool) cost {
+	if content {
+		return cost{points: 5, content: true}
+	}
+	return cost{points: 1}
+}
+
+// InQuiet reports whether what is at i of a text is not HTML to the parser.
+func InQuiet(markdown string, i int) bool { return !read(markdown).is(i, isHTML) }

@@ -1,0 +1,387 @@
+// Package github connects one GitHub account: a GitHub App, or a personal token.
+//
+// An issue or pull request is a conversation. What people write there arrives
+// by webhook, or by polling where GitHub cannot reach the bot; both are read by
+// the same translation, and what was missed is swept up. An event is confirmed
+// to GitHub only after the sink has stored it.
+//
+// Webhooks are verified and read here: the library takes an unsigned body if the
+// secret is empty, and refuses what it does not know. Of the library the client
+// is used, which builds requests and knows the shapes of GitHub's errors.
+// Answers are decoded here too, leniently: a field of another type than expected
+// must not make a failure of what has worked.
+package github
+
+import (
+	"context"
+	"crypto/rsa"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Name is the platform's name in every conversation key.
+const Name = messages.Platform("github")
+
+const (
+	defaultAPIURL  = "https://api.github.com/"
+	defaultMention = "remote-agent"
+
+	// editEvery is how often a comment is edited at most: edits cost of the same
+	// limits as answers (contract C6).
+	editEvery = 10 * time.Second
+
+	// minSecret is the shortest webhook secret that is taken for one.
+	minSecret = 16
+
+	defaultContext = 64 << 10
+)
+
+// Config configures an Adapter. It needs a GitHub App or a token, not both, and
+// a webhook secret unless it polls.
+type Config struct {
+	AppID      string // the App's number or its client id
+	PrivateKey string // of the App, PEM
+	Token      string // a personal access token, instead of an App
+
+	WebhookSecret string // at least 16 bytes
+	Poll          bool   // ask GitHub for what is new instead of waiting for webhooks
+
+	APIURL string // empty is https://api.github.com/; GitHub Enterprise: https://<host>/api/v3/
+	WebURL string // where people and git go; empty is what belongs to APIURL
+
+	// Mention is the name that people call the bot by; empty is "@remote-agent".
+	// The App's own name works as well.
+	Mention string
+
+	// Repositories are those that the bot works in, as "owner/repo". Empty means
+	// all that it can see.
+	Repositories []string
+
+	// Allowed narrows who may use the bot to these accounts, among those who may
+	// write to the repository. An entry is the number of an account or its login,
+	// which is turned into the number when the adapter starts.
+	Allowed []string
+
+	// LinkHosts are hosts that answers may link to and show images of, besides
+	// links to GitHub itself. Other addresses are shown as text.
+	LinkHosts []string
+
+	// Commands returns the names that are commands after "/agent". Nil: none is.
+	Commands func() []string
+
+	Streaming bool // show answers while they are written
+
+	// PermissionTTL is how long a yes to "may this person write here" holds.
+	// Zero is ten seconds, negative is not at all.
+	PermissionTTL time.Duration
+
+	PollEvery  time.Duration // zero is 45 s; a jitter of a quarter is added
+	SweepEvery time.Duration // with webhooks: zero is 5 minutes
+	EditEvery  time.Duration // zero is 10 s
+
+	// ContextBytes bounds what Context returns; zero is 64 KiB.
+	ContextBytes int
+
+	// Cursor remembers what was seen over restarts. Nil: memory.
+	Cursor Cursor
+
+	// HTTPClient makes the calls. Nil: one of the adapter's own.
+	HTTPClient *http.Client
+
+	Log *slog.Logger
+
+	// Observe counts events of a small, fixed set of names. May be nil.
+	Observe func(event string)
+}
+
+// Adapter is one account on GitHub. It implements platform.Adapter and the
+// optional interfaces listed below.
+type Adapter struct {
+	cfg     Config
+	base    *url.URL // of the API, with a slash at the end
+	web     *url.URL // of pages and git, without one
+	log     *slog.Logger
+	observe func(string)
+	http    *http.Client
+	clients sync.Map // caller -> *github.Client
+	limits  *limiter
+	key     *rsa.PrivateKey // nil with a personal token
+	mention string          // without @, lower case
+	only    map[string]bool // repositories, lower case; empty is all
+	links   map[string]bool // hosts
+
+	self      atomic.Pointer[identity]
+	selfing   chan struct{}                       // has room for the one who asks who we are
+	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
+	tokens    *recent[tokenKey, *minted]          // of installations
+	homes     *recent[string, int64]              // repository -> installation
+	admits    *recent[string, time.Time]          // who may write where -> until when that holds
+	sent      *recent[messages.MessageID, string] // comment -> the delivery that made it
+	guard     *loopGuard
+	feeds     *recent[string, feedState]
+	retried   *recent[string, int] // delivery -> how often it was asked for again
+	assertion minted               // of the App
+
+	// grace is how old something must be for a sweep to look at it.
+	grace time.Duration
+
+	// pause waits; tests replace it.
+	pause func(ctx context.Context, d time.Duration) error
+}
+
+var (
+	_ platform.Editor          = (*Adapter)(nil)
+	_ platform.Marker          = (*Adapter)(nil)
+	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Contexter       = (*Adapter)(nil)
+	_ platform.Gatekeeper      = (*Adapter)(nil)
+	_ platform.PullRequester   = (*Adapter)(nil)
+	_ platform.Locator         = (*Adapter)(nil)
+	_ platform.WebhookReceiver = (*Adapter)(nil)
+)
+
+// New returns an adapter. It does no I/O. What is wrong with cfg is a
+// fault.Invalid that names the option.
+func New(cfg Config) (*Adapter, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.defaults()
+	a := &Adapter{
+		cfg:     cfg,
+		log:     cfg.Log,
+		observe: cfg.Observe,
+		http:    cfg.HTTPClient,
+		limits:  newLimiter(),
+		mention: strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
+		only:    make(map[string]bool),
+		links:   make(map[string]bool),
+		selfing: make(chan struct{}, 1),
+		tokens:  newRecent[tokenKey, *minted](1024),
+		homes:   newRecent[string, int64](4096),
+		admits:  newRecent[string, time.Time](4096),
+		sent:    newRecent[messages.MessageID, string](4096),
+		guard:   newLoopGuard(),
+		feeds:   newRecent[string, feedState](4096),
+		retried: newRecent[string, int](4096),
+		pause:   sleep,
+	}
+	if !cfg.Poll {
+		a.grace = min(maxGrace, cfg.SweepEvery/10)
+	}
+	a.assertion.lock = make(chan struct{}, 1)
+	a.base, _ = url.Parse(strings.TrimRight(cfg.APIURL, "/") + "/") // checked
+	a.web, _ = url.Parse(strings.TrimRight(cfg.WebURL, "/"))
+	for _, r := range cfg.Repositories {
+		a.only[strings.ToLower(r)] = true
+	}
+	for _, h := range cfg.LinkHosts {
+		a.links[strings.ToLower(h)] = true
+	}
+	if cfg.AppID != "" {
+		a.key, _ = parseKeyPEM(cfg.PrivateKey) // checked
+	}
+	if a.http == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxConnsPerHost = 50 // GitHub takes 100 at once (contract C6)
+		transport.MaxIdleConnsPerHost = 50
+		transport.IdleConnTimeout = 30 * time.Second
+		a.http = &http.Client{Transport: transport, CheckRedirect: sameHost}
+	}
+	return a, nil
+}
+
+// sameHost follows the redirects of renamed repositories and no other.
+func sameHost(req *http.Request, via []*http.Request) error {
+	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || req.Method != via[0].Method {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+var mentionForm = regexp.MustCompile(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
+
+func (c Config) check() error {
+	switch {
+	case c.AppID != "" && c.Token != "":
+		return fault.New(fault.Invalid, "GITHUB_APP_ID and GITHUB_TOKEN are both set; keep the one that the bot is to appear as")
+	case c.AppID == "" && c.Token == "":
+		return fault.New(fault.Invalid, "GitHub needs GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY, or GITHUB_TOKEN")
+	case (!c.Poll || c.WebhookSecret != "") && len(c.WebhookSecret) < minSecret:
+		return fault.Newf(fault.Invalid, "GITHUB_WEBHOOK_SECRET is missing or shorter than %d bytes: without it anyone could pose as GitHub; or set GITHUB_MODE=poll", minSecret)
+	case c.Mention != "" && !mentionForm.MatchString(c.Mention):
+		return fault.Newf(fault.Invalid, "GITHUB_MENTION is not a name like @%s", defaultMention)
+	}
+	if c.AppID != "" {
+		if !appIDForm.MatchString(c.AppID) {
+			return fault.New(fault.Invalid, "GITHUB_APP_ID is neither the App's number nor its client id")
+		}
+		if _, err := parseKeyPEM(c.PrivateKey); err != nil {
+			return err
+		}
+	} else if !tokenForm.MatchString(c.Token) {
+		return fault.New(fault.Invalid, "GITHUB_TOKEN is not a token: it has letters, digits and underscores only, and no spaces")
+	}
+	for _, r := range c.Repositories {
+		if _, ok := repoName(r); !ok {
+			return fault.Newf(fault.Invalid, "GITHUB_REPOSITORIES: %q is not owner/repo", cut(r, 100))
+		}
+	}
+	for _, who := range c.Allowed {
+		if !loginForm.MatchString(who) {
+			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is neither the number of an account nor its login", cut(who, 100))
+		}
+	}
+	for name, address := range map[string]string{"GITHUB_API_URL": c.APIURL, "GITHUB_WEB_URL": c.WebURL} {
+		if address == "" {
+			continue
+		}
+		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+			return fault.Newf(fault.Invalid, "%s is not an http or https URL", name)
+		}
+	}
+	return nil
+}
+
+func (c *Config) defaults() {
+	setDefault(&c.APIURL, defaultAPIURL)
+	setDefault(&c.WebURL, webOf(c.APIURL))
+	setDefault(&c.Mention, defaultMention)
+	setDefault(&c.PermissionTTL, 10*time.Second)
+	setDefault(&c.PollEvery, 45*time.Second)
+	setDefault(&c.SweepEvery, 5*time.Minute)
+	setDefault(&c.EditEvery, editEvery)
+	setDefault(&c.ContextBytes, defaultContext)
+	if c.Cursor == nil {
+		c.Cursor = &memoryCursor{values: make(map[string]string)}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Observe == nil {
+		c.Observe = func(string) {}
+	}
+}
+
+func setDefault[T comparable](target *T, value T) {
+	var zero T
+	if *target == zero {
+		*target = value
+	}
+}
+
+// webOf returns where the pages of an API's GitHub are.
+func webOf(api string) string {
+	u, err := url.Parse(api)
+	if err != nil {
+		return ""
+	}
+	host := u.Host
+	if host == "api.github.com" || strings.HasPrefix(host, "api.") && strings.HasSuffix(host, ".ghe.com") {
+		host = strings.TrimPrefix(host, "api.")
+	}
+	return u.Scheme + "://" + host
+}
+
+// Platform implements platform.Adapter.
+func (a *Adapter) Platform() messages.Platform { return Name }
+
+// Capabilities implements platform.Adapter. Who ticked a box can be told from a
+// webhook only, so there are no buttons where the bot polls.
+func (a *Adapter) Capabilities() platform.Capabilities {
+	return platform.Capabilities{
+		MaxText:        maxText,
+		Measure:        a.measure,
+		Streaming:      a.cfg.Streaming,
+		EditInterval:   a.cfg.EditEvery,
+		IdempotentSend: true,
+		Buttons:        !a.cfg.Poll,
+		OutcomeMarks:   true,
+		SessionContext: true,
+		CommandPrefix:  "/agent ",
+	}
+}
+
+// Run implements platform.Adapter. It returns an error for refused credentials
+// and for a login in Config.Allowed that does not exist.
+func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
+	defer a.http.CloseIdleConnections()
+	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if a.cfg.Poll {
+		return a.every(ctx, a.cfg.PollEvery, func(ctx context.Context) error { return a.sweep(ctx, sink) })
+	}
+	return a.every(ctx, a.cfg.SweepEvery, func(ctx context.Context) error {
+		if err := a.redeliver(ctx); fault.Is(err, fault.Unauthorized) {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "could not look for failed deliveries of webhooks", "error", err)
+		}
+		return a.sweep(ctx, sink)
+	})
+}
+
+// introduce asks who we are, and who is allowed, until GitHub answers. It
+// returns an error for what an operator has to change.
+func (a *Adapter) introduce(ctx context.Context) error {
+	wait := newBackoff(200*time.Millisecond, 30*time.Second)
+	for ctx.Err() == nil {
+		_, err := a.whoami(ctx)
+		if err == nil {
+			err = a.resolveAllowed(ctx)
+		}
+		switch {
+		case err == nil:
+			a.warnPermissions(ctx)
+			return nil
+		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
+			return err
+		case ctx.Err() == nil:
+			a.log.WarnContext(ctx, "github does not answer, trying again", "error", err)
+			if wait.sleep(ctx, retryAfter(err)) != nil {
+				return nil //nolint:nilerr // the end of ctx is no failure
+			}
+		}
+	}
+	return nil
+}
+
+// every runs a task at once and then again and again until ctx is done. Only
+// refused credentials end it earlier.
+func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(context.Context) error) error {
+	for soon := true; ; soon = false {
+		err := task(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		pause := jittered(interval)
+		if soon {
+			pause = min(pause, secondSweep)
+		}
+		switch {
+		case fault.Is(err, fault.Unauthorized):
+			return err
+		case err != nil:
+			pause = max(pause, retryAfter(err))
+			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "error", err)
+		}
+		if sleep(ctx, pause) != nil {
+			return nil //nolint:nilerr // the end of ctx is no failure
+		}
+	}
+}
+
+// CloseIdle closes connections that are not in use, for whoever made an adapter
+// and does not run it.
+func (a *Adapter) CloseIdle() { a.http.CloseIdleConnections() }

@@ -1,0 +1,373 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/messages"
+)
+
+// result is what an event means: events to accept, or, if it was not
+// understood, the reason to keep it as it is. Neither: nothing for the bot.
+type result struct {
+	events []messages.Inbound
+	reason string
+	event  messages.EventID
+	raw    []byte
+}
+
+// account names the GitHub that events come from. Ids of deliveries and comments
+// are unique in it, whichever identity the bot has there.
+func (a *Adapter) account() string { return a.web.Host }
+
+// handled are the events that the App subscribes to, with the permission that
+// lets it. Ping and those of installations come without.
+var handled = map[string]permission{
+	"issues":                      {"issues", "read"},
+	"issue_comment":               {"issues", "read"},
+	"pull_request":                {"pull_requests", "read"},
+	"pull_request_review":         {"pull_requests", "read"},
+	"pull_request_review_comment": {"pull_requests", "read"},
+}
+
+// translate reads the payload of a webhook. Its event id is the delivery's, the
+// same for every redelivery (contract C3).
+func (a *Adapter) translate(ctx context.Context, event string, guid messages.EventID, raw []byte) result {
+	r := result{event: guid, raw: raw}
+	var p payload
+	if err := lenient(raw, &p); err != nil {
+		r.reason = "not a JSON object: " + cut(err.Error(), 200)
+		return r
+	}
+	if _, known := handled[event]; !known {
+		if !a.housekeeping(ctx, event, p) {
+			r.reason = fmt.Sprintf("unknown event %q", event)
+		}
+		return r
+	}
+	repo, ok := repoName(p.Repository.FullName)
+	if !ok {
+		r.reason = "the event lacks its repository"
+		return r
+	}
+	if p.Installation.ID > 0 {
+		a.homes.put(repo, p.Installation.ID)
+	}
+	if len(a.only) > 0 && !a.only[repo] {
+		return r
+	}
+	in := messages.Inbound{Account: a.account(), Event: guid, Raw: raw}
+	var err error
+	switch event {
+	case "issues":
+		r.events, err = a.issueEvent(p, in)
+	case "pull_request":
+		r.events, err = a.pullEvent(p, in)
+	case "issue_comment":
+		r.events, err = a.commentEvent(ctx, p, in)
+	case "pull_request_review":
+		r.events, err = a.reviewEvent(p, in)
+	case "pull_request_review_comment":
+		r.events, err = a.lineEvent(p, in)
+	}
+	if err != nil {
+		r.reason = err.Error()
+	}
+	return r
+}
+
+// housekeeping reads events that concern no conversation. It reports false for
+// those that it does not know.
+func (a *Adapter) housekeeping(ctx context.Context, event string, p payload) bool {
+	switch event {
+	case "ping", "github_app_authorization", "installation_target":
+		return true
+	case "installation":
+		if p.Action == "deleted" || p.Action == "suspend" {
+			a.tokens.put(tokenKey{installation: p.Installation.ID}, nil)
+		}
+		a.log.InfoContext(ctx, "the installation of the github app changed", "action", cut(p.Action, 40), "account", cut(p.Installation.Account.Login, 100))
+		return true
+	case "installation_repositories":
+		for _, r := range p.Removed {
+			if repo, ok := repoName(r.FullName); ok {
+				a.homes.put(repo, 0)
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// malformed is the reason why something was not understood.
+type malformed string
+
+func (m malformed) Error() string { return string(m) }
+
+const errIncomplete = malformed("the event lacks its number, author or id")
+
+// said is something that a person wrote, whichever way it was heard of.
+type said struct {
+	repo   repository
+	number int
+	title  string
+	url    string
+	isPull bool
+	pull   *pull // if what came tells of it
+
+	author user
+	sender user // who did it; the author
+	via    *app
+	body   string
+	at     time.Time
+	post   post
+	alias  string // the same for every way to hear of it
+}
+
+func (s said) place() place {
+	repo, _ := repoName(s.repo.FullName) // checked
+	return place{repo: repo, number: s.number}
+}
+
+func ofIssue(p payload) said {
+	return said{
+		repo: p.Repository, number: p.Issue.Number, title: p.Issue.Title, url: p.Issue.URL,
+		isPull: p.Issue.Pull != nil, sender: p.Sender,
+	}
+}
+
+func ofPull(p payload) said {
+	return said{
+		repo: p.Repository, number: p.Pull.Number, title: p.Pull.Title, url: p.Pull.URL,
+		isPull: true, pull: p.Pull, sender: p.Sender,
+	}
+}
+
+func (a *Adapter) issueEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
+	if p.Issue == nil || p.Issue.Number < 1 {
+		return nil, errIncomplete
+	}
+	s := ofIssue(p)
+	switch p.Action {
+	case "opened":
+		s.author, s.via, s.body, s.at = p.Issue.User, p.Issue.ViaApp, p.Issue.Body, p.Issue.Created.Time
+		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
+		return a.heard(s, in)
+	case "closed", "deleted":
+		return a.closed(s, p.Issue.Closed, in), nil
+	}
+	return nil, nil
+}
+
+func (a *Adapter) pullEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
+	if p.Pull == nil || p.Pull.Number < 1 {
+		return nil, errIncomplete
+	}
+	s := ofPull(p)
+	switch p.Action {
+	case "opened":
+		s.author, s.body, s.at = p.Pull.User, p.Pull.Body, p.Pull.Created.Time
+		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
+		return a.heard(s, in)
+	case "closed":
+		return a.closed(s, p.Pull.Closed, in), nil
+	}
+	return nil, nil
+}
+
+func (a *Adapter) commentEvent(ctx context.Context, p payload, in messages.Inbound) ([]messages.Inbound, error) {
+	if p.Issue == nil || p.Issue.Number < 1 || p.Comment == nil || p.Comment.ID < 1 {
+		return nil, errIncomplete
+	}
+	switch p.Action {
+	case "created":
+		return a.heard(ofComment(ofIssue(p), *p.Comment), in)
+	case "edited":
+		return a.ticked(ctx, p, in)
+	}
+	return nil, nil
+}
+
+func (a *Adapter) reviewEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
+	if p.Pull == nil || p.Pull.Number < 1 || p.Review == nil || p.Review.ID < 1 {
+		return nil, errIncomplete
+	}
+	if p.Action != "submitted" {
+		return nil, nil
+	}
+	return a.heard(ofReview(ofPull(p), *p.Review), in)
+}
+
+func (a *Adapter) lineEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
+	if p.Pull == nil || p.Pull.Number < 1 || p.Comment == nil || p.Comment.ID < 1 {
+		return nil, errIncomplete
+	}
+	if p.Action != "created" {
+		return nil, nil
+	}
+	return a.heard(ofLine(ofPull(p), *p.Comment), in)
+}
+
+func openedAlias(s said) string { return "opened:" + s.place().key().ID }
+
+func ofComment(s said, c comment) said {
+	s.author, s.via, s.body, s.at = c.User, c.ViaApp, c.Body, c.Created.Time
+	s.post, s.alias = post{kind: postComment, id: c.ID}, "comment:"+strconv.FormatInt(c.ID, 10)
+	return s
+}
+
+func ofLine(s said, c comment) said {
+	s = ofComment(s, c)
+	s.post, s.alias = post{kind: postLine, id: c.ID, root: c.ReplyTo}, "line:"+strconv.FormatInt(c.ID, 10)
+	return s
+}
+
+func ofReview(s said, r review) said {
+	s.author, s.body, s.at = r.User, r.Body, r.Submitted.Time
+	s.post, s.alias = post{kind: postReview, id: r.ID}, "review:"+strconv.FormatInt(r.ID, 10)
+	return s
+}
+
+// heard turns what a person wrote into a message, if it is for the bot. What
+// counts is the text that came with the event, whatever it is changed to later
+// (contract C11).
+func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error) {
+	if s.author.ID < 1 || s.author.Login == "" {
+		return nil, errIncomplete
+	}
+	if !a.byPerson(s) {
+		return nil, nil
+	}
+	text, addressed := a.order(s.body)
+	if !addressed {
+		return nil, nil
+	}
+	at := s.place()
+	sender := strconv.FormatInt(s.author.ID, 10)
+	in.Conversation = at.key()
+	if !a.guard.admits(in.Conversation.ID, sender, s.alias, s.at) {
+		a.observe("loop_ended")
+		a.log.Warn("github: somebody answers the bot at once, again and again; what they write is left unanswered", "conversation", in.Conversation, "sender", sender)
+		return nil, nil
+	}
+	in.Kind = messages.KindMessage
+	in.Aliases = []messages.EventID{messages.EventID(s.alias)}
+	in.Message = s.post.message()
+	in.Sender = a.senderOf(s.author)
+	in.SentAt = s.at
+	in.Text = text
+	if text == "" {
+		in.Text = "Please look at this " + s.subject() + " and help with it."
+	}
+	in.Repository = a.repositoryOf(s)
+	in.Reference = reference(s)
+	return []messages.Inbound{in}, nil
+}
+
+// senderOf returns a person with the address that GitHub gives everybody for
+// commits (docs.github.com, Setting your commit email address).
+func (a *Adapter) senderOf(u user) messages.Sender {
+	id := strconv.FormatInt(u.ID, 10)
+	s := messages.Sender{ID: messages.UserID(id), Name: cut(u.Login, 100)}
+	if loginForm.MatchString(u.Login) {
+		s.Email = id + "+" + u.Login + "@users.noreply." + a.web.Hostname()
+	}
+	return s
+}
+
+// byPerson reports whether a person wrote s. Bots do not count, nor does what
+// carries a mark of this program: with a personal token the bot writes under a
+// person's account. Who did it must be who wrote it; else the one's words would
+// have the other's authority (an issue that somebody transferred).
+func (a *Adapter) byPerson(s said) bool {
+	switch {
+	case s.author.Type != "User", strings.HasSuffix(s.author.Login, "[bot]"), marked(s.body), a.isOurApp(s.via):
+		return false
+	case s.sender.ID != s.author.ID, s.sender.Type != "User":
+		return false
+	}
+	return true
+}
+
+// isOurApp reports whether something was written through the bot's own App.
+func (a *Adapter) isOurApp(via *app) bool {
+	return via != nil && a.cfg.AppID != "" && (strconv.FormatInt(via.ID, 10) == a.cfg.AppID || via.ClientID == a.cfg.AppID)
+}
+
+func (s said) subject() string {
+	if s.isPull {
+		return "pull request"
+	}
+	return "issue"
+}
+
+// closed tells that an issue or pull request was closed.
+func (a *Adapter) closed(s said, when stamp, in messages.Inbound) []messages.Inbound {
+	in.Kind = messages.KindClosed
+	in.Conversation = s.place().key()
+	in.SentAt = when.Time
+	if when.IsZero() {
+		in.SentAt = time.Now()
+	} else {
+		in.Aliases = []messages.EventID{messages.EventID(fmt.Sprintf("closed:%s:%d", in.Conversation.ID, when.Unix()))}
+	}
+	in.Repository = a.repositoryOf(s)
+	in.Reference = reference(s)
+	return []messages.Inbound{in}
+}
+
+var blanks = regexp.MustCompile(`\s+`)
+
+// reference names an issue in one line. Its title is a stranger's.
+func reference(s said) string {
+	title := strings.TrimSpace(blanks.ReplaceAllString(Sanitize(cut(s.title, 1024)), " "))
+	line := fmt.Sprintf("GitHub %s %s#%d: %s", s.subject(), s.repo.FullName, s.number, cut(title, 256))
+	if strings.HasPrefix(s.url, "https://") || strings.HasPrefix(s.url, "http://") {
+		line += " (" + cut(blanks.ReplaceAllString(s.url, ""), 300) + ")"
+	}
+	return line
+}
+
+// repositoryOf says where work for a conversation belongs: an issue has a branch
+// of its own, a pull request the branch that it is of. What is a fork's, or not
+// known to be ours, is read-only; Locate finds out more.
+func (a *Adapter) repositoryOf(s said) *messages.Repository {
+	at := s.place()
+	n := strconv.Itoa(s.number)
+	r := &messages.Repository{URL: a.cloneURL(s.repo)}
+	if !s.isPull {
+		r.Branch, r.Closes = "bot/issue-"+n, "#"+n
+		return r
+	}
+	r.Branch, r.ReadOnly, r.Fetch = "bot/pull-"+n, true, "refs/pull/"+n+"/head"
+	p := s.pull
+	if p == nil {
+		return r
+	}
+	if isBranch(p.Base.Ref) {
+		r.Base = p.Base.Ref
+	}
+	if shaForm.MatchString(p.Head.SHA) {
+		r.Head = p.Head.SHA
+	}
+	if p.Head.Repo == nil || !isBranch(p.Head.Ref) {
+		return r
+	}
+	if home, ok := repoName(p.Head.Repo.FullName); ok && home == at.repo && p.Head.Repo.ID == s.repo.ID {
+		r.Branch, r.Existing, r.ReadOnly, r.Fetch = p.Head.Ref, true, false, ""
+	}
+	return r
+}
+
+// cloneURL returns the address for git. One that is not on our GitHub is
+// replaced: a token is going to be sent there.
+func (a *Adapter) cloneURL(r repository) string {
+	if prefix := a.web.String() + "/"; strings.HasPrefix(r.CloneURL, prefix) && !strings.ContainsAny(r.CloneURL, " \t\r\n@?#") {
+		return r.CloneURL
+	}
+	return a.web.String() + "/" + r.FullName + ".git"
+}

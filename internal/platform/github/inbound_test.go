@@ -1,0 +1,351 @@
+package github_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/github"
+)
+
+type discard struct{}
+
+func (discard) Accept(context.Context, ...messages.Inbound) error { return nil }
+func (discard) Keep(context.Context, messages.RawEvent) error     { return nil }
+
+type object = map[string]any
+
+const (
+	headSHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
+	baseSHA = "f95f852bd8fca8fcc58a9a2d6c842781e32a215e"
+)
+
+func annUser() object { return object{"id": 1001, "login": "ann", "type": "User"} }
+
+func repoObject() object {
+	return object{"id": 9, "full_name": "Acme/Web", "clone_url": "https://github.com/Acme/Web.git", "default_branch": "main"}
+}
+
+func issueObject(body string) object {
+	return object{
+		"id": 70, "number": 42, "title": "It is broken", "html_url": "https://github.com/Acme/Web/issues/42", "state": "open",
+		"user": annUser(), "body": body, "created_at": "2026-11-21T10:00:00Z", "closed_at": nil,
+	}
+}
+
+func pullObject(body, headRepo string, headID int) object {
+	return object{
+		"id": 71, "number": 7, "title": "Add a limiter", "html_url": "https://github.com/Acme/Web/pull/7", "state": "open", "user": annUser(),
+		"body": body, "created_at": "2026-11-21T10:00:00Z",
+		"head": object{"ref": "limiter", "sha": headSHA, "repo": object{"id": headID, "full_name": headRepo}},
+		"base": object{"ref": "main", "sha": baseSHA, "repo": repoObject()},
+	}
+}
+
+func commentObject(body string) object {
+	return object{"id": 3500000001, "body": body, "user": annUser(), "created_at": "2026-11-21T10:05:00Z", "updated_at": "2026-11-21T10:05:00Z", "html_url": "https://github.com/x"}
+}
+
+// event returns a payload.
+func event(action string, parts ...object) string {
+	all := object{"action": action, "repository": repoObject(), "sender": annUser(), "installation": object{"id": 5}}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// commentBody is a comment on issue 42; change replaces a part of the JSON.
+func commentBody(body, _ string) string {
+	return event("created", object{"issue": issueObject("the text"), "comment": commentObject(body)})
+}
+
+func TestEveryHandledEvent(t *testing.T) {
+	t.Parallel()
+	forIssue := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/issue-42", Closes: "#42"}
+	forPull := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "limiter", Existing: true, Base: "main", Head: headSHA}
+	fork := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/pull-7", ReadOnly: true, Fetch: "refs/pull/7/head", Base: "main", Head: headSHA}
+	unknown := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/pull-42", ReadOnly: true, Fetch: "refs/pull/42/head"}
+	pull := object{"pull_request": pullObject("please, @Remote-Agent", "Acme/Web", 9)}
+	onPull := issueObject("x")
+	onPull["pull_request"] = object{"url": "https://api.github.com/x"}
+	line := commentObject("@remote-agent why?")
+	line["in_reply_to_id"] = 3400000000
+	issueLine, pullLine := "GitHub issue Acme/Web#42: It is broken (https://github.com/Acme/Web/issues/42)", "GitHub pull request Acme/Web#7: Add a limiter (https://github.com/Acme/Web/pull/7)"
+	opened := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		event, body string
+		want        messages.Inbound
+	}{
+		"issue opened": {"issues", event("opened", object{"issue": issueObject("@remote-agent fix it")}), messages.Inbound{
+			Conversation: key("acme/web#42"), Message: "is:42", Text: "fix it", Aliases: []messages.EventID{"opened:acme/web#42"}, Repository: forIssue, Reference: issueLine, SentAt: opened}},
+		"comment": {"issue_comment", commentBody("@remote-agent /plan x\nmore", ""), messages.Inbound{
+			Conversation: key("acme/web#42"), Message: "ic:3500000001", Text: "/plan x\nmore", Aliases: []messages.EventID{"comment:3500000001"}, Repository: forIssue, Reference: issueLine, SentAt: opened.Add(5 * time.Minute)}},
+		"comment on a pull request": {"issue_comment", event("created", object{"issue": onPull, "comment": commentObject("@remote-agent hi")}), messages.Inbound{
+			Conversation: key("acme/web#42"), Message: "ic:3500000001", Text: "hi", Aliases: []messages.EventID{"comment:3500000001"}, Repository: unknown, SentAt: opened.Add(5 * time.Minute),
+			Reference: "GitHub pull request Acme/Web#42: It is broken (https://github.com/Acme/Web/issues/42)"}},
+		"pull request opened": {"pull_request", event("opened", pull), messages.Inbound{
+			Conversation: key("acme/web#7"), Message: "is:7", Text: "please,", Aliases: []messages.EventID{"opened:acme/web#7"}, Repository: forPull, Reference: pullLine, SentAt: opened}},
+		"of a fork": {"pull_request", event("opened", object{"pull_request": pullObject("@remote-agent hi", "Eve/Web", 10)}), messages.Inbound{
+			Conversation: key("acme/web#7"), Message: "is:7", Text: "hi", Aliases: []messages.EventID{"opened:acme/web#7"}, Repository: fork, Reference: pullLine, SentAt: opened}},
+		"review": {"pull_request_review", event("submitted", pull, object{"review": object{"id": 8, "body": "@remote-agent do that", "user": annUser(), "submitted_at": "2026-11-21T10:05:00Z"}}), messages.Inbound{
+			Conversation: key("acme/web#7"), Message: "rv:8", Text: "do that", Aliases: []messages.EventID{"review:8"}, Repository: forPull, Reference: pullLine, SentAt: opened.Add(5 * time.Minute)}},
+		"line": {"pull_request_review_comment", event("created", pull, object{"comment": line}), messages.Inbound{
+			Conversation: key("acme/web#7"), Message: "rc:3500000001/3400000000", Text: "why?", Aliases: []messages.EventID{"line:3500000001"}, Repository: forPull, Reference: pullLine, SentAt: opened.Add(5 * time.Minute)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHook(t)
+			in := h.one(t, tt.event, tt.body)
+			want := tt.want
+			want.Account, want.Kind, want.Sender = "github.com", messages.KindMessage, messages.Sender{ID: "1001", Name: "ann", Email: "1001+ann@users.noreply.github.com"}
+			want.Event, want.Raw = "72d3162e-cc78-11e3-81ab-000000000001", []byte(tt.body)
+			if diff := cmp.Diff(want, in); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClosing(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	closed := issueObject("x")
+	closed["closed_at"] = "2026-11-21T11:00:00Z"
+	in := h.one(t, "issues", event("closed", object{"issue": closed}))
+	if in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#42" || in.Sender.ID != "" || len(in.Aliases) != 1 || in.Aliases[0] != "closed:acme/web#42:1795258800" {
+		t.Errorf("closed: %+v", in)
+	}
+	in = h.one(t, "pull_request", event("closed", object{"pull_request": pullObject("@remote-agent x", "Acme/Web", 9)}))
+	if in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#7" {
+		t.Errorf("closed: %+v", in)
+	}
+	for _, action := range []string{"reopened", "edited", "labeled", "transferred", "synchronize"} {
+		h.none(t, action, "issues", event(action, object{"issue": issueObject("@remote-agent x")}))
+		h.none(t, action, "pull_request", event(action, object{"pull_request": pullObject("@remote-agent x", "Acme/Web", 9)}))
+	}
+}
+
+// with changes one field of the comment's user, or the comment.
+func with(o object, more object) object {
+	out := maps.Clone(o)
+	maps.Copy(out, more)
+	return out
+}
+
+func TestWhoNeverTriggers(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	say := commentObject("@remote-agent hi")
+	bot := object{"id": 2, "login": "other[bot]", "type": "Bot"}
+	for why, body := range map[string]string{
+		"a bot":                 event("created", object{"issue": issueObject(""), "comment": with(say, object{"user": bot}), "sender": bot}),
+		"a bot's name":          event("created", object{"issue": issueObject(""), "comment": with(say, object{"user": with(annUser(), object{"login": "x[bot]"})})}),
+		"no type":               event("created", object{"issue": issueObject(""), "comment": with(say, object{"user": object{"id": 1001, "login": "ann"}})}),
+		"our App":               event("created", object{"issue": issueObject(""), "comment": with(say, object{"performed_via_github_app": object{"id": 4711}})}),
+		"a marked comment":      event("created", object{"issue": issueObject(""), "comment": commentObject("@remote-agent hi\n\n<!-- bot:delivery=x -->\n")}),
+		"a marked pull request": event("created", object{"issue": issueObject(""), "comment": commentObject("@remote-agent hi\n<!-- bot:pull -->")}),
+		"somebody else's words": event("created", object{"issue": issueObject(""), "comment": say, "sender": object{"id": 1002, "login": "bob", "type": "User"}}),
+		"a bot for somebody":    event("created", object{"issue": issueObject(""), "comment": say, "sender": with(annUser(), object{"type": "Bot"})}),
+		"an edit":               event("edited", object{"issue": issueObject(""), "comment": say, "changes": object{"body": object{"from": "x"}}}),
+		"a deletion":            event("deleted", object{"issue": issueObject(""), "comment": say}),
+		"no mention":            commentBody("remote-agent hi", ""),
+	} {
+		h.none(t, why, "issue_comment", body)
+	}
+	if kept := h.sink.Kept(); len(kept) != 0 {
+		t.Errorf("kept %+v", kept)
+	}
+	// A copy of a mark in the middle, as in a quoted answer, silences nobody.
+	h.one(t, "issue_comment", commentBody("> text <!-- bot:delivery=x -->\n\n@remote-agent hi", ""))
+	// Of another App a person's words count: they are theirs.
+	h.one(t, "issue_comment", event("created", object{"issue": issueObject(""), "comment": with(say, object{"performed_via_github_app": object{"id": 12}})}))
+}
+
+func TestOtherRepositoriesAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	h := newHook(t, func(c *github.Config) { c.Repositories = []string{"Acme/Other"} })
+	h.none(t, "not on the list", "issue_comment", commentBody("@remote-agent hi", ""))
+	h = newHook(t, func(c *github.Config) { c.Repositories = []string{"ACME/web"} })
+	h.one(t, "issue_comment", commentBody("@remote-agent hi", ""))
+}
+
+func TestHostileAddressesGetNoToken(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	for _, address := range []string{"https://evil.example/x.git", "https://github.com.evil.example/x", "https://me@github.com/x", "ext::sh -c x", "https://github.com/a b", ""} {
+		body := event("created", object{"issue": issueObject(""), "comment": commentObject("@remote-agent hi"), "repository": with(repoObject(), object{"clone_url": address})})
+		if in := h.one(t, "issue_comment", body); in.Repository.URL != "https://github.com/Acme/Web.git" {
+			t.Errorf("%q: clones %q", address, in.Repository.URL)
+		}
+	}
+	for _, ref := range []string{"--upload-pack=x", "a..b", "x\ny", "@{-1}"} {
+		p := pullObject("@remote-agent hi", "Acme/Web", 9)
+		p["head"] = with(p["head"].(object), object{"ref": ref})
+		if r := h.one(t, "pull_request", event("opened", object{"pull_request": p})).Repository; !r.ReadOnly || r.Existing || r.Branch != "bot/pull-7" {
+			t.Errorf("%q: %+v", ref, r)
+		}
+	}
+	// A fork that was renamed to look like the repository is none of ours.
+	if r := h.one(t, "pull_request", event("opened", object{"pull_request": pullObject("@remote-agent hi", "acme/web", 10)})).Repository; !r.ReadOnly {
+		t.Errorf("%+v", r)
+	}
+	long := issueObject("")
+	long["title"] = "a\nb\u202e " + strings.Repeat("é", 1000) + " <!-- x -->"
+	if in := h.one(t, "issue_comment", event("created", object{"issue": long, "comment": commentObject("@remote-agent hi")})); strings.ContainsAny(in.Reference, "\n\u202e") || len(in.Reference) > 700 || !strings.Contains(in.Reference, "a b é") {
+		t.Errorf("reference %q", in.Reference)
+	}
+}
+
+func TestPingPongEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(t)
+	eve := w.person("ann")
+	n := eve.OpenIssue("x", "y").Number
+	conversation := key(fmt.Sprintf("%s#%d", inKey, n))
+	for i := range 9 {
+		w.settled(t, eve.Comment(n, "@remote-agent again"))
+		out := messages.Outbound{Delivery: messages.DeliveryID(fmt.Sprint("d-", i)), Conversation: conversation, Text: "answer"}
+		if _, err := w.Send(t.Context(), out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first one came before any answer.
+	if got := len(w.sink.Events()); got != 6 {
+		t.Errorf("%d requests were served, want 6", got)
+	}
+	// Somebody else is heard.
+	w.settled(t, w.person("boss").Comment(n, "@remote-agent stop"))
+	if in := w.last(t); in.Sender.Name != "boss" {
+		t.Errorf("heard %+v", in)
+	}
+}
+
+// The examples that Octokit collects are read as they are, signed, in any order,
+// twice.
+func TestOctokitExamples(t *testing.T) {
+	t.Parallel()
+	if *examples == "" {
+		t.Skip("needs -octokit")
+	}
+	raw, err := os.ReadFile(*examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []struct {
+		Name     string
+		Examples []json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	type one struct{ event, body string }
+	var list []one
+	for _, e := range all {
+		for _, x := range e.Examples {
+			list = append(list, one{e.Name, string(x)})
+		}
+	}
+	if len(list) != 329 {
+		t.Errorf("%d examples, want 329", len(list))
+	}
+	h := newHook(t)
+	list = append(list, list...)
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	for _, x := range list {
+		h.deliver(t, x.event, x.body)
+	}
+	for _, in := range h.sink.Events() {
+		if in.Kind != messages.KindClosed {
+			t.Errorf("a turn that should not be: %+v", in)
+		}
+	}
+	for _, kept := range h.sink.Kept() {
+		if !strings.HasPrefix(kept.Reason, "unknown event") {
+			t.Errorf("%s: %s", kept.Reason, kept.Raw)
+		}
+	}
+	t.Logf("%d examples, %d closings, %d kept", len(list), len(h.sink.Events()), len(h.sink.Kept()))
+	// The same with a mention put into every text: every creation is a turn.
+	h = newHook(t)
+	for _, x := range list {
+		var o object
+		if err := json.Unmarshal([]byte(x.body), &o); err != nil {
+			t.Fatal(err)
+		}
+		mention(o)
+		body, _ := json.Marshal(o)
+		h.deliver(t, x.event, string(body))
+	}
+	turns := 0
+	for _, in := range h.sink.Events() {
+		if in.Kind == messages.KindMessage {
+			turns++
+			if in.Sender.ID == "" || in.Conversation.ID == "" || in.Repository == nil || len(in.Aliases) != 1 {
+				t.Errorf("incomplete: %+v", in)
+			}
+		}
+	}
+	if turns == 0 {
+		t.Error("no turn of examples with mentions")
+	}
+	t.Logf("%d turns", turns)
+}
+
+// mention puts a mention into every body.
+func mention(v any) {
+	switch v := v.(type) {
+	case object:
+		for k, x := range v {
+			if k == "body" {
+				v[k] = "@remote-agent hi"
+			}
+			mention(x)
+		}
+	case []any:
+		for _, x := range v {
+			mention(x)
+		}
+	}
+}
+
+func FuzzWebhook(f *testing.F) {
+	f.Add("issue_comment", commentBody("@remote-agent hi", ""))
+	f.Add("issues", event("opened", object{"issue": issueObject("@remote-agent\n/agent x")}))
+	f.Add("issues", event("closed", object{"issue": issueObject("x")}))
+	f.Add("pull_request", event("opened", object{"pull_request": pullObject("@remote-agent", "Acme/Web", 9)}))
+	f.Add("pull_request_review", event("submitted", object{"pull_request": pullObject("", "Acme/Web", 9), "review": object{"id": 8, "body": "@remote-agent", "user": annUser()}}))
+	f.Add("pull_request_review_comment", event("created", object{"pull_request": pullObject("", "", 9), "comment": commentObject("@remote-agent")}))
+	f.Add("issue_comment", event("edited", object{"issue": issueObject(""), "comment": commentObject("- [x] a <!-- bot:button=b -->"), "changes": object{"body": object{"from": "- [ ] a <!-- bot:button=b -->"}}}))
+	f.Add("installation", `{"action":"deleted","installation":{"id":1}}`)
+	f.Add("x", `{"issue":{"number":1e400}}`)
+	f.Fuzz(func(t *testing.T, name, body string) {
+		h := newHook(t)
+		events, reason := h.Translate(t.Context(), name, "g-1", []byte(body))
+		for _, in := range events {
+			if reason != "" || in.Event == "" || in.Conversation.Platform != github.Name || len(in.Conversation.ID) > 255 || in.Repository == nil {
+				t.Fatalf("%q: %+v", reason, in)
+			}
+			if in.Kind != messages.KindClosed && in.Sender.ID == "" {
+				t.Fatalf("no sender: %+v", in)
+			}
+			if _, err := github.KeyRoundTrip(in.Conversation.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package github_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/github"
+)
+
+// However often it is asked, no window has more than what is published.
+func TestLimiterKeepsThePublishedLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := github.NewLimiter()
+		var at []time.Time
+		for end := time.Now().Add(3 * time.Hour); time.Now().Before(end); {
+			if err := l.Wait(t.Context(), true); fault.Is(err, fault.RateLimited) {
+				after, _ := fault.Retry(err)
+				time.Sleep(after)
+				continue
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, time.Now())
+		}
+		for window, most := range map[time.Duration]int{time.Minute: 80, time.Hour: 500} {
+			from := 0
+			for i, x := range at {
+				for x.Sub(at[from]) >= window {
+					from++
+				}
+				if n := i - from + 1; n > most {
+					t.Fatalf("%d calls within %v", n, window)
+				}
+			}
+		}
+		if len(at) < 1100 {
+			t.Errorf("only %d calls in three hours", len(at))
+		}
+	})
+}
+
+func TestLimiterPoints(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := github.NewLimiter()
+		n := 0
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); n++ {
+			if err := l.Wait(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n > 900 || n < 700 {
+			t.Errorf("%d reads in a minute", n)
+		}
+	})
+}
+
+func TestLimiterRefusals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := github.NewLimiter()
+		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+			if got := l.Refused(0); got != want {
+				t.Errorf("silent for %v, want %v", got, want)
+			}
+		}
+		l.Calm()
+		if got := l.Refused(0); got != time.Minute {
+			t.Errorf("after a success silent for %v", got)
+		}
+		err := l.Wait(t.Context(), false)
+		if after, _ := fault.Retry(err); after != 4*time.Minute {
+			t.Errorf("Wait: %v", err)
+		}
+		time.Sleep(4*time.Minute - time.Second)
+		begin := time.Now()
+		if err := l.Wait(t.Context(), false); err != nil || time.Since(begin) != time.Second {
+			t.Errorf("a short silence: %v after %v", err, time.Since(begin))
+		}
+		// What may be dropped leaves the rest to what may not.
+		n := 0
+		for l.Try(true) == nil {
+			n++
+		}
+		if n == 0 || n > 15 {
+			t.Errorf("%d calls that may be dropped", n)
+		}
+		if err := l.Wait(t.Context(), true); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,282 @@
+package github
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// class says what a byte of a Markdown text is part of.
+type class uint8
+
+const (
+	isText  class = 1 << iota // words that are shown
+	isCode                    // a code span or block, also its info string
+	isQuote                   // a block quote
+	isHTML                    // an HTML block or a tag
+	isBlock                   // of HTML: a block, in which Markdown means nothing
+	isLink                    // the text of a link or an image
+)
+
+// page is a Markdown text with what its bytes are.
+type page struct {
+	source string
+	class  []class
+	links  []link
+	refs   []definition
+	spans  map[int]bool // where the marks are that begin and end code spans
+}
+
+// definition gives a label its address: "[label]: address". It is not shown.
+type definition struct {
+	from, to    int
+	label       string
+	destination string
+	title       string
+}
+
+// link is a link or image of a page.
+type link struct {
+	at          int // where its "[" or "![" is
+	image       bool
+	destination string
+}
+
+// grammar reads Markdown as GitHub does, but that bare addresses are no links
+// yet: they are found as words.
+func grammar() parser.Parser {
+	return goldmark.New(goldmark.WithExtensions(
+		extension.Table, extension.Strikethrough, extension.TaskList, extension.Footnote,
+	)).Parser()
+}
+
+// read parses a text, which must be shallow.
+func read(source string) page {
+	p := page{source: source, class: make([]class, len(source)), spans: make(map[int]bool)}
+	raw := []byte(source)
+	root := grammar().Parse(text.NewReader(raw))
+	p.walk(root, 0)
+	return p
+}
+
+func (p *page) mark(s text.Segment, c class) {
+	for i := max(s.Start, 0); i < s.Stop && i < len(p.class); i++ {
+		p.class[i] |= c
+	}
+}
+
+func (p *page) markLines(n ast.Node, c class) {
+	for i := range n.Lines().Len() {
+		p.mark(n.Lines().At(i), c)
+	}
+}
+
+// walk marks what n and its children are. In is what they are within.
+func (p *page) walk(n ast.Node, in class) {
+	switch n := n.(type) {
+	case *ast.Blockquote:
+		in |= isQuote
+	case *ast.CodeBlock:
+		p.markLines(n, isCode)
+	case *ast.FencedCodeBlock:
+		p.markLines(n, isCode)
+		if n.Info != nil {
+			p.mark(n.Info.Segment, isCode)
+		}
+	case *ast.CodeSpan:
+		in |= isCode
+		p.delimit(n)
+	case *ast.HTMLBlock:
+		p.markLines(n, isHTML|isBlock)
+		if n.HasClosure() {
+			p.mark(n.ClosureLine, isHTML|isBlock)
+		}
+	case *ast.RawHTML:
+		for i := range n.Segments.Len() {
+			p.mark(n.Segments.At(i), isHTML)
+		}
+	case *ast.Link:
+		p.links = append(p.links, link{at: n.Pos(), destination: string(n.Destination)})
+		in |= isLink
+	case *ast.Image:
+		p.links = append(p.links, link{at: n.Pos(), image: true, destination: string(n.Destination)})
+		in |= isLink
+	case *ast.LinkReferenceDefinition:
+		if l := n.Lines(); l.Len() > 0 {
+			p.refs = append(p.refs, definition{
+				from: l.At(0).Start, to: l.At(l.Len() - 1).Stop,
+				label: string(n.Label), destination: string(n.Destination), title: string(n.Title),
+			})
+		}
+	case *ast.Text:
+		p.mark(n.Segment, isText|in)
+	}
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		p.walk(c, in)
+	}
+}
+
+// delimit notes where the marks of a code span are.
+func (p *page) delimit(n *ast.CodeSpan) {
+	first, ok := n.FirstChild().(*ast.Text)
+	last, also := n.LastChild().(*ast.Text)
+	if !ok || !also {
+		return
+	}
+	from, to := first.Segment.Start, last.Segment.Stop
+	for from > 0 && (p.source[from-1] == ' ' || p.source[from-1] == '\n') {
+		from--
+	}
+	for from > 0 && p.source[from-1] == '`' {
+		from--
+	}
+	for to < len(p.source) && (p.source[to] == ' ' || p.source[to] == '\n') {
+		to++
+	}
+	p.spans[from], p.spans[to] = true, true
+}
+
+// is reports whether byte i has any of c.
+func (p page) is(i int, c class) bool { return i >= 0 && i < len(p.class) && p.class[i]&c != 0 }
+
+// edit replaces a part of a text.
+type edit struct {
+	from, to int
+	with     string
+}
+
+// apply makes edits, which are in order; those that overlap an earlier one are
+// left out.
+func apply(source string, edits []edit) string {
+	if len(edits) == 0 {
+		return source
+	}
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		if e.from < at {
+			continue
+		}
+		b.WriteString(source[at:e.from])
+		b.WriteString(e.with)
+		at = e.to
+	}
+	b.WriteString(source[at:])
+	return b.String()
+}
+
+func sortEdits(edits []edit) {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+}
+
+const (
+	// maxNesting is how many quotes and lists one line may open or continue, and
+	// maxDefinitions how many addresses a text may define. The parser's cost grows
+	// with the square of both.
+	maxNesting     = 32
+	maxDefinitions = 1000
+)
+
+// shallow makes plain text of what goes beyond these limits. Doing so again
+// changes nothing.
+func shallow(source string) string {
+	if strings.Count(source, "]:") > maxDefinitions {
+		at := 0
+		for range maxDefinitions {
+			at += strings.Index(source[at:], "]:") + 2
+		}
+		source = source[:at] + strings.ReplaceAll(source[at:], "]:", `]\:`)
+	}
+	deep := false
+	for line := range strings.Lines(source) {
+		if _, n := containers(line); n > maxNesting {
+			deep = true
+			break
+		}
+	}
+	if !deep {
+		return source
+	}
+	var b strings.Builder
+	for line := range strings.Lines(source) {
+		if first, n := containers(line); n > maxNesting {
+			line = line[:first] + `\` + line[first:]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// containers counts what could be marks of quotes and lists at the start of a
+// line, and returns where the first is that a backslash makes plain.
+func containers(line string) (first, n int) {
+	first = -1
+	for i, c := range []byte(line) {
+		switch {
+		case c == ' ' || c == '\t' || c >= '0' && c <= '9':
+		case strings.IndexByte(">-*+.)", c) >= 0:
+			if first < 0 {
+				first = i
+			}
+			n++
+		default:
+			return first, n
+		}
+	}
+	return first, n
+}
+
+// normal returns a text with one kind of line end and without what is not
+// Unicode.
+func normal(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if strings.ContainsAny(s, "\r\x00") {
+		s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "").Replace(s)
+	}
+	return s
+}
+
+var entity = regexp.MustCompile(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,40});`)
+
+// decoded returns what a character reference stands for: a letter, a digit or
+// one of the characters in also, or nothing if all that it stands for is
+// invisible. It reports false for what is to stay as it is.
+func decoded(ref, also string) (string, bool) {
+	s := html.UnescapeString(ref)
+	if s == ref {
+		return "", false
+	}
+	hidden := true
+	for _, r := range s {
+		hidden = hidden && invisible(r)
+	}
+	if hidden {
+		return "", true
+	}
+	r := []rune(s)
+	if len(r) == 1 && (unicode.IsLetter(r[0]) || unicode.IsDigit(r[0]) || strings.ContainsRune(also, r[0])) {
+		return s, true
+	}
+	return "", false
+}
+
+// cut returns at most n bytes of s, without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+func splitLines(s string) []string { return strings.Split(strings.TrimRight(s, "\n "), "\n") }

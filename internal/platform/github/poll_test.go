@@ -1,0 +1,268 @@
+package github_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/github"
+)
+
+func polling(c *github.Config) { c.Poll, c.WebhookSecret, c.PollEvery = true, "", 20*time.Millisecond }
+
+// aliasesOf returns what the program tells repeated events by.
+func aliasesOf(all []messages.Inbound) []string {
+	var out []string
+	for _, in := range all {
+		out = append(out, string(in.Aliases[0]))
+	}
+	return out
+}
+
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	for _, pat := range []bool{false, true} {
+		t.Run(fmt.Sprint("token ", pat), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setting{bot: polling, pat: pat})
+			w.server.SetHook(emulator.Hook{})
+			w.run(t)
+			ann := w.person("ann")
+			n := ann.OpenIssue("It is broken", "@remote-agent fix it").Number
+			w.await(t, "an issue", func(all []messages.Inbound) bool { return len(all) == 1 })
+			ann.Comment(n, "nobody is meant")
+			ann.Comment(n, "@remote-agent /status")
+			w.await(t, "a comment", func(all []messages.Inbound) bool { return len(all) == 2 })
+			pull, line := w.openPull(t)
+			asked := ann.ReplyToReviewComment(line, "@remote-agent why?").Comment
+			w.await(t, "a line", func(all []messages.Inbound) bool { return len(all) == 3 })
+			ann.Review(pull, "COMMENT", "@remote-agent look again")
+			w.await(t, "a review", func(all []messages.Inbound) bool { return len(all) >= 4 })
+			ann.CloseIssue(n)
+			w.await(t, "the end", func(all []messages.Inbound) bool {
+				return slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Kind == messages.KindClosed })
+			})
+			all := w.sink.Events()
+			first := all[0]
+			if first.Text != "fix it" || first.Message != "is:1" || first.Conversation.ID != "acme/web#1" || first.Aliases[0] != "opened:acme/web#1" || len(first.Raw) == 0 ||
+				!strings.HasPrefix(first.Reference, "GitHub issue acme/web#1: It is broken") || first.Repository.Branch != "bot/issue-1" {
+				t.Errorf("issue: %+v", first)
+			}
+			if all[1].Text != "/status" || all[1].Sender.Name != "ann" {
+				t.Errorf("comment: %+v", all[1])
+			}
+			if r := all[2].Repository; all[2].Message != messages.MessageID(fmt.Sprintf("rc:%d/%d", asked, line)) || !r.Existing || r.Branch != "limiter" || r.Head == "" {
+				t.Errorf("line: %+v", all[2])
+			}
+			seen := map[string]bool{}
+			for _, a := range aliasesOf(all) {
+				if seen[a] {
+					t.Errorf("%s came twice: %v", a, aliasesOf(all))
+				}
+				seen[a] = true
+			}
+			if v := w.server.Violations(); len(v) != 0 {
+				t.Errorf("violations %+v", v)
+			}
+		})
+	}
+}
+
+// cursor is what outlives a process.
+type cursor struct {
+	mu     sync.Mutex
+	values map[string]string
+}
+
+func (c *cursor) Load(_ context.Context, key string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.values[key], nil
+}
+
+func (c *cursor) Save(_ context.Context, key, value string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(key) > 200 || len(value) > 100 {
+		panic("too long")
+	}
+	c.values[key] = value
+	return nil
+}
+
+func TestWhatWasSaidWhileAwayIsFound(t *testing.T) {
+	t.Parallel()
+	store := &cursor{values: map[string]string{}}
+	w := newWorld(t, setting{bot: func(c *github.Config) { polling(c); c.Cursor = store }})
+	ann := w.person("ann")
+	n := ann.OpenIssue("x", "y").Number
+	stop := w.run(t)
+	ann.Comment(n, "@remote-agent one")
+	w.await(t, "one", func(all []messages.Inbound) bool { return len(all) == 1 })
+	stop()
+	ann.Comment(n, "@remote-agent two")
+	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), Poll: true, PollEvery: 20 * time.Millisecond, Cursor: store, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(second.CloseIdle)
+	w.Adapter = second
+	w.run(t)
+	w.await(t, "two", func(all []messages.Inbound) bool {
+		return slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "two" })
+	})
+	ids := map[messages.EventID]bool{}
+	for _, in := range w.sink.Events() {
+		ids[in.Event] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("events %v", ids)
+	}
+}
+
+func TestOldWordsDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	c := newClock() // an hour ago
+	store := &cursor{values: map[string]string{}}
+	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) { polling(cfg); cfg.Cursor = store }})
+	n := w.person("ann").OpenIssue("x", "@remote-agent from before").Number
+	old := w.person("ann").Comment(n, "@remote-agent also from before").Comment
+	w.run(t)
+	await(t, func() bool { return w.server.CallCount(emulator.ListCommentsForRepo) > 2 })
+	c.later(90 * time.Minute)
+	w.person("ann").EditComment(old, "@remote-agent edited now")
+	w.person("ann").Comment(n, "@remote-agent new")
+	w.await(t, "the new one", func(all []messages.Inbound) bool { return len(all) > 0 })
+	if all := w.sink.Events(); len(all) != 1 || all[0].Text != "new" {
+		t.Errorf("events %+v", all)
+	}
+}
+
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	late := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-late:
+			t.Fatal("still waiting")
+		case <-tick.C:
+		}
+	}
+}
+
+// What cannot be stored is read again.
+func TestSweepsWaitForTheSink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	var mu sync.Mutex
+	failures := 3
+	w.sink.BeforeAccept = func([]messages.Inbound) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if failures--; failures >= 0 {
+			return errAway
+		}
+		return nil
+	}
+	w.run(t)
+	n := w.person("ann").OpenIssue("x", "y").Number
+	for i := range 3 {
+		w.person("ann").Comment(n, fmt.Sprint("@remote-agent ", i))
+	}
+	w.await(t, "all three", func(all []messages.Inbound) bool { return len(all) == 3 })
+	for i, in := range w.sink.Events() {
+		if in.Text != fmt.Sprint(i) {
+			t.Errorf("event %d: %q", i, in.Text)
+		}
+	}
+}
+
+func TestUnchangedListsCostNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	w.person("ann").OpenIssue("x", "y")
+	w.run(t)
+	unchanged := func() int {
+		n := 0
+		for _, c := range w.server.Calls(emulator.ListCommentsForRepo, "issues/list-for-repo", emulator.ListReviewCommentsForRepo) {
+			if c.Status == 304 {
+				n++
+			}
+		}
+		return n
+	}
+	await(t, func() bool { return unchanged() >= 6 })
+}
+
+// A tenth of the deliveries is lost, a tenth doubled: all are heard, each with
+// one alias.
+func TestNothingIsMissedWithWebhooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: func(c *github.Config) { c.SweepEvery = 200 * time.Millisecond }})
+	w.server.SetNetwork(emulator.Network{Seed: 7, Drop: 0.2, Vanish: 0.2, Double: 0.2})
+	w.run(t)
+	ann := w.person("ann")
+	n := ann.OpenIssue("x", "y").Number
+	want := map[string]bool{}
+	for i := range 25 {
+		want["comment:"+fmt.Sprint(ann.Comment(n, fmt.Sprint("@remote-agent ", i)).Comment)] = true
+	}
+	w.await(t, "all comments", func(all []messages.Inbound) bool {
+		found := map[string]bool{}
+		for _, a := range aliasesOf(all) {
+			found[a] = true
+		}
+		return len(found) == len(want)
+	})
+	for _, a := range aliasesOf(w.sink.Events()) {
+		if !want[a] {
+			t.Errorf("unexpected %s", a)
+		}
+	}
+}
+
+func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	store := &cursor{values: map[string]string{"deliveries": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
+	w := newWorld(t, setting{bot: func(c *github.Config) { c.Cursor = store }})
+	ann := w.person("ann")
+	n := w.settled(t, ann.OpenIssue("x", "y")).Number // before the bot runs: answered with 503
+	sent := w.settled(t, ann.Comment(n, "@remote-agent hi"))
+	if w.server.Delivery(sent.Deliveries[0]).Acked {
+		t.Fatal("nobody was there")
+	}
+	w.run(t)
+	w.await(t, "the comment", func(all []messages.Inbound) bool { return len(all) == 1 })
+	if in := w.last(t); string(in.Event) != sent.Deliveries[0] || in.Text != "hi" {
+		t.Errorf("%+v", in)
+	}
+	// The next look finds nothing to do.
+	await(t, func() bool { return w.server.Delivery(sent.Deliveries[0]).Acked })
+	before := w.server.CallCount(emulator.RedeliverDelivery)
+	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), WebhookSecret: secret, Cursor: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(second.CloseIdle)
+	lists := w.server.CallCount(emulator.ListDeliveries)
+	w.Adapter = second
+	stop := w.run(t)
+	await(t, func() bool {
+		return w.server.CallCount(emulator.ListDeliveries) > lists && w.server.CallCount(emulator.ListCommentsForRepo) > 1
+	})
+	stop()
+	if n := w.server.CallCount(emulator.RedeliverDelivery); n != before {
+		t.Errorf("asked %d times more", n-before)
+	}
+}
+
+var errAway = errors.New("the database is away")

@@ -1,0 +1,348 @@
+package github
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf16"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+const (
+	// maxText is how much one comment holds of an answer, and maxComment what
+	// GitHub takes (contract C5). Buttons and the mark need room.
+	maxText    = 60_000
+	maxComment = 65_536
+
+	maxButtons = 25
+	maxLabel   = 80
+)
+
+// Marks that the program writes into its comments. They are not shown. Whoever
+// copies one gains nothing but that the bot does not listen to them.
+const markPrefix = "<!-- bot:"
+
+var (
+	anyMark      = regexp.MustCompile(`<!-- bot:[a-z][A-Za-z0-9=_-]* -->\s*$`)
+	deliveryMark = regexp.MustCompile(`<!-- bot:delivery=([A-Za-z0-9_-]{1,100}) -->\s*$`)
+	buttonLine   = regexp.MustCompile(`^- \[([ xX])\] .* <!-- bot:button=([A-Za-z0-9_-]{1,40}) -->$`)
+	deliveryID   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+)
+
+// marked reports whether a text ends with a mark of this program.
+func marked(body string) bool { return anyMark.MatchString(body) }
+
+// compose writes the body of a comment: the text, its buttons as a list of tasks,
+// and the mark of its delivery.
+func (a *Adapter) compose(text string, buttons []messages.Button, delivery string) (string, error) {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(a.defused(text), " \n"))
+	for i, button := range buttons[:min(len(buttons), maxButtons)] {
+		if i == 0 {
+			b.WriteString("\n\n<!-- bot:buttons -->\n")
+		}
+		fmt.Fprintf(&b, "- [ ] %s <!-- bot:button=%s -->\n", plainLabel(button.Label), button.ID)
+	}
+	if delivery != "" {
+		b.WriteString("\n\n" + markPrefix + "delivery=" + delivery + " -->")
+	}
+	if n := units(b.String()); n > maxComment {
+		return "", fault.Newf(fault.Invalid, "The message is longer than the %d characters that GitHub takes.", maxComment)
+	}
+	return b.String(), nil
+}
+
+// plainLabel returns a label in one line in which nothing is markup.
+func plainLabel(label string) string {
+	runes := []rune(strings.Join(strings.Fields(visible(normal(label))), " "))
+	if len(runes) > maxLabel {
+		runes = append(runes[:maxLabel-1], '…')
+	}
+	var b strings.Builder
+	for _, r := range runes {
+		if strings.ContainsRune("\\`*_{}[]<>()#+-.!|@&~:", r) {
+			fmt.Fprintf(&b, "&#%d;", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// units returns the length of a text in UTF-16, which is at least the number of
+// its characters.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n += max(utf16.RuneLen(r), 1)
+	}
+	return n
+}
+
+// measure returns at least the length that a text has once it is defused.
+func (a *Adapter) measure(markdown string) int {
+	lower := strings.ToLower(markdown)
+	wrap := 2*fenceLength(markdown, nil) + 3
+	n := units(markdown)
+	n += max(len("<code></code>"), wrap) * (strings.Count(lower, "@") + strings.Count(lower, "&") + len(closing.FindAllStringIndex(markdown, -1)))
+	n += 3*strings.Count(lower, "<") + strings.Count(lower, "[") + strings.Count(lower, "]:") + strings.Count(lower, "\n") + strings.Count(lower, `\`)
+	n += wrap * (strings.Count(lower, "://") + strings.Count(lower, "www."))
+	return n
+}
+
+var (
+	// harmless are tags that change how a text looks and nothing else.
+	harmless = regexp.MustCompile(`(?i)^</?(?:details|summary|br|sub|sup|kbd|b|i|em|strong)(?: open)?\s*/?>`)
+
+	bareURL   = regexp.MustCompile("(?i)^(?:https?://|ftp://|www\\.)[^\\s<>`]+")
+	angleURL  = regexp.MustCompile(`^<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>`)
+	atName    = regexp.MustCompile(`^@[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9._-]+)?`)
+	closing   = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b`)
+	closingAt = regexp.MustCompile(`(?i)^(close[sd]?|fix(?:e[sd])?|resolve[sd]?)\\?:?[\s*_~()\[\]<>\\]+(?:#\d|GH-\d|[\w.-]+/[\w.-]+#\d|https?://)`)
+)
+
+// defused returns a text of the model in which nothing notifies anybody, closes
+// an issue, loads an image or leads out of GitHub (contract S32, S33). Names
+// after @ and the words that close issues are set as code, where GitHub does not
+// act on them. Characters without width would come along when somebody copies,
+// and a character reference is resolved before GitHub looks. Addresses that are not allowed are set as code, with the
+// markup of their link shown. HTML that does more than layout is shown as text.
+func (a *Adapter) defused(markdown string) string {
+	s := shallow(normal(markdown))
+	for range maxRounds {
+		next := shallow(a.flattened(s))
+		if next == s {
+			return a.quieted(s)
+		}
+		s = next
+	}
+	return a.quieted(strings.ReplaceAll(s, "<", "&lt;")) // somebody tries hard
+}
+
+// flattened makes text of HTML that could do something, and of addresses that
+// are defined elsewhere than where they are used. Words that are written with
+// character references are spelled out, so that they can be seen.
+func (a *Adapter) flattened(s string) string {
+	if !strings.ContainsAny(s, "<&[") {
+		return s
+	}
+	p := read(s)
+	var edits []edit
+	for i := range len(s) {
+		if s[i] == '<' && p.is(i, isHTML) && !harmless.MatchString(s[i:min(len(s), i+40)]) {
+			edits = append(edits, edit{i, i + 1, "&lt;"})
+		}
+	}
+	for _, m := range entity.FindAllStringIndex(s, -1) {
+		if p.is(m[0], isCode) {
+			continue
+		}
+		if text, ok := decoded(s[m[0]:m[1]], "@#/:.-"); ok {
+			edits = append(edits, edit{m[0], m[1], text})
+		}
+	}
+	for _, d := range p.refs {
+		if a.mayLink(d.destination) {
+			continue
+		}
+		if at := strings.Index(s[d.from:d.to], "]:"); at >= 0 {
+			edits = append(edits, edit{d.from + at + 1, d.from + at + 1, `\`})
+		}
+	}
+	sortEdits(edits)
+	return apply(s, edits)
+}
+
+// quieted sets as code what GitHub would act on.
+func (a *Adapter) quieted(s string) string {
+	if !strings.ContainsAny(s, "@:[.") && !closing.MatchString(s) {
+		return s
+	}
+	q := &quieter{page: read(s), a: a, bad: make(map[int]bool)}
+	q.fence = strings.Repeat("`", fenceLength(s, q.spans))
+	for _, l := range q.links {
+		if l.image && !a.mayShow(l.destination) || !l.image && !a.mayLink(l.destination) {
+			q.bad[l.at] = true
+		}
+	}
+	for q.at < len(s) {
+		q.step()
+	}
+	return q.out.String()
+}
+
+// quieter writes a page anew.
+type quieter struct {
+	page
+	a     *Adapter
+	out   strings.Builder
+	at    int
+	fence string
+	bad   map[int]bool // where links and images begin that are to be text
+}
+
+func (q *quieter) copy(n int) {
+	q.out.WriteString(q.source[q.at : q.at+n])
+	q.at += n
+}
+
+// escaped reports whether what comes next has a backslash before it.
+func (q *quieter) escaped() bool {
+	n := 0
+	for i := q.at - 1; i >= 0 && q.source[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+func (q *quieter) step() {
+	rest := q.source[q.at:]
+	switch c := rest[0]; {
+	case q.is(q.at, isCode):
+		q.copy(1)
+	case q.bad[q.at]:
+		if c == '!' {
+			q.copy(1)
+		}
+		q.out.WriteByte('\\')
+		q.copy(1)
+	case c == '@' && !q.inWord():
+		q.mention(rest)
+	case c == '<' && angleURL.MatchString(rest):
+		m := angleURL.FindStringSubmatch(rest)
+		if q.a.mayLink(m[1]) {
+			q.copy(len(m[0]))
+			return
+		}
+		q.code(m[1])
+		q.at += len(m[0])
+	case !q.inWord() && isLoginByte(c):
+		q.word(rest)
+	default:
+		q.copy(1)
+	}
+}
+
+// inWord reports whether what comes next continues a word.
+func (q *quieter) inWord() bool {
+	return q.at > 0 && isLoginByte(q.source[q.at-1]) && q.source[q.at-1] != '-'
+}
+
+func (q *quieter) mention(rest string) {
+	name := atName.FindString(rest)
+	if name == "" {
+		q.copy(1)
+		return
+	}
+	name = strings.TrimRight(name, ".") // the end of a sentence
+	q.code(name)
+	q.at += len(name)
+}
+
+// word writes an address or a word.
+func (q *quieter) word(rest string) {
+	if u := trimURL(bareURL.FindString(rest)); u != "" {
+		if q.a.mayLink(u) || q.is(q.at, isBlock) {
+			q.copy(len(u))
+			return
+		}
+		q.code(u)
+		q.at += len(u)
+		return
+	}
+	if m := closingAt.FindStringSubmatch(rest); m != nil {
+		q.code(m[1])
+		q.at += len(m[1])
+		return
+	}
+	n := 1
+	for n < len(rest) && isLoginByte(rest[n]) && rest[n] != '-' && !q.is(q.at+n, isCode) {
+		n++
+	}
+	q.copy(n)
+}
+
+// code sets a text as code, apart from marks of code beside it. The fence has a
+// length of which nothing else in the text is a mark that could pair with it.
+func (q *quieter) code(text string) {
+	if q.is(q.at, isBlock) {
+		q.out.WriteString("<code>" + text + "</code>")
+		return
+	}
+	if q.escaped() {
+		q.out.WriteByte('\\') // which would take the fence's meaning
+	}
+	if strings.HasSuffix(q.out.String(), "`") {
+		q.out.WriteByte(' ')
+	}
+	q.out.WriteString(q.fence + text + q.fence)
+	if end := q.at + len(text); end < len(q.source) && strings.IndexByte("`>", q.source[end]) >= 0 {
+		q.out.WriteByte(' ')
+	}
+}
+
+// fenceLength returns the least number of backticks that do not stand in a row
+// in s, apart from where code spans begin and end.
+func fenceLength(s string, spans map[int]bool) int {
+	runs := make(map[int]bool)
+	run := 0
+	for i := range len(s) + 1 {
+		if i < len(s) && s[i] == '`' {
+			run++
+			continue
+		}
+		if !spans[i-run] {
+			runs[run] = true
+		}
+		run = 0
+	}
+	n := 1
+	for runs[n] {
+		n++
+	}
+	return n
+}
+
+// trimURL takes off what ends a sentence and not an address.
+func trimURL(u string) string {
+	for u != "" {
+		last := u[len(u)-1]
+		if strings.IndexByte(`?!.,:;*_~'"]\`, last) >= 0 || last == ')' && strings.Count(u, ")") > strings.Count(u, "(") {
+			u = u[:len(u)-1]
+			continue
+		}
+		break
+	}
+	return u
+}
+
+// mayLink reports whether a link may lead to an address: one of GitHub itself,
+// or of Config.LinkHosts.
+func (a *Adapter) mayLink(address string) bool {
+	if strings.HasPrefix(strings.ToLower(address), "www.") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	switch {
+	case err != nil || strings.ContainsAny(address, "\\\t\n"):
+		return false
+	case u.Scheme == "" && u.Host == "":
+		return !strings.HasPrefix(address, "//")
+	case u.Scheme == "mailto":
+		return true
+	case u.Scheme != "https" && u.Scheme != "http" || u.User != nil:
+		return false
+	}
+	host := strings.ToLower(u.Host)
+	return host == strings.ToLower(a.web.Host) || a.links[host] || a.links["*"]
+}
+
+// mayShow reports whether an image may be loaded. GitHub's own hosts do not
+// count: what is fetched through them can tell who reads.
+func (a *Adapter) mayShow(address string) bool {
+	u, err := url.Parse(strings.TrimSpace(address))
+	return err == nil && u.Scheme == "https" && u.User == nil && a.links[strings.ToLower(u.Host)]
+}

@@ -1,0 +1,90 @@
+package github_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	for body, want := range map[string]string{
+		"@remote-agent hi":                               "hi",
+		"@Remote-Agent hi":                               "hi",
+		"@REMOTE-AGENT: hi":                              "hi",
+		"@remote-agent, hi":                              "hi",
+		"@remote-agent[bot] hi":                          "hi",
+		"please help @remote-agent":                      "please help",
+		"please @remote-agent help":                      "please help",
+		"is it broken, @remote-agent?":                   "is it broken, ?",
+		"(@remote-agent) see this":                       "() see this",
+		"@remote-agent!":                                 "",
+		"@remote-agent":                                  "",
+		"**@remote-agent** hi":                           "**** hi",
+		"_@remote-agent_":                                "",
+		"# @remote-agent\n\nhi":                          "# \n\nhi",
+		"- @remote-agent do it":                          "- do it",
+		"line one\n@remote-agent two":                    "line one\ntwo",
+		"@remote-agent /plan add x":                      "/plan add x",
+		"@remote-agent /plan add x\nmore\n\nwords":       "/plan add x\nmore\n\nwords",
+		"@remote-agent\n/plan add x":                     "/plan add x",
+		"It fails.\n\n@remote-agent /plan fix\nthanks":   "/plan fix\nIt fails.\n\n\nthanks",
+		"@remote-agent: /status":                         "/status",
+		"/agent":                                         "/help",
+		"/agent status":                                  "/status",
+		"/AGENT Status":                                  "/Status",
+		"/agent command-set x y":                         "/command-set x y",
+		"/agent plan add x\nand y":                       "/plan add x\nand y",
+		"/agent /custom a b":                             "/custom a b",
+		"/agent why is it red?":                          "why is it red?",
+		"Hello.\n/agent plan x":                          "/plan x\nHello.",
+		"@remote-agent /agent status":                    "/agent status",
+		"text <!-- secret --> @remote-agent hi":          "text  hi",
+		"@remote-agent\u200b hi":                         "hi",
+		"@remote-agent run ```go test``` now":            "run ```go test``` now",
+		"@remote-agent\n```\n@remote-agent in code\n```": "```\n@remote-agent in code\n```",
+		"hey @remote-agent.":                             "hey .",
+		"@remote-agentさん":                                "さん",
+		"<b>@remote-agent</b> hi":                        "<b></b> hi",
+		"> somebody said\n\n@remote-agent agree?":        "> somebody said\n\nagree?",
+		"- [ ] @remote-agent x":                          "- [ ] x",
+		"\r\n@remote-agent\r\nhi\r\n":                    "hi",
+	} {
+		got, ok := h.Order(body)
+		if body == "@remote-agent\n/plan add x" {
+			got = strings.TrimSpace(got)
+		}
+		if !ok || got != want {
+			t.Errorf("%q: %q, %v; want %q", body, got, ok, want)
+		}
+	}
+	for _, body := range []string{
+		"", "hi", "remote-agent hi", "@remote-agents hi", "@remote-agent-2 hi", "@remote-agent_x", "@remote-agent/team hi", "me@remote-agent.com", "a@remote-agent",
+		"`@remote-agent` hi", "```\n@remote-agent hi\n```", "~~~\n/agent status\n~~~", "    @remote-agent hi", "    /agent status", "> @remote-agent hi", "> > /agent status",
+		"<!-- @remote-agent hi -->", "<!--\n@remote-agent\n/agent status\n-->", "<!-- @remote-agent", "<div>\n@remote-agent\n</div>", "<a title=\"@remote-agent\">x</a>",
+		"[@remote-agent](https://x.example)", "![@remote-agent](https://x.example)", "https://github.com/@remote-agent", `\@remote-agent hi`, "&#64;remote-agent hi",
+		"[x]: y \"@remote-agent\"", "@remote\u200b-agent hi", "x /agent status", "/agents status", "/agentstatus", "`/agent status`", "- /agent", "@other hi",
+		"On Monday ann wrote:\n> @remote-agent hi\n",
+	} {
+		if got, ok := h.Order(body); ok {
+			t.Errorf("%q is for the bot: %q", body, got)
+		}
+	}
+}
+
+// The time of reading grows with the length and not with its square.
+func TestHostileTextsAreRead(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	for name, unit := range map[string]string{
+		"quotes": "> ", "lists": "- ", "numbers": "1. ", "brackets": "[", "images": "![", "stars": "*a ", "backticks": "`a``", "comments": "<!--", "mentions": "@remote-agent ",
+		"entities": "&#64;", "tags": "<a href=x ", "definitions": "[a]: b\n", "links": "[a](b ", "underscores": "_a", "notes": "[^a]: b\n", "tables": "|a", "closings": "closes ",
+	} {
+		text := "@remote-agent " + strings.Repeat(unit, 20_000/len(unit))
+		begin := time.Now()
+		h.Order(text)
+		h.Defused(text)
+		t.Logf("%s: %v", name, time.Since(begin))
+	}
+}

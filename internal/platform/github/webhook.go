@@ -1,0 +1,154 @@
+package github
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+const (
+	webhookPath = "/webhooks/github"
+
+	// maxBody is the largest payload that GitHub delivers.
+	maxBody = 25 << 20
+
+	// A body that is larger than smallBody, or does not say how large it is, waits
+	// for one of largeSlots: until it is read nobody knows whether GitHub sent it.
+	smallBody  = 1 << 20
+	largeSlots = 4
+
+	// ackTimeout is how long storing an event may take: GitHub waits ten seconds
+	// for the answer (contract C2).
+	ackTimeout = 8 * time.Second
+)
+
+var (
+	deliveryForm = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
+	eventForm    = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+)
+
+// Webhook implements platform.WebhookReceiver. It makes no call to GitHub.
+func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
+	slots := make(chan struct{}, largeSlots)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, status := a.verified(w, r, slots)
+		if status != http.StatusOK {
+			w.WriteHeader(status)
+			return
+		}
+		event, guid := r.Header.Values(eventHeader), r.Header.Values(deliveryHeader)
+		if len(event) != 1 || len(guid) != 1 || !eventForm.MatchString(event[0]) || !deliveryForm.MatchString(guid[0]) {
+			a.observe("webhook_refused")
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
+		defer cancel()
+		failpoint.Hit(failpoint.Received)
+		if err := a.store(ctx, sink, a.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {
+			a.observe("sink_error")
+			a.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "error", err)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+}
+
+// verified returns the payload of a request that GitHub has signed, or another
+// status than OK. The signature is that of the body as it came, before it is
+// taken out of a form.
+func (a *Adapter) verified(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
+	if a.cfg.Poll || r.URL.Path != webhookPath {
+		return nil, http.StatusNotFound
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, http.StatusMethodNotAllowed
+	}
+	signature, plausible := claimOf(r.Header)
+	if !plausible {
+		a.observe("webhook_refused")
+		return nil, http.StatusUnauthorized
+	}
+	body, status := readBody(w, r, slots)
+	if status != http.StatusOK {
+		return nil, status
+	}
+	if !signed(a.cfg.WebhookSecret, signature, body) {
+		a.observe("webhook_refused")
+		return nil, http.StatusUnauthorized
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err != nil || len(r.Header.Values("Content-Type")) != 1:
+		return nil, http.StatusUnsupportedMediaType
+	case kind == "application/json":
+		return body, http.StatusOK
+	case kind == "application/x-www-form-urlencoded":
+		form, _ := url.ParseQuery(string(body)) // what can be read of it
+		return []byte(form.Get("payload")), http.StatusOK
+	}
+	return nil, http.StatusUnsupportedMediaType
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
+	if r.ContentLength > maxBody {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-r.Context().Done():
+			return nil, http.StatusServiceUnavailable
+		}
+	}
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= smallBody {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, http.StatusBadRequest
+	}
+	return b.Bytes(), http.StatusOK
+}
+
+// store makes durable what an event means. It returns nil once that is done, or
+// if there is nothing to store. It may run again for the same event: what is
+// stored has the same id.
+func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
+	switch {
+	case len(r.events) > 0:
+		err := sink.Accept(ctx, r.events...)
+		if err == nil {
+			failpoint.Hit(failpoint.Stored)
+		}
+		if !fault.Is(err, fault.Invalid) {
+			return err
+		}
+		r.reason = cut("refused: "+err.Error(), 200) // and would be again
+		fallthrough
+	case r.reason != "":
+		a.observe("malformed")
+		return sink.Keep(ctx, messages.RawEvent{
+			Platform: Name, Account: a.account(), Event: r.event, Raw: r.raw, Reason: r.reason,
+		})
+	}
+	return nil
+}

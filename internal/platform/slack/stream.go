@@ -1,0 +1,386 @@
+package slack
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// Where Slack allows it, the placeholder of a turn is a stream
+// (chat.startStream): progress appends to it, and the last edit closes it and
+// puts the final text in its place. So there is one message from the first sign
+// to the answer, as where answers are edited.
+//
+// chat.startStream takes no metadata; only chat.stopStream and chat.update do.
+// A stream whose opening is in doubt is therefore found as what it is: the bot's
+// message in that thread, later than what it answers, that no metadata claims.
+// All else that the bot posts has some, and a stream gets its own when it is
+// closed. A process that does not know of a stream hears of it from chat.update
+// (streaming_state_conflict) and closes it.
+
+const (
+	// maxStreams is how many streams are open at once. More could be kept alive,
+	// but not closed at once within the rate of chat.stopStream.
+	maxStreams = 8
+
+	// streamFor is how long a stream is open. Slack is known to end streams after
+	// five minutes and to leave a sign of failure on the message.
+	streamFor = 4 * time.Minute
+
+	// A stream that nothing is appended to for about 30 seconds ends the same
+	// way. It is kept alive every aliveEvery, and closed if that does not work.
+	aliveEvery = 12 * time.Second
+	deadAfter  = 25 * time.Second
+
+	// maxStreamed is how many characters a stream takes, of Slack's 12,000.
+	maxStreamed = 11_900
+
+	// offFor is how long no stream is opened after Slack refused one as such.
+	offFor = 10 * time.Minute
+)
+
+// stream is an open stream.
+type stream struct {
+	key    messages.ConversationKey
+	to     place
+	ts     string
+	asker  string // user id of the person who sees it grow; empty if not known
+	opened time.Time
+
+	mu      sync.Mutex // guards all below; held during calls, which keeps their order
+	text    string     // what was appended
+	length  int        // how many characters were, with those that keep it alive
+	touched time.Time
+	broken  bool // nobody knows what of it has arrived
+	over    bool
+}
+
+// streamSet knows the open streams.
+type streamSet struct {
+	mu      sync.Mutex // guards all below
+	kept    bool       // somebody keeps them alive
+	open    map[string]*stream
+	opening int
+}
+
+func newStreamSet() *streamSet { return &streamSet{open: make(map[string]*stream)} }
+
+// keep says whether somebody keeps streams alive.
+func (s *streamSet) keep(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = on
+}
+
+func (s *streamSet) isKept() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
+}
+
+// begin takes a place for a stream. Without somebody who keeps it alive, or if
+// all places are taken, it reports false. end gives the place back.
+func (s *streamSet) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.kept || len(s.open)+s.opening >= maxStreams {
+		return false
+	}
+	s.opening++
+	return true
+}
+
+// end ends what begin began, with the stream or nil.
+func (s *streamSet) end(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening--
+	if st != nil {
+		s.open[messageID(st.to, st.ts)] = st
+	}
+}
+
+func (s *streamSet) find(id string) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[id]
+}
+
+func (s *streamSet) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, id)
+}
+
+// all returns the open streams, in no order.
+func (s *streamSet) all() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*stream, 0, len(s.open))
+	for _, st := range s.open {
+		out = append(out, st)
+	}
+	return out
+}
+
+// in reports whether a stream is open in a conversation: Slack then shows by
+// itself that the bot works.
+func (s *streamSet) in(key messages.ConversationKey) bool {
+	for _, st := range s.all() {
+		if st.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// messageID names a message within this adapter's account.
+func messageID(to place, ts string) string { return to.channel + " " + ts }
+
+// openStream opens a stream in the place of a placeholder. It reports false if
+// there is to be none: then a message is posted as ever. If it reports true, the
+// error, which is Uncertain, leaves open whether there is one.
+func (a *Adapter) openStream(ctx context.Context, to place, out messages.Outbound) (ts string, opened bool, err error) {
+	user, team, ok := a.recipient(to, out)
+	if !a.cfg.Streaming || !ok || to.thread == "" || a.streamsOff(to) || !a.streams.begin() {
+		return "", false, nil
+	}
+	var st *stream
+	defer func() { a.streams.end(st) }()
+	if len(out.Buttons) > 0 && !a.nativeStop(ctx, to) {
+		return "", false, nil // a stream shows no buttons while it is open
+	}
+	params := url.Values{
+		"channel": {to.channel}, "thread_ts": {to.thread}, "unfurl_links": {"false"}, "unfurl_media": {"false"},
+	}
+	if team != "" {
+		params.Set("recipient_user_id", user)
+		params.Set("recipient_team_id", team)
+	}
+	var sent struct {
+		TS string `json:"ts"`
+	}
+	err = a.shed(ctx, to.channel+to.thread, request{method: "chat.startStream", params: params}, &sent)
+	switch {
+	case fault.Uncertain(err):
+		return "", true, err
+	case err != nil:
+		a.refusedStream(ctx, to, err)
+		return "", false, nil
+	case !isTS(sent.TS):
+		return "", true, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoTS}
+	}
+	now := time.Now()
+	st = &stream{key: out.Conversation, to: to, ts: sent.TS, asker: user, opened: now, touched: now}
+	a.claims.put(messageID(to, sent.TS), claimed{delivery: out.Delivery})
+	a.statuses.put(out.Conversation.ID, now) // Slack shows that the agent works
+	a.observe("stream_opened")
+	return sent.TS, true, nil
+}
+
+// recipient returns who is to see a stream grow: whoever asked, with their team
+// if Slack wants to know, which it does in a channel. It reports false if that is
+// not known.
+func (a *Adapter) recipient(to place, out messages.Outbound) (user, team string, ok bool) {
+	user = string(out.Asker.ID)
+	for _, ts := range []string{string(out.ReplyTo), to.thread} {
+		if user == "" {
+			user, _ = a.askers.get(messageID(to, ts))
+		}
+	}
+	if strings.HasPrefix(to.channel, "D") {
+		return user, "", true
+	}
+	team, known := a.homes.get(user)
+	if !known && !out.Asker.External {
+		team = to.account[strings.LastIndexByte(to.account, ':')+1:]
+	}
+	return user, team, isID(user) && isID(team)
+}
+
+// streamsOff reports whether Slack refused to open streams in such a place a
+// short while ago.
+func (a *Adapter) streamsOff(to place) bool {
+	return time.Now().UnixNano() < a.noStreams[kindOfPlace(to)].Load()
+}
+
+// kindOfPlace tells direct messages from channels, as Slack may allow streams in
+// one and not in the other.
+func kindOfPlace(to place) int {
+	if strings.HasPrefix(to.channel, "D") {
+		return 1
+	}
+	return 0
+}
+
+// refusedStream remembers that Slack opens no streams, if that is what an error
+// says.
+func (a *Adapter) refusedStream(ctx context.Context, to place, err error) {
+	switch fault.KindOf(err) {
+	case fault.RateLimited, fault.Unavailable, fault.Canceled, fault.Gone, fault.NotFound, fault.Unauthorized:
+		return // of this moment or this place
+	}
+	a.noStreams[kindOfPlace(to)].Store(time.Now().Add(offFor).UnixNano())
+	a.observe("stream_refused")
+	a.log.InfoContext(ctx, "slack opens no stream here; answers are edited instead", "direct", kindOfPlace(to) == 1, "error", err)
+}
+
+// editStream shows an edit in an open stream. It reports true if nothing is left
+// to do; else the stream is closed and the message can be edited.
+func (a *Adapter) editStream(ctx context.Context, st *stream, edit platform.Edit) (shown bool, err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.over {
+		return false, nil
+	}
+	// An open stream shows no buttons. A person who could not stop the turn
+	// otherwise is worth more than text that flows.
+	stoppable := len(edit.Buttons) == 0 || a.nativeStop(ctx, st.to)
+	if edit.Progress && stoppable && !st.broken && a.streams.isKept() && st.extends(settled(edit.Text)) {
+		err = a.appendText(ctx, st, settled(edit.Text))
+		switch {
+		case st.over:
+			return codeOf(err) == "stopped_by_user", nil
+		case !st.broken:
+			return true, err
+		}
+	}
+	return false, a.closeStream(ctx, st, edit)
+}
+
+// extends reports whether text goes on where the stream stands and has room.
+func (st *stream) extends(text string) bool {
+	return strings.HasPrefix(defused(text), defused(st.text)) && strings.HasPrefix(text, st.text) &&
+		st.length+utf8.RuneCountInString(defused(text))-utf8.RuneCountInString(defused(st.text)) <= maxStreamed
+}
+
+// settled returns the part of an unfinished text that no later text changes:
+// without the mark that Split adds to close a code block, and without a last word
+// that may become a mention.
+func settled(text string) string {
+	if text == platform.Placeholder {
+		return ""
+	}
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		last := strings.TrimSpace(strings.TrimLeft(text[i+1:], "> "))
+		if len(last) >= 3 && (strings.Trim(last, "`") == "" || strings.Trim(last, "~") == "") {
+			text = text[:i]
+		}
+	}
+	if i := strings.LastIndexAny(text, " \t\n") + 1; strings.ContainsAny(text[i:], "<@") {
+		text = text[:i]
+	}
+	return text
+}
+
+// appendText appends what text has more than the stream. Afterwards the stream is
+// as before if the call did nothing, broken if that is not known, or over. st.mu
+// is held.
+func (a *Adapter) appendText(ctx context.Context, st *stream, text string) error {
+	more := defused(text)[len(defused(st.text)):]
+	if more == "" {
+		return nil
+	}
+	err := a.appendTo(ctx, st, more)
+	if err == nil {
+		st.text = text
+	}
+	return err
+}
+
+// appendTo makes one call of chat.appendStream. It is not repeated if its effect
+// is in doubt: there is no key that would tell one from the other (contract
+// B4.5). st.mu is held.
+func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
+	err := a.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream", params: url.Values{
+		"channel": {st.to.channel}, "ts": {st.ts}, "markdown_text": {more},
+	}}, nil)
+	switch {
+	case err == nil:
+		st.length += utf8.RuneCountInString(more)
+		st.touched = time.Now()
+	case codeOf(err) == "stopped_by_user":
+		a.streamOver(st)
+		a.stoppedByPerson(st)
+	case codeOf(err) == "message_not_in_streaming_state":
+		a.observe("stream_lost")
+		a.streamOver(st)
+	case fault.Is(err, fault.RateLimited), fault.Is(err, fault.Unavailable) && !fault.Uncertain(err):
+	case fault.Is(err, fault.Canceled) && !fault.Uncertain(err):
+	default:
+		st.broken = true
+	}
+	return err
+}
+
+// streamOver forgets a stream that takes nothing any more. st.mu is held.
+func (a *Adapter) streamOver(st *stream) {
+	st.over = true
+	a.streams.drop(messageID(st.to, st.ts))
+}
+
+// closeStream ends a stream, with what edit has more than the stream as far as
+// that can still take it. st.mu is held.
+func (a *Adapter) closeStream(ctx context.Context, st *stream, edit platform.Edit) error {
+	rest := ""
+	if !st.broken && st.extends(edit.Text) {
+		rest = defused(edit.Text)[len(defused(st.text)):]
+	}
+	if st.length == 0 && rest == "" {
+		rest = platform.Placeholder // Slack ends no stream that is empty
+	}
+	err := a.stopStream(ctx, st.to, st.ts, rest, edit)
+	if err == nil || fault.Is(err, fault.NotFound) {
+		a.streamOver(st)
+	}
+	return err
+}
+
+// stopStream ends the stream of a message, with the rest of its text and the
+// buttons of edit; one that has ended is success. It can be repeated: then it has.
+func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edit platform.Edit) error {
+	id := messageID(to, ts)
+	stop := func(params url.Values) error {
+		r := request{method: "chat.stopStream", params: params, idempotent: true}
+		if edit.Progress {
+			return a.shed(ctx, id, r, nil)
+		}
+		return a.limited(ctx, "", r, nil)
+	}
+	params := url.Values{"channel": {to.channel}, "ts": {ts}, "metadata": {a.claims.metadata(id)}}
+	if rest != "" {
+		params.Set("markdown_text", rest)
+	}
+	if row := actions(edit.Buttons); row != nil {
+		params.Set("blocks", jsonArg([]slack.Block{row}))
+	}
+	err := stop(params)
+	if err == nil {
+		a.claims.attached(id)
+	}
+	if fault.Is(err, fault.Invalid) {
+		// What was to be added is refused, or the stream is empty, which is not
+		// known of another process's.
+		params.Del("metadata")
+		params.Del("blocks")
+		params.Set("markdown_text", platform.Placeholder)
+		err = stop(params)
+	}
+	if err == nil {
+		a.statuses.put(makeKey(to).ID, time.Time{}) // this ends the session's status, too
+	}
+	switch codeOf(err) {
+	case "message_not_in_streaming_state", "stopped_by_user":
+		return nil
+	}
+	return err
+}

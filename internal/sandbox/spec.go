@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// DefaultGrace is how long a program may take to end after it was asked to.
+const DefaultGrace = time.Second
+
+// Spec is one program to run. Argv is required. All paths are absolute.
+type Spec struct {
+	// Argv is the program and its arguments. A name without a slash is looked up
+	// in the program's own PATH; one with a slash is relative to Dir.
+	Argv []string
+
+	// Dir is the working directory; empty: the home. It lies in what is granted.
+	Dir string
+
+	// Writable are directories that the program may change and execute from;
+	// ReadOnly are files and directories that it may read and execute. They exist.
+	// The worktree of a repository needs the repository's own .git directory too.
+	Writable []string
+	ReadOnly []string
+
+	// Home is a directory to keep as HOME, which is writable; empty: a private one
+	// that is removed when the program has ended.
+	Home string
+
+	// Network lets the program use the network: TCP, and UDP for names.
+	Network bool
+
+	// Ports, if any, are the only TCP ports that it may connect to then. It has an
+	// effect from Landlock 4 on.
+	Ports []uint16
+
+	// Env are further variables, "NAME=value"; they win over all others.
+	Env []string
+
+	// Stdin is empty if it is nil. Stdout and Stderr are discarded if they are
+	// nil; if both are the same writer, it is never written to by two at once.
+	// See also Process.StdinPipe and its neighbors.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	Timeout time.Duration // zero: none besides the context's
+	Grace   time.Duration // zero: DefaultGrace
+
+	Limits Limits // what is zero is taken from the Config
+}
+
+// check refuses a Spec that cannot be meant.
+func (s Spec) check(hidden []string) error {
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return fault.New(fault.Invalid, "There is no program to run.")
+	}
+	for _, text := range slices.Concat(s.Argv, s.Env) {
+		if strings.ContainsRune(text, 0) {
+			return fault.New(fault.Invalid, "A command and its environment cannot contain a NUL character.")
+		}
+	}
+	for _, e := range s.Env {
+		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+			return fault.Newf(fault.Invalid, "The variable %q of a command is not of the form NAME=value.", name)
+		}
+	}
+	paths := slices.Concat(s.Writable, s.ReadOnly)
+	if s.Home != "" {
+		paths = append(paths, s.Home)
+	}
+	for _, p := range paths {
+		if err := checkGrant(p, hidden); err != nil {
+			return err
+		}
+	}
+	if s.Dir == "" {
+		return nil
+	}
+	if !filepath.IsAbs(s.Dir) {
+		return fault.Newf(fault.Invalid, "The working directory %q is not absolute.", s.Dir)
+	}
+	if !slices.ContainsFunc(paths, func(p string) bool { return within(p, s.Dir) }) {
+		return fault.Newf(fault.Invalid, "The working directory %q is outside of what the command may use.", s.Dir)
+	}
+	return nil
+}
+
+func checkGrant(p string, hidden []string) error {
+	if !filepath.IsAbs(p) {
+		return fault.Newf(fault.Invalid, "The path %q that a command may use is not absolute.", p)
+	}
+	resolved, err := filepath.EvalSymlinks(p)
+	if err != nil {
+		return &fault.Error{Kind: fault.NotFound, Public: "A folder that the command needs is gone.", Err: err}
+	}
+	if resolved == "/" {
+		return fault.New(fault.Invalid, "A command cannot be given the whole file system.")
+	}
+	for _, h := range hidden {
+		if real, err := filepath.EvalSymlinks(h); err == nil && real == resolved {
+			return fault.Newf(fault.Forbidden, "A command cannot be given %q: it is hidden from all commands.", p)
+		}
+	}
+	return nil
+}
+
+// within reports whether p is dir or below it; both are clean or get so.
+func within(dir, p string) bool {
+	dir, p = filepath.Clean(dir), filepath.Clean(p)
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
+// inherited are the variables that are always passed on.
+var inherited = []string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment returns the whole environment of a program.
+func (r *Runner) environment(s Spec, home, tmp string) []string {
+	env := map[string]string{
+		"PATH": defaultPath, "LANG": "C.UTF-8",
+		// git fails over a system configuration that it may not read.
+		"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1",
+	}
+	for _, name := range slices.Concat(inherited, r.cfg.AllowedEnv) {
+		if value, ok := r.cfg.Env(name); ok && !strings.ContainsRune(value, 0) && !strings.ContainsAny(name, "=\x00") {
+			env[name] = value
+		}
+	}
+	env["HOME"], env["TMPDIR"], env["TERM"], env["PWD"] = home, tmp, "dumb", home
+	if s.Dir != "" {
+		env["PWD"] = s.Dir
+	}
+	for _, e := range s.Env {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	out := make([]string, 0, len(env))
+	for name, value := range env {
+		out = append(out, name+"="+value)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// hidden are the paths that no program may see: those of the Config, and the
+// private directories of the others.
+func (r *Runner) hidden() []string {
+	return append(slices.Clone(r.cfg.Hidden), r.dir)
+}
+
+// existing leaves out what is not there.
+func existing(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, err := os.Stat(p)
+		return err != nil
+	})
+}

@@ -1,0 +1,350 @@
+// Package mcp offers the tools of MCP servers (Model Context Protocol) as tools
+// of ours.
+//
+// A server is foreign: what it says about itself and what its tools return is
+// untrusted text, its output is bounded, and whatever it does wrong is a problem
+// with its name, never a turn that hangs. Nothing is offered to it: no roots, no
+// sampling, no questions to the user.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/tool"
+)
+
+const (
+	defaultConnect = 8 * time.Second
+	defaultCall    = 60 * time.Second
+	patience       = time.Second // for what should end at once
+
+	maxTools = 128 // of one server
+	maxPages = 50
+)
+
+// Server is one MCP server: a program that is talked to over its standard input
+// and output, or an address for streamable HTTP.
+type Server struct {
+	Name    string   // lower case letters, digits and dashes; a part of the tools' names
+	Command []string // the program and its arguments
+	Env     []string // "NAME=value", for the program
+
+	URL     string      // https, or http to a loopback address if Options allow it
+	Headers http.Header // for each request, such as Authorization
+
+	// Allow names the tools that may be used, as patterns of path.Match. Empty
+	// means all.
+	Allow []string
+}
+
+// Process is a program that a Server runs as.
+type Process struct {
+	Stdin  io.WriteCloser
+	Stdout io.ReadCloser
+
+	// Stop ends the program and all that it started, and waits for that, at most
+	// about 2 s. It may be called again, and at the same time as the pipes are used.
+	Stop func() error
+}
+
+// Options says how servers are reached.
+type Options struct {
+	// Start starts the program of a server. It may live until Stop, also after the
+	// end of ctx, which bounds only the start. Without it, servers with a Command
+	// are a problem.
+	Start func(ctx context.Context, s Server) (*Process, error)
+
+	AllowLoopback bool           // http://127.0.0.1 and the like
+	RootCAs       *x509.CertPool // nil means those of the system
+
+	ConnectTimeout time.Duration // for start, handshake and list of one server; zero means 8 s
+	CallTimeout    time.Duration // for one call of a tool; zero means 60 s
+}
+
+// Connect connects to servers, all at the same time, and returns their tools in
+// a fixed order: that of the servers, then by name. A tool is named
+// mcp__<server>__<tool>, cut to 64 characters and unique. Its effect has
+// assistant.KindOther and its rule is its name.
+//
+// A problem is about one server or tool, which it names, and is a fault.Error
+// whose public text is for people; what has no problem works. Connect takes no
+// longer than the ConnectTimeout and 2 s. closeAll ends all servers; it is
+// called once no call is running, and may be called when there are none.
+func Connect(ctx context.Context, servers []Server, opts Options) (tools []tool.Tool, closeAll func() error, problems []error) {
+	opts.ConnectTimeout = cmp.Or(opts.ConnectTimeout, defaultConnect)
+	opts.CallTimeout = cmp.Or(opts.CallTimeout, defaultCall)
+	type outcome struct {
+		conn     *connection
+		offers   []offer
+		problems []error
+	}
+	outcomes := make([]outcome, len(servers))
+	var wg sync.WaitGroup
+	seen := make(map[string]bool)
+	for i, s := range servers {
+		if seen[s.Name] {
+			problems = append(problems, fault.Newf(fault.Invalid, "Two MCP servers have the name %q; the second is left out.", s.Name))
+			continue
+		}
+		seen[s.Name] = true
+		wg.Go(func() {
+			o := &outcomes[i]
+			o.conn, o.offers, o.problems = open(ctx, s, opts)
+		})
+	}
+	wg.Wait()
+	var open []*connection
+	taken := make(map[string]bool)
+	for _, o := range outcomes {
+		problems = append(problems, o.problems...)
+		if o.conn == nil {
+			continue
+		}
+		open = append(open, o.conn)
+		for _, f := range o.offers {
+			tools = append(tools, newTool(o.conn, f, taken))
+		}
+	}
+	return tools, func() error { return closeConnections(open) }, problems
+}
+
+func closeConnections(open []*connection) error {
+	errs := make([]error, len(open))
+	var wg sync.WaitGroup
+	for i, c := range open {
+		wg.Go(func() { errs[i] = c.close() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// connection is a server that answered.
+type connection struct {
+	server  Server
+	session *sdk.ClientSession
+	line    line
+	timeout time.Duration // of a call
+}
+
+// line is what carries the messages.
+type line interface {
+	transport() sdk.Transport
+	renew()      // a new exchange begins: the server may send as much again
+	stop() error // ends it; whoever waits for something on it is freed
+}
+
+var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+
+func (s Server) check(opts Options) error {
+	for _, pattern := range s.Allow {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fault.Newf(fault.Invalid, "The pattern %q of the MCP server %q is not valid.", pattern, s.Name)
+		}
+	}
+	switch {
+	case !serverName.MatchString(s.Name):
+		return fault.Newf(fault.Invalid, "The name %q of an MCP server is not valid; use at most 32 lower case letters, digits and dashes.", tool.Line(s.Name, 50))
+	case (len(s.Command) > 0) == (s.URL != ""):
+		return fault.Newf(fault.Invalid, "The MCP server %q needs either a command or a URL.", s.Name)
+	case s.URL == "" && opts.Start == nil:
+		return fault.Newf(fault.Unsupported, "The MCP server %q is a program, and programs cannot be started here.", s.Name)
+	case s.URL == "":
+		return nil
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" || u.User != nil {
+		return fault.Newf(fault.Invalid, "The address of the MCP server %q cannot be used. It is like https://example.com/mcp, without a user name.", s.Name)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !opts.AllowLoopback || !loopback(u.Hostname())) {
+		return fault.Newf(fault.Invalid, "The address of the MCP server %q must begin with https://.", s.Name)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+// open connects to one server. It returns in time whatever the server does.
+func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []error) {
+	if err := s.check(opts); err != nil {
+		return nil, nil, []error{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, opts.ConnectTimeout)
+	defer cancel()
+	var l line
+	if s.URL != "" {
+		l = newHTTP(s, opts)
+	} else {
+		p, err := opts.Start(ctx, s)
+		if err != nil {
+			return nil, nil, []error{s.problem("does not start", err)}
+		}
+		l = newStdio(p)
+	}
+	c := &connection{server: s, line: l, timeout: opts.CallTimeout}
+	type result struct {
+		offers   []offer
+		problems []error
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		r.offers, r.problems, r.err = c.greet(ctx)
+		done <- r
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	if r.err == nil {
+		return c, r.offers, r.problems
+	}
+	err := errors.Join(r.err, l.stop())
+	select {
+	case <-done: // it was stuck, and is free now
+	case <-time.After(patience):
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, nil, []error{s.problem(fmt.Sprintf("did not answer within %s", opts.ConnectTimeout), err)}
+	case ctx.Err() != nil:
+		return nil, nil, []error{s.problem("was not connected to: stopped", err)}
+	}
+	return nil, nil, []error{s.problem("does not speak the protocol, or ended", err)}
+}
+
+func (s Server) problem(what string, err error) error {
+	kind := fault.Unavailable
+	if k := fault.KindOf(err); k == fault.NotFound || k == fault.Forbidden || k == fault.Unsupported {
+		kind = k
+	}
+	return &fault.Error{Kind: kind, Public: fmt.Sprintf("The MCP server %q %s; its tools are missing.", s.Name, what), Err: err}
+}
+
+// greet makes the session and asks for the tools.
+func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "remote-agent", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	session, err := client.Connect(ctx, c.line.transport(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.session = session
+	found, complete, err := c.list(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	offers, problems := c.server.choose(found)
+	if !complete || len(offers) > maxTools {
+		offers = offers[:min(len(offers), maxTools)]
+		problems = append(problems, fault.Newf(fault.Exhausted, "The MCP server %q has too many tools; only %d of them are used. Name those you want.", c.server.Name, len(offers)))
+	}
+	return offers, problems, nil
+}
+
+// list asks for all tools, page by page, with an end.
+func (c *connection) list(ctx context.Context) (found []*sdk.Tool, complete bool, err error) {
+	params := &sdk.ListToolsParams{}
+	for range maxPages {
+		page, err := c.session.ListTools(ctx, params)
+		if err != nil {
+			return nil, false, err
+		}
+		found = append(found, page.Tools...)
+		if page.NextCursor == "" {
+			return found, true, nil
+		}
+		if len(found) > 10*maxTools {
+			break
+		}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+	return found, false, nil
+}
+
+// choose takes the tools that are allowed and usable, by name.
+func (s Server) choose(found []*sdk.Tool) (offers []offer, problems []error) {
+	slices.SortStableFunc(found, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	wanted := make(map[string]bool) // exact names of Allow that were found
+	for i, t := range found {
+		if !s.allows(t.Name, wanted) {
+			continue
+		}
+		f, err := newOffer(t)
+		if i > 0 && found[i-1].Name == t.Name {
+			err = errors.New("it is there twice")
+		}
+		if err != nil {
+			if len(problems) < 10 {
+				problems = append(problems, fault.Newf(fault.Unsupported, "The tool %q of the MCP server %q is left out: %v.", tool.Line(t.Name, 80), s.Name, err))
+			}
+			continue
+		}
+		offers = append(offers, f)
+	}
+	for _, name := range s.Allow {
+		if !strings.ContainsAny(name, `*?[\`) && !wanted[name] {
+			problems = append(problems, fault.Newf(fault.NotFound, "The MCP server %q has no tool %q.", s.Name, tool.Line(name, 80)))
+		}
+	}
+	return offers, problems
+}
+
+func (s Server) allows(name string, wanted map[string]bool) bool {
+	allowed := len(s.Allow) == 0
+	for _, pattern := range s.Allow {
+		if ok, _ := path.Match(pattern, name); ok { // patterns were checked
+			wanted[pattern], allowed = true, true
+		}
+	}
+	return allowed
+}
+
+// close ends a server. A session over HTTP is told; a program is ended.
+func (c *connection) close() error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = c.session.Close() // the answer of a server that goes is of no interest
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+	err := c.line.stop()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "end the MCP server "+c.server.Name)
+	}
+	return nil
+}
