@@ -65,6 +65,7 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	c.Env = append(d.agentEnv(home), c.Env...)
 	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
 	c.MaxProcesses = d.config.MaxConversations
+	c.ModeFor = func(turn assistant.Turn) string { return agentModes[c.Name][turn.Mode] }
 	c.Start = d.startAgent(home)
 	a, err := acp.New(c)
 	if err != nil {
@@ -84,6 +85,13 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	}
 	d.assistants[c.Name] = a
 	return nil
+}
+
+// agentModes are the session modes of the presets for our own modes. Codex runs
+// commands without asking in its default mode.
+var agentModes = map[assistant.Name]map[string]string{
+	acp.ClaudeName: {"ask": "default", "plan": "plan", "edit": "acceptEdits", "auto": "acceptEdits"},
+	acp.CodexName:  {"ask": "read-only", "plan": "read-only", "edit": "workspace-write", "auto": "workspace-write"},
 }
 
 // agentEnv is the environment of agents: a home of their own, and the variables
@@ -165,8 +173,9 @@ type agentProcess struct {
 	stderr  io.ReadCloser
 	reading sync.WaitGroup
 
-	mu   sync.Mutex // guards tail
+	mu   sync.Mutex // guards all below
 	tail []byte
+	cut  bool // the beginning of the output is gone
 }
 
 // maxAgentTail is how much of an agent's stderr is kept for the log.
@@ -181,7 +190,13 @@ func (a *agentProcess) Kill()                 { a.process.Stop() }
 func (a *agentProcess) StderrTail() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return strings.ToValidUTF8(string(a.tail), "\uFFFD")
+	text := strings.ToValidUTF8(string(a.tail), "\uFFFD")
+	if a.cut {
+		// The line that was cut may begin with half a credential, which nobody
+		// would recognize.
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
 }
 
 func (a *agentProcess) keepTail() {
@@ -191,6 +206,7 @@ func (a *agentProcess) keepTail() {
 		a.mu.Lock()
 		a.tail = append(a.tail, buffer[:n]...)
 		if over := len(a.tail) - maxAgentTail; over > 0 {
+			a.cut = true
 			a.tail = append(a.tail[:0], a.tail[over:]...)
 		}
 		a.mu.Unlock()
@@ -208,10 +224,21 @@ func (a *agentProcess) Wait() error {
 	case err != nil:
 		return err
 	case result.Code != 0:
-		return fmt.Errorf("exit status %d %s", result.Code, result.Signal)
+		return exitError{result}
 	}
 	return nil
 }
+
+// exitError is the end of a program that did not succeed.
+type exitError struct{ sandbox.Result }
+
+func (e exitError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("exit status %d %s %s", e.Code, e.Signal, e.Ended))
+}
+
+// ExitCode is what package acp goes by: 126 and 127 are of a program that could
+// not be started.
+func (e exitError) ExitCode() int { return e.Code }
 
 // modeOf is the mode that conversations begin with.
 func modeOf(c config.Config) approval.Mode {

@@ -59,6 +59,11 @@ type Turn struct {
 
 	Model string // overrides Assistant.Model if not empty
 
+	// Mode is how much the turn may do without asking: ask, edit, auto, or plan
+	// for a turn that makes a plan only. Agents with modes of their own go by it;
+	// what counts are the answers of Host.
+	Mode string
+
 	// Dir is where the assistant may read and write files; empty for a
 	// conversation without a codebase.
 	Dir string

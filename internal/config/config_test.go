@@ -65,6 +65,15 @@ func TestDefaults(t *testing.T) {
 		ShutdownGrace:    30 * time.Second,
 		ContextTokens:    100_000,
 		OpenAI:           config.OpenAI{Model: "gpt-5-mini"},
+		Anthropic:        config.Anthropic{Model: "claude-sonnet-4-6", MaxTokens: 16_000},
+		Tools:            config.Tools{Mode: "edit", Sandbox: "best", Timeout: 10 * time.Minute, MaxRounds: 50},
+		Agents: config.Agents{
+			Claude: "claude-agent-acp", Codex: "codex-acp", Home: filepath.Join("data", "agents"), Idle: 10 * time.Minute,
+			Env: []string{
+				"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CLAUDE_CONFIG_DIR",
+			},
+		},
+		GitHub: config.GitHub{PollEvery: 45 * time.Second, SweepEvery: 5 * time.Minute},
 		Telegram: config.Telegram{
 			APIURL: "https://api.telegram.org", Mode: config.ModePoll, Streaming: true, SendRate: 30, ChatSendRate: 1,
 		},

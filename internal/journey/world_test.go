@@ -69,6 +69,8 @@ type world struct {
 	printed lockedBuffer   // what the operator reads
 	level   slog.Level     // of what the test logs
 
+	slow time.Duration // added to the patience of waits
+
 	addr string
 	stop context.CancelFunc
 	done chan error
@@ -225,7 +227,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ctx bounds a wait.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+w.slow)
 	w.t.Cleanup(cancel)
 	return ctx
 }

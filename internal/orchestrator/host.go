@@ -84,6 +84,18 @@ func (w *worker) mode(d decision) approval.Mode {
 	return w.o.config.Mode
 }
 
+// modeName is the mode of a turn as assistants know it.
+func (w *worker) modeName(d decision) string {
+	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+		return "plan"
+	}
+	mode := w.mode(d)
+	if mode == approval.ModeAuto && d.begun.role != sessions.Owner {
+		mode = approval.ModeEdit
+	}
+	return string(mode)
+}
+
 func (h *host) close() {
 	if err := h.box.Close(); err != nil {
 		h.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)

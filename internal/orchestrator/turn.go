@@ -330,6 +330,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 			Array:        array,
 			Resume:       d.begun.session.AssistantSessionID,
 			Model:        w.turnModel(d),
+			Mode:         w.modeName(d),
 			Dir:          d.begun.work.Dir,
 			Host:         h,
 		}, d, p)

@@ -46,7 +46,15 @@ func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sess
 // Release implements orchestrator.Workshop: the worktree is put away, and what
 // is in it is saved. The next turn brings it back.
 func (s *Shop) Release(ctx context.Context, conv sessions.Conversation) error {
-	if _, err := s.space.Sweep(ctx, func(conversation string) bool { return conversation != conv.WorkID() }); err != nil {
+	c, err := s.codebaseOf(ctx, conv)
+	if err != nil {
+		return err
+	}
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := s.space.Release(ctx, repo, conv.WorkID()); err != nil {
 		return fmt.Errorf("put the worktree away: %w", err)
 	}
 	return nil

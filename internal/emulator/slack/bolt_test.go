@@ -4,6 +4,7 @@ package slack_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -38,7 +39,10 @@ func startBolt(t *testing.T, s *slack.Server, transport string) *bolt {
 	if *boltDir == "" {
 		t.Skip("needs @slack/bolt; name its directory with -bolt")
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/bolt.mjs", *boltDir, transport)
+	// It ends when its input does, which is after the test's context.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "node", "testdata/bolt.mjs", *boltDir, transport)
 	cmd.Env = append(os.Environ(), "BOLT_TOKEN="+s.BotToken(), "BOLT_APP_TOKEN="+s.AppToken(), "BOLT_API_URL="+s.APIURL(), "BOLT_SIGNING_SECRET="+s.SigningSecret())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

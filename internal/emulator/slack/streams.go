@@ -49,7 +49,7 @@ type chunk struct {
 // take adds what a call brings to a copy of the stream.
 func (st stream) take(p params) (stream, *apiError) {
 	text, raw := p.get("markdown_text"), p.get("chunks")
-	if strings.TrimSpace(raw) == "[]" {
+	if text == "" && strings.TrimSpace(raw) == "[]" {
 		raw = "" // as Slack's own libraries send it when they have no more text
 	}
 	var mode string

@@ -91,5 +91,16 @@ func (Limiter) cost(content bool) cost {
 	return cost{points: 1}
 }
 
+// InDefinition reports whether what is at i defines an address, so that it is not
+// shown.
+func InDefinition(markdown string, i int) bool {
+	for _, d := range read(markdown).refs {
+		if i >= d.from && i < d.to {
+			return true
+		}
+	}
+	return false
+}
+
 // InQuiet reports whether what is at i of a text is not HTML to the parser.
 func InQuiet(markdown string, i int) bool { return !read(markdown).is(i, isHTML) }

@@ -181,6 +181,7 @@ type quieter struct {
 	out   strings.Builder
 	at    int
 	fence string
+	coded int // where what was set as code last ended
 	bad   map[int]bool // where links and images begin that are to be text
 }
 
@@ -226,9 +227,10 @@ func (q *quieter) step() {
 	}
 }
 
-// inWord reports whether what comes next continues a word.
+// inWord reports whether what comes next continues a word. What was set as code
+// ends one.
 func (q *quieter) inWord() bool {
-	return q.at > 0 && isLoginByte(q.source[q.at-1]) && q.source[q.at-1] != '-'
+	return q.at > q.coded && isLoginByte(q.source[q.at-1]) && q.source[q.at-1] != '-'
 }
 
 func (q *quieter) mention(rest string) {
@@ -268,6 +270,7 @@ func (q *quieter) word(rest string) {
 // code sets a text as code, apart from marks of code beside it. The fence has a
 // length of which nothing else in the text is a mark that could pair with it.
 func (q *quieter) code(text string) {
+	q.coded = q.at + len(text)
 	if q.is(q.at, isBlock) {
 		q.out.WriteString("<code>" + text + "</code>")
 		return

@@ -254,7 +254,7 @@ func TestLongestTextFits(t *testing.T) {
 	w := newWorld(t)
 	n := w.person("ann").OpenIssue("x", "y").Number
 	c := w.Capabilities()
-	parts := platform.Split(strings.Repeat("wörter 😀 `code` @ann closes #1 and more text\n\n", 3000), c.MaxText, c.Measure)
+	parts := platform.Split(strings.Repeat("wörter 😀 `code` @ann closes #1 and more text\n\n", 1000), c.MaxText, c.Measure)
 	for i, p := range parts {
 		if _, err := w.Send(t.Context(), messages.Outbound{Delivery: messages.DeliveryID("d-" + strconv.Itoa(i)), Conversation: key("acme/web#1"), Text: p}); err != nil {
 			t.Fatal(err)

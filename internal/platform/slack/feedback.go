@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -187,62 +186,6 @@ func (a *Adapter) clearLeft(ctx context.Context) {
 	if _, again := fault.Retry(err); err == nil || !again {
 		a.left.done(key)
 	}
-}
-
-const (
-	emojiSeen   = "eyes"
-	emojiQueued = "inbox_tray"
-)
-
-// Mark implements platform.Marker with reactions. A mark takes the place of the
-// one before it.
-func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
-	to, ts, err := parseRef(ref)
-	if err != nil {
-		return err
-	}
-	id := to.channel + ts
-	has, known := a.marks.get(id)
-	if !known {
-		has = []string{emojiSeen, emojiQueued} // perhaps: set by another process
-	}
-	var want []string
-	switch mark {
-	case platform.MarkSeen:
-		want = []string{emojiSeen}
-	case platform.MarkQueued:
-		want = []string{emojiQueued}
-	case platform.MarkNone:
-	}
-	if known || mark == platform.MarkNone {
-		for _, emoji := range has {
-			if slices.Contains(want, emoji) {
-				continue
-			}
-			if err := a.react(ctx, "reactions.remove", to.channel, ts, emoji); err != nil {
-				return err
-			}
-		}
-	}
-	for _, emoji := range want {
-		if err := a.react(ctx, "reactions.add", to.channel, ts, emoji); err != nil {
-			return err
-		}
-	}
-	a.marks.put(id, want)
-	return nil
-}
-
-// react makes one reaction call. What is already so is success.
-func (a *Adapter) react(ctx context.Context, method, channel, ts, emoji string) error {
-	err := a.limited(ctx, "", request{method: method, idempotent: true, params: url.Values{
-		"channel": {channel}, "timestamp": {ts}, "name": {emoji},
-	}}, nil)
-	switch codeOf(err) {
-	case "already_reacted", "no_reaction":
-		return nil
-	}
-	return err
 }
 
 // Whisper implements platform.Whisperer: with a message that only the sender

@@ -3,6 +3,7 @@ package slack_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"remote-agent/internal/fault"
@@ -37,6 +38,63 @@ func TestMarks(t *testing.T) {
 	fresh := setup(t) // another process
 	if err := fresh.Mark(t.Context(), ref, platform.MarkNone); err != nil || len(fresh.api.made("reactions.remove")) != 2 {
 		t.Errorf("%v, removed %v", err, fresh.api.made("reactions.remove"))
+	}
+}
+
+// The mark of the end stays, whatever comes after it, and takes the place of what
+// another process may have set.
+func TestMarksOfTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overHTTP)
+	bob := w.server.User("U2").In("C1")
+	sent := bob.Says("do it")
+	ref := messages.Ref{Conversation: key("T1/C1/" + sent.TS), Message: messages.MessageID(sent.TS)}
+	reactions := func(channel, ts string) string {
+		return strings.Join(w.server.Channel(channel).Message(ts).ReactionsOf("UBOT"), " ")
+	}
+	for _, step := range []struct {
+		mark platform.Mark
+		want string
+	}{
+		{platform.MarkSeen, "eyes"}, {platform.MarkQueued, "inbox_tray"}, {platform.MarkDone, "white_check_mark"},
+		{platform.MarkSeen, "white_check_mark"}, {platform.MarkFailed, "warning"}, {platform.MarkQueued, "warning"},
+	} {
+		if err := w.Mark(t.Context(), ref, step.mark); err != nil || reactions("C1", sent.TS) != step.want {
+			t.Errorf("%s: %v, %q, want %q", step.mark, err, reactions("C1", sent.TS), step.want)
+		}
+	}
+	later := bob.Says("do that")
+	ref = messages.Ref{Conversation: key("T1/C1/" + later.TS), Message: messages.MessageID(later.TS)}
+	if err := w.Mark(t.Context(), ref, platform.MarkSeen); err != nil {
+		t.Fatal(err)
+	}
+	other := answering{world: w}.another(t)
+	if err := other.Mark(t.Context(), ref, platform.MarkDone); err != nil || reactions("C1", later.TS) != "white_check_mark" {
+		t.Errorf("another process: %v, %q", err, reactions("C1", later.TS))
+	}
+
+	private := w.server.User("U1").Says("hi")
+	for id, want := range map[string]string{"T1/DU1/" + private.TS: "", "T1/DU1": "eyes"} {
+		at := messages.Ref{Conversation: key(id), Message: messages.MessageID(w.server.User("U1").Says("again").TS)}
+		if err := w.Mark(t.Context(), at, platform.MarkSeen); err != nil || reactions("DU1", string(at.Message)) != want {
+			t.Errorf("in %s: %v, %q", id, err, reactions("DU1", string(at.Message)))
+		}
+	}
+}
+
+// Marks that are set at the same time leave one.
+func TestMarksAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overHTTP)
+	sent := w.server.User("U2").In("C1").Says("do it")
+	ref := messages.Ref{Conversation: key("T1/C1/" + sent.TS), Message: messages.MessageID(sent.TS)}
+	var all sync.WaitGroup
+	for _, m := range []platform.Mark{platform.MarkSeen, platform.MarkQueued, platform.MarkDone} {
+		all.Go(func() { _ = w.Mark(t.Context(), ref, m) })
+	}
+	all.Wait()
+	if got := w.server.Channel("C1").Message(sent.TS).ReactionsOf("UBOT"); len(got) != 1 || got[0] != "white_check_mark" {
+		t.Errorf("the reactions are %v", got)
 	}
 }
 

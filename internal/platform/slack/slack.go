@@ -104,7 +104,8 @@ type Adapter struct {
 	names    *recent[string, string]    // user id -> name
 	unnamed  chan string                // user ids whose names Run asks for
 	statuses *recent[string, time.Time] // conversation id -> when its status was set
-	marks    *recent[string, []string]  // message -> reactions that it has
+	marks    *recent[string, string]    // message -> reaction that it has
+	marking  keyed                      // by message
 }
 
 // identity is the bot's own account.
@@ -175,7 +176,7 @@ func New(cfg Config) (*Adapter, error) {
 		claims:   claims{newRecent[string, claimed](4096)},
 		edited:   newRecent[string, time.Time](4096),
 		statuses: newRecent[string, time.Time](4096),
-		marks:    newRecent[string, []string](4096),
+		marks:    newRecent[string, string](4096),
 	}
 	if a.client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -220,6 +221,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		IdempotentSend: true,
 		Buttons:        true,
 		OnlyFor:        true,
+		OutcomeMarks:   true,
 		CommandPrefix:  "/agent ",
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"remote-agent/internal/assistant"
@@ -97,11 +98,11 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 		return tool.Result{}, ctx.Err()
 	case err != nil && call.Err() != nil:
 		return tool.Result{}, t.failed(fault.Unavailable, fmt.Sprintf("did not answer within %s; the call may have had an effect", t.conn.timeout), true, err)
-	case err != nil && errors.Is(err, sdk.ErrConnectionClosed):
-		return tool.Result{}, t.failed(fault.Unavailable, "is gone; the call may have had an effect. Its tools cannot be used for now", true, err)
 	case err != nil:
-		// The text is the server's.
-		return tool.Result{Content: "The call failed. " + t.label(tool.Clip(tool.Visible(err.Error()), maxDescription)), IsError: true, Note: "failed"}, nil
+		if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok { // the text is the server's
+			return tool.Result{Content: "The call failed. " + t.label(tool.Clip(tool.Visible(refusal.Message), maxDescription)), IsError: true, Note: "failed"}, nil
+		}
+		return tool.Result{}, t.failed(fault.Unavailable, "is gone, or answers what cannot be read; the call may have had an effect", true, err)
 	case answer.NeedsInput():
 		return tool.Result{}, t.failed(fault.Unsupported, "asks for something in the middle of the call, which is not possible here", true, nil)
 	}

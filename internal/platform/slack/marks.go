@@ -1,0 +1,111 @@
+package slack
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+const (
+	emojiSeen   = "eyes"
+	emojiQueued = "inbox_tray"
+	emojiDone   = "white_check_mark"
+	emojiFailed = "warning"
+)
+
+// emojiOf is the reaction for each mark.
+var emojiOf = map[platform.Mark]string{
+	platform.MarkSeen: emojiSeen, platform.MarkQueued: emojiQueued, platform.MarkDone: emojiDone, platform.MarkFailed: emojiFailed,
+}
+
+// Mark implements platform.Marker with reactions. A mark takes the place of the
+// one before it, and what comes late does not take the place of the last: marks
+// are set in the background. In a thread of a direct message the status says it
+// all.
+func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
+	to, ts, err := parseRef(ref)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(to.channel, "D") && to.thread != "" && mark != platform.MarkNone {
+		return nil
+	}
+	id := messageID(to, ts)
+	defer a.marking.lock(id)()
+	has, known := a.marks.get(id)
+	over := mark == platform.MarkDone || mark == platform.MarkFailed
+	switch want := emojiOf[mark]; {
+	case mark != platform.MarkNone && !over && (has == emojiDone || has == emojiFailed), known && has == want:
+		return nil
+	case want == "":
+	default:
+		if err := a.react(ctx, "reactions.add", to.channel, ts, want); err != nil {
+			return err
+		}
+	}
+	old := []string{has}
+	if !known && (over || mark == platform.MarkNone) {
+		old = []string{emojiSeen, emojiQueued} // perhaps: set by another process
+	}
+	a.marks.put(id, emojiOf[mark])
+	for _, emoji := range old {
+		if emoji == "" {
+			continue
+		}
+		if err := a.react(ctx, "reactions.remove", to.channel, ts, emoji); err != nil && mark == platform.MarkNone {
+			return err
+		} // beside another mark one that stays does no harm
+	}
+	return nil
+}
+
+// keyed is a lock for each key that is in use.
+type keyed struct {
+	mu   sync.Mutex // guards used
+	used map[string]*keyedLock
+}
+
+type keyedLock struct {
+	sync.Mutex
+	users int
+}
+
+// lock takes the lock of a key and returns what gives it back.
+func (k *keyed) lock(key string) (unlock func()) {
+	k.mu.Lock()
+	if k.used == nil {
+		k.used = make(map[string]*keyedLock)
+	}
+	l := k.used[key]
+	if l == nil {
+		l = &keyedLock{}
+		k.used[key] = l
+	}
+	l.users++
+	k.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(k.used, key)
+		}
+	}
+}
+
+// react makes one reaction call. What is already so is success.
+func (a *Adapter) react(ctx context.Context, method, channel, ts, emoji string) error {
+	err := a.limited(ctx, "", request{method: method, idempotent: true, params: url.Values{
+		"channel": {channel}, "timestamp": {ts}, "name": {emoji},
+	}}, nil)
+	switch codeOf(err) {
+	case "already_reacted", "no_reaction":
+		return nil
+	}
+	return err
+}
