@@ -15,9 +15,7 @@ import (
 
 func TestParseMode(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]approval.Mode{
-		"ask": approval.ModeAsk, " Edit\n": approval.ModeEdit, "AUTO": approval.ModeAuto,
-	} {
+	for want, text := range map[approval.Mode]string{approval.ModeAsk: "ask", approval.ModeEdit: " Edit\n", approval.ModeAuto: "AUTO"} {
 		if got, err := approval.ParseMode(text); err != nil || got != want {
 			t.Errorf("ParseMode(%q) = %q, %v", text, got, err)
 		}

@@ -29,14 +29,13 @@ type permission struct{ name, level string }
 const (
 	routeApp              route = "GET /app"
 	routeInstallations    route = "GET /app/installations"
-	routeToken            route = "POST /app/installations/{installation}/access_tokens"
+	routeToken            route = "POST /app/installations/{installation}/access_tokens" //nolint:gosec // the name of an operation
 	routeDeliveries       route = "GET /app/hook/deliveries"
 	routeRedeliver        route = "POST /app/hook/deliveries/{delivery}/attempts"
 	routeRepoInstallation route = "GET /repos/{owner}/{repo}/installation"
 	routeInstalledRepos   route = "GET /installation/repositories"
 	routeUser             route = "GET /user"
 	routeUserRepos        route = "GET /user/repos"
-	routeUserByID         route = "GET /user/{user}"
 	routeUserByLogin      route = "GET /users/{login}"
 
 	routeRepo       route = "GET /repos/{owner}/{repo}"
@@ -88,7 +87,7 @@ var (
 // table against the calls that are made, and the manifest is made of it.
 var routes = map[route][]permission{
 	routeApp: nil, routeInstallations: nil, routeToken: nil, routeDeliveries: nil, routeRedeliver: nil,
-	routeRepoInstallation: nil, routeUser: nil, routeUserRepos: nil, routeUserByID: nil, routeUserByLogin: nil,
+	routeRepoInstallation: nil, routeUser: nil, routeUserRepos: nil, routeUserByLogin: nil,
 
 	routeInstalledRepos: {metadataRead},
 	routeRepo:           {metadataRead},
@@ -232,13 +231,14 @@ func (a *Adapter) exchange(ctx context.Context, who caller, token string, r requ
 	if _, accepted := errors.AsType[*github.AcceptedError](err); accepted {
 		err = nil // status 202: GitHub is going to do it
 	}
-	return seen, answer.Bytes(), err
+	return seen, answer.bytes.Bytes(), err
 }
 
-// limitedBuffer takes up to left bytes.
+// limitedBuffer takes up to left bytes. It hides the buffer's other methods,
+// which would read without an end.
 type limitedBuffer struct {
-	bytes.Buffer
-	left int
+	bytes bytes.Buffer
+	left  int
 }
 
 // Write implements io.Writer.
@@ -246,7 +246,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.left -= len(p); b.left < 0 {
 		return 0, io.ErrShortBuffer
 	}
-	return b.Buffer.Write(p)
+	return b.bytes.Write(p)
 }
 
 // decode reads an answer into out: a *[]T element by element.

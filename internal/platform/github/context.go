@@ -278,7 +278,8 @@ func (r *reader) reviews(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if strings.TrimSpace(v.Body) != "" && !(own.kind == postReview && own.id == v.ID) && !r.stale(v.Submitted.Time, v.Updated.Time) {
+		itself := own.kind == postReview && own.id == v.ID
+		if strings.TrimSpace(v.Body) != "" && !itself && !r.stale(v.Submitted.Time, v.Updated.Time) {
 			last = append(last, v)
 		}
 	}

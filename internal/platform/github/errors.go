@@ -28,11 +28,11 @@ func message(err error) string {
 	if !ok {
 		return ""
 	}
-	text := e.Message
+	parts := []string{e.Message}
 	for _, detail := range e.Errors {
-		text += "; " + strings.TrimSpace(detail.Field+" "+detail.Code+" "+detail.Message)
+		parts = append(parts, strings.TrimSpace(detail.Field+" "+detail.Code+" "+detail.Message))
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // refusal is what GitHub said when it refused a call.

@@ -363,7 +363,7 @@ func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(c
 	for soon := true; ; soon = false {
 		err := task(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end of ctx is no failure
 		}
 		pause := jittered(interval)
 		if soon {

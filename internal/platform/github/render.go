@@ -181,7 +181,7 @@ type quieter struct {
 	out   strings.Builder
 	at    int
 	fence string
-	coded int // where what was set as code last ended
+	coded int          // where what was set as code last ended
 	bad   map[int]bool // where links and images begin that are to be text
 }
 

@@ -126,15 +126,15 @@ func (p page) openComment(i int) edit {
 
 // bareTag returns a tag with no attributes but addresses.
 func bareTag(s string, m []int) string {
-	kept := ""
+	kept := []string{"<" + s[m[2]:m[3]]}
 	for _, a := range address.FindAllStringSubmatch(s[m[4]:m[5]], -1) {
-		kept += " " + strings.ToLower(a[1]) + "=" + a[2]
+		kept = append(kept, strings.ToLower(a[1])+"="+a[2])
 	}
 	end := ">"
 	if m[6] < m[7] {
 		end = " />"
 	}
-	return "<" + s[m[2]:m[3]] + kept + end
+	return strings.Join(kept, " ") + end
 }
 
 // label returns where the text of a link is, between its brackets.

@@ -284,9 +284,8 @@ func buttonsOf(body string) map[string]bool {
 		body = body[:m[0]]
 	}
 	states := make(map[string]bool)
-	lines := splitLines(body)
-	for i := len(lines) - 1; i >= 0; i-- {
-		m := buttonLine.FindStringSubmatch(lines[i])
+	for _, line := range slices.Backward(splitLines(body)) {
+		m := buttonLine.FindStringSubmatch(line)
 		if m == nil {
 			break
 		}

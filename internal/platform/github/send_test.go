@@ -2,8 +2,10 @@ package github_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -384,5 +386,22 @@ func TestTicks(t *testing.T) {
 		if n := len(w.sink.Events()); n != 1 {
 			t.Errorf("%d events: %+v", n, w.sink.Events()[1:])
 		}
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.Copy(w, &endless{1 << 30})
+	}))
+	t.Cleanup(server.Close)
+	a, err := github.New(github.Config{Token: "ghp_0123456789abcdef", WebhookSecret: secret, APIURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	begin := time.Now()
+	if _, err := a.Check(t.Context()); !fault.Is(err, fault.Unavailable) || time.Since(begin) > 10*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }

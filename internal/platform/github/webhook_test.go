@@ -26,14 +26,14 @@ type hook struct {
 	n    int
 }
 
-func newHook(t testing.TB, change ...func(*github.Config)) *hook {
-	t.Helper()
+func newHook(tb testing.TB, change ...func(*github.Config)) *hook {
+	tb.Helper()
 	h := &hook{sink: &platformtest.Sink{}}
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.Errorf("the handler called %s %s", r.Method, r.URL.Path)
+		tb.Errorf("the handler called %s %s", r.Method, r.URL.Path)
 		w.WriteHeader(http.StatusTeapot)
 	}))
-	t.Cleanup(silent.Close)
+	tb.Cleanup(silent.Close)
 	cfg := github.Config{
 		AppID: "4711", PrivateKey: testPEM(), WebhookSecret: secret, APIURL: silent.URL, WebURL: "https://github.com",
 		Commands: func() []string { return []string{"status", "plan", "command_set"} },
@@ -43,9 +43,9 @@ func newHook(t testing.TB, change ...func(*github.Config)) *hook {
 	}
 	var err error
 	if h.Adapter, err = github.New(cfg); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(h.CloseIdle)
+	tb.Cleanup(h.CloseIdle)
 	h.Handler = h.Webhook(h.sink)
 	return h
 }

@@ -7,15 +7,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
-	maxMessage  = 8 << 20  // bytes of one message
-	maxExchange = 32 << 20 // bytes that a server may send for one request of ours
+	maxMessage  = 4 << 20  // bytes of one message
+	maxExchange = 16 << 20 // bytes that a server may send for one request of ours
+	maxIdle     = 1 << 20  // bytes that a program may send after that, unasked
 )
 
 var (
@@ -26,21 +27,41 @@ var (
 // stdio talks to a program.
 type stdio struct {
 	process *Process
-	left    atomic.Int64 // bytes that it may still send
-	inLine  bool
+	inLine  bool // the reader is inside a line
+
+	mu        sync.Mutex // guards what follows
+	exchanges int        // that go on
+	left      int        // bytes that it may still send
 }
 
-func newStdio(p *Process) *stdio {
-	s := &stdio{process: p}
-	s.renew()
-	return s
-}
+func newStdio(p *Process) *stdio { return &stdio{process: p, left: maxIdle} }
 
 func (s *stdio) transport() sdk.Transport {
 	return &sdk.IOTransport{Reader: s, Writer: s.process.Stdin, MaxLineLength: maxMessage}
 }
 
-func (s *stdio) renew() { s.left.Store(maxExchange) }
+func (s *stdio) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exchanges++
+	s.left = maxExchange
+}
+
+func (s *stdio) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.exchanges--; s.exchanges == 0 {
+		s.left = maxIdle
+	}
+}
+
+// spend counts what was sent, and reports whether it is too much.
+func (s *stdio) spend(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left -= n
+	return s.left < 0
+}
 
 func (s *stdio) stop() error {
 	err := s.process.Stop()
@@ -53,7 +74,7 @@ func (s *stdio) stop() error {
 // that never stops talking, with notifications for instance, is cut off.
 func (s *stdio) Read(p []byte) (int, error) {
 	n, err := s.process.Stdout.Read(p)
-	if s.left.Add(int64(-n)) < 0 {
+	if s.spend(n) {
 		return 0, errFlood
 	}
 	for rest := p[:n]; len(rest) > 0; {
@@ -82,7 +103,7 @@ type web struct {
 	server Server
 	base   *http.Transport
 	life   context.Context // ends all requests; it belongs to no caller
-	end    context.CancelFunc
+	cancel context.CancelFunc
 }
 
 func newHTTP(s Server, opts Options) *web {
@@ -93,7 +114,7 @@ func newHTTP(s Server, opts Options) *web {
 		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}}
-	w.life, w.end = context.WithCancel(context.Background())
+	w.life, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
@@ -109,10 +130,12 @@ func (w *web) transport() sdk.Transport {
 	}
 }
 
-func (w *web) renew() {}
+func (w *web) begin() {}
+
+func (w *web) end() {}
 
 func (w *web) stop() error {
-	w.end()
+	w.cancel()
 	w.base.CloseIdleConnections()
 	return nil
 }
@@ -121,7 +144,7 @@ func (w *web) stop() error {
 // when the line ends, and a bound on the answer.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	unlink := context.AfterFunc(w.life, cancel)
+	unlink := context.AfterFunc(w.life, cancel) //nolint:contextcheck // the end of the line ends each request, whoever made it
 	release := func() { unlink(); cancel() }
 	req = req.Clone(ctx)
 	for name, values := range w.server.Headers {

@@ -146,7 +146,8 @@ type connection struct {
 // line is what carries the messages.
 type line interface {
 	transport() sdk.Transport
-	renew()      // a new exchange begins: the server may send as much again
+	begin()      // an exchange begins: the server may send as much again
+	end()        // and ends; without one, the server may send little
 	stop() error // ends it; whoever waits for something on it is freed
 }
 
@@ -210,24 +211,26 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 		err      error
 	}
 	done := make(chan result, 1)
+	l.begin()
+	defer l.end()
 	go func() {
 		var r result
 		r.offers, r.problems, r.err = c.greet(ctx)
 		done <- r
 	}()
-	var r result
+	var err error
 	select {
-	case r = <-done:
+	case r := <-done:
+		if r.err == nil {
+			return c, r.offers, r.problems
+		}
+		err = errors.Join(r.err, l.stop())
 	case <-ctx.Done():
-		r.err = ctx.Err()
-	}
-	if r.err == nil {
-		return c, r.offers, r.problems
-	}
-	err := errors.Join(r.err, l.stop())
-	select {
-	case <-done: // it was stuck, and is free now
-	case <-time.After(patience):
+		err = errors.Join(ctx.Err(), l.stop())
+		select {
+		case <-done: // it was stuck, and is free now
+		case <-time.After(patience):
+		}
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -289,7 +292,8 @@ func (c *connection) list(ctx context.Context) (found []*sdk.Tool, complete bool
 	return found, false, nil
 }
 
-// choose takes the tools that are allowed and usable, by name.
+// choose takes the tools that are allowed and usable, by name. Of too many it
+// takes one more than maxTools.
 func (s Server) choose(found []*sdk.Tool) (offers []offer, problems []error) {
 	slices.SortStableFunc(found, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	wanted := make(map[string]bool) // exact names of Allow that were found
@@ -307,7 +311,9 @@ func (s Server) choose(found []*sdk.Tool) (offers []offer, problems []error) {
 			}
 			continue
 		}
-		offers = append(offers, f)
+		if offers = append(offers, f); len(offers) > maxTools {
+			return offers, problems
+		}
 	}
 	for _, name := range s.Allow {
 		if !strings.ContainsAny(name, `*?[\`) && !wanted[name] {

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 )
 
@@ -31,6 +33,7 @@ import (
 const asServer = "be-an-mcp-server"
 
 func TestMain(m *testing.M) {
+	sandbox.RunIfHelper()
 	if len(os.Args) == 2 && os.Args[1] == asServer {
 		if err := exampleServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 			fmt.Fprintln(os.Stderr, err)
@@ -219,6 +222,31 @@ func TestProgram(t *testing.T) {
 	checkExample(t, tools, nil)
 }
 
+// TestSandboxed talks to a program in the real sandbox, which ends with it.
+func TestSandboxed(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := sandbox.New(sandbox.Config{Mode: sandbox.Best})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := runner.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	work := t.TempDir()
+	start := Sandboxed(runner, sandbox.Spec{Dir: work, Writable: []string{work}, ReadOnly: []string{filepath.Dir(self)}})
+	tools, problems := connect(t, Options{Start: start}, Server{Name: "example", Command: []string{self, asServer}}, Server{Name: "none", Command: []string{"/nonexistent/server"}})
+	if len(problems) != 1 || !strings.Contains(fault.Public(problems[0]), `"none" does not start`) {
+		t.Errorf("problems are %v", problems)
+	}
+	checkExample(t, tools, nil)
+}
+
 func TestHTTPServer(t *testing.T) {
 	t.Parallel()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return exampleServer() }, nil)
@@ -284,7 +312,7 @@ func TestHTTPServer(t *testing.T) {
 			}
 		}))
 		t.Cleanup(srv.Close)
-		if _, problems := connect(t, Options{AllowLoopback: true, ConnectTimeout: 4 * time.Second}, Server{Name: "flood", URL: srv.URL}); len(problems) != 1 || !strings.Contains(fault.Public(problems[0]), `"flood"`) {
+		if _, problems := connect(t, Options{AllowLoopback: true, ConnectTimeout: time.Second}, Server{Name: "flood", URL: srv.URL}); len(problems) != 1 || !strings.Contains(fault.Public(problems[0]), `"flood"`) {
 			t.Errorf("problems are %v", problems)
 		}
 	})
@@ -385,23 +413,31 @@ func TestServersThatNeverBecomeReady(t *testing.T) {
 	for name, serve := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := inMemory(func(ctx context.Context, s Server, in io.Reader, out io.Writer) {
-				if s.Name == "example" {
-					serveExample(ctx, s, in, out)
-					return
-				}
-				serve(ctx, s, in, out)
-			})
-			opts.ConnectTimeout = 2 * time.Second
-			tools, problems := connect(t, opts, Server{Name: name, Command: []string{"x"}}, Server{Name: "example", Command: []string{"x"}})
-			if len(problems) != 1 || !fault.Is(problems[0], fault.Unavailable) || !strings.Contains(fault.Public(problems[0]), fmt.Sprintf("%q", name)) {
+			opts := inMemory(serve)
+			opts.ConnectTimeout = 500 * time.Millisecond
+			tools, problems := connect(t, opts, Server{Name: name, Command: []string{"x"}})
+			if len(tools) > 0 || len(problems) != 1 || !fault.Is(problems[0], fault.Unavailable) || !strings.Contains(fault.Public(problems[0]), fmt.Sprintf("%q", name)) {
 				t.Errorf("problems are %v", problems)
-			}
-			if len(tools) != 4 {
-				t.Errorf("the other server has %d tools", len(tools))
 			}
 		})
 	}
+}
+
+// TestBadAmongGood checks that servers do not disturb each other.
+func TestBadAmongGood(t *testing.T) {
+	t.Parallel()
+	opts := inMemory(func(ctx context.Context, s Server, in io.Reader, out io.Writer) {
+		if s.Name == "example" {
+			serveExample(ctx, s, in, out)
+			return
+		}
+		fmt.Fprintln(out, "garbage")
+	})
+	tools, problems := connect(t, opts, Server{Name: "bad", Command: []string{"x"}}, Server{Name: "example", Command: []string{"x"}}, Server{Name: "worse", Command: []string{"x"}})
+	if len(problems) != 2 || !strings.Contains(fault.Public(problems[0]), `"bad"`) || !strings.Contains(fault.Public(problems[1]), `"worse"`) {
+		t.Errorf("problems are %v", problems)
+	}
+	checkExample(t, tools, nil)
 }
 
 func TestHostileLists(t *testing.T) {
@@ -520,7 +556,7 @@ func TestHostileCalls(t *testing.T) {
 		"NoResult": {answer(`"result":null`), "", ""},
 		"Garbage":  {func(out io.Writer, _ json.RawMessage, _ string) { fmt.Fprintln(out, "oops") }, "", "is gone, or answers what cannot be read; the call may have had an effect"},
 		"Dies":     {func(out io.Writer, _ json.RawMessage, _ string) { out.(io.Closer).Close() }, "", "is gone, or answers what cannot be read; the call may have had an effect"},
-		"Huge":     {answer(`"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 9<<20) + `"}]}`), "", "is gone"},
+		"Huge":     {answer(`"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`), "", "is gone"},
 		"Input":    {answer(`"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"password?"}}}}`), "", ""},
 		"Unknown":  {answer(`"result":{"content":[{"type":"hologram"}]}`), "", ""},
 		"OtherID": {func(out io.Writer, _ json.RawMessage, _ string) {

@@ -91,7 +91,8 @@ func (t *remote) Effect(_ context.Context, args json.RawMessage) (tool.Effect, e
 func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, error) {
 	call, cancel := context.WithTimeout(ctx, t.conn.timeout)
 	defer cancel()
-	t.conn.line.renew()
+	t.conn.line.begin()
+	defer t.conn.line.end()
 	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args})
 	switch {
 	case err != nil && ctx.Err() != nil:
