@@ -1,5 +1,6 @@
-# The image holds the binary, certificates and an empty data folder; nothing in
-# it can be logged into.
+# The image holds the binary and what assistants and repositories need: git, a
+# shell, ripgrep. Everything else is up to you: add a toolchain in a stage of your
+# own, FROM this image.
 FROM golang:1.26-alpine AS build
 WORKDIR /src
 RUN apk add --no-cache ca-certificates
@@ -9,13 +10,12 @@ COPY . .
 ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
       -ldflags "-s -w -X main.release=${VERSION}" -o /out/bot ./cmd/bot \
- && mkdir -p -m 0700 /out/data && mkdir -m 1777 /out/tmp
+ && mkdir -p -m 0700 /out/data
 
-FROM scratch
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+FROM alpine:3.22
+RUN apk add --no-cache bash ca-certificates git ripgrep
 COPY --from=build /out/bot /bot
 COPY --from=build --chown=10001:10001 /out/data /data
-COPY --from=build /out/tmp /tmp
 USER 10001:10001
 WORKDIR /data
 # The container's own interface; publish the port where it should be reached.

@@ -30,6 +30,7 @@ const idleProject = 10 * time.Minute
 type toolroom struct {
 	config   config.Config
 	runner   *sandbox.Runner
+	mcp      *mcpServers
 	ripgrep  string
 	homes    string // a home for the programs of each conversation
 	projects string // the databases of projects, by codebase
@@ -93,7 +94,9 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 		*place.path = path
 	}
 	t.ripgrep = lookPath("rg", d.env.Lookup)
-	return t, nil
+	var err error
+	t.mcp, err = d.openMCP()
+	return t, err
 }
 
 // lookPath finds a program in the PATH of the environment; empty if it is not
@@ -127,6 +130,7 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	if t.config.Tools.Fetch {
 		all = append(all, fetch.New(fetch.Options{}))
 	}
+	all = append(all, t.mcp.offer(ctx)...)
 	for _, one := range all {
 		if err := box.Add(one); err != nil {
 			return nil, errors.Join(err, box.Close())
@@ -268,7 +272,7 @@ func (t *toolroom) leave(codebaseID string) error {
 
 // Status implements orchestrator.Toolroom.
 func (t *toolroom) Status() []string {
-	return []string{"sandbox: " + t.runner.Level().String()}
+	return append([]string{"sandbox: " + t.runner.Level().String()}, t.mcp.status()...)
 }
 
 // sweep removes the homes of conversations that have not run a program since
@@ -291,7 +295,7 @@ func (t *toolroom) sweep(before time.Time) error {
 func (t *toolroom) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all error
+	all := t.mcp.close()
 	for id, p := range t.open {
 		if p.idle != nil {
 			p.idle.Stop()

@@ -113,6 +113,7 @@ type Tools struct {
 	ReadPaths      []string // absolute
 	Env            []string // names
 	Fetch          bool
+	MCPConfig      string // a file; empty: no servers
 	MaxRounds      int
 }
 

@@ -99,6 +99,12 @@ var toolOptions = []Option{
 			"on", "off"),
 	},
 	{
+		Name: "MCP_CONFIG", Empty: "no MCP servers", Group: groupTools,
+		Help:    "JSON file of MCP servers whose tools assistants get, {\"mcpServers\": {\"name\": {\"command\": ..., \"args\": [...]}}} or with a url; each call asks.",
+		Example: "./mcp.json",
+		parse:   setText(func(c *Config) *string { return &c.Tools.MCPConfig }),
+	},
+	{
 		Name: "MAX_ROUNDS", Default: "50", Group: groupTools,
 		Help:  "Requests to the model in one turn before a person is asked whether it may go on.",
 		parse: setInt(func(c *Config) *int { return &c.Tools.MaxRounds }, 1, 1000),

@@ -38,6 +38,7 @@ const (
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
+	serveMCP(os.Args)
 	acpagent.Hijack(os.Args) // journeys with an agent start this test as one
 	sandbox.RunIfHelper()    // the bot runs programs confined, with this very test as the helper
 	os.Exit(storetest.Main(m))

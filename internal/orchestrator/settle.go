@@ -269,7 +269,8 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 			return "", err
 		}
 	}
-	parts := w.split(word.text)
+	text, files := w.extract(word.text)
+	parts := w.split(text)
 	announce := ""
 	if placed != nil {
 		d := *placed
@@ -303,7 +304,24 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		w.untried[d.ID] = true
 		last = d.ID
 	}
+	for _, f := range files {
+		d := w.newDelivery(entry, "")
+		d.FileName, d.File = f.Name, f.Data
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return "", err
+		}
+	}
 	return last, nil
+}
+
+// extract takes what is better posted as a file out of a text, where the platform
+// has files.
+func (w *worker) extract(text string) (string, []platform.FilePart) {
+	x, ok := w.adapter().(platform.Extractor)
+	if !ok {
+		return text, nil
+	}
+	return x.Extract(text)
 }
 
 func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Delivery {

@@ -515,6 +515,25 @@ func TestStreamLifeAndStop(t *testing.T) {
 	}
 }
 
+// A stream makes the session of its thread process, and its end makes it active.
+func TestStreamsAndSessions(t *testing.T) {
+	t.Parallel()
+	s := start(t, slack.Options{AgentSessions: true, NoEcho: true})
+	root := s.User("U1").In("C1").Mentions("go")
+	ts := must(t, s, "chat.startStream", "channel", "C1", "thread_ts", root.TS, "recipient_team_id", "T1", "recipient_user_id", "U1", "unfurl_links", "false")["ts"].(string)
+	if got := s.Thread("C1", root.TS).Session.Status; got != "processing" {
+		t.Errorf("the session is %q", got)
+	}
+	if m := s.Channel("C1").Message(ts); m.Metadata != nil || m.UnfurlLinks == nil || *m.UnfurlLinks {
+		t.Errorf("the stream is %+v", m)
+	}
+	must(t, s, "chat.appendStream", "channel", "C1", "ts", ts, "chunks", `[{"type":"markdown_text","text":"Hello"}]`)
+	must(t, s, "chat.stopStream", "channel", "C1", "ts", ts, "chunks", "[]")
+	if got := s.Thread("C1", root.TS); got.Session.Status != "active" || got.Last().Plain != "Hello" {
+		t.Errorf("afterwards the session is %q, and people read %q", got.Session.Status, got.Last().Plain)
+	}
+}
+
 func TestStatusTimesOut(t *testing.T) {
 	t.Parallel()
 	c := newClock()

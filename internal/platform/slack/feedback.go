@@ -71,8 +71,7 @@ func (a *Adapter) sessionState() sessionState { return sessionState(a.sessions.L
 // away what stands for long.
 func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
 	if a.sessionState() != sessionsOff {
-		err := a.setSession(ctx, to, working)
-		if a.sessionState() != sessionsOff {
+		if err := a.setSession(ctx, to, working); !refusesAll(err) {
 			return err
 		}
 	}
@@ -89,7 +88,8 @@ func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
 	} else {
 		err = a.limited(ctx, "", r, nil)
 	}
-	if refusesAll(err) {
+	switch codeOf(err) {
+	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
 		if a.noStatus.CompareAndSwap(false, true) {
 			a.log.InfoContext(ctx, "slack shows no status of the bot's work", "error", err)
 		}
@@ -122,19 +122,20 @@ func (a *Adapter) setSession(ctx context.Context, to place, working bool) error 
 		a.sessions.Store(int32(sessionsNoStop))
 	case err == nil:
 		a.sessions.Store(int32(sessionsWithStop))
-	case refusesAll(err):
-		if a.sessions.Swap(int32(sessionsOff)) != int32(sessionsOff) {
-			a.log.InfoContext(ctx, "slack has no agent sessions for this app", "error", err)
-		}
+	case refusesAll(err) && a.sessions.CompareAndSwap(int32(sessionsUnknown), int32(sessionsOff)):
+		a.log.InfoContext(ctx, "slack has no agent sessions for this app", "error", err)
 	}
 	return err
 }
 
-// refusesAll reports whether an error says that Slack does such a thing nowhere
+// refusesAll reports whether an error may say that Slack does such a thing nowhere
 // in the workspace, and not only that it did not in this place or this time.
 func refusesAll(err error) bool {
-	return codeOf(err) != "" && (fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unsupported)) &&
-		codeOf(err) != "not_in_channel"
+	code := codeOf(err)
+	if code == "" || code == "not_in_channel" || strings.HasPrefix(code, "restricted_action") {
+		return false
+	}
+	return fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unsupported)
 }
 
 // nativeStop reports whether Slack shows its own Stop while the bot works in a

@@ -66,7 +66,9 @@ func (a *Adapter) closeStreams(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCalls)
 	defer cancel()
 	for _, st := range a.streams.all() {
-		st.mu.Lock()
+		if !st.mu.TryLock() {
+			continue // an edit works on it and closes it
+		}
 		if !st.over {
 			if err := a.closeStream(ctx, st, platform.Edit{Text: st.text, Progress: true}); err != nil {
 				a.log.InfoContext(ctx, "could not close a stream; whoever goes on with the answer does", "conversation", st.key, "error", err)

@@ -225,8 +225,7 @@ func kindOfPlace(to place) int {
 // refusedStream remembers that Slack opens no streams, if that is what an error
 // says.
 func (a *Adapter) refusedStream(ctx context.Context, to place, err error) {
-	switch fault.KindOf(err) {
-	case fault.RateLimited, fault.Unavailable, fault.Canceled, fault.Gone, fault.NotFound, fault.Unauthorized:
+	if !refusesAll(err) {
 		return // of this moment or this place
 	}
 	a.noStreams[kindOfPlace(to)].Store(time.Now().Add(offFor).UnixNano())

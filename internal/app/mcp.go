@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sandbox"
+	"remote-agent/internal/tool"
+	"remote-agent/internal/tool/mcp"
+)
+
+// mcpRetry is how long a server that did not answer is left alone.
+const mcpRetry = 5 * time.Minute
+
+// mcpServers are the MCP servers of the configuration. They are started on first
+// need and shared by all conversations: they get a home of their own and the
+// network, and no worktree.
+type mcpServers struct {
+	runner *sandbox.Runner
+	home   string
+	log    *slog.Logger
+
+	mu      sync.Mutex // guards all below
+	waiting []mcp.Server
+	next    time.Time // not to be tried before
+	tools   []tool.Tool
+	closers []func() error
+	trouble []string
+}
+
+// mcpFile is the form that other programs use for the same thing.
+type mcpFile struct {
+	Servers map[string]struct {
+		Command string            `json:"command"`
+		Args    []string          `json:"args"`
+		Env     map[string]string `json:"env"`
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers"`
+		Allow   []string          `json:"allow"`
+	} `json:"mcpServers"`
+}
+
+// openMCP reads the file of MCP servers; without one there are none. What is
+// wrong with it is a fault.Invalid that names MCP_CONFIG.
+func (d *daemon) openMCP() (*mcpServers, error) {
+	m := &mcpServers{runner: d.runner, log: d.log}
+	if d.config.Tools.MCPConfig == "" {
+		return m, nil
+	}
+	text, err := os.ReadFile(d.config.Tools.MCPConfig)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: "MCP_CONFIG: the file cannot be read."}
+	}
+	var file mcpFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not JSON of the form {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
+	}
+	if m.home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	}
+	for name, s := range file.Servers {
+		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Headers: make(http.Header)}
+		switch {
+		case (s.Command == "") == (s.URL == ""):
+			return nil, fault.Newf(fault.Invalid, "MCP_CONFIG: the server %q needs either a command or a url.", name)
+		case s.Command != "":
+			server.Command = append([]string{s.Command}, s.Args...)
+		}
+		for key, value := range s.Env {
+			server.Env = append(server.Env, key+"="+value)
+		}
+		for key, value := range s.Headers {
+			server.Headers.Set(key, value)
+		}
+		slices.Sort(server.Env)
+		m.waiting = append(m.waiting, server)
+	}
+	slices.SortFunc(m.waiting, func(a, b mcp.Server) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return m, nil
+}
+
+// offer returns the tools of the servers that answer, in a fixed order.
+func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waiting) == 0 || time.Now().Before(m.next) {
+		return m.tools
+	}
+	m.next, m.trouble = time.Now().Add(mcpRetry), nil
+	var still []mcp.Server
+	for _, s := range m.waiting {
+		home := filepath.Join(m.home, filepath.Base(s.Name))
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			m.trouble = append(m.trouble, s.Name+": "+err.Error())
+			continue
+		}
+		tools, closeAll, problems := mcp.Connect(ctx, []mcp.Server{s}, mcp.Options{
+			Start: mcp.Sandboxed(m.runner, sandbox.Spec{Home: home, Network: true}), AllowLoopback: true,
+		})
+		for _, p := range problems {
+			m.log.WarnContext(ctx, "An MCP server has a problem", "server", s.Name, "err", p)
+			m.trouble = append(m.trouble, fault.Public(p))
+		}
+		if len(tools) == 0 {
+			_ = closeAll() // it offers nothing; it is tried again
+			still = append(still, s)
+			continue
+		}
+		m.tools, m.closers = append(m.tools, tools...), append(m.closers, closeAll)
+	}
+	m.waiting = still
+	return m.tools
+}
+
+// status is what /status says of the servers.
+func (m *mcpServers) status() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lines []string
+	if len(m.tools) > 0 {
+		lines = append(lines, fmt.Sprintf("MCP tools: %d", len(m.tools)))
+	}
+	for _, t := range m.trouble {
+		lines = append(lines, "MCP server: "+t)
+	}
+	return lines
+}
+
+func (m *mcpServers) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all error
+	for _, c := range m.closers {
+		all = errors.Join(all, c())
+	}
+	m.closers, m.tools = nil, nil
+	return all
+}
