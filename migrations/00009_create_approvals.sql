@@ -19,7 +19,7 @@ CREATE TABLE approvals (
   rule TEXT NOT NULL DEFAULT '',
   requester VARCHAR(300) NOT NULL,
   state TEXT NOT NULL DEFAULT 'waiting'
-    CHECK (state IN ('waiting', 'allowed', 'denied', 'expired', 'cancelled')),
+    CHECK (state IN ('waiting', 'allowed', 'denied', 'expired', 'canceled')),
   delivery_id VARCHAR(64) NOT NULL DEFAULT '',
   decided_by VARCHAR(300) NOT NULL DEFAULT '',
   decided_ms BIGINT NOT NULL DEFAULT 0,

@@ -65,7 +65,7 @@ func (d *daemon) openSandbox(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	d.runner, err = sandbox.New(sandbox.Config{
+	d.runner, err = sandbox.New(sandbox.Config{ //nolint:contextcheck // it finds out once, and bounds that itself
 		Mode: sandbox.Mode(c.Tools.Sandbox), Log: d.log, Dir: private,
 		ReadOnly: c.Tools.ReadPaths, Hidden: hidden, Env: d.env.Lookup, AllowedEnv: c.Tools.Env,
 	})
@@ -123,7 +123,7 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	}
 	var all []tool.Tool
 	if turn.Dir != "" {
-		if all, err = t.workTools(box, turn); err != nil {
+		if all, err = t.workTools(box, turn); err != nil { //nolint:contextcheck // a database that is opened outlives the turn
 			return nil, errors.Join(err, box.Close())
 		}
 	}
@@ -208,7 +208,7 @@ func confined(runner *sandbox.Runner, spec sandbox.Spec) shell.Runner {
 // outside of it where git keeps its data.
 func gitFolders(dir string) (tree string, shared []string) {
 	for tree = dir; ; tree = filepath.Dir(tree) {
-		text, err := os.ReadFile(filepath.Join(tree, ".git"))
+		text, err := os.ReadFile(filepath.Join(tree, ".git")) //nolint:gosec // of a worktree that the bot made
 		if err == nil {
 			if admin, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: "); ok && filepath.IsAbs(admin) {
 				// .../.git/worktrees/<name>

@@ -37,16 +37,16 @@ func ParseMode(text string) (Mode, error) {
 
 // State is the life of an approval:
 //
-//	waiting -> allowed | denied | expired | cancelled (its turn has ended)
+//	waiting -> allowed | denied | expired | canceled (its turn has ended)
 type State string
 
 // The states.
 const (
-	Waiting   State = "waiting"
-	Allowed   State = "allowed"
-	Denied    State = "denied"
-	Expired   State = "expired"
-	Cancelled State = "cancelled"
+	Waiting  State = "waiting"
+	Allowed  State = "allowed"
+	Denied   State = "denied"
+	Expired  State = "expired"
+	Canceled State = "canceled"
 )
 
 // TTL is how long a person has for a decision.

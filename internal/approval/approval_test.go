@@ -215,7 +215,7 @@ func TestDecideWhat(t *testing.T) {
 	ann := approval.Decider{Actor: base.Requester}
 	decisions := []approval.Decision{approval.Once, approval.Always, approval.Deny}
 	for _, d := range decisions {
-		for _, s := range []approval.State{approval.Allowed, approval.Denied, approval.Expired, approval.Cancelled} {
+		for _, s := range []approval.State{approval.Allowed, approval.Denied, approval.Expired, approval.Canceled} {
 			a := base
 			a.State = s
 			check(t, fmt.Sprintf("%s of one that is %s", d, s), a, d, ann, "", now, s, fault.Conflict)

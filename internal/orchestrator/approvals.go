@@ -56,7 +56,7 @@ func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Appr
 			return ruling{}, err
 		}
 		fallthrough
-	case approval.Expired, approval.Cancelled:
+	case approval.Expired, approval.Canceled:
 		result.verdict.Reason = "not run: nobody decided in time, and no answer is no."
 	}
 	return result, nil
@@ -234,7 +234,7 @@ func (o *Orchestrator) cancelQuestions(ctx context.Context, tx Tx, entry session
 		return err
 	}
 	for _, a := range open {
-		a.State, a.DecidedBy, a.DecidedAt = approval.Cancelled, "system", time.Now()
+		a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
 		if err := tx.SettleApproval(ctx, a); err != nil {
 			return err
 		}

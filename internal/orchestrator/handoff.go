@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/assistant"
@@ -63,10 +64,8 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 		return "", fault.Newf(fault.Invalid, "Say to whom: `/handoff %s`.", strings.Join(others, "|"))
 	}
 	to := strings.ToLower(r.Call.Args[0])
-	for _, name := range others {
-		if name == to {
-			return to, nil
-		}
+	if slices.Contains(others, to) {
+		return to, nil
 	}
 	if how, ok := o.config.Missing[assistant.Name(to)]; ok {
 		return "", fault.New(fault.Unsupported, how)

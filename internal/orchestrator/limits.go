@@ -205,6 +205,9 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if v.role == sessions.Stranger {
 			break // refused when its turn comes
 		}
+		if v.role != sessions.Owner && w.modeName(d) == string(approval.ModeAuto) {
+			break // an owner's turn that asks nobody takes no orders of others
+		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)
 		done := sessions.EntryDone

@@ -280,9 +280,12 @@ func stopButton(seq int64) string { return stopPrefix + strconv.FormatInt(seq, 1
 // pressedStop answers the stop button; ok is false for another button.
 func (o *Orchestrator) pressedStop(ctx context.Context, r Request) (reply Reply, ok bool, err error) {
 	rest, ok := strings.CutPrefix(r.Entry.In.Action, stopPrefix)
-	seq, parseErr := strconv.ParseInt(rest, 10, 64)
-	if !ok || parseErr != nil {
+	if !ok {
 		return Reply{}, false, nil
+	}
+	seq, err := strconv.ParseInt(rest, 10, 64)
+	if err != nil {
+		return Reply{}, true, fault.New(fault.NotFound, "This button does nothing any more.")
 	}
 	r.Entry.Seq, r.Call = seq, command.Call{Name: "stop"}
 	reply, err = o.runStop(ctx, r)

@@ -398,7 +398,7 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			err = w.messageDone(&out, d, e.Message)
 			p.messageDone(e.Message)
 		case assistant.UsageUpdated:
-			out.finished = assistant.Finished{Usage: e.Usage, Model: e.Model}
+			out.finished = assistant.Finished(e)
 		case assistant.Finished:
 			out.finished = e
 		}

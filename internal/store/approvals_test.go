@@ -123,45 +123,21 @@ func TestApprovalRoundTrip(t *testing.T) {
 		}); err != nil {
 			t.Errorf("in a snapshot: %v", err)
 		}
+		endsOfTheirOwn(t, b)
 	})
 }
 
-func TestRulesThatWouldNotBeKeptAreNotOffered(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		e, code := b.accept(t, "chat", "1"), b.codebase(t, "app", "")
-		for _, rule := range []string{"rm \xff", "rm \x00"} {
-			a := b.question(t, e, func(a *approval.Approval) { a.CodebaseID, a.Rule = code.ID, rule })
-			if a.Rule != "" || b.approval(t, a.Number).Rule != "" {
-				t.Errorf("offers always for %q as %q", rule, a.Rule)
-			}
-			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.SaveRule(ctx, approval.Rule{CodebaseID: code.ID, Tool: "bash", Rule: "rm \uFFFD", CreatedBy: "test/42"}); err != nil {
-					return err
-				}
-				ok, err := tx.HasRule(ctx, code.ID, "bash", rule)
-				if ok {
-					t.Errorf("%q is allowed by a rule for something else", rule)
-				}
-				return err
-			})
-		}
-	})
-}
-
-func TestApprovalWithAnEndOfItsOwn(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		e := b.accept(t, "chat", "1")
-		end := time.Now().Add(time.Minute)
-		a := b.question(t, e, func(a *approval.Approval) { a.ExpiresAt = end })
-		if diff := cmp.Diff(a, b.approval(t, a.Number)); diff != "" {
-			t.Errorf("what was returned is not what is stored (-returned +stored):\n%s", diff)
-		}
-		if d := a.ExpiresAt.Sub(end); d < -time.Millisecond || d > 0 {
-			t.Errorf("expires %s after %s", d, end)
-		}
-	})
+// endsOfTheirOwn are kept in milliseconds, as what is returned says.
+func endsOfTheirOwn(t *testing.T, b bundle) {
+	e := b.accept(t, "chat", "1")
+	end := time.Now().Add(time.Minute)
+	a := b.question(t, e, func(a *approval.Approval) { a.ExpiresAt = end })
+	if diff := cmp.Diff(a, b.approval(t, a.Number)); diff != "" {
+		t.Errorf("what was returned is not what is stored (-returned +stored):\n%s", diff)
+	}
+	if d := a.ExpiresAt.Sub(end); d < -time.Millisecond || d > 0 {
+		t.Errorf("expires %s after %s", d, end)
+	}
 }
 
 func TestApprovalsThatCannotBe(t *testing.T) {
@@ -200,7 +176,7 @@ func TestApprovalIsSettledOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		e := b.accept(t, "chat", "1")
-		all := []approval.State{approval.Allowed, approval.Denied, approval.Expired, approval.Cancelled}
+		all := []approval.State{approval.Allowed, approval.Denied, approval.Expired, approval.Canceled}
 		for _, first := range all {
 			a := b.question(t, e)
 			if err := b.decide(t, a, first); err != nil {
@@ -324,7 +300,7 @@ func TestApprovalsNeverChange(t *testing.T) {
 		if err := b.decide(t, a, approval.Denied); err != nil {
 			t.Fatal(err)
 		}
-		for _, state := range []string{"allowed", "waiting", "expired", "cancelled"} {
+		for _, state := range []string{"allowed", "waiting", "expired", "canceled"} {
 			refused("settled once", `state = '`+state+`'`)
 		}
 		if got := b.approval(t, a.Number); got.State != approval.Denied || got.Title != a.Title {
@@ -417,7 +393,29 @@ func TestApprovalsOfATurn(t *testing.T) {
 		if got := counted(approval.ToolContinue, approval.Allowed); got != 1 {
 			t.Errorf("the turn may go on %d times, want once", got)
 		}
+		buttonsOfApprovals(t, b)
 	})
+}
+
+// buttonsOfApprovals are kept like those of plans.
+func buttonsOfApprovals(t *testing.T, b bundle) {
+	a := b.question(t, b.accept(t, "chat", "1"))
+	for _, d := range []approval.Decision{approval.Once, approval.Always, approval.Deny} {
+		want := plan.Button{
+			ID: "b-" + string(d), ConversationID: a.ConversationID, Decision: plan.Decision(d), PlanNumber: a.Number, SHA256: a.SHA256,
+			ExpiresAt: a.ExpiresAt,
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.SaveButton(ctx, want); err != nil {
+				return err
+			}
+			got, err := tx.Button(ctx, want.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", d, diff)
+			}
+			return err
+		})
+	}
 }
 
 func TestApprovalsWithWhatTheyBelongTo(t *testing.T) {
@@ -448,29 +446,6 @@ func TestApprovalsWithWhatTheyBelongTo(t *testing.T) {
 		// No button and no "/approve a-1" can mean another question later.
 		if next := b.question(t, b.accept(t, "chat", "2")); next.Number <= a.Number {
 			t.Errorf("number %d after %d was deleted", next.Number, a.Number)
-		}
-	})
-}
-
-func TestButtonsOfApprovals(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		a := b.question(t, b.accept(t, "chat", "1"))
-		for _, d := range []approval.Decision{approval.Once, approval.Always, approval.Deny} {
-			want := plan.Button{
-				ID: "b-" + string(d), ConversationID: a.ConversationID, Decision: plan.Decision(d), PlanNumber: a.Number, SHA256: a.SHA256,
-				ExpiresAt: a.ExpiresAt,
-			}
-			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.SaveButton(ctx, want); err != nil {
-					return err
-				}
-				got, err := tx.Button(ctx, want.ID)
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", d, diff)
-				}
-				return err
-			})
 		}
 	})
 }
@@ -562,5 +537,27 @@ func TestAllowRules(t *testing.T) {
 		if left := list(app.ID); len(left) != 0 || len(list(other.ID)) != 1 {
 			t.Errorf("rules of a deleted codebase: %+v", left)
 		}
+		rulesThatWouldNotBeKept(t, b)
 	})
+}
+
+// rulesThatWouldNotBeKept are not offered, and nothing is allowed by what is left of them.
+func rulesThatWouldNotBeKept(t *testing.T, b bundle) {
+	e, code := b.accept(t, "chat", "1"), b.codebase(t, "app", "")
+	for _, rule := range []string{"rm \xff", "rm \x00"} {
+		a := b.question(t, e, func(a *approval.Approval) { a.CodebaseID, a.Rule = code.ID, rule })
+		if a.Rule != "" || b.approval(t, a.Number).Rule != "" {
+			t.Errorf("offers always for %q as %q", rule, a.Rule)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.SaveRule(ctx, approval.Rule{CodebaseID: code.ID, Tool: "bash", Rule: "rm \uFFFD", CreatedBy: "test/42"}); err != nil {
+				return err
+			}
+			ok, err := tx.HasRule(ctx, code.ID, "bash", rule)
+			if ok {
+				t.Errorf("%q is allowed by a rule for something else", rule)
+			}
+			return err
+		})
+	}
 }

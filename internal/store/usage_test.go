@@ -98,7 +98,20 @@ func TestUsageIsSummedByFilter(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
+		largeSums(t, b)
 	})
+}
+
+// largeSums do not overflow.
+func largeSums(t *testing.T, b bundle) {
+	most := spend.Priced(spend.Record{Actor: "test/42", Assistant: "openai", Usage: assistant.Usage{CostUSD: 1e300, InputTokens: 1 << 50}})
+	for range 100 {
+		b.use(t, most)
+	}
+	got := b.sum(t, store.UsageFilter{})
+	if got.Micros != 100*most.Micros || got.InputTokens != 100<<50 {
+		t.Errorf("100 of the largest are %+v", got)
+	}
 }
 
 // TestUsageOutlivesWhatItWasFor keeps the sums of a person and a day when a
@@ -134,20 +147,6 @@ func TestUsageOutlivesWhatItWasFor(t *testing.T) {
 			if !fault.Is(err, fault.NotFound) {
 				t.Errorf("of no %s: %v, want fault.NotFound", name, err)
 			}
-		}
-	})
-}
-
-func TestLargeSumsAreSums(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		most := spend.Priced(spend.Record{Actor: "test/42", Assistant: "openai", Usage: assistant.Usage{CostUSD: 1e300, InputTokens: 1 << 50}})
-		for range 100 {
-			b.use(t, most)
-		}
-		got := b.sum(t, store.UsageFilter{})
-		if got.Micros != 100*most.Micros || got.InputTokens != 100<<50 {
-			t.Errorf("100 of the largest are %+v", got)
 		}
 	})
 }
@@ -257,27 +256,26 @@ func TestSettingsSurvive(t *testing.T) {
 			return store.Exec(ctx, tx, `UPDATE remote_agent_conversations SET settings = 'mode=ask' WHERE id = $1`, c.ID)
 		})
 		wantKind(t, err, fault.Invalid)
+		settingsComeWithTheLease(t, b)
 	})
 }
 
-func TestSettingsComeWithTheLease(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		c := b.conversation(t, "chat")
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			lease, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
-			if err != nil {
-				return err
-			}
-			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Mode: "ask"}}); err != nil {
-				return err
-			}
-			held, err := tx.HoldLease(ctx, lease)
-			if held.Settings.Mode != "ask" {
-				t.Errorf("the holder sees the mode %q", held.Settings.Mode)
-			}
+// settingsComeWithTheLease because a turn goes by them.
+func settingsComeWithTheLease(t *testing.T, b bundle) {
+	c := b.conversation(t, "chat")
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		lease, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
+		if err != nil {
 			return err
-		})
+		}
+		if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Mode: "ask"}}); err != nil {
+			return err
+		}
+		held, err := tx.HoldLease(ctx, lease)
+		if held.Settings.Mode != "ask" {
+			t.Errorf("the holder sees the mode %q", held.Settings.Mode)
+		}
+		return err
 	})
 }
 
@@ -466,31 +464,30 @@ func TestCopyMessages(t *testing.T) {
 			}
 			return err
 		})
+		copiesOfNothing(t, b)
 	})
 }
 
-func TestCopyMessagesOfNothing(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		from, to := b.session(t, b.conversation(t, "chat").ID), b.session(t, b.conversation(t, "next").ID)
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			for _, id := range []string{from.ID, noSuchID} {
-				if n, err := tx.CopyMessages(ctx, id, to.ID); n != 0 || err != nil {
-					t.Errorf("copied %d, %v", n, err)
-				}
+// copiesOfNothing are nothing.
+func copiesOfNothing(t *testing.T, b bundle) {
+	from, to := b.session(t, b.conversation(t, "chat").ID), b.session(t, b.conversation(t, "next").ID)
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		for _, id := range []string{from.ID, noSuchID} {
+			if n, err := tx.CopyMessages(ctx, id, to.ID); n != 0 || err != nil {
+				t.Errorf("copied %d, %v", n, err)
 			}
-			seqs, err := tx.AppendMessages(ctx, to.ID, "r", messages.NewText(messages.RoleUser, "first"))
-			if diff := cmp.Diff([]int64{1}, seqs); diff != "" {
-				t.Errorf("the first number (-want +got):\n%s", diff)
-			}
-			return err
-		})
-		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.CopyMessages(ctx, to.ID, noSuchID)
-			return err
-		})
-		wantKind(t, err, fault.NotFound)
+		}
+		seqs, err := tx.AppendMessages(ctx, to.ID, "r", messages.NewText(messages.RoleUser, "first"))
+		if diff := cmp.Diff([]int64{1}, seqs); diff != "" {
+			t.Errorf("the first number (-want +got):\n%s", diff)
+		}
+		return err
 	})
+	err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.CopyMessages(ctx, to.ID, noSuchID)
+		return err
+	})
+	wantKind(t, err, fault.NotFound)
 }
 
 func TestWaitingEntries(t *testing.T) {

@@ -24,6 +24,10 @@ const (
 	// something late. What was seen is not stored twice.
 	overlap = 30 * time.Second
 
+	// unsettled is how new something is that may change once more without looking
+	// different: GitHub's times are whole seconds. It is looked at again.
+	unsettled = 3 * time.Second
+
 	// sweepPages bounds what one sweep reads of a list. The next one goes on.
 	sweepPages = 10
 
@@ -218,13 +222,19 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list route, id fu
 			next.url, next.etag = r.path(), header.Get("Etag")
 		}
 		now := dateOf(header)
+		settled := now.Add(-unsettled)
 		for _, v := range out.all {
 			name, updated := id(v)
 			if early = s.a.grace > 0 && updated.After(now.Add(-s.a.grace)); early {
 				next.etag = "" // the same list is to be looked at again
 				break
 			}
-			if next.seen[name] = true; !state.seen[name] {
+			if updated.After(settled) {
+				next.etag = ""
+			} else {
+				next.seen[name] = true
+			}
+			if !state.seen[name] {
 				if err := each(ctx, v, since); err != nil {
 					return errors.Join(err, s.a.advance(ctx, key, at, newest.Add(-time.Second)))
 				}

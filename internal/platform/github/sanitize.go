@@ -161,10 +161,9 @@ func (p page) label(l link) (from, to int) {
 // the others. It is the usual way to write what nobody sees: "[//]: # (words)".
 func (p page) unused() []edit {
 	var edits []edit
-	lower := strings.ToLower(p.source)
+	refers := references(strings.ToLower(p.source))
 	for _, d := range p.refs {
-		mark := "[" + strings.ToLower(d.label) + "]"
-		switch used := strings.Count(lower, mark) > strings.Count(lower, mark+":"); {
+		switch used := refers("[" + strings.ToLower(d.label) + "]"); {
 		case !used:
 			edits = append(edits, edit{d.from, d.to, ""})
 		case d.title != "":
@@ -178,6 +177,20 @@ func (p page) unused() []edit {
 	return edits
 }
 
+// references returns a function that reports whether a text has a mark that is
+// not the definition of it.
+func references(source string) func(mark string) bool {
+	known := make(map[string]bool)
+	return func(mark string) bool {
+		used, ok := known[mark]
+		if !ok {
+			used = strings.Count(source, mark) > strings.Count(source, mark+":")
+			known[mark] = used
+		}
+		return used
+	}
+}
+
 func bracketless(r rune) rune {
 	if r == '<' || r == '>' || r == '\n' {
 		return -1
@@ -188,9 +201,10 @@ func bracketless(r rune) rune {
 // unusedNotes takes out footnotes that nothing refers to: they are not shown.
 func (p page) unusedNotes() []edit {
 	var edits []edit
+	refers := references(p.source)
 	for _, m := range footnote.FindAllStringSubmatchIndex(p.source, -1) {
 		mark := "[" + p.source[m[2]:m[3]] + "]"
-		if p.is(m[2], isCode) || strings.Count(p.source, mark) > strings.Count(p.source, mark+":") {
+		if p.is(m[2], isCode) || refers(mark) {
 			continue
 		}
 		edits = append(edits, edit{m[0], p.endOfNote(m[1]), ""})

@@ -191,7 +191,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// endless reads spaces.
+// endless reads zeros.
 type endless struct{ left int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -199,9 +199,7 @@ func (e *endless) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := int(min(int64(len(p)), e.left))
-	for i := range p[:n] {
-		p[i] = ' '
-	}
+	clear(p[:n])
 	e.left -= int64(n)
 	return n, nil
 }

@@ -82,7 +82,7 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // maxTag is how far the end of a tag is searched for, in bytes. It bounds the
 // work for a page of quotes without end.
-const maxTag = 4096
+const maxTag = 1024
 
 // cutTag splits behind the end of a tag, which a ">" in quotes is not.
 func cutTag(s string) (tag, rest string) {

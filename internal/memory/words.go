@@ -1,0 +1,255 @@
+package memory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Hash identifies a text but for capitals, spaces and the mark at its end.
+func Hash(text string) string {
+	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	sum := sha256.Sum256([]byte(strings.TrimRight(text, ".!。！ ")))
+	return hex.EncodeToString(sum[:])
+}
+
+// maxTerms bounds the terms of one text.
+const maxTerms = 400
+
+// Terms returns what a text is searched by: its distinct words in order of
+// appearance, in lower case and without endings, without words that say nothing
+// and without negations. Scripts that have no spaces give pairs of characters.
+// It is the same for both databases, which only store and compare terms.
+func Terms(text string) []string {
+	var terms []string
+	for _, word := range contentWords(text) {
+		if !slices.Contains(terms, word) && len(terms) < maxTerms {
+			terms = append(terms, word)
+		}
+	}
+	return terms
+}
+
+// PersonTerm is the term that stands for a person in an index of terms.
+func PersonTerm(person string) string {
+	sum := sha256.Sum256([]byte(person))
+	return "person" + hex.EncodeToString(sum[:12])
+}
+
+// words splits a text at what is neither letter nor digit. An apostrophe inside a
+// word stays, and so does a point or comma inside a number.
+func words(text string) []string {
+	runes := []rune(strings.ToLower(text))
+	var all []string
+	var b strings.Builder
+	flush := func() {
+		if b.Len() > 0 {
+			all = append(all, b.String())
+			b.Reset()
+		}
+	}
+	for i, r := range runes {
+		switch {
+		case unspaced(r):
+			flush()
+			if i+1 < len(runes) && unspaced(runes[i+1]) {
+				all = append(all, string(runes[i:i+2]))
+			} else if i == 0 || !unspaced(runes[i-1]) {
+				all = append(all, string(r))
+			}
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
+			b.WriteRune(r)
+		case (r == '\'' || r == '’') && b.Len() > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i+1]):
+			b.WriteRune('\'')
+		default:
+			flush()
+		}
+	}
+	flush()
+	return all
+}
+
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer)
+}
+
+// contentWords returns the words that carry meaning, reduced, in order and with
+// repetitions.
+func contentWords(text string) []string {
+	var out []string
+	for _, w := range words(text) {
+		if negations[w] || silent[w] {
+			continue
+		}
+		w, _, _ = strings.Cut(w, "'") // "ann's"
+		if w = reduce(w); w != "" && !silent[w] {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// reduce takes the commonest endings off an English word. It only has to treat
+// all forms of a word alike.
+func reduce(w string) string {
+	if len(w) < 4 || strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
+		return w
+	}
+	switch {
+	case strings.HasSuffix(w, "ies") && len(w) > 4:
+		return w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "shes"):
+		w = w[:len(w)-2]
+	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+		w = w[:len(w)-1]
+	}
+	for _, end := range []string{"ing", "ed"} {
+		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 && strings.ContainsAny(rest, "aeiouy") {
+			w = rest
+			if n := len(w); w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
+				w = w[:n-1] // "planned", "running"
+			}
+			break
+		}
+	}
+	if rest, ok := strings.CutSuffix(w, "e"); ok && len(rest) >= 3 {
+		w = rest // so that "use", "uses" and "using" meet
+	}
+	return w
+}
+
+// WordSimilarity compares two texts without embeddings: the cosine of their sets
+// of terms, from 0 to 1.
+func WordSimilarity(a, b string) float64 { return TermSimilarity(Terms(a), Terms(b)) }
+
+// TermSimilarity is WordSimilarity of texts whose terms are known.
+func TermSimilarity(a, b []string) float64 {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	known := make(map[string]bool, len(a))
+	for _, t := range a {
+		known[t] = true
+	}
+	shared := 0
+	for _, t := range b {
+		if known[t] {
+			shared++
+		}
+	}
+	return float64(shared) / math.Sqrt(float64(len(a))*float64(len(b)))
+}
+
+// Contradicts reports whether two texts that are about the same say something
+// different: one denies what the other says, they have opposite words, they
+// exchange what they compare, or they differ in one word or number. It errs on
+// the side of yes: then nobody is made surer, and nothing is lost.
+func Contradicts(before, after string) bool {
+	if Hash(before) == Hash(after) {
+		return false
+	}
+	if denials(before)%2 != denials(after)%2 {
+		return true
+	}
+	old, now := contentWords(before), contentWords(after)
+	gone, come := without(old, now), without(now, old)
+	if len(gone) == 0 && len(come) == 0 {
+		return !slices.Equal(old, now) // "tabs over spaces", "spaces over tabs"
+	}
+	for _, g := range gone {
+		for _, c := range come {
+			if opposite(g, c) || isNumber(g) && isNumber(c) {
+				return true
+			}
+		}
+	}
+	return len(gone) == 1 && len(come) == 1 && !alike(gone[0], come[0])
+}
+
+func denials(text string) (n int) {
+	for _, w := range words(text) {
+		if negations[w] || strings.HasSuffix(w, "n't") {
+			n++
+		}
+	}
+	return n
+}
+
+// without returns the distinct words of a that are not in b.
+func without(a, b []string) []string {
+	var out []string
+	for _, w := range a {
+		if !slices.Contains(b, w) && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func isNumber(w string) bool {
+	return strings.IndexFunc(w, unicode.IsDigit) >= 0
+}
+
+func opposite(a, b string) bool {
+	return slices.ContainsFunc(opposites, func(pair [2][]string) bool {
+		return slices.Contains(pair[0], a) && slices.Contains(pair[1], b) || slices.Contains(pair[1], a) && slices.Contains(pair[0], b)
+	})
+}
+
+// alike reports whether two words mean the same closely enough.
+func alike(a, b string) bool {
+	if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
+		return !isNumber(a) && !isNumber(b)
+	}
+	return slices.ContainsFunc(synonyms, func(set []string) bool { return slices.Contains(set, a) && slices.Contains(set, b) })
+}
+
+func set(text string) map[string]bool {
+	all := make(map[string]bool)
+	for _, w := range strings.Fields(text) {
+		all[w] = true
+	}
+	return all
+}
+
+// The tables below hold words as contentWords reduces them, except negations and
+// silent words, which are looked up before.
+var (
+	negations = set("not no never neither nor without cannot can't don't doesn't didn't won't isn't aren't wasn't weren't " +
+		"shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine keinen nie niemals pas jamais aucun ne nunca")
+
+	silent = set("a an the and or but of to in on at by for from with as is are was were be been being am do does did " +
+		"has have had i me my mine we us our you your yours he him his she her hers it its they them their this that these " +
+		"those there here than then so if when while what which who whom how why all any some each can could will would " +
+		"should shall may might must please user person also just very about into over der die das ein eine und oder ich " +
+		"du er sie es wir ihr ist sind le la les un une et ou je tu il elle nous vous el los las y o yo que")
+
+	opposites = [][2][]string{
+		{{"lik", "lov", "enjoy", "prefer", "want"}, {"dislik", "hat", "avoid", "detest"}},
+		{{"alway"}, {"rarely", "seldom"}},
+		{{"enabl", "activat"}, {"disabl", "deactivat"}},
+		{{"allow", "permit"}, {"forbid", "forbidden", "prohibit", "deny"}},
+		{{"start", "begin", "begun"}, {"stop", "end", "finish", "quit"}},
+		{{"more"}, {"less", "fewer"}},
+		{{"tru"}, {"fals"}},
+		{{"yes"}, {"no"}},
+		{{"befor"}, {"after"}},
+		{{"dark"}, {"light", "bright"}},
+		{{"short", "brief", "terse", "concis"}, {"long", "detail", "verbos"}},
+		{{"public"}, {"privat"}},
+	}
+
+	synonyms = [][]string{
+		{"lik", "lov", "enjoy", "prefer", "favor", "favour", "want"},
+		{"us", "work"},
+		{"short", "brief", "terse", "concis"},
+		{"long", "detail", "verbos"},
+		{"big", "larg"},
+		{"fast", "quick"},
+		{"repository", "repo"},
+		{"answer", "reply", "response"},
+	}
+)
