@@ -25,11 +25,14 @@ var allowed = map[string][]string{
 	"internal/command":    {},
 	"internal/sessions":   {"internal/fault", "internal/messages"},
 	"internal/plan":       {"internal/fault"},
+	"internal/memory":     {"internal/fault"},
+	"internal/memory/*":   {"internal/fault", "internal/memory"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
 
@@ -41,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
 	"internal/queue":         {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
@@ -54,6 +57,10 @@ var allowed = map[string][]string{
 	"internal/work": {
 		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator",
 		"internal/plan", "internal/platform", "internal/sessions",
+	},
+
+	"internal/recollect": {
+		"internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/tool", "internal/tool/memo",
 	},
 
 	"internal/config": {},

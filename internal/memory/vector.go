@@ -94,25 +94,21 @@ func (p *Probe) Cosine(raw []byte) float64 {
 	if p.norm == 0 || len(raw) != EncodedSize {
 		return -1
 	}
-	var dots, squares [4]float32 // independent sums, which the processor adds at once
-	vector := &p.vector
-	for i := 0; i < Dimensions; i += 4 {
-		block := raw[4*i : 4*i+16 : 4*i+16]
-		x0 := math.Float32frombits(binary.LittleEndian.Uint32(block[0:4]))
-		x1 := math.Float32frombits(binary.LittleEndian.Uint32(block[4:8]))
-		x2 := math.Float32frombits(binary.LittleEndian.Uint32(block[8:12]))
-		x3 := math.Float32frombits(binary.LittleEndian.Uint32(block[12:16]))
-		dots[0] += x0 * vector[i]
-		dots[1] += x1 * vector[i+1]
-		dots[2] += x2 * vector[i+2]
-		dots[3] += x3 * vector[i+3]
-		squares[0] += x0 * x0
-		squares[1] += x1 * x1
-		squares[2] += x2 * x2
-		squares[3] += x3 * x3
+	var d0, d1, d2, d3, s0, s1, s2, s3 float32 // independent sums, which the processor adds at once
+	vector := p.vector[:]
+	for len(raw) >= 16 && len(vector) >= 4 { // conditions that let the compiler leave out checks
+		x0 := math.Float32frombits(binary.LittleEndian.Uint32(raw[0:4]))
+		x1 := math.Float32frombits(binary.LittleEndian.Uint32(raw[4:8]))
+		x2 := math.Float32frombits(binary.LittleEndian.Uint32(raw[8:12]))
+		x3 := math.Float32frombits(binary.LittleEndian.Uint32(raw[12:16]))
+		d0, s0 = d0+x0*vector[0], s0+x0*x0
+		d1, s1 = d1+x1*vector[1], s1+x1*x1
+		d2, s2 = d2+x2*vector[2], s2+x2*x2
+		d3, s3 = d3+x3*vector[3], s3+x3*x3
+		raw, vector = raw[16:], vector[4:]
 	}
-	sum := float64(dots[0]) + float64(dots[1]) + float64(dots[2]) + float64(dots[3])
-	square := float64(squares[0]) + float64(squares[1]) + float64(squares[2]) + float64(squares[3])
+	sum := float64(d0) + float64(d1) + float64(d2) + float64(d3)
+	square := float64(s0) + float64(s1) + float64(s2) + float64(s3)
 	similarity := sum / (p.norm * math.Sqrt(square))
 	if math.IsNaN(similarity) || math.IsInf(similarity, 0) {
 		return -1 // zeros, or numbers too large to multiply

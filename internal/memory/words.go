@@ -95,6 +95,10 @@ func contentWords(text string) []string {
 // reduce takes the commonest endings off an English word. It only has to treat
 // all forms of a word alike.
 func reduce(w string) string {
+	switch w {
+	case "use", "uses", "used", "using":
+		return "use" // too short for the rules below
+	}
 	if len(w) < 4 || strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
 		return w
 	}
@@ -116,7 +120,7 @@ func reduce(w string) string {
 		}
 	}
 	if rest, ok := strings.CutSuffix(w, "e"); ok && len(rest) >= 3 {
-		w = rest // so that "use", "uses" and "using" meet
+		w = rest // so that "write", "writes" and "writing" meet
 	}
 	return w
 }
@@ -235,7 +239,6 @@ var (
 		{{"start", "begin", "begun"}, {"stop", "end", "finish", "quit"}},
 		{{"more"}, {"less", "fewer"}},
 		{{"tru"}, {"fals"}},
-		{{"yes"}, {"no"}},
 		{{"befor"}, {"after"}},
 		{{"dark"}, {"light", "bright"}},
 		{{"short", "brief", "terse", "concis"}, {"long", "detail", "verbos"}},
@@ -244,7 +247,7 @@ var (
 
 	synonyms = [][]string{
 		{"lik", "lov", "enjoy", "prefer", "favor", "favour", "want"},
-		{"us", "work"},
+		{"use", "work"},
 		{"short", "brief", "terse", "concis"},
 		{"long", "detail", "verbos"},
 		{"big", "larg"},

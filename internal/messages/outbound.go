@@ -86,4 +86,8 @@ type Delivery struct {
 	NextAt         time.Time // not to be tried before
 	Error          string    // last error, for the operator
 	CreatedAt      time.Time
+
+	// Asker is who wrote what this answers, as long as the process that made the
+	// delivery has it in hand. It is not stored.
+	Asker Sender
 }

@@ -177,6 +177,7 @@ func outbound(key messages.ConversationKey, d messages.Delivery, text string) me
 		Text:         text,
 		Buttons:      buttonsFor(d, text),
 		OnlyFor:      d.OnlyFor,
+		Asker:        d.Asker,
 		Again:        d.State == messages.DeliverySending,
 	}
 }

@@ -131,6 +131,9 @@ func (o *Orchestrator) ended(entry sessions.Entry, ok bool) {
 
 // acceptClosed ends the session of what was closed. Nobody is answered.
 func (o *Orchestrator) acceptClosed(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	if first, err := o.firstOfGesture(ctx, tx, a.entry.In); err != nil || !first {
+		return a, err
+	}
 	a, err := o.store(ctx, tx, a)
 	if err != nil || !a.fresh {
 		return a, err

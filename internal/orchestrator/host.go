@@ -69,6 +69,9 @@ func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)
 	}
+	h.box.OnPanic(func(name string, value any, stack []byte) {
+		w.o.config.Log.Error("A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
+	})
 	return h, nil
 }
 

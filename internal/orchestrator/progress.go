@@ -208,7 +208,8 @@ func (p *progress) edits(ctx context.Context) {
 				shown, buttons = text, len(stop)
 			case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
 				return
-			default: // shed; the next change shows it
+			default: // shed for now: the same again after the pause
+				p.notify()
 			}
 		}
 		select { // the pace of the platform

@@ -332,6 +332,7 @@ func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Deliver
 		Text:           text,
 		Final:          true,
 		State:          messages.DeliverySending, // it may exist as soon as this is committed
+		Asker:          entry.In.Sender,
 	}
 	if !entry.In.Private {
 		d.ReplyTo = entry.In.Message

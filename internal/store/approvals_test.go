@@ -129,7 +129,7 @@ func TestApprovalRoundTrip(t *testing.T) {
 
 // endsOfTheirOwn are kept in milliseconds, as what is returned says.
 func endsOfTheirOwn(t *testing.T, b bundle) {
-	e := b.accept(t, "chat", "1")
+	e := b.accept(t, "chat", "ends")
 	end := time.Now().Add(time.Minute)
 	a := b.question(t, e, func(a *approval.Approval) { a.ExpiresAt = end })
 	if diff := cmp.Diff(a, b.approval(t, a.Number)); diff != "" {
@@ -399,7 +399,7 @@ func TestApprovalsOfATurn(t *testing.T) {
 
 // buttonsOfApprovals are kept like those of plans.
 func buttonsOfApprovals(t *testing.T, b bundle) {
-	a := b.question(t, b.accept(t, "chat", "1"))
+	a := b.question(t, b.accept(t, "chat", "buttons"))
 	for _, d := range []approval.Decision{approval.Once, approval.Always, approval.Deny} {
 		want := plan.Button{
 			ID: "b-" + string(d), ConversationID: a.ConversationID, Decision: plan.Decision(d), PlanNumber: a.Number, SHA256: a.SHA256,
@@ -543,7 +543,7 @@ func TestAllowRules(t *testing.T) {
 
 // rulesThatWouldNotBeKept are not offered, and nothing is allowed by what is left of them.
 func rulesThatWouldNotBeKept(t *testing.T, b bundle) {
-	e, code := b.accept(t, "chat", "1"), b.codebase(t, "app", "")
+	e, code := b.accept(t, "chat", "1"), b.codebase(t, "strange", "")
 	for _, rule := range []string{"rm \xff", "rm \x00"} {
 		a := b.question(t, e, func(a *approval.Approval) { a.CodebaseID, a.Rule = code.ID, rule })
 		if a.Rule != "" || b.approval(t, a.Number).Rule != "" {

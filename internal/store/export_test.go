@@ -159,3 +159,18 @@ func LimitPages(ctx context.Context, s *Store, n int) error {
 	_, err := s.writerDB.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+n))
 	return err
 }
+
+// SetContent changes a stored message, as an operator may do by hand.
+func (t *Tx) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
+	_, err := t.exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
+	return err
+}
+
+// CheckSearchIndex compares the full-text index with the messages, on SQLite.
+func (t *Tx) CheckSearchIndex(ctx context.Context) error {
+	if t.pg != nil {
+		return nil
+	}
+	_, err := t.exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
+	return err
+}

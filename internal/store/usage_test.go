@@ -104,11 +104,11 @@ func TestUsageIsSummedByFilter(t *testing.T) {
 
 // largeSums do not overflow.
 func largeSums(t *testing.T, b bundle) {
-	most := spend.Priced(spend.Record{Actor: "test/42", Assistant: "openai", Usage: assistant.Usage{CostUSD: 1e300, InputTokens: 1 << 50}})
+	most := spend.Priced(spend.Record{Actor: "test/99", Assistant: "openai", Usage: assistant.Usage{CostUSD: 1e300, InputTokens: 1 << 50}})
 	for range 100 {
 		b.use(t, most)
 	}
-	got := b.sum(t, store.UsageFilter{})
+	got := b.sum(t, store.UsageFilter{Actor: "test/99"})
 	if got.Micros != 100*most.Micros || got.InputTokens != 100<<50 {
 		t.Errorf("100 of the largest are %+v", got)
 	}
@@ -262,7 +262,7 @@ func TestSettingsSurvive(t *testing.T) {
 
 // settingsComeWithTheLease because a turn goes by them.
 func settingsComeWithTheLease(t *testing.T, b bundle) {
-	c := b.conversation(t, "chat")
+	c := b.conversation(t, "leased")
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		lease, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
 		if err != nil {
@@ -470,7 +470,7 @@ func TestCopyMessages(t *testing.T) {
 
 // copiesOfNothing are nothing.
 func copiesOfNothing(t *testing.T, b bundle) {
-	from, to := b.session(t, b.conversation(t, "chat").ID), b.session(t, b.conversation(t, "next").ID)
+	from, to := b.session(t, b.conversation(t, "nothing").ID), b.session(t, b.conversation(t, "no copy").ID)
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		for _, id := range []string{from.ID, noSuchID} {
 			if n, err := tx.CopyMessages(ctx, id, to.ID); n != 0 || err != nil {

@@ -58,7 +58,8 @@ type Config struct {
 	// unacknowledged. Nil: only mentions count.
 	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
 
-	// Commands returns the names that are commands after /agent. Nil: none is.
+	// Commands returns the names that are commands after /agent and after a
+	// mention that begins a message. Nil: only a few words are, such as stop.
 	Commands func() []string
 
 	// HTTPClient makes the calls. Nil: one of the adapter's own.

@@ -1,4 +1,4 @@
--- 00012, works with binaries from 00001: search in messages, care of old rows
+-- 00013, works with binaries from 00001: search in messages, care of old rows
 -- What people and assistants wrote is indexed, the first 100,000 characters of
 -- each message; calls of tools, their output and thinking are not.
 

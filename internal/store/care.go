@@ -1,0 +1,264 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+// Removed counts what a deletion took away, or would take away.
+type Removed struct {
+	Sessions   int64
+	Messages   int64
+	ToolCalls  int64
+	Deliveries int64 // answers as they were sent to platforms
+	Inbox      int64 // texts of inbound events; that they were received stays
+	Plans      int64
+	Approvals  int64
+}
+
+// Add adds other to r.
+func (r *Removed) Add(other Removed) {
+	r.Sessions += other.Sessions
+	r.Messages += other.Messages
+	r.ToolCalls += other.ToolCalls
+	r.Deliveries += other.Deliveries
+	r.Inbox += other.Inbox
+	r.Plans += other.Plans
+	r.Approvals += other.Approvals
+}
+
+// What belongs to the session $1 besides its messages and tool calls, as
+// conditions. A run id of a message is the id of the inbound event that it
+// answers. Numbers of usage and the audit log stay: they hold no text of a
+// conversation.
+const (
+	sessionRuns       = `(SELECT DISTINCT run_id FROM agent_messages WHERE session_id = $1 AND run_id <> '')`
+	sessionDeliveries = `CAST(event_id AS TEXT) IN ` + sessionRuns + ` AND state IN ('sent', 'failed')
+		AND conversation_id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
+	sessionInbox = `CAST(id AS TEXT) IN ` + sessionRuns + ` AND state NOT IN ('waiting', 'running') AND seq > 0
+		AND (raw IS NOT NULL OR data IS NOT NULL)
+		AND conversation_id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
+	sessionPlans     = `session_id = $1 AND state NOT IN ('proposed', 'approved', 'executing')`
+	sessionApprovals = `session_id = $1 AND state <> 'waiting'`
+)
+
+// MeasureSession counts what RemoveSession would remove.
+func (t *Tx) MeasureSession(ctx context.Context, id string) (Removed, error) {
+	if err := checkID(id, "session"); err != nil {
+		return Removed{}, err
+	}
+	if _, err := t.Session(ctx, id); err != nil {
+		return Removed{}, err
+	}
+	r := Removed{Sessions: 1}
+	for _, c := range []struct {
+		to    *int64
+		query string
+	}{
+		{&r.Messages, `SELECT count(DISTINCT seq) FROM agent_messages WHERE session_id = $1`},
+		{&r.ToolCalls, `SELECT count(*) FROM agent_tool_calls WHERE session_id = $1`},
+		{&r.Deliveries, `SELECT count(*) FROM deliveries WHERE ` + sessionDeliveries},
+		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE ` + sessionInbox},
+		{&r.Plans, `SELECT count(*) FROM plans WHERE ` + sessionPlans},
+		{&r.Approvals, `SELECT count(*) FROM approvals WHERE ` + sessionApprovals},
+	} {
+		if _, err := t.one(ctx, []any{c.to}, c.query, id); err != nil {
+			return Removed{}, fmt.Errorf("measure session: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// RemoveSession deletes a session with its messages and tool calls, and besides
+// what else holds its text: settled deliveries, plans and approvals of its
+// turns, and the content of the messages that they answered. It is a
+// fault.Conflict while a turn of the session waits or runs.
+func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
+	r, err := t.MeasureSession(ctx, id)
+	if err != nil {
+		return Removed{}, err
+	}
+	busy, err := t.sessionBusy(ctx, id)
+	if err != nil {
+		return Removed{}, err
+	}
+	if busy {
+		return Removed{}, fault.New(fault.Conflict, "The session is at work; stop it first, or wait until it has answered.")
+	}
+	for _, query := range []string{
+		`DELETE FROM approvals WHERE ` + sessionApprovals,
+		`DELETE FROM plans WHERE ` + sessionPlans,
+		`DELETE FROM deliveries WHERE ` + sessionDeliveries,
+		`UPDATE inbound_events SET raw = NULL, data = NULL, error = NULL WHERE ` + sessionInbox,
+	} {
+		if _, err := t.exec(ctx, query, id); err != nil {
+			return Removed{}, fmt.Errorf("remove session: %w", err)
+		}
+	}
+	return r, t.DeleteSession(ctx, id)
+}
+
+// sessionBusy reports whether the conversation of an active session has work.
+func (t *Tx) sessionBusy(ctx context.Context, id string) (bool, error) {
+	var one int
+	busy, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
+		WHERE s.id = $1 AND s.active AND (
+			EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = c.id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
+			OR EXISTS (SELECT 1 FROM deliveries d WHERE d.conversation_id = c.id AND d.state IN ('pending', 'sending', 'placed'))
+			OR EXISTS (SELECT 1 FROM approvals a WHERE a.session_id = s.id AND a.state = 'waiting'))`, id)
+	return busy, wrap(err, "look whether the session works")
+}
+
+// OldSessions returns ids of sessions in which nothing happened since the given
+// time and that are not at work, the oldest first. It looks at sessions after
+// the given id and returns up to limit; pass the last id to go on.
+func (t *Tx) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
+	if after == "" {
+		after = "00000000-0000-0000-0000-000000000000"
+	}
+	var ids []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, `
+		SELECT s.id FROM remote_agent_sessions s
+		WHERE s.id > $2
+			AND COALESCE((SELECT max(m.created_at) FROM agent_messages m WHERE m.session_id = s.id),
+				(SELECT a.started_at FROM agent_sessions a WHERE a.id = s.id), 0) < $1
+			AND NOT (s.active AND (
+				EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = s.conversation_id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
+				OR EXISTS (SELECT 1 FROM deliveries d WHERE d.conversation_id = s.conversation_id AND d.state IN ('pending', 'sending', 'placed'))
+				OR EXISTS (SELECT 1 FROM approvals p WHERE p.session_id = s.id AND p.state = 'waiting')))
+		ORDER BY s.id LIMIT $3`, before.Unix(), after, page(limit))
+	return ids, wrap(err, "find old sessions")
+}
+
+// oldRaw are inbound events whose content is over: they are settled and were
+// accepted before $1.
+const oldRaw = `accepted_ms < $1 AND state NOT IN ('waiting', 'running') AND (raw IS NOT NULL OR data IS NOT NULL)`
+
+// CountOldRaw counts what PruneRaw would empty.
+func (t *Tx) CountOldRaw(ctx context.Context, before time.Time) (n int64, err error) {
+	_, err = t.one(ctx, []any{&n}, `SELECT count(*) FROM inbound_events WHERE `+oldRaw, millis(before))
+	return n, wrap(err, "count old inbound events")
+}
+
+// PruneRaw empties up to limit settled inbound events that were accepted before
+// the given time: the body as the platform sent it and what was read from it. The
+// rows stay, so that a redelivery is still a duplicate. It returns how many there
+// were; call it again until that is less than limit.
+func (t *Tx) PruneRaw(ctx context.Context, before time.Time, limit int) (int64, error) {
+	n, err := t.exec(ctx, `
+		UPDATE inbound_events SET raw = NULL, data = NULL
+		WHERE id IN (SELECT id FROM inbound_events WHERE `+oldRaw+` ORDER BY accepted_ms LIMIT $2)`, millis(before), page(limit))
+	return n, wrap(err, "prune inbound events")
+}
+
+// Settled counts what SettleRestored ended.
+type Settled struct {
+	Entries       int64 // messages that waited or were being answered
+	Deliveries    int64 // answers on their way
+	ToolCalls     int64
+	Plans         int64
+	Approvals     int64
+	Conversations int64 // each got one notice
+}
+
+// ErrRestored is the error text of what SettleRestored and an import ended.
+const ErrRestored = "ended by a restore or an import: what happened after the copy was made is not known"
+
+// SettleRestored makes the data of a copy safe to run: what was open when the
+// copy was made may have been finished since, so none of it is done again.
+// Deliveries that were not sent become failed, waiting and running entries
+// stopped, open tool calls failed, and open plans and approvals expired. In each
+// conversation that had a message to answer, or an answer on its way, one notice
+// is queued. Positions up to where platforms were read are forgotten: reading
+// starts at now. Leases end.
+func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error) {
+	var s Settled
+	var open []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		open = append(open, id)
+		return err
+	}, `
+		SELECT conversation_id FROM inbound_events
+		WHERE conversation_id IS NOT NULL AND lane = 'turn' AND state IN ('waiting', 'running')
+		UNION
+		SELECT conversation_id FROM deliveries WHERE state IN ('pending', 'sending', 'placed') AND NOT control
+		ORDER BY 1`)
+	if err != nil {
+		return s, fmt.Errorf("find open work: %w", err)
+	}
+	for _, c := range []struct {
+		count *int64
+		query string
+		args  []any
+	}{
+		{&s.Deliveries, `UPDATE deliveries SET state = 'failed', error = $1, final = true, next_ms = 0 WHERE state IN ('pending', 'sending', 'placed')`, []any{ErrRestored}},
+		{&s.Entries, `UPDATE inbound_events SET state = 'stopped', error = $1 WHERE state IN ('waiting', 'running')`, []any{ErrRestored}},
+		{&s.ToolCalls, `UPDATE agent_tool_calls SET status = 'failed', error_details = $1, completed_at = {now} / 1000 WHERE status IN ('pending', 'executing')`, []any{ErrRestored}},
+		{&s.Plans, `UPDATE plans SET state = 'expired', decided_ms = {now}, note = $1 WHERE state IN ('proposed', 'approved', 'executing')`, []any{ErrRestored}},
+		{&s.Approvals, `UPDATE approvals SET state = 'expired', decided_ms = {now}, note = $1 WHERE state = 'waiting'`, []any{ErrRestored}},
+		{nil, `DELETE FROM buttons`, nil},
+		{nil, `DELETE FROM platform_cursors`, nil},
+		{nil, `DELETE FROM named_leases`, nil},
+		{nil, `DELETE FROM owner_codes`, nil},
+		{nil, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, stop_seq = inbox_seq`, nil},
+	} {
+		n, err := t.exec(ctx, c.query, c.args...)
+		if err != nil {
+			return s, fmt.Errorf("settle a restored copy: %w", err)
+		}
+		if c.count != nil {
+			*c.count = n
+		}
+	}
+	for _, id := range open {
+		d := messages.Delivery{ConversationID: id, Text: notice, Final: true, Control: true}
+		if err := t.AddDelivery(ctx, &d); err != nil {
+			return s, err
+		}
+		s.Conversations++
+	}
+	return s, nil
+}
+
+// SweepSessions removes up to limit sessions in which nothing happened since the
+// given time, one transaction each, so that a turn never waits long for it. It
+// returns what it removed, also with an error.
+func (s *Store) SweepSessions(ctx context.Context, before time.Time, limit int) (total Removed, err error) {
+	var ids []string
+	err = s.InRead(ctx, func(tx *Tx) error {
+		var err error
+		ids, err = tx.OldSessions(ctx, before, "", limit)
+		return err
+	})
+	if err != nil {
+		return total, err
+	}
+	for _, id := range ids {
+		var r Removed
+		err := s.InTx(ctx, func(tx *Tx) error {
+			var err error
+			r, err = tx.RemoveSession(ctx, id)
+			return err
+		})
+		switch {
+		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // it has work again, or somebody was faster
+		case err != nil:
+			return total, err
+		default:
+			total.Add(r)
+		}
+	}
+	return total, nil
+}

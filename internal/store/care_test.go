@@ -1,0 +1,214 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// answered makes a conversation with one answered message: an ended session, a
+// tool call, an entry with its raw body and a sent delivery.
+func (b bundle) answered(t *testing.T, chat string) (sessions.Session, sessions.Entry) {
+	t.Helper()
+	e := b.accept(t, chat, "event of "+chat)
+	s := b.session(t, e.ConversationID)
+	b.say(t, s.ID, e.ID, textOf(messages.RoleUser, "question"), textOf(messages.RoleAssistant, "answer"))
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "1", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}); err != nil {
+			return err
+		}
+		if err := tx.UpdateToolCall(ctx, s.ID, "1", sessions.ToolCompleted, `"done"`, ""); err != nil {
+			return err
+		}
+		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "answer", Final: true, State: messages.DeliverySent}
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return err
+		}
+		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: ptr(sessions.EntryDone), SessionID: &s.ID})
+	})
+	return s, e
+}
+
+func TestRemoveSessionTakesItsTextsEverywhere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s, e := b.answered(t, "one")
+		kept, other := b.answered(t, "two")
+		want := store.Removed{Sessions: 1, Messages: 2, ToolCalls: 1, Deliveries: 1, Inbox: 1}
+		var measured, removed store.Removed
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			if measured, err = tx.MeasureSession(ctx, s.ID); err != nil {
+				return err
+			}
+			if _, err := tx.Session(ctx, s.ID); err != nil {
+				t.Error("measuring removed it")
+			}
+			removed, err = tx.RemoveSession(ctx, s.ID)
+			return err
+		})
+		if diff := cmp.Diff([]store.Removed{want, want}, []store.Removed{measured, removed}); diff != "" {
+			t.Errorf("counts (-want +measured, removed):\n%s", diff)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			entry, err := tx.Entry(ctx, e.ID)
+			if err != nil || entry.In.Text != "" || entry.In.Raw != nil || entry.State != sessions.EntryDone {
+				t.Errorf("entry = %+v, %v; want it settled and empty", entry, err)
+			}
+			if seen, err := tx.HasEntry(ctx, e.In); err != nil || !seen {
+				t.Errorf("HasEntry = %v, %v: a redelivery has to stay a duplicate", seen, err)
+			}
+			if list, err := tx.EntryDeliveries(ctx, e.ID); err != nil || len(list) != 0 {
+				t.Errorf("deliveries = %v, %v", list, err)
+			}
+			if _, err := tx.Session(ctx, kept.ID); err != nil {
+				t.Errorf("the other session: %v", err)
+			}
+			if list, err := tx.EntryDeliveries(ctx, other.ID); err != nil || len(list) != 1 {
+				t.Errorf("the other deliveries = %v, %v", list, err)
+			}
+			return nil
+		})
+		for id, kind := range map[string]fault.Kind{s.ID: fault.NotFound, "nonsense": fault.Invalid} {
+			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.RemoveSession(ctx, id)
+				return err
+			}), kind)
+		}
+	})
+}
+
+func TestSessionsAtWorkAreNotRemoved(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s, _ := b.answered(t, "one")
+		b.accept(t, "one", "another")
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.RemoveSession(ctx, s.ID)
+			return err
+		}), fault.Conflict)
+		removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100)
+		if err != nil || removed != (store.Removed{}) {
+			t.Errorf("sweep = %+v, %v; want nothing", removed, err)
+		}
+	})
+}
+
+func TestRetentionGoesByAge(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s, e := b.answered(t, "one")
+		waiting := b.accept(t, "two", "waiting")
+		for _, c := range []struct {
+			before         time.Time
+			raws, sessions int64
+		}{{time.Now().Add(-time.Hour), 0, 0}, {time.Now().Add(time.Hour), 1, 1}, {time.Now().Add(time.Hour), 0, 0}} {
+			var counted, pruned int64
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				if counted, err = tx.CountOldRaw(ctx, c.before); err != nil {
+					return err
+				}
+				pruned, err = tx.PruneRaw(ctx, c.before, 10)
+				return err
+			})
+			if counted != c.raws || pruned != c.raws {
+				t.Errorf("counted %d and pruned %d bodies, want %d", counted, pruned, c.raws)
+			}
+			removed, err := b.SweepSessions(t.Context(), c.before, 10)
+			if err != nil || removed.Sessions != c.sessions {
+				t.Errorf("removed = %+v, %v; want %d sessions", removed, err, c.sessions)
+			}
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if left, err := tx.Entry(ctx, waiting.ID); err != nil || left.In.Text == "" || left.In.Raw == nil {
+				t.Errorf("a waiting message was emptied: %+v, %v", left, err)
+			}
+			if left, err := tx.Entry(ctx, e.ID); err != nil || left.In.Text != "" {
+				t.Errorf("an old message was kept: %+v, %v", left, err)
+			}
+			_, err := tx.Session(ctx, s.ID)
+			wantKind(t, err, fault.NotFound)
+			return nil
+		})
+	})
+}
+
+func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		_, done := b.answered(t, "quiet")
+		e := b.accept(t, "busy", "1")
+		b.accept(t, "busy", "2")
+		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "old answer", Final: true}
+		var settled store.Settled
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			if err := tx.AddDelivery(ctx, &d); err != nil {
+				return err
+			}
+			if err := tx.SaveCursor(ctx, "github/x", "2026"); err != nil {
+				return err
+			}
+			settled, err = tx.SettleRestored(ctx, "notice")
+			return err
+		})
+		if diff := cmp.Diff(store.Settled{Entries: 2, Deliveries: 1, Conversations: 1}, settled); diff != "" {
+			t.Errorf("settled (-want +got):\n%s", diff)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if n, err := tx.CountWaiting(ctx, e.ConversationID); err != nil || n != 0 {
+				t.Errorf("%d messages wait, %v", n, err)
+			}
+			if old, err := tx.Delivery(ctx, d.ID); err != nil || old.State != messages.DeliveryFailed {
+				t.Errorf("old delivery = %+v, %v; want it failed", old, err)
+			}
+			if open, err := tx.OpenDeliveries(ctx, e.ConversationID, true); err != nil || len(open) != 1 || open[0].Text != "notice" {
+				t.Errorf("notices = %+v, %v; want one", open, err)
+			}
+			if open, err := tx.OpenDeliveries(ctx, done.ConversationID, true); err != nil || len(open) != 0 {
+				t.Errorf("notices in a quiet conversation: %+v, %v", open, err)
+			}
+			if position, err := tx.Cursor(ctx, "github/x"); err != nil || position != "" {
+				t.Errorf("cursor = %q, %v: old events would be read again", position, err)
+			}
+			return nil
+		})
+	})
+}
+
+func TestSnapshotIsCompleteAndChecked(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.SQLite(t)(t)}
+	s, _ := b.answered(t, "one")
+	to := filepath.Join(t.TempDir(), "copy.db")
+	if err := b.Snapshot(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	version, err := store.CheckFile(t.Context(), to)
+	if err != nil || version != store.LatestSchema() {
+		t.Errorf("CheckFile = %d, %v; want %d", version, err, store.LatestSchema())
+	}
+	wantKind(t, b.Snapshot(t.Context(), to), fault.Conflict)
+	again, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + to, Log: storetest.Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close() //nolint:errcheck // a copy
+	copied := bundle{again}
+	copied.do(t, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Session(ctx, s.ID)
+		return err
+	})
+	if found, _ := copied.search(t, store.SearchFilter{Words: "question"}); len(found) != 1 {
+		t.Errorf("the copy finds %q", found)
+	}
+}

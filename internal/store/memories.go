@@ -1,0 +1,415 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+)
+
+// memoryTable is one of the two tables of memories, whose columns have seed 004's
+// names.
+type memoryTable struct {
+	kind    memory.Kind
+	name    string
+	words   string // SQLite's index of words
+	text    string // the column of the text
+	columns string // as scanMemory reads them
+	alive   string // condition on $2, the time now in RFC 3339; true if nothing expires
+}
+
+var memoryTables = map[memory.Kind]memoryTable{
+	memory.Semantic: {
+		kind: memory.Semantic, name: "semantic_memories", words: "semantic_words", text: "fact",
+		columns: `m.id, m.user_id, m.codebase_id, m.seq, m.run_id, m.fact, m.category, m.origin, m.confidence, m.access_count,
+			m.source_events, '[]', m.history, m.created_at, m.updated_at, NULL, m.content_hash, m.last_key`,
+		alive: `CAST($2 AS TEXT) <> ''`,
+	},
+	memory.Episodic: {
+		kind: memory.Episodic, name: "episodic_memories", words: "episodic_words", text: "content",
+		columns: `m.id, m.user_id, m.codebase_id, m.seq, m.run_id, m.content, NULL, m.origin, m.confidence, m.access_count,
+			'[]', m.sources, '[]', m.created_at, m.updated_at, m.expires_at, m.content_hash, m.last_key`,
+		alive: `m.expires_at > $2`,
+	},
+}
+
+// bothMemoryTables returns the tables in an order that does not change.
+func bothMemoryTables() []memoryTable {
+	return []memoryTable{memoryTables[memory.Semantic], memoryTables[memory.Episodic]}
+}
+
+// rfc3339 is a time as the seeds' timestamp columns keep it on SQLite, where
+// times are compared as text; PostgreSQL reads it as well.
+func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func scanMemory(kind memory.Kind, scan func(...any) error, more ...any) (memory.Memory, error) {
+	m := memory.Memory{Kind: kind}
+	var category, events, sources, history string
+	dest := []any{
+		&m.ID, &m.Person, text{&m.Codebase}, &m.Number, text{&m.RunID}, &m.Text, text{&category}, &m.Origin, &m.Confidence,
+		&m.AccessCount, text{&events}, text{&sources}, text{&history}, stamp{&m.CreatedAt}, stamp{&m.UpdatedAt},
+		stamp{&m.ExpiresAt}, &m.Hash, &m.Key,
+	}
+	if err := scan(append(dest, more...)...); err != nil {
+		return m, err
+	}
+	m.Category = memory.Category(category)
+	for _, list := range []struct {
+		encoded string
+		into    any
+	}{{events, &m.Events}, {sources, &m.Sources}, {history, &m.History}} {
+		if list.encoded == "[]" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(list.encoded), list.into); err != nil {
+			return m, fault.Wrap(err, fault.Internal, "read a memory")
+		}
+	}
+	return m, nil
+}
+
+func (t *Tx) memories(ctx context.Context, table memoryTable, rest string, args ...any) (list []memory.Memory, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		m, err := scanMemory(table.kind, scan)
+		list = append(list, m)
+		return err
+	}, `SELECT `+table.columns+` FROM `+table.name+` m `+rest, args...)
+	return list, wrap(err, "read memories")
+}
+
+// lockPerson locks the row of a person, which is made if it is not there. All
+// that changes the memories of one person does so first: the database cannot see
+// that two texts are the same, so two who learn a fact at once would both insert
+// it. One who switched memory off is fault.Forbidden.
+func (t *Tx) lockPerson(ctx context.Context, person string) error {
+	if err := t.touchPerson(ctx, person); err != nil {
+		return err
+	}
+	on := false
+	ok, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
+	if on, err = found(on, ok, err, "person"); err != nil {
+		return err
+	}
+	if !on {
+		return fault.New(fault.Forbidden, "Memory is off for you, so I keep nothing. `/memory on` turns it on.")
+	}
+	return nil
+}
+
+func (t *Tx) touchPerson(ctx context.Context, person string) error {
+	_, err := t.exec(ctx, `INSERT INTO memory_people (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING`, person)
+	return wrap(err, "make a person's memory")
+}
+
+const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
+
+// MemoryOn reports whether something may be remembered of a person: yes, until
+// they switch it off.
+func (t *Tx) MemoryOn(ctx context.Context, person string) (bool, error) {
+	on := false
+	ok, err := t.one(ctx, []any{&on}, memoryOnSQL, person)
+	return on || !ok, wrap(err, "read a memory setting")
+}
+
+// SetMemoryOn switches the memory of a person on or off. Off, nothing is learned
+// and nothing recalled; what is stored stays, to be listed and forgotten.
+func (t *Tx) SetMemoryOn(ctx context.Context, person string, on bool) error {
+	_, err := t.exec(ctx, `
+		INSERT INTO memory_people (user_id, enabled) VALUES ($1, $2)
+		ON CONFLICT (user_id) DO UPDATE SET enabled = excluded.enabled`, person, on)
+	return wrap(err, "store a memory setting")
+}
+
+// UpsertFact is seed 004's upsert_semantic_memory_smart: a fact like one that is
+// there, for the same person and codebase, takes its place (UPDATE_SIMILAR), any
+// other is new (INSERT_NEW). The rules are memory.Fact's. Texts are compared by
+// embedding where both have one of the same model, else by their words.
+//
+// It locks the person's row. Two at once behave as one after the other.
+func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+	f, err := f.Prepare()
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if err := t.lockPerson(ctx, f.Person); err != nil {
+		return memory.Outcome{}, err
+	}
+	table := memoryTables[memory.Semantic]
+	near, err := t.candidates(ctx, table, f.Scope, f.Text, f.Embedding, f.Now)
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if old, ok := memory.Nearest(near, f.Threshold); ok {
+		out := f.Update(old)
+		return out, t.saveFact(ctx, out, f.Embedding)
+	}
+	m := f.NewMemory()
+	if err := t.insertMemory(ctx, table, &m, f.Embedding); err != nil {
+		return memory.Outcome{}, err
+	}
+	return memory.Outcome{Operation: memory.InsertNew, Memory: m}, nil
+}
+
+// InsertEpisode is seed 004's insert_episodic_memory_smart: an episode like one
+// that is there and has not expired confirms it (SKIP_DUPLICATE), any other is
+// new and expires (INSERT_NEW). It locks the person's row.
+func (t *Tx) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+	e, err := e.Prepare()
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if err := t.lockPerson(ctx, e.Person); err != nil {
+		return memory.Outcome{}, err
+	}
+	table := memoryTables[memory.Episodic]
+	near, err := t.candidates(ctx, table, e.Scope, e.Text, e.Embedding, e.Now)
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if old, ok := memory.Nearest(near, e.Threshold); ok {
+		out := e.Confirm(old)
+		if out.Repeated {
+			return out, nil
+		}
+		m := out.Memory
+		_, err := t.exec(ctx, `
+			UPDATE episodic_memories SET confidence = $2, access_count = $3, updated_at = $4, last_key = $5 WHERE id = $1`,
+			m.ID, m.Confidence, m.AccessCount, rfc3339(m.UpdatedAt), m.Key)
+		return out, wrap(err, "confirm an episode")
+	}
+	m := e.NewMemory()
+	if err := t.insertMemory(ctx, table, &m, e.Embedding); err != nil {
+		return memory.Outcome{}, err
+	}
+	return memory.Outcome{Operation: memory.InsertNew, Memory: m}, nil
+}
+
+// CorrectFact gives a fact another text, by its number. fault.NotFound is a number
+// that the person does not have, fault.Unsupported an episode, and fault.Conflict
+// a text that another of their facts has. Embedding may be zero.
+func (t *Tx) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
+	f.Correct = true
+	f, err := f.Prepare()
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if err := t.lockPerson(ctx, f.Person); err != nil {
+		return memory.Outcome{}, err
+	}
+	old, err := t.Memory(ctx, f.Person, number)
+	switch {
+	case err != nil:
+		return memory.Outcome{}, err
+	case old.Kind != memory.Semantic:
+		return memory.Outcome{}, fault.Newf(fault.Unsupported, "Memory %d is of something that happened; forget it, and remember what is right.", number)
+	}
+	same, err := t.memories(ctx, memoryTables[memory.Semantic], sameText+` AND m.id <> $4`, old.Person, orNull(old.Codebase), memory.Hash(f.Text), old.ID)
+	if err != nil {
+		return memory.Outcome{}, err
+	}
+	if len(same) > 0 {
+		return memory.Outcome{}, fault.Newf(fault.Conflict, "Memory %d says that already; forget %d.", same[0].Number, number)
+	}
+	out := f.Update(memory.Candidate{Memory: old, Similarity: 1})
+	return out, t.saveFact(ctx, out, f.Embedding)
+}
+
+// saveFact stores what a fact has become. An embedding of the old text does not
+// fit a new one.
+func (t *Tx) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
+	if out.Repeated {
+		return nil
+	}
+	m := out.Memory
+	events, err := encodeList(m.Events)
+	if err != nil {
+		return err
+	}
+	history, err := encodeList(m.History)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `
+		UPDATE semantic_memories SET
+			fact = $2, category = $3, confidence = $4, access_count = $5, source_events = $6, history = $7, updated_at = $8,
+			content_hash = $9, terms = $10, last_key = $11, run_id = $12, origin = $13
+		WHERE id = $1`,
+		m.ID, m.Text, orNull(string(m.Category)), m.Confidence, m.AccessCount, events, history, rfc3339(m.UpdatedAt),
+		m.Hash, storedTerms(m.Person, m.Text), m.Key, m.RunID, string(m.Origin))
+	if err != nil {
+		return fmt.Errorf("update a fact: %w", err)
+	}
+	if e.IsZero() && out.Matched == m.Text {
+		return nil
+	}
+	_, err = t.exec(ctx, `UPDATE semantic_memories SET embedding = $2, embedding_model = $3 WHERE id = $1`,
+		m.ID, bytesOrNull(e.Vector.Encode()), modelOf(e))
+	return wrap(err, "update the embedding of a fact")
+}
+
+func modelOf(e memory.Embedding) string {
+	if e.IsZero() {
+		return ""
+	}
+	return e.Model
+}
+
+func encodeList[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "[]", nil
+	}
+	return encodeJSON(list, fault.Invalid, "a memory")
+}
+
+// insertMemory stores a new memory. It assigns ID and Number.
+func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding) error {
+	if _, err := t.one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
+		return fmt.Errorf("number a memory: %w", err)
+	}
+	events, err := encodeList(m.Events)
+	if err != nil {
+		return err
+	}
+	sources, err := encodeList(m.Sources)
+	if err != nil {
+		return err
+	}
+	own, values := "category, source_events", []any{orNull(string(m.Category)), events}
+	if table.kind == memory.Episodic {
+		own, values = "expires_at, sources", []any{rfc3339(m.ExpiresAt), sources}
+	}
+	args := append([]any{
+		m.Person, m.RunID, m.Text, bytesOrNull(e.Vector.Encode()), modelOf(e), m.Confidence, m.AccessCount,
+		rfc3339(m.CreatedAt), m.Number, orNull(m.Codebase), string(m.Origin), m.Hash, storedTerms(m.Person, m.Text), m.Key,
+	}, values...)
+	_, err = t.one(ctx, []any{&m.ID}, `
+		INSERT INTO `+table.name+` (
+			user_id, run_id, `+table.text+`, embedding, embedding_model, confidence, access_count,
+			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		RETURNING id`, args...)
+	return wrap(err, "store a memory")
+}
+
+// Memory returns a memory of a person by its number; fault.NotFound if they have
+// none with it. It may have expired.
+func (t *Tx) Memory(ctx context.Context, person string, number int64) (memory.Memory, error) {
+	for _, table := range bothMemoryTables() {
+		list, err := t.memories(ctx, table, `WHERE m.user_id = $1 AND m.seq = $2`, person, number)
+		if err != nil {
+			return memory.Memory{}, err
+		}
+		if len(list) > 0 {
+			return list[0], nil
+		}
+	}
+	return memory.Memory{}, fault.Newf(fault.NotFound, "You have no memory %d. `/memory` lists them.", number)
+}
+
+// Memories returns what is remembered of a person, the newest number first: at
+// most limit with numbers below before, or the newest if it is 0. What has
+// expired by now is left out. Numbers do not change, so pages do not overlap.
+func (t *Tx) Memories(ctx context.Context, person string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+	var all []memory.Memory
+	for _, table := range bothMemoryTables() {
+		list, err := t.memories(ctx, table, `
+			WHERE m.user_id = $1 AND `+table.alive+` AND m.seq < $3 ORDER BY m.seq DESC LIMIT $4`, person, rfc3339(now), before, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b memory.Memory) int { return int(b.Number - a.Number) })
+	return all[:min(limit, len(all))], nil
+}
+
+// CountMemories returns how many memories of a person there are that have not
+// expired by now.
+func (t *Tx) CountMemories(ctx context.Context, person string, now time.Time) (n int64, err error) {
+	for _, table := range bothMemoryTables() {
+		var some int64
+		_, err := t.one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
+		if err != nil {
+			return 0, fmt.Errorf("count memories: %w", err)
+		}
+		n += some
+	}
+	return n, nil
+}
+
+// ForgetMemory deletes a memory of a person by its number, and returns it;
+// fault.NotFound if they have none with it.
+func (t *Tx) ForgetMemory(ctx context.Context, person string, number int64) (memory.Memory, error) {
+	m, err := t.Memory(ctx, person, number)
+	if err != nil {
+		return m, err
+	}
+	n, err := t.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, person, number)
+	return found(m, n > 0, err, "memory")
+}
+
+// ForgetMemories deletes all memories of a person, expired ones included, and
+// returns how many there were. Their setting stays.
+func (t *Tx) ForgetMemories(ctx context.Context, person string) (n int64, err error) {
+	if err := t.touchPerson(ctx, person); err != nil {
+		return 0, err
+	}
+	on := false // nobody may learn something in between
+	if _, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person); err != nil {
+		return 0, fmt.Errorf("lock a person's memory: %w", err)
+	}
+	for _, table := range bothMemoryTables() {
+		some, err := t.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
+		if err != nil {
+			return 0, fmt.Errorf("forget memories: %w", err)
+		}
+		n += some
+	}
+	return n, nil
+}
+
+const sweepMemoriesSQL = `
+	DELETE FROM episodic_memories WHERE id IN (SELECT id FROM episodic_memories WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+
+// SweepMemories deletes at most limit episodes that have expired by now, and
+// returns how many.
+func (t *Tx) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
+	n, err := t.exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
+	return n, wrap(err, "sweep expired episodes")
+}
+
+// BareMemories returns at most limit memories that model has not embedded, oldest
+// first and facts before episodes.
+func (t *Tx) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
+	for _, table := range bothMemoryTables() {
+		if len(all) == limit {
+			break
+		}
+		list, err := t.memories(ctx, table, `
+			WHERE (m.embedding IS NULL OR m.embedding_model <> $1) AND `+table.alive+` ORDER BY m.id LIMIT $3`,
+			model, rfc3339(now), limit-len(all))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// SaveEmbedding stores the embedding of a memory, unless its text has changed
+// since m was read or it is gone.
+func (t *Tx) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
+	if err := e.Vector.Check(); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, `UPDATE `+memoryTables[m.Kind].name+` SET embedding = $3, embedding_model = $4 WHERE id = $1 AND content_hash = $2`,
+		m.ID, m.Hash, e.Vector.Encode(), e.Model)
+	return wrap(err, "store an embedding")
+}

@@ -1,0 +1,439 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// Field is a value of a portable row: nil, string, int64, bool, json.RawMessage
+// or []byte.
+type Field struct {
+	Name  string
+	Value any
+}
+
+// portable is a table in the form that export and import have in common, which
+// is the same for both databases and holds no number that a database gave out.
+type portable struct {
+	kind    string // the type of its rows
+	table   string
+	columns []portableColumn
+	from    string // FROM and what follows, for the rows of conversation $1
+}
+
+type portableColumn struct {
+	name  string
+	kind  portableKind
+	value string // expression to read; empty: the column of the table's alias t
+}
+
+type portableKind int
+
+const (
+	asText portableKind = iota
+	asInt
+	asBool
+	asTime
+	asJSON
+	asBytes
+)
+
+// stampLayout is the form of a time on SQLite, where it is sorted as text.
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+func cols(kind portableKind, names string) []portableColumn {
+	var list []portableColumn
+	for _, name := range strings.Fields(names) {
+		list = append(list, portableColumn{name: name, kind: kind})
+	}
+	return list
+}
+
+var portableCodebase = portable{
+	kind: "codebase", table: "remote_agent_codebases",
+	columns: slices.Concat(cols(asText, "id name repository_url default_cwd ai_assistant_type"), cols(asJSON, "commands"), cols(asTime, "created_at updated_at")),
+	from:    `remote_agent_codebases t WHERE $1 = '' OR CAST(t.id AS TEXT) IN (SELECT CAST(c.codebase_id AS TEXT) FROM remote_agent_conversations c WHERE CAST(c.id AS TEXT) = $1 UNION SELECT CAST(s.codebase_id AS TEXT) FROM remote_agent_sessions s WHERE CAST(s.conversation_id AS TEXT) = $1 UNION SELECT CAST(u.codebase_id AS TEXT) FROM usage_records u WHERE CAST(u.conversation_id AS TEXT) = $1) ORDER BY t.id`,
+}
+
+var portableIdentity = portable{
+	kind: "identity", table: "identities",
+	columns: slices.Concat(cols(asText, "platform_type user_id name role"), cols(asInt, "refused_ms created_ms")),
+	from:    `identities t WHERE $1 = '' ORDER BY t.platform_type, t.user_id`,
+}
+
+// portables are the tables of a conversation, what is referred to first.
+var portables = []portable{
+	{
+		kind: "conversation", table: "remote_agent_conversations",
+		columns: slices.Concat(cols(asText, "id platform_type platform_conversation_id codebase_id cwd ai_assistant_type"),
+			cols(asJSON, "settings"), cols(asTime, "created_at updated_at"), cols(asInt, "inbox_seq stop_seq delivery_seq")),
+		from: `remote_agent_conversations t WHERE t.id = $1`,
+	},
+	{
+		kind: "session", table: "remote_agent_sessions",
+		columns: slices.Concat(cols(asText, "id conversation_id codebase_id parent_session_id ai_assistant_type assistant_session_id"),
+			cols(asBool, "active"), cols(asJSON, "metadata"), cols(asTime, "started_at ended_at"),
+			cols(asText, "agent_name model system_prompt user_prompt config status result error"), cols(asInt, "input_tokens output_tokens last_seq")),
+		from: `remote_agent_sessions t WHERE t.conversation_id = $1 ORDER BY t.started_at, t.id`,
+	},
+	{
+		kind: "message", table: "agent_messages",
+		columns: slices.Concat(cols(asText, "session_id"), cols(asInt, "seq part"), cols(asText, "role kind content data_json provider_metadata run_id"),
+			cols(asBool, "undone"), cols(asInt, "created_at")),
+		from: `agent_messages t JOIN remote_agent_sessions s ON s.id = t.session_id WHERE s.conversation_id = $1 ORDER BY t.session_id, t.seq, t.part`,
+	},
+	{
+		kind: "tool_call", table: "agent_tool_calls",
+		columns: slices.Concat(cols(asText, "session_id tool_call_id tool_name request response status"),
+			cols(asInt, "created_at completed_at execution_time_ms"), cols(asText, "error_details"), cols(asInt, "executing_ms"),
+			[]portableColumn{{"message_seq", asInt, "m.seq"}, {"message_part", asInt, "m.part"}}),
+		from: `agent_tool_calls t JOIN remote_agent_sessions s ON s.id = t.session_id LEFT JOIN agent_messages m ON m.id = t.message_id
+			WHERE s.conversation_id = $1 ORDER BY t.session_id, t.id`,
+	},
+	{
+		kind: "entry", table: "inbound_events",
+		columns: slices.Concat(cols(asText, "id platform_type account event_id conversation_id"), cols(asInt, "seq"),
+			cols(asText, "lane state"), cols(asInt, "attempts"), cols(asText, "session_id message_id error data"), cols(asBytes, "raw"), cols(asInt, "accepted_ms")),
+		from: `inbound_events t WHERE t.conversation_id = $1 AND t.seq > 0 ORDER BY t.seq`,
+	},
+	{
+		kind: "delivery", table: "deliveries",
+		columns: slices.Concat(cols(asText, "id conversation_id event_id"), cols(asInt, "seq"), cols(asText, "reply_to placeholder body"),
+			cols(asBool, "final control"), cols(asText, "message_id state"), cols(asInt, "attempts"), cols(asText, "error"), cols(asInt, "created_ms"),
+			cols(asJSON, "buttons"), cols(asText, "only_for file_name"), cols(asBytes, "file")),
+		from: `deliveries t WHERE t.conversation_id = $1 ORDER BY t.seq`,
+	},
+	{
+		kind: "usage", table: "usage_records",
+		columns: slices.Concat(cols(asText, "event_id conversation_id session_id codebase_id actor ai_assistant_type model"),
+			cols(asInt, "input_tokens output_tokens cached_tokens written_tokens cost_micros at_ms")),
+		from: `usage_records t WHERE t.conversation_id = $1 ORDER BY t.id`,
+	},
+}
+
+// ConversationIDs returns ids of conversations in their order, behind the given
+// one, up to limit.
+func (t *Tx) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
+	if after == "" {
+		after = "00000000-0000-0000-0000-000000000000"
+	}
+	var ids []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
+	return ids, wrap(err, "list conversations")
+}
+
+// ExportShared calls visit for the rows that conversations refer to: codebases
+// and, without a conversation, also people. Of a conversation only its own.
+func (t *Tx) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
+	if err := t.exportTable(ctx, portableCodebase, conversationID, visit); err != nil {
+		return err
+	}
+	return t.exportTable(ctx, portableIdentity, conversationID, visit)
+}
+
+// ExportConversation calls visit for every row of a conversation, in an order in
+// which ImportRow takes them and which is the same each time. Nothing is
+// collected in memory. visit may not use t.
+func (t *Tx) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
+	if err := checkID(id, "conversation"); err != nil {
+		return err
+	}
+	if _, err := t.Conversation(ctx, id); err != nil {
+		return err
+	}
+	for _, p := range portables {
+		if err := t.exportTable(ctx, p, id, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
+	values := make([]string, len(p.columns))
+	for i, c := range p.columns {
+		if values[i] = c.value; c.value == "" {
+			values[i] = "t." + c.name
+		}
+	}
+	err := t.each(ctx, func(scan func(...any) error) error {
+		row := make([]Field, len(p.columns))
+		dest := make([]any, len(p.columns))
+		for i, c := range p.columns {
+			row[i].Name = c.name
+			dest[i] = portableValue{c.kind, &row[i].Value}
+		}
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		return visit(p.kind, row)
+	}, `SELECT `+strings.Join(values, ", ")+` FROM `+p.from, id)
+	return wrap(err, "export "+p.kind)
+}
+
+// portableValue scans a column of a kind.
+type portableValue struct {
+	kind portableKind
+	to   *any
+}
+
+// Scan implements sql.Scanner.
+func (v portableValue) Scan(value any) error {
+	if value == nil {
+		*v.to = nil
+		return nil
+	}
+	switch v.kind {
+	case asInt:
+		n, ok := value.(int64)
+		*v.to = n
+		if !ok {
+			return fmt.Errorf("cannot read %T as a number", value)
+		}
+	case asBool:
+		switch b := value.(type) {
+		case bool:
+			*v.to = b
+		case int64:
+			*v.to = b != 0
+		default:
+			return fmt.Errorf("cannot read %T as yes or no", value)
+		}
+	case asBytes:
+		b, ok := value.([]byte)
+		*v.to = slices.Clone(b)
+		if !ok {
+			return fmt.Errorf("cannot read %T as bytes", value)
+		}
+	case asTime:
+		var at time.Time
+		if err := (stamp{&at}).Scan(value); err != nil {
+			return err
+		}
+		*v.to = at.Format(stampLayout)
+	case asText, asJSON:
+		var s string
+		if err := (text{&s}).Scan(value); err != nil {
+			return err
+		}
+		if *v.to = s; v.kind == asJSON {
+			*v.to = json.RawMessage(s)
+		}
+	}
+	return nil
+}
+
+// HasConversation reports whether a conversation of an export is here already. It
+// is a fault.Conflict if its place on the platform belongs to another one.
+func (t *Tx) HasConversation(ctx context.Context, id, platform, platformID string) (bool, error) {
+	if err := checkID(id, "conversation"); err != nil {
+		return false, err
+	}
+	var found string
+	ok, err := t.one(ctx, []any{text{&found}}, `
+		SELECT id FROM remote_agent_conversations WHERE platform_type = $1 AND platform_conversation_id = $2`, platform, platformID)
+	if err != nil {
+		return false, fmt.Errorf("look for a conversation: %w", err)
+	}
+	if ok && found != id {
+		return false, fault.Newf(fault.Conflict, "There is another conversation %s %s here already, with id %s.", platform, platformID, found)
+	}
+	if ok {
+		return true, nil
+	}
+	_, err = t.Conversation(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err == nil {
+		err = fault.Newf(fault.Conflict, "The conversation %s is here already, under another address.", id)
+	}
+	return false, err
+}
+
+// ImportShared stores a codebase or a person of an export unless they are here.
+// Of a codebase it returns the id that it has here: one with the same name or
+// repository is the same codebase. Nobody's role is changed.
+func (t *Tx) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, err error) {
+	switch kind {
+	case portableIdentity.kind:
+		return "", t.insertPortable(ctx, portableIdentity, row, " ON CONFLICT (platform_type, user_id) DO NOTHING")
+	case portableCodebase.kind:
+	default:
+		return "", unknownKind(kind)
+	}
+	values, err := decodePortable(portableCodebase, row)
+	if err != nil {
+		return "", err
+	}
+	given, _ := values[0].(string)
+	if err := checkID(given, "codebase"); err != nil {
+		return "", err
+	}
+	ok, err := t.one(ctx, []any{text{&id}}, `
+		SELECT id FROM remote_agent_codebases WHERE id = $1 OR name = $2 OR (repository_url <> '' AND repository_url = $3)
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END LIMIT 1`, values[0], values[1], values[2])
+	if err != nil || ok {
+		return id, wrap(err, "look for a codebase")
+	}
+	return given, t.insertPortable(ctx, portableCodebase, row, "")
+}
+
+// ImportRow stores a row of a conversation as ExportConversation gave it, with
+// what was open settled: nothing that is imported is ever sent, run or answered
+// again. A row that is there already is a fault.Conflict, one that refers to a
+// row that is not there a fault.NotFound, one that does not fit fault.Invalid.
+func (t *Tx) ImportRow(ctx context.Context, kind string, row map[string]json.RawMessage) error {
+	i := slices.IndexFunc(portables, func(p portable) bool { return p.kind == kind })
+	if i < 0 {
+		return unknownKind(kind)
+	}
+	settleRow(kind, row)
+	return t.insertPortable(ctx, portables[i], row, "")
+}
+
+func unknownKind(kind string) error {
+	return fault.Newf(fault.Invalid, "There are no rows of type %q.", kind)
+}
+
+// settleRow ends what was open when the row was exported.
+func settleRow(kind string, row map[string]json.RawMessage) {
+	is := func(column string, values ...string) bool {
+		var v string
+		return json.Unmarshal(row[column], &v) == nil && slices.Contains(values, v)
+	}
+	ended := json.RawMessage(`"` + ErrRestored + `"`)
+	switch {
+	case kind == "delivery" && !is("state", "sent", "failed"):
+		row["state"], row["final"], row["error"] = json.RawMessage(`"failed"`), json.RawMessage("true"), ended
+	case kind == "entry" && is("state", "waiting", "running"):
+		row["state"], row["error"] = json.RawMessage(`"stopped"`), ended
+	case kind == "tool_call" && is("status", "pending", "executing"):
+		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended
+	}
+}
+
+func (t *Tx) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string) error {
+	values, err := decodePortable(p, row)
+	if err != nil {
+		return err
+	}
+	var names, places []string
+	args := make([]any, 0, len(values))
+	for i, c := range p.columns {
+		if c.value != "" { // of another table, see below
+			continue
+		}
+		args = append(args, values[i])
+		place := fmt.Sprintf("$%d", len(args))
+		if c.name == "parent_session_id" { // it may be of a conversation that was not exported
+			place = `(SELECT p.id FROM remote_agent_sessions p WHERE p.id = ` + place + `)`
+		}
+		names, places = append(names, c.name), append(places, place)
+	}
+	if p.kind == "tool_call" {
+		id, err := t.messageRow(ctx, row)
+		if err != nil {
+			return err
+		}
+		args = append(args, id)
+		names, places = append(names, "message_id"), append(places, fmt.Sprintf("$%d", len(args)))
+	}
+	_, err = t.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
+	switch fault.KindOf(err) {
+	case fault.Conflict:
+		return &fault.Error{Kind: fault.Conflict, Public: "The row is there twice, or is here already.", Err: err}
+	case fault.NotFound:
+		return &fault.Error{Kind: fault.NotFound, Public: "A row that it refers to is missing.", Err: err}
+	case fault.Invalid:
+		return &fault.Error{Kind: fault.Invalid, Public: "A value does not fit into its column.", Err: err}
+	}
+	return wrap(err, "import "+p.kind)
+}
+
+// messageRow returns the number of the message row of a tool call, nil if it has
+// none.
+func (t *Tx) messageRow(ctx context.Context, row map[string]json.RawMessage) (any, error) {
+	var session string
+	var seq, part *int64
+	if err := errors.Join(json.Unmarshal(row["session_id"], &session), json.Unmarshal(row["message_seq"], &seq), json.Unmarshal(row["message_part"], &part)); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "read message of tool call")
+	}
+	if seq == nil || part == nil {
+		return nil, nil //nolint:nilnil // SQL's NULL
+	}
+	var id int64
+	ok, err := t.one(ctx, []any{&id}, `SELECT id FROM agent_messages WHERE session_id = $1 AND seq = $2 AND part = $3`, session, *seq, *part)
+	if err == nil && !ok {
+		err = fault.New(fault.NotFound, "The message that asked for the tool call is missing.")
+	}
+	return id, err
+}
+
+// decodePortable returns the values of a row in the order of the columns. Every
+// column has to be there, and no other.
+func decodePortable(p portable, row map[string]json.RawMessage) ([]any, error) {
+	values := make([]any, len(p.columns))
+	for i, c := range p.columns {
+		raw, ok := row[c.name]
+		if !ok {
+			return nil, fault.Newf(fault.Invalid, "The row of type %s has no %s.", p.kind, c.name)
+		}
+		v, err := decodeValue(c.kind, raw)
+		if err != nil {
+			return nil, &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("The %s of the row of type %s cannot be read.", c.name, p.kind), Err: err}
+		}
+		values[i] = v
+	}
+	for name := range row {
+		if !slices.ContainsFunc(p.columns, func(c portableColumn) bool { return c.name == name }) {
+			return nil, fault.Newf(fault.Invalid, "A row of type %s has no %q here; a newer version may have written it.", p.kind, name)
+		}
+	}
+	return values, nil
+}
+
+func decodeValue(kind portableKind, raw json.RawMessage) (any, error) {
+	if string(raw) == "null" {
+		return nil, nil //nolint:nilnil // SQL's NULL
+	}
+	switch kind {
+	case asInt:
+		var n int64
+		err := json.Unmarshal(raw, &n)
+		return n, err
+	case asBool:
+		var b bool
+		err := json.Unmarshal(raw, &b)
+		return b, err
+	case asJSON:
+		return string(raw), nil
+	case asText, asTime, asBytes:
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case asTime:
+		at, err := time.Parse(time.RFC3339Nano, s)
+		return at.UTC().Format(stampLayout), err
+	case asBytes:
+		return base64.StdEncoding.DecodeString(s)
+	default:
+		return s, nil
+	}
+}

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+)
+
+const (
+	// sameScope is the condition on the person, $1, and the exact codebase, $2.
+	sameScope = `WHERE m.user_id = $1 AND m.codebase_id IS NOT DISTINCT FROM $2`
+
+	sameText = sameScope + ` AND m.content_hash = $3`
+
+	// wordCandidates is how many memories with the same words are compared.
+	wordCandidates = 50
+
+	maxQueryTerms = 60
+)
+
+// storedTerms is what a memory is searched by. The person's term comes first: a
+// search names it, so that the index leads to no other person's rows.
+func storedTerms(person, text string) string {
+	return strings.Join(append([]string{memory.PersonTerm(person)}, memory.Terms(text)...), " ")
+}
+
+// candidates returns memories of a scope that may be the same as a text: those of
+// the same text, the nearest by embedding, and those with the same words that
+// cannot be compared by embedding.
+func (t *Tx) candidates(
+	ctx context.Context, table memoryTable, s memory.Scope, text string, e memory.Embedding, now time.Time,
+) ([]memory.Candidate, error) {
+	alive := strings.ReplaceAll(table.alive, "$2", "$4")
+	same, err := t.memories(ctx, table, sameText+` AND `+alive+` ORDER BY m.seq LIMIT 1`,
+		s.Person, orNull(s.Codebase), memory.Hash(text), rfc3339(now))
+	if err != nil {
+		return nil, err
+	}
+	if len(same) > 0 {
+		return []memory.Candidate{{Memory: same[0], Similarity: 1}}, nil
+	}
+	var all []memory.Candidate
+	if !e.IsZero() {
+		near, err := t.nearest(ctx, table, e, 1, -1, sameScope+` AND m.embedding_model = $3 AND `+alive,
+			s.Person, orNull(s.Codebase), e.Model, rfc3339(now))
+		if err != nil {
+			return nil, err
+		}
+		all = near
+	}
+	terms := memory.Terms(text)
+	byWords, err := t.withWords(ctx, table, s.Person, terms, wordCandidates,
+		`m.codebase_id IS NOT DISTINCT FROM $2 AND (m.embedding_model <> $3 OR $3 = '') AND `+alive,
+		orNull(s.Codebase), modelOf(e), rfc3339(now))
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range byWords {
+		all = append(all, memory.Candidate{Memory: m, Similarity: memory.TermSimilarity(terms, memory.Terms(m.Text))})
+	}
+	return all, nil
+}
+
+// ranked is a row with its similarity, before the rest of it is read.
+type ranked struct {
+	id, number int64
+	similarity float64
+}
+
+// better orders rows, the best first. Of two alike the newer one is better.
+func better(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(b.number, a.number))
+}
+
+// nearest returns the limit rows nearest to an embedding that reach the threshold,
+// best first. rest says which rows are compared: all of them are read, but only
+// their vectors.
+func (t *Tx) nearest(
+	ctx context.Context, table memoryTable, e memory.Embedding, limit int, threshold float64, rest string, args ...any,
+) ([]memory.Candidate, error) {
+	probe := memory.NewProbe(e.Vector)
+	best := make([]ranked, 0, limit+1)
+	var row ranked
+	dest := []any{&row.id, &row.number, &similarity{probe: probe, to: &row.similarity}}
+	err := t.each(ctx, func(scan func(...any) error) error {
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		if !(row.similarity >= threshold) || len(best) == limit && better(row, best[limit-1]) >= 0 {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(best, row, better)
+		best = slices.Insert(best, at, row)
+		best = best[:min(len(best), limit)]
+		return nil
+	}, `SELECT m.id, m.seq, m.embedding FROM `+table.name+` m `+rest+` AND m.embedding IS NOT NULL`, args...)
+	if err != nil {
+		return nil, wrap(err, "compare memories")
+	}
+	all := make([]memory.Candidate, 0, len(best))
+	for _, r := range best {
+		list, err := t.memories(ctx, table, `WHERE m.id = $1`, r.id)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			all = append(all, memory.Candidate{Memory: m, Similarity: r.similarity})
+		}
+	}
+	return all, nil
+}
+
+// similarity scans the column of an embedding as its similarity to a probe. It
+// looks at the driver's own bytes: copying them would cost more than comparing.
+type similarity struct {
+	probe *memory.Probe
+	to    *float64
+}
+
+// Scan implements sql.Scanner.
+func (s *similarity) Scan(value any) error {
+	raw, ok := value.([]byte)
+	if !ok {
+		return fault.Newf(fault.Internal, "an embedding is %T", value)
+	}
+	return s.ScanBytes(raw)
+}
+
+// ScanBytes is what pgx calls instead of Scan, without a copy.
+func (s *similarity) ScanBytes(raw []byte) error {
+	*s.to = s.probe.Cosine(raw)
+	return nil
+}
+
+// withWords returns memories of a person that have at least one of the terms, the
+// best match first. condition is on the arguments from $2 on.
+func (t *Tx) withWords(
+	ctx context.Context, table memoryTable, person string, terms []string, limit int, condition string, args ...any,
+) ([]memory.Memory, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	terms = terms[:min(len(terms), maxQueryTerms)]
+	from, order, quote, and, or := table.name+` m`, `ts_rank(m.words, CAST($1 AS tsquery)) DESC, m.seq DESC`, "'", " & ", " | "
+	match := `m.words @@ CAST($1 AS tsquery)`
+	if t.pg == nil {
+		from = table.words + ` JOIN ` + table.name + ` m ON m.id = ` + table.words + `.rowid`
+		match, order = table.words+` MATCH $1`, `bm25(`+table.words+`), m.seq DESC`
+		quote, and, or = `"`, " AND ", " OR "
+	}
+	quoted := make([]string, len(terms))
+	for i, term := range terms {
+		quoted[i] = quote + strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(term) + quote
+	}
+	args = append([]any{quote + memory.PersonTerm(person) + quote + and + "(" + strings.Join(quoted, or) + ")"}, args...)
+	n := len(args)
+	args = append(args, person, limit)
+	var list []memory.Memory
+	err := t.each(ctx, func(scan func(...any) error) error {
+		m, err := scanMemory(table.kind, scan)
+		list = append(list, m)
+		return err
+	}, `SELECT `+table.columns+` FROM `+from+` WHERE `+match+` AND `+condition+
+		` AND m.user_id = $`+strconv.Itoa(n+1)+` ORDER BY `+order+` LIMIT $`+strconv.Itoa(n+2), args...)
+	return list, wrap(err, "search memories")
+}
+
+// Recall is seed 004's retrieve_similar_categorized_memories: memories of both
+// kinds that have to do with a question, best first. With an embedding they are
+// compared by it; memories that it cannot be compared with, and all without one,
+// are found by their words. Only the person's own are seen, those that hold
+// everywhere and those of the codebase, and no expired episode.
+func (t *Tx) Recall(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+	q, err := q.Prepare()
+	if err != nil {
+		return nil, err
+	}
+	near, err := t.recallNear(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	worded, err := t.recallWords(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	all := append(near, worded...)
+	return all[:min(len(all), q.Limit)], nil
+}
+
+func (t *Tx) recallNear(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+	if q.Embedding.IsZero() {
+		return nil, nil
+	}
+	var all []memory.Match
+	for _, table := range bothMemoryTables() {
+		near, err := t.nearest(ctx, table, q.Embedding, q.Limit, q.Threshold,
+			`WHERE m.user_id = $1 AND `+table.alive+` AND (m.codebase_id IS NULL OR m.codebase_id = $3) AND m.embedding_model = $4`,
+			q.Person, rfc3339(q.Now), orNull(q.Codebase), q.Embedding.Model)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range near {
+			all = append(all, memory.Match(c))
+		}
+	}
+	slices.SortStableFunc(all, bySimilarity)
+	return all, nil
+}
+
+func bySimilarity(a, b memory.Match) int { return cmp.Compare(b.Similarity, a.Similarity) }
+
+func (t *Tx) recallWords(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+	terms := memory.Terms(q.Text)
+	var all []memory.Match
+	for _, table := range bothMemoryTables() {
+		list, err := t.withWords(ctx, table, q.Person, terms, q.Limit,
+			`(m.codebase_id IS NULL OR m.codebase_id = $3) AND (m.embedding_model <> $4 OR $4 = '') AND `+table.alive,
+			rfc3339(q.Now), orNull(q.Codebase), modelOf(q.Embedding))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			all = append(all, memory.Match{Memory: m, Similarity: coverage(terms, memory.Terms(m.Text))})
+		}
+	}
+	slices.SortStableFunc(all, bySimilarity)
+	return all, nil
+}
+
+// coverage is the share of the query's terms that a memory has.
+func coverage(query, terms []string) float64 {
+	n := 0
+	for _, term := range query {
+		if slices.Contains(terms, term) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(query)))
+}
+
+const standingSQL = `
+	WHERE m.user_id = $1 AND (m.codebase_id IS NULL OR m.codebase_id = $2)
+	AND (m.category = 'preference' OR m.origin = 'person') ORDER BY m.seq DESC LIMIT $3`
+
+// Standing returns what matters to a person whatever they ask: their preferences,
+// and what they said themselves; newest first.
+func (t *Tx) Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error) {
+	return t.memories(ctx, memoryTables[memory.Semantic], standingSQL, s.Person, orNull(s.Codebase), limit)
+}

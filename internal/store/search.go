@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// maxPage bounds how many rows a listing returns at once.
+const maxPage = 1000
+
+// SessionFilter chooses sessions; empty members choose all.
+type SessionFilter struct {
+	ConversationID string
+	Before         string // id of a session: only those that are listed after it
+	Limit          int    // 1 to 1000; 0 is 50
+}
+
+// SessionRow is a session in a listing.
+type SessionRow struct {
+	sessions.Session
+
+	Key       messages.ConversationKey
+	Messages  int
+	ToolCalls int
+}
+
+// ListSessions returns sessions, the newest first. Before is a cursor: with the
+// id of the last row of a page it returns the next page, and rows that came in
+// between change nothing. An id that is none, or of no session, is an error
+// (fault.Invalid, fault.NotFound).
+func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	query := `
+		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
+			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
+			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+	var conditions []string
+	var args []any
+	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return nil, err
+		}
+		args = append(args, f.ConversationID)
+		conditions = append(conditions, fmt.Sprintf("s.conversation_id = $%d", len(args)))
+	}
+	if f.Before != "" {
+		if err := checkID(f.Before, "session"); err != nil {
+			return nil, err
+		}
+		if _, err := t.Session(ctx, f.Before); err != nil {
+			return nil, err
+		}
+		args = append(args, f.Before)
+		conditions = append(conditions, fmt.Sprintf(
+			"(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", len(args)))
+	}
+	if len(conditions) > 0 {
+		query += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	args = append(args, page(f.Limit))
+	query += fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args))
+
+	var list []SessionRow
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var row sessionRow
+		var r SessionRow
+		if err := scan(append(row.dest(), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)...); err != nil {
+			return err
+		}
+		var err error
+		r.Session, err = row.decode()
+		list = append(list, r)
+		return err
+	}, query, args...)
+	return list, wrap(err, "list sessions")
+}
+
+// Hit is a message that a search found.
+type Hit struct {
+	ID             int64 // grows with time; the cursor of the next page
+	SessionID      string
+	ConversationID string
+	Key            messages.ConversationKey
+	Seq            int64
+	Role           string
+	Content        string
+	CreatedAt      time.Time
+}
+
+// SearchFilter says what to look for.
+type SearchFilter struct {
+	Words          string // all of them have to occur; each may be the beginning of a word
+	ConversationID string // empty: all
+	Before         int64  // ID of a hit: only older ones; 0: from the newest
+	Limit          int    // 1 to 1000; 0 is 50
+}
+
+// searched is the condition of the index on PostgreSQL, which uses it only if
+// the query repeats it.
+const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')`
+
+// SearchMessages returns what people and assistants wrote that has all the
+// words, the newest first. Case does not matter (on PostgreSQL with the locale C:
+// that of ASCII only), accents do. Turns that were
+// taken back are left out. Without a word it is fault.Invalid.
+func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) {
+	words := Words(f.Words)
+	if len(words) == 0 {
+		return nil, fault.New(fault.Invalid, "Say at least one word to look for.")
+	}
+	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return nil, err
+		}
+	}
+	source, id, match := "agent_messages m", "m.id", "agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND "+searched
+	expression := strings.Join(words, ":* & ") + ":*"
+	if t.pg == nil {
+		source, id, match = "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1"
+		expression = `"` + strings.Join(words, `"* AND "`) + `"*`
+	}
+	args := []any{expression}
+	query := `
+		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
+		FROM ` + source + `
+		JOIN remote_agent_sessions s ON s.id = m.session_id
+		JOIN remote_agent_conversations c ON c.id = s.conversation_id
+		WHERE ` + match + ` AND NOT m.undone`
+	if f.Before > 0 {
+		args = append(args, f.Before)
+		query += fmt.Sprintf(" AND %s < $%d", id, len(args))
+	}
+	if f.ConversationID != "" {
+		args = append(args, f.ConversationID)
+		query += fmt.Sprintf(" AND s.conversation_id = $%d", len(args))
+	}
+	args = append(args, page(f.Limit))
+	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))
+
+	var hits []Hit
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var h Hit
+		var created int64
+		err := scan(&h.ID, text{&h.SessionID}, text{&h.ConversationID}, &h.Key.Platform, &h.Key.ID, &h.Seq, &h.Role, &h.Content, &created)
+		h.CreatedAt = time.Unix(created, 0).UTC()
+		hits = append(hits, h)
+		return err
+	}, query, args...)
+	return hits, wrap(err, "search messages")
+}
+
+// maxWords bounds a search: more words only make it slower.
+const maxWords = 16
+
+// Words splits what a person typed into the words of a search. They hold letters, marks and digits only, so that nothing in them means
+// anything in the language of a database.
+func Words(typed string) []string {
+	words := strings.FieldsFunc(typed, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+	})
+	return words[:min(len(words), maxWords)]
+}
+
+// TranscriptMessage is a message with when it was stored and whether its turn
+// was taken back.
+type TranscriptMessage struct {
+	messages.Message
+
+	At     time.Time
+	Undone bool
+}
+
+// Transcript calls visit for the messages of a session in order, without
+// reading them all into memory. visit may not use t.
+func (t *Tx) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
+	var held *TranscriptMessage
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var r messages.Record
+		var m TranscriptMessage
+		var created int64
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
+			return err
+		}
+		decoded, ok, err := messages.FromRecord(r)
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "decode message")
+		}
+		if !ok {
+			return nil
+		}
+		if held != nil && held.Seq == decoded.Seq {
+			held.Blocks = append(held.Blocks, decoded.Blocks...)
+			return nil
+		}
+		ready := held
+		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+		held = &m
+		if ready == nil {
+			return nil
+		}
+		return visit(*ready)
+	}, `
+		SELECT seq, role, kind, content, data_json, created_at, undone
+		FROM agent_messages WHERE session_id = $1 ORDER BY seq, part`, sessionID)
+	if err == nil && held != nil {
+		err = visit(*held)
+	}
+	return wrap(err, "read transcript")
+}
+
+func page(limit int) int {
+	if limit <= 0 {
+		return 50
+	}
+	return min(limit, maxPage)
+}
+
+// checkID refuses what is no id before PostgreSQL does, with words for people.
+func checkID(id, what string) error {
+	if err := uuid.Validate(id); err != nil || len(id) != 36 {
+		return fault.Newf(fault.Invalid, "%q is not the id of a %s; ids look like 0198c2d1-7a3b-7c4d-8e5f-0123456789ab.", id, what)
+	}
+	return nil
+}
+
+// qualified puts the name of a table before each column of a list.
+func qualified(table, columns string) string {
+	list := strings.Split(columns, ",")
+	for i, c := range list {
+		list[i] = table + "." + strings.TrimSpace(c)
+	}
+	return strings.Join(list, ", ")
+}

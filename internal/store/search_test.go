@@ -1,0 +1,179 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// say stores a text of a role and returns its number.
+func (b bundle) say(t *testing.T, session, run string, m ...messages.Message) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.AppendMessages(ctx, session, run, m...)
+		return err
+	})
+}
+
+func textOf(role messages.Role, text string) messages.Message {
+	return messages.Message{Role: role, Blocks: []messages.Block{messages.Text{Text: text}}}
+}
+
+func (b bundle) search(t *testing.T, f store.SearchFilter) (found []string, hits []store.Hit) {
+	t.Helper()
+	err := b.InRead(t.Context(), func(tx *store.Tx) error {
+		var err error
+		hits, err = tx.SearchMessages(t.Context(), f)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("search %q: %v", f.Words, err)
+	}
+	for _, h := range hits {
+		found = append(found, h.Content)
+	}
+	return found, hits
+}
+
+func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "one")
+		s := b.session(t, c.ID)
+		other := b.session(t, b.conversation(t, "two").ID)
+		const path, french, quoted, cyrillic = "See internal/store/search.go:42, please", "Le café est fermé", "She said “Hello-World”", "Привет, мир"
+		b.say(t, s.ID, "", textOf(messages.RoleUser, path), textOf(messages.RoleAssistant, french))
+		b.say(t, other.ID, "", textOf(messages.RoleUser, quoted), textOf(messages.RoleUser, cyrillic))
+		b.say(t, s.ID, "", messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
+			messages.Thinking{Text: "secretthought"}, messages.ToolCall{ID: "1", Name: "shell", Arguments: `{"a":"toolword"}`},
+		}}, messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "1", Content: "toolword"}}})
+		for words, want := range map[string][]string{
+			"search":             {path},
+			"SEARCH go":          {path},
+			"internal/store":     {path},
+			"42":                 {path},
+			"sear":               {path},
+			"earch":              nil,
+			"café":               {french},
+			"cafe":               nil,
+			"hello":              {quoted},
+			"hello world":        {quoted},
+			"Привет":             {cyrillic},
+			"search hello":       nil,
+			"s":                  {quoted, path},
+			"secretthought":      nil,
+			"toolword":           nil,
+			`"she" OR NOT (x:*)`: nil,
+			"she & ! ' said":     {quoted},
+		} {
+			got, _ := b.search(t, store.SearchFilter{Words: words})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("search %q (-want +got):\n%s", words, diff)
+			}
+		}
+		got, _ := b.search(t, store.SearchFilter{Words: "s", ConversationID: c.ID})
+		if diff := cmp.Diff([]string{path}, got); diff != "" {
+			t.Errorf("in one conversation (-want +got):\n%s", diff)
+		}
+		_, hits := b.search(t, store.SearchFilter{Words: "s", Limit: 1})
+		if got, _ := b.search(t, store.SearchFilter{Words: "s", Before: hits[0].ID}); !cmp.Equal(got, []string{path}) {
+			t.Errorf("next page = %q, want %q", got, path)
+		}
+		for _, empty := range []string{"", " . ", "🎉"} {
+			err := b.InRead(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: empty})
+				return err
+			})
+			wantKind(t, err, fault.Invalid)
+		}
+	})
+}
+
+func TestSearchFollowsChangesOfMessages(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "one").ID)
+		b.say(t, s.ID, "", textOf(messages.RoleUser, "apple"), textOf(messages.RoleUser, strings.Repeat("wörter ", 40_000)+"beyond"))
+		if got, _ := b.search(t, store.SearchFilter{Words: "wörter"}); len(got) != 1 {
+			t.Errorf("a long message was found %d times", len(got))
+		}
+		if got, _ := b.search(t, store.SearchFilter{Words: "beyond"}); len(got) != 0 {
+			t.Error("what is beyond the bound was found")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "user", "pear") })
+		if got, _ := b.search(t, store.SearchFilter{Words: "apple"}); len(got) != 0 {
+			t.Errorf("the old text is found: %q", got)
+		}
+		if got, _ := b.search(t, store.SearchFilter{Words: "pear"}); len(got) != 1 {
+			t.Errorf("the new text is not found: %q", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "thinking", "pear") })
+		if got, _ := b.search(t, store.SearchFilter{Words: "pear"}); len(got) != 0 {
+			t.Errorf("thinking is found: %q", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "user", "plum") })
+		if got, _ := b.search(t, store.SearchFilter{Words: "plum"}); len(got) != 1 {
+			t.Errorf("text again, and not found: %q", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSession(ctx, s.ID) })
+		if got, _ := b.search(t, store.SearchFilter{Words: "plum"}); len(got) != 0 {
+			t.Errorf("a deleted message is found: %q", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.CheckSearchIndex(ctx) })
+	})
+}
+
+func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		var want []string
+		c := b.conversation(t, "one")
+		for i := range 7 {
+			s := b.session(t, c.ID)
+			b.say(t, s.ID, "", textOf(messages.RoleUser, fmt.Sprint("message ", i)), textOf(messages.RoleAssistant, "answer"))
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.DeactivateSession(ctx, s.ID, sessions.Completed, "test")
+			})
+			want = append([]string{s.ID}, want...)
+		}
+		b.session(t, b.conversation(t, "other").ID)
+		var got []string
+		for before := ""; ; {
+			var rows []store.SessionRow
+			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
+				rows, err = tx.ListSessions(t.Context(), store.SessionFilter{ConversationID: c.ID, Before: before, Limit: 3})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) == 0 {
+				break
+			}
+			for _, r := range rows {
+				got = append(got, r.ID)
+				if r.Messages != 2 || r.ToolCalls != 0 || r.Key != key("one") {
+					t.Errorf("row = %+v", r)
+				}
+			}
+			before = rows[len(rows)-1].ID
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pages (-want +got):\n%s", diff)
+		}
+		for id, kind := range map[string]fault.Kind{"nonsense": fault.Invalid, "0198c2d1-7a3b-7c4d-8e5f-0123456789ab": fault.NotFound} {
+			err := b.InRead(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.ListSessions(t.Context(), store.SessionFilter{Before: id})
+				return err
+			})
+			wantKind(t, err, kind)
+		}
+	})
+}

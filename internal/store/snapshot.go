@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite"
+
+	"remote-agent/internal/fault"
+	"remote-agent/migrations"
+)
+
+// LatestSchema returns the version of the schema that this binary makes.
+func LatestSchema() int64 {
+	files, err := migrations.Files(migrations.SQLite)
+	if err != nil {
+		return 0
+	}
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil || len(names) == 0 {
+		return 0
+	}
+	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_")
+	version, _ := strconv.ParseInt(number, 10, 64)
+	return version
+}
+
+const schemaVersionSQL = `SELECT COALESCE(max(version_id), 0) FROM goose_db_version WHERE is_applied`
+
+// SchemaVersion returns the version of the schema in the database.
+func (s *Store) SchemaVersion(ctx context.Context) (version int64, err error) {
+	err = s.InRead(ctx, func(tx *Tx) error {
+		_, err := tx.one(ctx, []any{&version}, schemaVersionSQL)
+		return err
+	})
+	return version, wrap(err, "read schema version")
+}
+
+// IsEmpty reports whether a PostgreSQL database has none of the program's
+// tables.
+func (s *Store) IsEmpty(ctx context.Context) (empty bool, err error) {
+	if s.pg == nil {
+		return false, fault.New(fault.Unsupported, "Only asked of PostgreSQL.")
+	}
+	err = s.pg.QueryRow(ctx, `SELECT to_regclass('remote_agent_conversations') IS NULL AND to_regclass('goose_db_version') IS NULL`).Scan(&empty)
+	return empty, classifyPostgres(err)
+}
+
+// Snapshot writes a consistent copy of an SQLite database to a file that must
+// not exist, while this and other processes work on it. Nobody waits for it. On
+// PostgreSQL it is fault.Unsupported: pg_dump is for that.
+func (s *Store) Snapshot(ctx context.Context, to string) (err error) {
+	if s.pg != nil {
+		return fault.New(fault.Unsupported, "PostgreSQL is copied with pg_dump.")
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fault.Newf(fault.Conflict, "%s exists already.", to)
+	}
+	var name string
+	if err := s.readerDB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&name); err != nil {
+		return classifySQLite(err)
+	}
+	// A connection of its own: the copy takes long, and the writer must not wait.
+	db, err := openFile(name, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "trusted_schema(0)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unreadable(to, err)
+	}
+	if err := f.Close(); err != nil {
+		return unreadable(to, err)
+	}
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil {
+		_ = os.Remove(to)
+		return classifySQLite(err)
+	}
+	return syncFile(to)
+}
+
+func syncFile(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unreadable(name, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return unreadable(name, err)
+	}
+	return nil
+}
+
+func openFile(name string, params url.Values) (*sql.DB, error) {
+	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: name}).EscapedPath() + "?" + params.Encode())
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// CheckFile examines an SQLite file that nobody writes to: its pages, indexes
+// and references. It changes nothing, not even a side file. What is damaged is
+// fault.Invalid and says where. version is that of the program's schema; 0 for a
+// file without it, such as the database of a project.
+func CheckFile(ctx context.Context, name string) (version int64, err error) {
+	db, err := openFile(name, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"trusted_schema(0)"}})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var verdict string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+		return 0, fault.Newf(fault.Invalid, "%s is not a database, or damaged: %v.", path.Base(name), err)
+	}
+	if verdict != "ok" {
+		return 0, fault.Newf(fault.Invalid, "%s is damaged: %s.", path.Base(name), verdict)
+	}
+	var table string
+	err = db.QueryRowContext(ctx, `SELECT "table" FROM pragma_foreign_key_check LIMIT 1`).Scan(&table)
+	if err == nil {
+		return 0, fault.Newf(fault.Invalid, "%s is damaged: a row of %s refers to one that is not there.", path.Base(name), table)
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return 0, classifySQLite(err)
+	}
+	var tables int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&tables); err != nil {
+		return 0, classifySQLite(err)
+	}
+	if tables == 0 {
+		return 0, nil
+	}
+	if err := db.QueryRowContext(ctx, schemaVersionSQL).Scan(&version); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", classifySQLite(err))
+	}
+	return version, nil
+}
