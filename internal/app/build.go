@@ -246,6 +246,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	core, err := orchestrator.New(orchestrator.Config{
 		Toolroom:       tools,
 		Mode:           modeOf(d.config),
+		Confined:       d.runner.Level().Files,
 		SecondApprover: d.config.Tools.SecondApprover,
 		MaxRounds:      d.config.Tools.MaxRounds,
 		Budget:         spend.Budget(d.config.Budget),

@@ -205,6 +205,9 @@ func (c Config) Secrets() []string {
 			out = append(out, v.text)
 		}
 	}
+	if key := c.GitHub.PrivateKey.Reveal(); key != "" {
+		out = append(out, key) // its line breaks may have been written as \n
+	}
 	return append(out, urlPasswords(c.Database.URL.Reveal())...)
 }
 

@@ -185,7 +185,7 @@ var agentOptions = []Option{
 var githubOptions = []Option{
 	{
 		Name: "GITHUB_MODE", Empty: "webhook if GITHUB_WEBHOOK_SECRET is set, else GitHub is off", Group: groupGitHub,
-		Help: "How comments come in: webhook (needs PUBLIC_URL and GITHUB_WEBHOOK_SECRET), or poll (works everywhere, takes up to a minute).",
+		Help: "How comments come in: webhook (needs GITHUB_WEBHOOK_SECRET and an address that GitHub reaches), or poll (works everywhere, takes up to a minute).",
 		parse: setChoice(func(c *Config, v string) { c.GitHub.Mode = v },
 			ModePoll, ModeWebhook),
 	},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -39,7 +40,11 @@ func setDollars(field func(*Config) *int64) parser {
 		if err != nil || amount <= 0 || amount > 1e6 || math.IsNaN(amount) {
 			return fmt.Errorf("is %q: use an amount in US dollars above 0, such as 2.50", text)
 		}
-		*field(c) = int64(math.Round(amount * 1e6))
+		micros := int64(math.Round(amount * 1e6))
+		if micros < 10_000 {
+			return fmt.Errorf("is %q: use at least one cent, 0.01", text)
+		}
+		*field(c) = micros
 		return nil
 	}
 }
@@ -57,12 +62,26 @@ func setCount(field func(*Config) *int64) parser {
 
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// ownSecret reports whether a variable belongs to this program alone. Keys of
+// model APIs may be meant for an agent.
+func ownSecret(name string) bool {
+	for _, prefix := range []string{"TELEGRAM_", "SLACK_", "GITHUB_", "GH_TOKEN", "WEBHOOK_SECRET", "DATABASE_URL"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 func parseNames(field func(*Config) *[]string) parser {
 	return func(c *Config, text string) error {
 		names := list(text)
 		for _, n := range names {
 			if !environmentName.MatchString(n) {
 				return fmt.Errorf("has %q in it, which is not the name of an environment variable", n)
+			}
+			if ownSecret(n) {
+				return fmt.Errorf("has %s in it, which is a secret of this program: assistants must not see it", n)
 			}
 		}
 		*field(c) = names
@@ -79,8 +98,8 @@ func parsePaths(field func(*Config) *[]string) parser {
 			if p == "" {
 				continue
 			}
-			if !filepath.IsAbs(p) {
-				return fmt.Errorf("has %q in it: use absolute folders with commas", p)
+			if !filepath.IsAbs(p) || filepath.Clean(p) == "/" {
+				return fmt.Errorf("has %q in it: use absolute folders with commas, and not the whole system", p)
 			}
 			paths = append(paths, filepath.Clean(p))
 		}
@@ -110,10 +129,10 @@ func parsePEM(field func(*Config) *Secret) parser {
 		if block == nil {
 			return errors.New("is not a private key in PEM: it begins with -----BEGIN, and its line breaks must be there")
 		}
-		_, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-		if err != nil {
-			if _, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
-				return errors.New("is not a usable private key: download a new one from the app's page")
+		if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
+			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+			if _, isRSA := key.(*rsa.PrivateKey); err != nil || !isRSA {
+				return errors.New("is not a usable RSA key: download a new one from the app's page")
 			}
 		}
 		*field(c) = NewSecret(text)
@@ -139,6 +158,9 @@ func parseLogins(c *Config, text string) error {
 		if !login.MatchString(strings.TrimPrefix(n, "@")) {
 			return fmt.Errorf("has %q in it, which is neither a numeric id nor a login", n)
 		}
+	}
+	if len(names) == 0 {
+		return errors.New("names nobody: list ids or logins with commas, or take the option out")
 	}
 	c.GitHub.Allowed = names
 	return nil

@@ -71,6 +71,9 @@ func (w *world) rows(query string) (out []string) {
 		}
 		add(values)
 	}
+	if err := rows.Err(); err != nil {
+		w.t.Fatal(err)
+	}
 	return out
 }
 

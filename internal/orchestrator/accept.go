@@ -259,7 +259,11 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 			return a, err
 		}
 	}
-	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && o.slots.try()
+	parked, err := o.parked(ctx, tx, conv)
+	if err != nil {
+		return a, err
+	}
+	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && o.slots.try()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
 	a.entry.In.Queued = a.waits
 	a, err = o.store(ctx, tx, a)
@@ -280,12 +284,22 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 		return a, nil
 	}
 	o.willMark(a.entry)
-	if !conv.Leased { // else its holder looks into the inbox, under the row's lock, before it leaves
+	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
 		if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
 			return a, err
 		}
 	}
 	return a, o.noticeWaiting(ctx, tx, a.entry)
+}
+
+// parked reports whether the turn at the head of a conversation waits for a
+// decision or a moment, so that what comes behind it waits as well.
+func (o *Orchestrator) parked(ctx context.Context, tx Tx, conv sessions.Conversation) (bool, error) {
+	if conv.Leased || conv.InboxSeq == 0 {
+		return false, nil
+	}
+	head, ok, err := tx.NextEntry(ctx, conv.ID)
+	return ok && head.NextAt.After(time.Now()), err
 }
 
 // lane says who handles a message: the conversation's worker, in order, or the
@@ -338,7 +352,7 @@ func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (se
 	}
 	archived := messages.ConversationKey{
 		Platform: key.Platform,
-		ID:       fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[:8]),
+		ID:       fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[len(conv.ID)-12:]),
 	}
 	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
 		return conv, err

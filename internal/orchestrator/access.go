@@ -139,9 +139,11 @@ func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inboun
 	if known && now.Sub(who.RefusedAt) < refusalEvery {
 		return false, nil
 	}
-	return true, tx.SaveIdentity(ctx, sessions.Identity{
-		Platform: p, UserID: in.Sender.ID, Name: in.Sender.Name, Role: sessions.Stranger, RefusedAt: now,
-	})
+	if !known {
+		who = sessions.Identity{Platform: p, UserID: in.Sender.ID, Role: sessions.Stranger}
+	}
+	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
+	return true, tx.SaveIdentity(ctx, who)
 }
 
 // canWhisper reports whether a message can be shown to the sender of in only.

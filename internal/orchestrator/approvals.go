@@ -38,7 +38,8 @@ func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Appr
 	if err != nil {
 		return ruling{}, err
 	}
-	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) {
+	// In another repository the same words are another thing.
+	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != w.conv.CodebaseID {
 		return w.question(ctx, tx, d, a, hold)
 	}
 	result := ruling{approval: before}
@@ -157,7 +158,7 @@ func question(a approval.Approval) string {
 	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
 		return a.Title
 	case a.Kind == assistant.KindExecute:
-		return "run `" + a.Title + "`?"
+		return "run `" + strings.ReplaceAll(a.Title, "`", "'") + "`?"
 	}
 	return a.Title + "?"
 }
@@ -174,7 +175,7 @@ func verb(a approval.Approval) string {
 
 // settledQuestion changes the message that asked: no buttons, and what became of
 // it. ok is false if there is none.
-func settledQuestion(ctx context.Context, tx Tx, a approval.Approval, pressed messages.MessageID, hold time.Duration) (d messages.Delivery, ok bool, err error) {
+func (o *Orchestrator) settledQuestion(ctx context.Context, tx Tx, key messages.ConversationKey, a approval.Approval, pressed messages.MessageID, hold time.Duration) (d messages.Delivery, ok bool, err error) {
 	if a.DeliveryID == "" {
 		return d, false, nil
 	}
@@ -189,7 +190,11 @@ func settledQuestion(ctx context.Context, tx Tx, a approval.Approval, pressed me
 		d.Message = pressed // pressed before our own record of sending it
 	}
 	d.Buttons = nil
-	d.Text += "\n\n**" + became(a) + "**"
+	end := "\n\n**" + became(a) + "**"
+	if w := (&worker{o: o, conv: sessions.Conversation{Key: key}}); len(w.split(d.Text+end)) > 1 {
+		d.Text = "**" + a.Name() + ":** " + question(a) // the whole of it is in the database
+	}
+	d.Text += end
 	d.NextAt = time.Time{}
 	if hold > 0 {
 		d.NextAt = time.Now().Add(hold)
@@ -219,11 +224,15 @@ func became(a approval.Approval) string {
 
 // expire settles an approval that nobody decided in time.
 func (o *Orchestrator) expire(ctx context.Context, tx Tx, a approval.Approval) error {
+	conv, err := tx.Conversation(ctx, a.ConversationID)
+	if err != nil {
+		return err
+	}
 	a.State, a.DecidedBy, a.DecidedAt = approval.Expired, "system", time.Now()
 	if err := tx.SettleApproval(ctx, a); err != nil {
 		return err
 	}
-	_, _, err := settledQuestion(ctx, tx, a, "", 0)
+	_, _, err = o.settledQuestion(ctx, tx, conv.Key, a, "", 0)
 	return err
 }
 
@@ -238,7 +247,7 @@ func (o *Orchestrator) cancelQuestions(ctx context.Context, tx Tx, entry session
 		if err := tx.SettleApproval(ctx, a); err != nil {
 			return err
 		}
-		if _, _, err := settledQuestion(ctx, tx, a, "", 0); err != nil {
+		if _, _, err := o.settledQuestion(ctx, tx, entry.In.Conversation, a, "", 0); err != nil {
 			return err
 		}
 	}
@@ -295,7 +304,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 		if r.Entry.In.Kind == messages.KindAction {
 			pressed = r.Entry.In.Message
 		}
-		shown, has, err = o.settleApproval(ctx, tx, a, v.Decision, pressed)
+		shown, has, err = o.settleApproval(ctx, tx, conv.Key, a, v.Decision, pressed)
 		return err
 	})
 	if err != nil {
@@ -319,7 +328,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 }
 
 // settleApproval stores a decision and wakes the turn that waits for it.
-func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
+func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, key messages.ConversationKey, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
 	if err := tx.SettleApproval(ctx, a); err != nil {
 		return messages.Delivery{}, false, err
 	}
@@ -329,7 +338,7 @@ func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, a approval.App
 			return messages.Delivery{}, false, err
 		}
 	}
-	shown, has, err := settledQuestion(ctx, tx, a, pressed, controlHold)
+	shown, has, err := o.settledQuestion(ctx, tx, key, a, pressed, controlHold)
 	if err != nil {
 		return shown, has, err
 	}

@@ -120,7 +120,11 @@ func (c *windowCache) put(session string, msgs []messages.Message) {
 // extend adds messages that were just stored under the given numbers.
 func (c *windowCache) extend(session string, msgs []messages.Message, seqs []int64) {
 	known := c.get(session)
-	if len(known) == 0 || len(msgs) != len(seqs) {
+	if len(known) == 0 || len(msgs) == 0 || len(msgs) != len(seqs) {
+		return
+	}
+	if seqs[0] != known[len(known)-1].Seq+1 {
+		c.forget(session) // calls and results were stored in between
 		return
 	}
 	next := slices.Clip(known)

@@ -123,10 +123,11 @@ func (c *card) rowLines(now time.Time) []string {
 			reads++
 			continue
 		}
-		lines = append(lines, r.line(now))
+		line := r.line(now)
 		if c.verbose >= verboseAll && r.output != "" {
-			lines = append(lines, "```\n"+strings.ReplaceAll(r.output, "```", "'''")+"\n```")
+			line += "  \n```\n" + strings.ReplaceAll(r.output, "```", "'''") + "\n```"
 		}
+		lines = append(lines, line)
 	}
 	lines = lastRows(lines)
 	if reads > 0 {

@@ -191,7 +191,7 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 		if err != nil {
 			return err
 		}
-		parked = ok && head.Seq < r.Entry.Seq
+		parked = ok && head.Seq <= r.Entry.Seq
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(r.Entry.In), Action: "turn.stop", ConversationID: r.Conv.ID})
 	})
 	if err != nil {

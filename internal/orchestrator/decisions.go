@@ -68,13 +68,14 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 		case err != nil:
 			return assistant.Verdict{}, fmt.Errorf("look for a decision: %w", err)
 		case a.State == approval.Allowed:
-			return assistant.Verdict{Allow: true, Always: a.Rule != "" && w.ruled(ctx, a)}, nil
+			return assistant.Verdict{Allow: true}, nil // "always" is our rule, which can be revoked, and never the agent's
 		case a.State == approval.Denied:
 			return assistant.Verdict{Reason: "a person said no" + because(a.Note)}, nil
 		case a.State != approval.Waiting:
 			return assistant.Verdict{Reason: "nobody decided in time, and no answer is no"}, nil
 		case !time.Now().Before(a.ExpiresAt):
-			if err := w.hold(ctx, func(tx Tx) error { return w.o.expire(ctx, tx, a) }); err != nil {
+			err := w.hold(ctx, func(tx Tx) error { return w.o.expire(ctx, tx, a) })
+			if err != nil && !isSettled(err) { // else somebody decided in this moment
 				return assistant.Verdict{}, err
 			}
 			continue
@@ -83,23 +84,54 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 		select {
 		case <-told:
 		case <-ticker.C:
+			w.bringQuestions(ctx, a)
 		case <-expiry.C:
 		case <-ctx.Done():
 			expiry.Stop()
+			w.withdraw(a)
 			return assistant.Verdict{}, context.Cause(ctx)
 		}
 		expiry.Stop()
 	}
 }
 
-// ruled reports whether the like of an approval is allowed from now on.
-func (w *worker) ruled(ctx context.Context, a approval.Approval) (ok bool) {
+// bringQuestions brings out a question that the platform did not take at once:
+// the conversation's worker, who would, waits in this very turn.
+func (w *worker) bringQuestions(ctx context.Context, a approval.Approval) {
+	var due []messages.Delivery
 	err := w.o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
-		ok, err = tx.HasRule(ctx, a.CodebaseID, a.Tool, a.Rule)
+		due = nil
+		open, err := tx.OpenDeliveries(ctx, w.conv.ID, true)
+		for _, d := range open {
+			if d.EventID == a.EntryID && !d.NextAt.After(time.Now()) {
+				due = append(due, d)
+			}
+		}
 		return err
 	})
-	return err == nil && ok
+	if err == nil && len(due) > 0 {
+		err = w.o.bringControl(ctx, w.conv.Key, due)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)
+	}
+}
+
+// withdraw settles a question of an agent that does not wait for it any more.
+func (w *worker) withdraw(a approval.Approval) {
+	ctx, cancel := w.settling()
+	defer cancel()
+	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
+	err := w.hold(ctx, func(tx Tx) error {
+		if err := tx.SettleApproval(ctx, a); err != nil {
+			return err
+		}
+		_, _, err := w.o.settledQuestion(ctx, tx, w.conv.Key, a, "", 0)
+		return err
+	})
+	if err != nil && !isSettled(err) {
+		w.o.config.Log.InfoContext(ctx, "A question could not be withdrawn", "approval", a.Name(), "err", err)
+	}
 }
 
 // waitTurn puts a turn aside until a person has decided. The attempt does not
@@ -184,4 +216,41 @@ func (l *turnLimit) stop() {
 	defer l.mu.Unlock()
 	l.paused++ // a late resume does not start it again
 	l.timer.Stop()
+}
+
+// slotHold is a worker's slot, which it lends to others while its agent waits for
+// a person. It is safe for concurrent use: an agent may ask several things.
+type slotHold struct {
+	mu   sync.Mutex // guards all below
+	lent int        // questions that wait
+	gone bool       // the slot is somebody else's
+}
+
+func (h *slotHold) lend(s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lent++; h.lent == 1 && !h.gone {
+		h.gone = true
+		s.release()
+	}
+}
+
+// back waits for a slot again. Without one, because ctx has ended, the worker
+// comes to its end without.
+func (h *slotHold) back(ctx context.Context, s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lent--; h.lent == 0 && h.gone && s.acquire(ctx) {
+		h.gone = false
+	}
+}
+
+// release gives the slot back for good, if it is there.
+func (h *slotHold) release(s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.gone {
+		h.gone = true
+		s.release()
+	}
 }

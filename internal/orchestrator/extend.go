@@ -101,6 +101,17 @@ type Prepared struct {
 	Notice     string  // something the person should know before the answer
 }
 
+// Memory knows what is remembered of people. A nil Memory remembers nothing.
+type Memory interface {
+	// Recall returns what is remembered of the sender of an entry that has to do
+	// with it. It is asked outside of any transaction, and again after a crash.
+	// What it does not know soon it leaves out: an answer does not wait for it.
+	//
+	// The turn's request shows it to the assistant, and nothing keeps it there: in
+	// a conversation of several people, what one of them told is not for the next.
+	Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) ([]messages.Quote, error)
+}
+
 // Prompt is a command whose text goes to the assistant: a turn like any other,
 // with a place in the plan->execute rule.
 type Prompt struct {

@@ -18,7 +18,7 @@ import (
 // files come along: the worktree is that of the codebase and the new row begins
 // from what the old one left there.
 func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error) {
-	if r.Conv.Key != r.Entry.In.Conversation {
+	if strings.HasPrefix(r.Conv.Key.ID, r.Entry.In.Conversation.ID+"~") {
 		return Reply{}, nil // done before a crash: the row is archived already
 	}
 	to, err := o.handoffTarget(r)
@@ -31,7 +31,7 @@ func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error)
 		if err != nil {
 			return err
 		}
-		if n, err := tx.CountWaiting(ctx, conv.ID); err != nil || n > 0 {
+		if idle, err := nothingOpen(ctx, tx, conv.ID); err != nil || !idle {
 			if err == nil {
 				err = fault.New(fault.Conflict, "Something still runs or waits here. Send /stop, or wait for it, and then hand over.")
 			}
@@ -88,7 +88,7 @@ func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sess
 		}
 	}
 	key := conv.Key
-	archived := messages.ConversationKey{Platform: key.Platform, ID: fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[:8])}
+	archived := messages.ConversationKey{Platform: key.Platform, ID: fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[len(conv.ID)-12:])}
 	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
 		return next, err
 	}

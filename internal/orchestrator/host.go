@@ -15,6 +15,10 @@ import (
 	"remote-agent/internal/tool"
 )
 
+// maxRule is the longest request of an agent, in bytes, that can be allowed from
+// now on: a person has to take it in.
+const maxRule = 500
+
 // Toolroom hands out the tools of turns.
 type Toolroom interface {
 	// Open returns the tools of a turn: the same ones, in the same order, for
@@ -29,7 +33,8 @@ type Toolroom interface {
 type ToolTurn struct {
 	Conversation sessions.Conversation
 	Session      sessions.Session
-	Dir          string // the worktree, or the folder in it; empty without a codebase
+	Entry        sessions.Entry // what is answered
+	Dir          string         // the worktree, or the folder in it; empty without a codebase
 }
 
 // host is what a running turn gets from the program: tools, and the people who
@@ -65,12 +70,12 @@ func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision
 	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Toolroom == nil {
 		return h, nil
 	}
-	h.box, err = w.o.config.Toolroom.Open(ctx, ToolTurn{Conversation: w.conv, Session: d.begun.session, Dir: d.begun.work.Dir})
+	h.box, err = w.o.config.Toolroom.Open(ctx, ToolTurn{Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Dir: d.begun.work.Dir})
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)
 	}
 	h.box.OnPanic(func(name string, value any, stack []byte) {
-		w.o.config.Log.Error("A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
+		w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
 	})
 	return h, nil
 }
@@ -200,8 +205,11 @@ func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.Too
 // does not count.
 func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {
 	rule := ""
-	if p.Always {
-		rule = p.Title
+	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") {
+		rule = p.Call.Arguments // all that it says, not the title that it chose
+	}
+	if p.Kind == assistant.KindWrite && !h.w.o.config.Confined {
+		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
 	}
 	asked, err := h.judge(ctx, approval.Approval{
 		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
@@ -214,6 +222,8 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	defer h.p.waitFor("")
 	resume := h.limit.pause()
 	defer resume()
+	h.w.slot.lend(h.w.o.slots)
+	defer h.w.slot.back(ctx, h.w.o.slots)
 	if err := h.w.o.bringControl(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
 		h.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
 	}
@@ -261,17 +271,27 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	return said, nil
 }
 
-// recall puts what earlier runs of the turn did on the card.
-func (h *host) recall(ctx context.Context, array []messages.Message) {
-	if h.rounds == 0 {
-		return
+// recall finds out what earlier runs of the turn did: it counts, and is on the
+// card.
+func (h *host) recall(ctx context.Context) error {
+	if !h.d.begun.again {
+		return nil
 	}
-	begin := len(array)
-	for begin > 0 && array[begin-1].Role != messages.RoleUser {
-		begin--
+	var stored []messages.Message
+	err := h.w.o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		stored, err = tx.RunMessages(ctx, h.d.entry.ID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read what the turn did so far: %w", err)
 	}
+	h.rounds = 0
 	results := make(map[string]messages.ToolResult)
-	for _, m := range array[begin:] {
+	for _, m := range stored {
+		if m.Role == messages.RoleAssistant {
+			h.rounds++
+		}
 		for _, b := range m.Blocks {
 			if r, ok := b.(messages.ToolResult); ok {
 				results[r.CallID] = r
@@ -279,7 +299,7 @@ func (h *host) recall(ctx context.Context, array []messages.Message) {
 		}
 	}
 	var done []row
-	for _, m := range array[begin:] {
+	for _, m := range stored {
 		for _, b := range m.Blocks {
 			call, ok := b.(messages.ToolCall)
 			result, ended := results[call.ID]
@@ -290,7 +310,20 @@ func (h *host) recall(ctx context.Context, array []messages.Message) {
 			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(oneLine(effect.Summary)), done: true, ok: !result.IsError})
 		}
 	}
-	h.p.update(func(c *card) { c.rows = done })
+	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
+	return nil
+}
+
+// again records what a run used that is followed by another one.
+func (h *host) again(ctx context.Context, f assistant.Finished) error {
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	err := h.w.hold(ctx, func(tx Tx) error { return h.record(ctx, tx, f.Usage, recorded, f.Model) })
+	h.mu.Lock()
+	h.recorded = assistant.Usage{}
+	h.mu.Unlock()
+	return err
 }
 
 // plainText is text as the database keeps it, so that the sum over what is
@@ -307,6 +340,40 @@ func (o *Orchestrator) redact(text string) string {
 	return o.config.Redact(text)
 }
 
+// redactMessage removes the secrets that are known from what is stored and shown
+// of a message. Signed thinking stays as it is: it goes back to its provider only.
+// The arguments of an agent's calls are a record; those of a model's calls are
+// what runs, and they hold only what the model was given.
+func (o *Orchestrator) redactMessage(m messages.Message, agent bool) messages.Message {
+	if o.config.Redact == nil {
+		return m
+	}
+	blocks := make([]messages.Block, len(m.Blocks))
+	for i, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			blocks[i] = messages.Text{Text: o.redact(b.Text)}
+		case messages.ToolResult:
+			b.Content = o.redact(b.Content)
+			blocks[i] = b
+		case messages.ToolCall:
+			if agent {
+				b.Arguments = o.redact(b.Arguments)
+			}
+			blocks[i] = b
+		case messages.Thinking:
+			if b.Signature == "" {
+				b.Text = o.redact(b.Text)
+			}
+			blocks[i] = b
+		case messages.Attachment:
+			blocks[i] = b
+		}
+	}
+	m.Blocks = blocks
+	return m
+}
+
 // interrupted gives the calls that a crash interrupted their results, and
 // reports those that never began: they run when the turn goes on. Assistants
 // that run no tools of ours get results for all of them.
@@ -314,8 +381,10 @@ func (w *worker) interrupted(ctx context.Context, tx Tx, entry sessions.Entry, s
 	const text = "interrupted, may have run"
 	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
 	if _, uses := a.(assistant.ToolUser); !uses {
-		_, err := tx.FailInterrupted(ctx, session, text)
-		return err
+		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil { // it will ask again, under other names
+			return err
+		}
+		return endCalls(ctx, tx, session)
 	}
 	failed, err := tx.FailExecuting(ctx, session, text)
 	if err != nil || len(failed) == 0 {

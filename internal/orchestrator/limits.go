@@ -177,8 +177,8 @@ func (h *host) mayBegin(ctx context.Context) error {
 	return nil
 }
 
-// steer takes plain messages that wait behind a running turn into it: the model
-// reads them after the current tools. Commands keep their place, and so does
+// steer takes plain messages of the same person that wait behind a running turn
+// into it: the model reads them after the current tools. Commands keep their place, and so does
 // everything behind the first of them. The answer of the turn is the answer to
 // them as well.
 func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
@@ -198,15 +198,15 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if isCommand || e.In.Kind != messages.KindMessage || len(e.In.Attachments) > 0 {
 			break
 		}
+		if actor(e.In) != actor(d.entry.In) {
+			break // what a turn does is done in the name of one person
+		}
 		v, err := w.o.authorize(ctx, tx, e.In)
 		if err != nil {
 			return nil, nil, err
 		}
 		if v.role == sessions.Stranger {
 			break // refused when its turn comes
-		}
-		if v.role != sessions.Owner && w.modeName(d) == string(approval.ModeAuto) {
-			break // an owner's turn that asks nobody takes no orders of others
 		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)

@@ -61,6 +61,7 @@ type Config struct {
 	Toolroom Toolroom
 
 	Mode           approval.Mode // of conversations that chose none; default ModeEdit
+	Confined       bool          // programs of assistants cannot write outside of what they work on
 	SecondApprover bool          // approvals need somebody else than the one who asked
 	MaxRounds      int           // requests to the model in a turn before a person is asked; default 50
 	Budget         spend.Budget
@@ -71,6 +72,7 @@ type Config struct {
 
 	Commands []Command // besides the built-in ones
 	Workshop Workshop  // may be nil
+	Memory   Memory    // may be nil
 
 	// Pressed answers a button; nil where there are none.
 	Pressed func(ctx context.Context, r Request) (Reply, error)

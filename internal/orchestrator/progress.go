@@ -98,7 +98,7 @@ func (w *worker) caps() platform.Capabilities {
 func (w *worker) startProgress(d decision) *progress {
 	now := time.Now()
 	p := &progress{
-		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: stopButton(d.entry.Seq),
+		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: stopButton(w.conv, d.entry.Seq),
 		card: newCard(w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.stopped, p.stop = context.WithCancel(w.ctx)
@@ -235,7 +235,7 @@ func (p *progress) stopButtons() []messages.Button {
 // render returns what to show now, within the platform's limit.
 func (p *progress) render() string {
 	p.mu.Lock()
-	text := p.earlier + p.body.String()
+	text := p.w.o.redact(p.earlier + p.body.String())
 	status, worked := p.card.render(time.Now()), p.card.worked() || p.card.waiting != ""
 	p.mu.Unlock()
 	if strings.TrimSpace(text) == "" {
@@ -341,9 +341,10 @@ func (p *progress) waitFor(name string) { p.update(func(c *card) { c.waiting = n
 func (p *progress) steps(steps []assistant.Step) { p.update(func(c *card) { c.steps = steps }) }
 
 func (p *progress) thought(text string) {
+	text = p.w.o.redact(text)
 	p.update(func(c *card) {
-		c.thought += text
-		if i := strings.LastIndexByte(strings.TrimSpace(c.thought), '\n'); i >= 0 {
+		c.thought = strings.TrimLeft(c.thought+text, " \n")
+		if i := strings.LastIndexByte(strings.TrimRight(c.thought, " \n"), '\n'); i >= 0 {
 			c.thought = c.thought[i+1:]
 		}
 	})

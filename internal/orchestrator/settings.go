@@ -34,7 +34,7 @@ func (o *Orchestrator) workCommands() []Command {
 // choose changes the settings of a conversation and audits it.
 func (o *Orchestrator) choose(ctx context.Context, r Request, what, value string, change func(s *sessions.Settings)) error {
 	return o.config.Storage.InTx(ctx, func(tx Tx) error {
-		conv, err := tx.Conversation(ctx, r.Conv.ID)
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
@@ -275,7 +275,9 @@ const stopPrefix = "stop-"
 
 // stopButton is the id of the button that stops the turn of an entry. It needs
 // no record: it does what /stop does, for turns up to that one.
-func stopButton(seq int64) string { return stopPrefix + strconv.FormatInt(seq, 10) }
+func stopButton(conv sessions.Conversation, seq int64) string {
+	return stopPrefix + conv.ID[len(conv.ID)-12:] + "-" + strconv.FormatInt(seq, 10)
+}
 
 // pressedStop answers the stop button; ok is false for another button.
 func (o *Orchestrator) pressedStop(ctx context.Context, r Request) (reply Reply, ok bool, err error) {
@@ -283,8 +285,9 @@ func (o *Orchestrator) pressedStop(ctx context.Context, r Request) (reply Reply,
 	if !ok {
 		return Reply{}, false, nil
 	}
-	seq, err := strconv.ParseInt(rest, 10, 64)
-	if err != nil {
+	where, digits, _ := strings.Cut(rest, "-")
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !strings.HasSuffix(r.Conv.ID, where) || len(where) != 12 || seq > r.Conv.InboxSeq {
 		return Reply{}, true, fault.New(fault.NotFound, "This button does nothing any more.")
 	}
 	r.Entry.Seq, r.Call = seq, command.Call{Name: "stop"}

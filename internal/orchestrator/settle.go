@@ -216,7 +216,7 @@ func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState,
 				return err
 			}
 		}
-		if _, err := tx.FailInterrupted(ctx, d.begun.session.ID, "interrupted, may have run"); err != nil {
+		if err := endCalls(ctx, tx, d.begun.session.ID); err != nil {
 			return err
 		}
 		used, err := out.host.recordEnd(ctx, tx, out.finished)
@@ -252,8 +252,37 @@ func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, st
 	if err != nil {
 		return err
 	}
+	if entry.State == sessions.EntryRunning && entry.SessionID != "" {
+		if err := endCalls(ctx, tx, entry.SessionID); err != nil {
+			return err
+		}
+		if err := w.releasePlan(ctx, tx); err != nil {
+			return err
+		}
+	}
 	_, err = w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown}, 0)
 	return err
+}
+
+// endCalls ends the calls of a session whose turn is over: what was running may
+// have had its effect, what had not begun has none.
+func endCalls(ctx context.Context, tx Tx, session string) error {
+	if _, err := tx.FailExecuting(ctx, session, "interrupted, may have run"); err != nil {
+		return err
+	}
+	_, err := tx.FailInterrupted(ctx, session, "not run: the turn ended before")
+	return err
+}
+
+// releasePlan takes the plan back that a turn was carrying out when it ended
+// without one of its own.
+func (w *worker) releasePlan(ctx context.Context, tx Tx) error {
+	p, ok, err := tx.LatestPlan(ctx, w.conv.ID)
+	if err != nil || !ok || p.State != plan.Executing {
+		return err
+	}
+	p.State = plan.Approved
+	return tx.SettlePlan(ctx, p)
 }
 
 // settleEntry closes an entry and stores the deliveries of its last word. The

@@ -25,6 +25,7 @@ type begunTurn struct {
 	call        command.Call
 	role        sessions.Role // of the sender, as the turn began
 	job         *Command      // a command that runs in order; it has no session
+	again       bool          // it has begun before
 	session     sessions.Session
 	prompt      *Prompt    // nil for a plain message
 	plan        *plan.Plan // the plan that the turn carries out
@@ -75,7 +76,7 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
 	d := decision{what: turn, entry: entry}
-	d.begun.role = v.role
+	d.begun.role, d.begun.again = v.role, entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work
 	if c, ok := w.o.commands[d.begun.call.Name]; ok && c.Job {
@@ -315,8 +316,9 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 	for try := 1; ; try++ {
 		array, err := w.assemble(ctx, a, d, budget)
 		if err == nil {
-			h.rounds = asked(array)
-			h.recall(ctx, array)
+			err = h.recall(ctx)
+		}
+		if err == nil {
 			err = h.mayBegin(ctx)
 		}
 		if err != nil {
@@ -327,7 +329,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 			Conversation: w.conv.ID,
 			Run:          d.entry.ID,
 			System:       d.begun.session.SystemPrompt,
-			Array:        array,
+			Array:        withRemembered(array, w.ready[d.entry.ID].remembered),
 			Resume:       d.begun.session.AssistantSessionID,
 			Model:        w.turnModel(d),
 			Mode:         w.modeName(d),
@@ -345,6 +347,10 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		}
 		budget = smallerBudget(budget, overflow.Limit, array)
 		p.reset()
+		if err := h.again(ctx, out.finished); err != nil {
+			return outcome{err: err, host: h}
+		}
+		d.begun.again = true // what the first try did is stored
 		w.o.config.Log.InfoContext(ctx, "Context window exceeded; trying a smaller one", "tokens", budget)
 	}
 }
@@ -395,8 +401,9 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 		case assistant.ToolFinished:
 			p.toolDone(e)
 		case assistant.MessageDone:
-			err = w.messageDone(&out, d, e.Message)
-			p.messageDone(e.Message)
+			m := w.o.redactMessage(e.Message, w.runsAgent())
+			err = w.messageDone(&out, d, m)
+			p.messageDone(m)
 		case assistant.UsageUpdated:
 			out.finished = assistant.Finished(e)
 		case assistant.Finished:
@@ -407,7 +414,7 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			break
 		}
 	}
-	out.text = p.text()
+	out.text = w.o.redact(p.text())
 	if out.err == nil && answer(out.rest) == "" {
 		out.err = fault.New(fault.Unavailable, "The model gave an empty answer.")
 	}
@@ -499,20 +506,6 @@ func (w *worker) turnModel(d decision) string {
 		return m
 	}
 	return w.conv.Settings.Model
-}
-
-// asked returns how often a turn has asked the model in earlier runs of it.
-func asked(array []messages.Message) (n int64) {
-	for _, m := range slices.Backward(array) {
-		switch m.Role {
-		case messages.RoleUser:
-			return n
-		case messages.RoleAssistant:
-			n++
-		case messages.RoleTool:
-		}
-	}
-	return n
 }
 
 func toolBlocks(m messages.Message) (calls []messages.ToolCall, results []messages.ToolResult) {

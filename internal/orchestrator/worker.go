@@ -123,15 +123,16 @@ type worker struct {
 	ready   map[string]ready             // what was prepared for entries, by id
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
+	slot    *slotHold                    // nil outside of workOn
 }
 
 // workOn is a worker's life. It owns a slot and a lease and gives both back.
 func (o *Orchestrator) workOn(ctx context.Context, lease sessions.Lease) {
-	defer o.slots.release()
 	failpoint.Hit(failpoint.Claimed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &worker{o: o, lease: lease, ctx: ctx, untried: make(map[messages.DeliveryID]bool)}
+	w := &worker{o: o, lease: lease, ctx: ctx, slot: &slotHold{}, untried: make(map[messages.DeliveryID]bool)}
+	defer w.slot.release(o.slots)
 	beat := make(chan struct{})
 	go func() {
 		defer close(beat)

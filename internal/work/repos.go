@@ -114,6 +114,13 @@ func (s *Shop) use(ctx context.Context, r orchestrator.Request, codebaseID, cwd 
 		if conv.CodebaseID == codebaseID && conv.Cwd == cwd {
 			return nil
 		}
+		head, ok, err := tx.NextEntry(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
+			return fault.New(fault.Conflict, "A turn works here, or waits for a decision. Send `/stop`, or wait for it, and then switch.")
+		}
 		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
 			return err
 		}

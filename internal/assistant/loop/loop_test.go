@@ -128,7 +128,7 @@ func runConfig(ctx context.Context, a *loop.Assistant, tn assistant.Turn) (r res
 			r.events = append(r.events, fmt.Sprintf("-%s %v", e.ID, e.OK))
 		case assistant.Finished:
 			r.finished = &e
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable:
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable, assistant.UsageUpdated:
 		}
 	}
 	return r

@@ -154,7 +154,7 @@ func ask(ctx context.Context, m *openai.Model, turn assistant.Turn) (r result) {
 			r.Messages = append(r.Messages, e.Message)
 		case assistant.Finished:
 			r.Finished = &e
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice:
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
 		}
 	}
 	return r

@@ -65,7 +65,7 @@ func completeOnce(t *testing.T, handler http.HandlerFunc) (r result) {
 			r.Messages = append(r.Messages, e.Message)
 		case assistant.Finished:
 			r.Finished = &e
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice,
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated,
 			assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished:
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extensionast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 )
@@ -33,6 +34,8 @@ type page struct {
 	links  []link
 	refs   []definition
 	spans  map[int]bool // where the marks are that begin and end code spans
+	infos  []span       // what stands behind the marks that open code blocks
+	excess []span       // of rows of tables: what is behind their last column
 }
 
 // definition gives a label its address: "[label]: address". It is not shown.
@@ -90,6 +93,7 @@ func (p *page) walk(n ast.Node, in class) {
 		p.markLines(n, isCode)
 		if n.Info != nil {
 			p.mark(n.Info.Segment, isCode)
+			p.infos = append(p.infos, span{n.Info.Segment.Start, n.Info.Segment.Stop})
 		}
 	case *ast.CodeSpan:
 		in |= isCode
@@ -116,11 +120,32 @@ func (p *page) walk(n ast.Node, in class) {
 				label: string(n.Label), destination: string(n.Destination), title: string(n.Title),
 			})
 		}
+	case *extensionast.TableRow:
+		p.overflow(n)
 	case *ast.Text:
 		p.mark(n.Segment, isText|in)
 	}
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		p.walk(c, in)
+	}
+}
+
+// overflow notes what a row has behind its last column. Pages leave it out (GitHub
+// Flavored Markdown, Tables).
+func (p *page) overflow(row *extensionast.TableRow) {
+	last := row.LastChild()
+	if last == nil || last.Lines().Len() == 0 {
+		return // the row is short
+	}
+	from := last.Lines().At(0).Stop
+	end := len(p.source)
+	if n := strings.IndexByte(p.source[from:], '\n'); n >= 0 {
+		end = from + n
+	}
+	if bar := strings.IndexByte(p.source[from:end], '|'); bar >= 0 {
+		if from += bar + 1; strings.TrimSpace(p.source[from:end]) != "" {
+			p.excess = append(p.excess, span{from, end})
+		}
 	}
 }
 

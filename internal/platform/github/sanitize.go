@@ -13,9 +13,11 @@ const maxRounds = 8
 
 // Sanitize returns a Markdown text that somebody wrote, reduced to what a reader
 // of the page sees: without comments and other hidden HTML, characters that have
-// no shape, texts of images, titles of links, attributes of tags, and addresses
-// and footnotes that nothing refers to (contract C12). What is in code stays, but
-// for characters without shape. Sanitizing the result again changes nothing.
+// no shape, texts of images, titles of links, attributes of tags, addresses and
+// footnotes that nothing refers to, what stands behind the language of a code
+// block, and what a row of a table has too much (contract C12). What is in code
+// stays, but for characters without shape. Sanitizing the result again changes
+// nothing.
 func Sanitize(markdown string) string {
 	s := shallow(visible(normal(markdown)))
 	for range maxRounds {
@@ -79,7 +81,7 @@ var (
 
 // unhide takes out once what a page does not show.
 func unhide(s string) string {
-	if !strings.ContainsAny(s, "<&[") {
+	if !strings.ContainsAny(s, "<&[|`~") {
 		return s
 	}
 	p := read(s)
@@ -110,10 +112,30 @@ func unhide(s string) string {
 			edits = append(edits, edit{from, to, ""})
 		}
 	}
+	for _, i := range p.infos {
+		if kept := languageOf(s[i.from:i.to]); kept != s[i.from:i.to] {
+			edits = append(edits, edit{i.from, i.to, kept})
+		}
+	}
+	for _, x := range p.excess {
+		edits = append(edits, edit{x.from, x.to, ""})
+	}
 	edits = append(edits, p.unused()...)
 	edits = append(edits, p.unusedNotes()...)
 	sortEdits(edits)
 	return apply(s, edits)
+}
+
+var languageForm = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,20}$`)
+
+// languageOf returns the language of a code block. What else stands behind the
+// marks that open the block is not shown.
+func languageOf(info string) string {
+	words := strings.Fields(info)
+	if len(words) == 0 || !languageForm.MatchString(words[0]) {
+		return ""
+	}
+	return words[0]
 }
 
 // openComment takes out a comment that begins at i and does not end.

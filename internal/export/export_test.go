@@ -1,0 +1,303 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/export"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/redact"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/transcript"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+const secret = "sk-abcdefghijklmnopqrstuvwxyz"
+
+func ptr[T any](v T) *T { return &v }
+
+// fill stores conversations with everything that an export holds; the last
+// message of each waits and an answer is on its way.
+func fill(t *testing.T, s *store.Store, conversations int) (first sessions.Session) {
+	t.Helper()
+	for i := range conversations {
+		err := s.InTx(t.Context(), func(tx *store.Tx) error {
+			session, err := fillOne(t.Context(), tx, i)
+			if i == 0 {
+				first = session
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return first
+}
+
+func fillOne(ctx context.Context, tx *store.Tx, i int) (sessions.Session, error) {
+	key := messages.ConversationKey{Platform: "test", ID: fmt.Sprint("chat ", i)}
+	c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+	if err != nil {
+		return sessions.Session{}, err
+	}
+	s, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "=SUM(1) <b>&"})
+	if err != nil {
+		return s, err
+	}
+	for n, state := range []sessions.EntryState{sessions.EntryDone, sessions.EntryWaiting} {
+		e := sessions.Entry{ConversationID: c.ID, State: state, In: messages.Inbound{
+			Event: messages.EventID(fmt.Sprint(i, "/", n)), Kind: messages.KindMessage, Conversation: key, Text: "key " + secret, Raw: []byte("\x00raw")}}
+		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return s, err
+		}
+		if n > 0 {
+			break
+		}
+		seqs, err := tx.AppendMessages(ctx, s.ID, e.ID,
+			messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Text{Text: "Run it with " + secret + " “please”\nnow"}}},
+			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
+				messages.Text{Text: "Running."}, messages.ToolCall{ID: "c1", Name: "shell", Arguments: `{"command":"echo ` + secret + `"}`}}},
+			messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c1", Name: "shell", Content: "```\n" + secret}}})
+		if err != nil {
+			return s, err
+		}
+		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: seqs[1], CallID: "c1", Name: "shell", Request: `{"command":"echo"}`, Status: sessions.ToolExecuting}
+		if err := tx.InsertToolCall(ctx, call); err != nil {
+			return s, err
+		}
+		for _, state := range []messages.DeliveryState{messages.DeliverySent, messages.DeliveryPending} {
+			d := messages.Delivery{ConversationID: c.ID, EventID: e.ID, Text: "answer", State: state, Final: true, FileName: "a.txt", File: []byte("file")}
+			if err := tx.AddDelivery(ctx, &d); err != nil {
+				return s, err
+			}
+		}
+	}
+	return s, nil
+}
+
+func jsonl(t *testing.T, s *store.Store, o export.Options) string {
+	t.Helper()
+	var out bytes.Buffer
+	o.At = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	if _, err := export.JSONL(t.Context(), s, &out, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// eachPair runs a test from each database to each.
+func eachPair(t *testing.T, test func(t *testing.T, from, to *store.Store)) {
+	t.Helper()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		from := open(t)
+		t.Run("to SQLite", func(t *testing.T) { test(t, from, storetest.SQLite(t)(t)) })
+		t.Run("to Postgres", func(t *testing.T) { test(t, from, storetest.Postgres(t)(t)) })
+	})
+}
+
+func TestExportAndImportBetweenDatabases(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to *store.Store) {
+		first := fill(t, from, 1)
+		text := jsonl(t, from, export.Options{})
+		done, err := export.Import(t.Context(), to, strings.NewReader(text))
+		if err != nil || done.Conversations != 1 || done.Skipped != 0 {
+			t.Fatalf("import = %+v, %v", done, err)
+		}
+		again, err := export.Import(t.Context(), to, strings.NewReader(text))
+		if err != nil || again != (export.Imported{Skipped: 1}) {
+			t.Errorf("again = %+v, %v; want it skipped", again, err)
+		}
+		// What was open is settled, and nothing else differs.
+		settled := strings.NewReplacer(
+			`"lane":"turn","state":"waiting"`, `"lane":"turn","state":"stopped"`,
+			`"state":"pending","attempts":0,"error":""`, `"state":"failed","attempts":0,"error":"`+store.ErrRestored+`"`,
+			`"status":"executing"`, `"status":"failed"`, `"error_details":null`, `"error_details":"`+store.ErrRestored+`"`)
+		want := strings.Split(settled.Replace(text), "\n")
+		got := strings.Split(jsonl(t, to, export.Options{}), "\n")
+		for i := range want {
+			if strings.Contains(want[i], `"conversation_end"`) {
+				continue // its checksum
+			}
+			w := strings.Replace(want[i], `"session_id":null,"message_id":"","error":null`, `"session_id":null,"message_id":"","error":"`+store.ErrRestored+`"`, strings.Count(want[i], `"stopped"`))
+			if i >= len(got) || w != got[i] {
+				t.Errorf("line %d:\n%s", i+1, cmp.Diff(w, got[i]))
+			}
+		}
+		var shown, original bytes.Buffer
+		if err := transcript.Write(t.Context(), to, &shown, first.ID, transcript.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := transcript.Write(t.Context(), from, &original, first.ID, transcript.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"Run it with", "Call of shell `c1`: failed", "````\n```\n"} {
+			if !strings.Contains(shown.String(), part) {
+				t.Errorf("the transcript has no %q:\n%s", part, shown.String())
+			}
+		}
+		err = to.InRead(t.Context(), func(tx *store.Tx) error {
+			work, err := tx.ConversationsWithWork(t.Context(), 10)
+			if len(work) > 0 {
+				t.Errorf("conversations with work after an import: %v", work)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestExportIsStableAndRedacted(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		s := open(t)
+		first := fill(t, s, 3)
+		text := jsonl(t, s, export.Options{})
+		if text != jsonl(t, s, export.Options{}) {
+			t.Error("two exports of the same data differ")
+		}
+		if !strings.Contains(text, secret) {
+			t.Error("nothing to redact: the test proves nothing")
+		}
+		clean := jsonl(t, s, export.Options{Redact: redact.New()})
+		if strings.Contains(clean, secret) || strings.Contains(clean, "AHJhdw==") {
+			t.Errorf("a secret, or a raw body, is in a redacted export:\n%s", clean)
+		}
+		if done, err := export.Import(t.Context(), storetest.SQLite(t)(t), strings.NewReader(clean)); err != nil || done.Conversations != 3 {
+			t.Errorf("import of a redacted export = %+v, %v", done, err)
+		}
+		one := jsonl(t, s, export.Options{ConversationID: first.ConversationID})
+		if strings.Count(one, `"type":"conversation",`) != 1 || !strings.Contains(one, first.ID) {
+			t.Errorf("one conversation:\n%s", one)
+		}
+		var table bytes.Buffer
+		if _, err := export.Sessions(t.Context(), s, &table, export.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&table).ReadAll()
+		if err != nil || len(rows) != 4 || rows[1][4] != "'=SUM(1) <b>&" || rows[1][13] != "3" {
+			t.Errorf("CSV = %q, %v", rows, err)
+		}
+	})
+}
+
+func TestBrokenExportsChangeNothing(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		source := storetest.SQLite(t)(t)
+		fill(t, source, 2)
+		text := jsonl(t, source, export.Options{})
+		lines := strings.SplitAfter(text, "\n")
+		message := 0
+		for i, l := range lines {
+			if strings.HasPrefix(l, `{"type":"message"`) {
+				message = i
+			}
+		}
+		without := strings.Join(append(append([]string(nil), lines[:message]...), lines[message+1:]...), "")
+		twice := strings.Join(append(append(append([]string(nil), lines[:message+1]...), lines[message]), lines[message+1:]...), "")
+		s := open(t)
+		for name, c := range map[string]struct{ text, want string }{
+			"torn between lines": {strings.Join(lines[:len(lines)-2], ""), "torn"},
+			"torn in a line":     {text[:len(text)-10], "torn"},
+			"a missing row":      {without, "some are missing"},
+			"a row twice":        {twice, "there twice"},
+			"a changed row":      {strings.Replace(text, "Running.", "Sleeping", 1), "not those that were written"},
+			"a newer format":     {strings.Replace(text, `"version":1`, `"version":2`, 1), "newer bot"},
+			"a newer schema":     {strings.Replace(text, `"schema":`, `"schema":9`, 1), "schema version"},
+			"something else":     {"{}\n", "no export"},
+			"no JSON":            {"hello\n", "not JSON"},
+			"nothing":            {"", "torn"},
+			"a foreign line":     {strings.Replace(text, `"type":"tool_call"`, `"type":"tool"`, 1), "tool"},
+		} {
+			_, err := export.Import(t.Context(), s, strings.NewReader(c.text))
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), c.want) {
+				t.Errorf("%s: error = %v, want invalid with %q", name, err, c.want)
+			}
+			ids, err := conversations(t, s)
+			if err != nil || len(ids) != 0 {
+				t.Errorf("%s: %d conversations were stored, %v", name, len(ids), err)
+			}
+		}
+	})
+}
+
+func conversations(t *testing.T, s *store.Store) (ids []string, err error) {
+	t.Helper()
+	err = s.InRead(t.Context(), func(tx *store.Tx) error {
+		ids, err = tx.ConversationIDs(t.Context(), "", 10)
+		return err
+	})
+	return ids, err
+}
+
+func TestImportRefusesAnotherConversationAtTheSamePlace(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		source, s := storetest.SQLite(t)(t), open(t)
+		fill(t, source, 1)
+		fill(t, s, 1)
+		_, err := export.Import(t.Context(), s, strings.NewReader(jsonl(t, source, export.Options{})))
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "Line 2:") {
+			t.Errorf("error = %v, want a conflict in line 2", err)
+		}
+	})
+}
+
+func TestDumpMakesAnEqualDatabase(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	first := fill(t, s, 2)
+	var dump bytes.Buffer
+	if err := s.Dump(t.Context(), &dump); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip("no sqlite3 in the PATH")
+	}
+	path := filepath.Join(t.TempDir(), "copy.db")
+	cmd := exec.CommandContext(t.Context(), program, "-bail", path)
+	cmd.Stdin = &dump
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("sqlite3: %v: %s", err, out)
+	}
+	if version, err := store.CheckFile(t.Context(), path); err != nil || version != store.LatestSchema() {
+		t.Errorf("CheckFile = %d, %v", version, err)
+	}
+	again, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close() //nolint:errcheck // a copy
+	if diff := cmp.Diff(jsonl(t, s, export.Options{}), jsonl(t, again, export.Options{})); diff != "" {
+		t.Errorf("the copy differs:\n%s", diff)
+	}
+	err = again.InRead(t.Context(), func(tx *store.Tx) error {
+		hits, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: "please"})
+		if len(hits) != 2 || hits[1].SessionID != first.ID {
+			t.Errorf("the copy finds %+v", hits)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

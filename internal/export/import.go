@@ -1,0 +1,289 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"slices"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/store"
+)
+
+// maxLine bounds a line: a message, or a file that was sent.
+const maxLine = 512 << 20
+
+// Imported says what an import did.
+type Imported struct {
+	Conversations int64 // stored
+	Skipped       int64 // were here already
+	Rows          int64
+}
+
+// block is a conversation in the file.
+type block struct {
+	id, platform, platformID string
+
+	offset int64 // of its first line
+	line   int   // number of that line
+}
+
+// Import stores an export. First the whole file is examined: a torn, changed or
+// newer one is fault.Invalid and nothing is stored. Then each conversation is
+// stored in a transaction of its own; an error names the line, and its
+// conversation is not stored. A conversation that is here already is skipped, so
+// an import can be repeated. What was open is settled: nothing is sent or
+// answered again.
+func Import(ctx context.Context, s *store.Store, in io.ReadSeeker) (Imported, error) {
+	var done Imported
+	shared, blocks, err := examine(in)
+	if err != nil {
+		return done, err
+	}
+	if shared.schema > store.LatestSchema() {
+		return done, fault.Newf(fault.Invalid,
+			"The export was made with schema version %d and this bot knows only %d: import it with that version or newer.", shared.schema, store.LatestSchema())
+	}
+	codebases := make(map[string]string) // id there, id here
+	err = s.InTx(ctx, func(tx *store.Tx) error {
+		clear(codebases)
+		return eachLine(in, shared.offset, shared.line, func(number int, l line, _ []byte) (bool, error) {
+			if l.Row == nil || l.Type == typeConversation {
+				return false, nil
+			}
+			var there string
+			_ = json.Unmarshal(l.Row["id"], &there) // ImportShared says what is wrong with it
+			here, err := tx.ImportShared(ctx, l.Type, l.Row)
+			if here != "" {
+				codebases[there] = here
+			}
+			return true, inLine(number, err)
+		})
+	})
+	if err != nil {
+		return done, err
+	}
+	for _, b := range blocks {
+		stored, rows := false, int64(0)
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			var err error
+			stored, rows, err = importBlock(ctx, tx, in, b, codebases)
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+		if stored {
+			done.Conversations++
+			done.Rows += rows
+		} else {
+			done.Skipped++
+		}
+	}
+	return done, nil
+}
+
+func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, codebases map[string]string) (stored bool, rows int64, err error) {
+	here, err := tx.HasConversation(ctx, b.id, b.platform, b.platformID)
+	if err != nil || here {
+		return false, 0, inLine(b.line, err)
+	}
+	err = eachLine(in, b.offset, b.line, func(number int, l line, _ []byte) (bool, error) {
+		if l.Type == typeConversationEnd {
+			return false, nil
+		}
+		var codebase string
+		if raw, ok := l.Row["codebase_id"]; ok && json.Unmarshal(raw, &codebase) == nil && codebases[codebase] != "" {
+			l.Row["codebase_id"] = json.RawMessage(`"` + codebases[codebase] + `"`)
+		}
+		rows++
+		return true, inLine(number, tx.ImportRow(ctx, l.Type, l.Row))
+	})
+	return err == nil, rows, err
+}
+
+// inLine adds the number of the line to an error.
+func inLine(number int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Kind: fault.KindOf(err), Public: fmt.Sprintf("Line %d: %s", number, fault.Public(err)), Err: fmt.Errorf("line %d: %w", number, err)}
+}
+
+// sharedPart is where the rows before the conversations are.
+type sharedPart struct {
+	offset int64
+	line   int
+	schema int64
+}
+
+// examiner checks a file line by line.
+type examiner struct {
+	shared sharedPart
+	blocks []block
+	seen   map[string]int // conversations, with their lines
+
+	open   bool // inside a conversation
+	sum    hash.Hash
+	counts map[string]int64
+	ended  bool
+	begun  bool
+}
+
+// examine reads the whole file and returns where its parts are.
+func examine(in io.ReadSeeker) (sharedPart, []block, error) {
+	e := &examiner{seen: make(map[string]int), sum: sha256.New()}
+	var offset int64
+	err := eachLine(in, 0, 1, func(number int, l line, raw []byte) (bool, error) {
+		err := e.take(number, offset, l, raw)
+		offset += int64(len(raw))
+		return err == nil, err
+	})
+	if err != nil {
+		return e.shared, nil, err
+	}
+	if !e.ended {
+		return e.shared, nil, fault.New(fault.Invalid, "The export is torn: its last line is missing. Nothing was imported; make it again.")
+	}
+	return e.shared, e.blocks, nil
+}
+
+func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
+	refuse := func(text string, args ...any) error {
+		return fault.Newf(fault.Invalid, "Line %d: %s Nothing was imported.", number, fmt.Sprintf(text, args...))
+	}
+	switch {
+	case !e.begun:
+		e.begun = true
+		if l.Type != typeHeader || l.Format != format {
+			return refuse("this is no export of this program; one is made by `bot export`.")
+		}
+		if l.Version > version {
+			return refuse("a newer bot made the export (format %d, I know %d).", l.Version, version)
+		}
+		e.shared = sharedPart{offset: offset + int64(len(raw)), line: number + 1, schema: l.Schema}
+	case e.ended:
+		return refuse("there is something behind the end.")
+	case l.Type == typeEnd:
+		if e.open || l.Conversations == nil || *l.Conversations != int64(len(e.blocks)) {
+			return refuse("conversations are missing: %d are here.", len(e.blocks))
+		}
+		e.ended = true
+	case l.Type == typeConversationEnd:
+		return e.endConversation(l, refuse)
+	case l.Row == nil:
+		return refuse("it is not known what a line of type %q is.", l.Type)
+	case l.Type == typeConversation:
+		if e.open {
+			return refuse("the end of the conversation before is missing.")
+		}
+		return e.beginConversation(number, offset, l, raw, refuse)
+	default:
+		if !e.open && len(e.blocks) > 0 {
+			return refuse("a row of type %s is outside of a conversation.", l.Type)
+		}
+		e.add(l.Type, raw)
+	}
+	return nil
+}
+
+func (e *examiner) add(kind string, raw []byte) {
+	if e.open {
+		_, _ = e.sum.Write(raw) // a hash takes everything
+		e.counts[kind]++
+	}
+}
+
+func (e *examiner) beginConversation(number int, offset int64, l line, raw []byte, refuse func(string, ...any) error) error {
+	b := block{offset: offset, line: number}
+	if errors.Join(json.Unmarshal(l.Row["id"], &b.id), json.Unmarshal(l.Row["platform_type"], &b.platform),
+		json.Unmarshal(l.Row["platform_conversation_id"], &b.platformID)) != nil {
+		return refuse("the conversation has no id or no address.")
+	}
+	if first, twice := e.seen[b.id]; twice {
+		return refuse("the conversation %s is there twice, first in line %d.", b.id, first)
+	}
+	e.seen[b.id] = number
+	e.blocks = append(e.blocks, b)
+	e.open, e.counts = true, make(map[string]int64)
+	e.sum.Reset()
+	e.add(l.Type, raw)
+	return nil
+}
+
+func (e *examiner) endConversation(l line, refuse func(string, ...any) error) error {
+	if !e.open || e.blocks[len(e.blocks)-1].id != l.ID {
+		return refuse("the beginning of the conversation %s is missing.", l.ID)
+	}
+	e.open = false
+	kinds := maps.Clone(l.Counts)
+	maps.Copy(kinds, e.counts)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		switch have, want := e.counts[kind], l.Counts[kind]; {
+		case have < want:
+			return refuse("the conversation %s has %d of %d rows of type %s: some are missing.", l.ID, have, want, kind)
+		case have > want:
+			return refuse("the conversation %s has %d rows of type %s where %d were written: some are there twice.", l.ID, have, kind, want)
+		}
+	}
+	if hex.EncodeToString(e.sum.Sum(nil)) != l.SHA256 {
+		return refuse("the rows of the conversation %s are not those that were written.", l.ID)
+	}
+	return nil
+}
+
+// eachLine calls visit for the lines from an offset on, the first with the given
+// number, until it returns false.
+func eachLine(in io.ReadSeeker, offset int64, number int, visit func(number int, l line, raw []byte) (more bool, err error)) error {
+	if _, err := in.Seek(offset, io.SeekStart); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "read the export")
+	}
+	r := bufio.NewReaderSize(in, 64<<10)
+	for ; ; number++ {
+		raw, err := readLine(r)
+		switch {
+		case errors.Is(err, io.EOF) && len(raw) == 0:
+			return nil
+		case errors.Is(err, io.EOF):
+			return fault.Newf(fault.Invalid, "Line %d: the export is torn here. Nothing was imported; make it again.", number)
+		case err != nil:
+			return inLine(number, err)
+		}
+		var l line
+		d := json.NewDecoder(bytes.NewReader(raw))
+		if err := d.Decode(&l); err != nil {
+			return &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("Line %d is not JSON. Nothing was imported.", number), Err: err}
+		}
+		more, err := visit(number, l, raw)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// readLine returns a line with its end; io.EOF with what is there if the end is
+// missing.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		whole = append(whole, part...)
+		if len(whole) > maxLine {
+			return nil, fault.New(fault.Invalid, "The line is too long.")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if err != nil && !errors.Is(err, io.EOF) {
+				err = fault.Wrap(err, fault.Unavailable, "read the export")
+			}
+			return whole, err
+		}
+	}
+}

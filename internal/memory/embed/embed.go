@@ -1,0 +1,325 @@
+// Package embed asks an OpenAI-compatible embeddings API for vectors.
+//
+// Recall never depends on it: what cannot be embedded now is found by its words.
+// So after a failure the client does not ask again for a while, and says so at
+// once instead of letting an answer wait.
+package embed
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+)
+
+// OfficialURL is the API that is asked if no other is named.
+const OfficialURL = "https://api.openai.com/v1"
+
+const (
+	maxAnswer = 16 << 20 // bytes of one answer
+	maxInput  = 8000     // bytes of one text; the rest is not embedded
+	firstRest = 2 * time.Second
+	maxRest   = 2 * time.Minute
+)
+
+// Config configures a Client. The zero value of an optional field means its
+// default.
+type Config struct {
+	BaseURL string // with the API's /v1; default OfficialURL
+	APIKey  string // empty for a server without keys
+	Model   string // required
+
+	Timeout   time.Duration     // of one request; default 10 seconds
+	Batch     int               // texts of one request; default 64
+	CacheSize int               // texts that are remembered with their vectors; default 2000
+	Transport http.RoundTripper // default: like http.DefaultTransport, of its own
+	Now       func() time.Time  // default time.Now
+}
+
+// Client embeds texts. It is safe for concurrent use.
+type Client struct {
+	config Config
+	url    string
+	http   *http.Client
+
+	mu      sync.Mutex // guards all below
+	order   *list.List // of *cached, most recently used first
+	byKey   map[[sha256.Size]byte]*list.Element
+	rest    time.Duration // after the next failure
+	resting time.Time     // nothing is asked before
+	why     error         // of the last failure
+}
+
+type cached struct {
+	key    [sha256.Size]byte
+	vector memory.Vector
+}
+
+// New returns a Client. It asks nothing yet. fault.Invalid says what is wrong with
+// the configuration.
+func New(config Config) (*Client, error) {
+	if config.BaseURL == "" {
+		config.BaseURL = OfficialURL
+	}
+	u, err := url.Parse(strings.TrimRight(config.BaseURL, "/") + "/embeddings")
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not an address; it is like https://api.openai.com/v1.")
+	}
+	if config.Model == "" {
+		return nil, fault.New(fault.Invalid, "EMBEDDING_MODEL is empty; name a model that can give 384 dimensions.")
+	}
+	if config.Timeout == 0 {
+		config.Timeout = 10 * time.Second
+	}
+	if config.Batch == 0 {
+		config.Batch = 64
+	}
+	if config.CacheSize == 0 {
+		config.CacheSize = 2000
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Transport == nil {
+		config.Transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+		}
+	}
+	return &Client{
+		config: config, url: u.String(), order: list.New(), byKey: make(map[[sha256.Size]byte]*list.Element), rest: firstRest,
+		http: &http.Client{
+			Transport: config.Transport,
+			// The key is for this host and path only.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Model returns the name of the model, by which vectors can be compared.
+func (c *Client) Model() string { return c.config.Model }
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Embed returns a vector for each text, in order. Texts that were embedded lately
+// cost nothing. All vectors pass memory.Vector's Check.
+//
+// While the API rests after a failure, Embed fails at once with the kind of that
+// failure. It fails as a whole: what was embedded before stays known.
+func (c *Client) Embed(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	out := make([]memory.Vector, len(texts))
+	missing := make(map[[sha256.Size]byte][]int)
+	var keys [][sha256.Size]byte
+	for i, text := range texts {
+		key := sha256.Sum256([]byte(input(text)))
+		if v := c.known(key); v != nil {
+			out[i] = v
+			continue
+		}
+		if missing[key] == nil {
+			keys = append(keys, key)
+		}
+		missing[key] = append(missing[key], i)
+	}
+	for len(keys) > 0 {
+		batch := keys[:min(len(keys), c.config.Batch)]
+		keys = keys[len(batch):]
+		ask := make([]string, len(batch))
+		for i, key := range batch {
+			ask[i] = input(texts[missing[key][0]])
+		}
+		vectors, err := c.ask(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		for i, key := range batch {
+			c.keep(key, vectors[i])
+			for _, at := range missing[key] {
+				out[at] = vectors[i]
+			}
+		}
+	}
+	return out, nil
+}
+
+// input is what is embedded of a text. APIs refuse empty ones.
+func input(text string) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(text) > maxInput {
+		text = strings.ToValidUTF8(text[:maxInput], "")
+	}
+	if text == "" {
+		return "."
+	}
+	return text
+}
+
+func (c *Client) known(key [sha256.Size]byte) memory.Vector {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byKey[key]
+	if !ok {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*cached).vector
+}
+
+func (c *Client) keep(key [sha256.Size]byte, v memory.Vector) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.byKey[key]; ok {
+		return
+	}
+	c.byKey[key] = c.order.PushFront(&cached{key: key, vector: v})
+	for c.order.Len() > c.config.CacheSize {
+		oldest := c.order.Back()
+		delete(c.byKey, oldest.Value.(*cached).key)
+		c.order.Remove(oldest)
+	}
+}
+
+// ask makes one request, unless the API rests.
+func (c *Client) ask(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	if err := c.mayAsk(); err != nil {
+		return nil, err
+	}
+	asked, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	vectors, err := c.request(asked, texts)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err() // the caller left: that says nothing about the API
+	}
+	c.judge(err)
+	return vectors, err
+}
+
+func (c *Client) mayAsk() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.config.Now().Before(c.resting) {
+		return &fault.Error{Kind: fault.KindOf(c.why), Public: "The embeddings API is not asked for a while after a failure.",
+			Err: fmt.Errorf("resting after: %w", c.why)}
+	}
+	return nil
+}
+
+// judge lets the API rest after a failure, longer after each.
+func (c *Client) judge(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = err
+	if err == nil {
+		c.rest, c.resting = firstRest, time.Time{}
+		return
+	}
+	wait := c.rest
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.RetryAfter > wait {
+		wait = min(f.RetryAfter, 10*time.Minute)
+	}
+	c.resting = c.config.Now().Add(wait)
+	c.rest = min(2*c.rest, maxRest)
+}
+
+func (c *Client) request(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	body, err := json.Marshal(map[string]any{
+		"model": c.config.Model, "input": texts, "dimensions": memory.Dimensions, "encoding_format": "float",
+	})
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "ask for embeddings")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "ask for embeddings")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.config.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+c.config.APIKey)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "reach the embeddings API")
+	}
+	defer res.Body.Close() //nolint:errcheck // read as far as it is wanted
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case res.StatusCode != http.StatusOK:
+		return nil, refused(res, raw)
+	case err != nil:
+		return nil, fault.Wrap(err, fault.Unavailable, "read embeddings")
+	case len(raw) > maxAnswer:
+		return nil, fault.Newf(fault.Invalid, "The embeddings API answers with more than %d MiB.", maxAnswer>>20)
+	}
+	return decode(raw, len(texts))
+}
+
+// refused makes an error of an answer that is not 200. The text of the answer may
+// repeat what was asked, so only its first bytes are kept, for the log.
+func refused(res *http.Response, raw []byte) error {
+	f := &fault.Error{
+		Kind:   fault.Unavailable,
+		Public: fmt.Sprintf("The embeddings API answers with status %d.", res.StatusCode),
+		Err:    fmt.Errorf("embeddings API: status %d: %.200q", res.StatusCode, raw),
+	}
+	switch code := res.StatusCode; {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		f.Kind = fault.Unauthorized
+		f.Public = "The embeddings API refuses the key; check EMBEDDING_API_KEY."
+	case code == http.StatusTooManyRequests:
+		f.Kind = fault.RateLimited
+		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
+			f.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
+		}
+	case code == http.StatusNotFound:
+		f.Kind = fault.NotFound
+		f.Public = "There is no embeddings API at that address, or not that model; check EMBEDDING_BASE_URL and EMBEDDING_MODEL."
+	case code >= 300 && code < 500:
+		f.Kind = fault.Invalid
+		f.Public = fmt.Sprintf("The embeddings API refuses the request with status %d; check that EMBEDDING_MODEL can give %d dimensions.", code, memory.Dimensions)
+	}
+	return f
+}
+
+// decode reads an answer to n texts. The API may give the vectors in any order.
+func decode(raw []byte, n int) ([]memory.Vector, error) {
+	var answer struct {
+		Data []struct {
+			Index     *int          `json:"index"`
+			Embedding memory.Vector `json:"embedding"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, &fault.Error{Kind: fault.Invalid, Public: "The embeddings API answers with something that is not embeddings.", Err: fmt.Errorf("read embeddings: %w", err)}
+	}
+	if len(answer.Data) != n {
+		return nil, fault.Newf(fault.Invalid, "The embeddings API was asked for %d embeddings and gave %d.", n, len(answer.Data))
+	}
+	out := make([]memory.Vector, n)
+	for i, d := range answer.Data {
+		at := i
+		if d.Index != nil {
+			at = *d.Index
+		}
+		if at < 0 || at >= n || out[at] != nil {
+			return nil, fault.Newf(fault.Invalid, "The embeddings API numbers its embeddings wrong: %d of %d.", at, n)
+		}
+		if err := d.Embedding.Check(); err != nil {
+			return nil, err
+		}
+		out[at] = d.Embedding
+	}
+	return out, nil
+}

@@ -1,0 +1,61 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// recallPatience is how long a turn may wait for what is remembered.
+const recallPatience = 300 * time.Millisecond
+
+// recall returns what is remembered of the sender of an entry. A turn runs as
+// well without it, so whatever goes wrong is only logged.
+//
+// An agent keeps what it was told in a session of its own, where the next person
+// of the conversation would find it: it is told only where nobody else writes.
+func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.Call) []messages.Quote {
+	m := w.o.config.Memory
+	if m == nil || w.o.commands[call.Name].Job || w.runsAgent() && !entry.In.Private {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallPatience)
+	defer cancel()
+	quotes, err := m.Recall(ctx, w.conv, entry)
+	if err != nil {
+		w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", w.conv.Key, "entry", entry.ID, "err", err)
+		return nil
+	}
+	return quotes
+}
+
+// withRemembered returns array with what is remembered before the text of the
+// turn's request. array itself, which others share, is not changed.
+func withRemembered(array []messages.Message, remembered []messages.Quote) []messages.Message {
+	if len(remembered) == 0 {
+		return array
+	}
+	at := len(array) - 1
+	for at >= 0 && array[at].Role != messages.RoleUser {
+		at--
+	}
+	if at < 0 {
+		return array
+	}
+	request := array[at]
+	text := quoted(remembered)
+	rest := request.Blocks
+	if len(rest) > 0 {
+		if first, ok := rest[0].(messages.Text); ok {
+			text, rest = text+first.Text, rest[1:]
+		}
+	}
+	request.Blocks = append([]messages.Block{messages.Text{Text: text}}, rest...)
+	array = slices.Clone(array)
+	array[at] = request
+	return array
+}

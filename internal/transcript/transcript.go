@@ -1,0 +1,245 @@
+// Package transcript writes a session as Markdown for people: what was said, and
+// each call of a tool with when it was made, how it ended and how long it took.
+package transcript
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/redact"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// Options changes what is written.
+type Options struct {
+	Redact *redact.Redactor // takes credentials out; may be nil
+	Whole  bool             // outputs of tools in full, not their first lines
+}
+
+const (
+	headLines = 40
+	headBytes = 4000
+)
+
+// callKey finds the record of a call: a model may use an id again in a later
+// message.
+type callKey struct {
+	seq int64
+	id  string
+}
+
+type writer struct {
+	out   *bufio.Writer
+	o     Options
+	calls map[callKey]sessions.ToolCall
+	shown map[int64]bool // calls, by row
+}
+
+// Write writes the transcript of a session. Messages are read one by one; only
+// the calls of the session are held in memory. It is fault.NotFound if there is
+// no such session, fault.Invalid if id is none.
+func Write(ctx context.Context, s *store.Store, out io.Writer, id string, o Options) error {
+	w := &writer{out: bufio.NewWriter(out), o: o, calls: make(map[callKey]sessions.ToolCall), shown: make(map[int64]bool)}
+	err := s.InRead(ctx, func(tx *store.Tx) error {
+		if _, err := tx.MeasureSession(ctx, id); err != nil { // checks the id
+			return err
+		}
+		session, err := tx.Session(ctx, id)
+		if err != nil {
+			return err
+		}
+		conversation, err := tx.Conversation(ctx, session.ConversationID)
+		if err != nil {
+			return err
+		}
+		calls, err := tx.ToolCalls(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			w.calls[callKey{c.MessageSeq, strings.TrimSuffix(c.CallID, fmt.Sprintf("~%d", c.ID))}] = c
+		}
+		w.head(session, conversation)
+		if err := tx.Transcript(ctx, id, func(m store.TranscriptMessage) error {
+			w.message(m)
+			return nil
+		}); err != nil {
+			return err
+		}
+		w.rest(calls)
+		w.end(session)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.out.Flush(); err != nil {
+		return &fault.Error{Kind: fault.Unavailable, Public: "The transcript cannot be written.", Err: err}
+	}
+	return nil
+}
+
+func (w *writer) printf(format string, args ...any) {
+	fmt.Fprintf(w.out, format, args...) //nolint:errcheck // Flush returns it
+}
+
+func (w *writer) clean(s string) string {
+	if w.o.Redact == nil {
+		return s
+	}
+	return w.o.Redact.String(s)
+}
+
+func (w *writer) head(s sessions.Session, c sessions.Conversation) {
+	w.printf("# Session %s\n\n", s.ID)
+	fact := func(name, value string) {
+		if value != "" {
+			w.printf("- %s: %s\n", name, w.clean(strings.Join(strings.Fields(value), " ")))
+		}
+	}
+	fact("Conversation", string(c.Key.Platform)+" "+c.Key.ID+" ("+c.ID+")")
+	fact("Assistant", s.Assistant)
+	fact("Profile", s.AgentName)
+	fact("Model", s.Model)
+	fact("Started", moment(s.StartedAt))
+	fact("Ended", moment(s.EndedAt))
+	status := string(s.Status)
+	if s.Active {
+		status += ", active"
+	}
+	fact("Status", status)
+	fact("Continues", s.ParentID)
+	fact("Tokens", fmt.Sprintf("%d in, %d out", s.InputTokens, s.OutputTokens))
+}
+
+func (w *writer) end(s sessions.Session) {
+	if s.Error != "" {
+		w.printf("\n## Error of the last turn\n")
+		w.fence("", s.Error, true)
+	}
+}
+
+func (w *writer) message(m store.TranscriptMessage) {
+	undone := ""
+	if m.Undone {
+		undone = ", taken back"
+	}
+	w.printf("\n## %s, %s (message %d%s)\n", m.Role, moment(m.At), m.Seq, undone)
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			w.printf("\n%s\n", strings.TrimRight(w.clean(b.Text), "\n"))
+		case messages.Thinking:
+			w.printf("\n### Thinking\n")
+			w.fence("", b.Text, w.o.Whole)
+		case messages.Attachment:
+			w.printf("\n### Attachment %s (%s)\n", w.clean(b.Name), b.MediaType)
+			w.fence("", b.Text, w.o.Whole)
+		case messages.ToolCall:
+			w.call(m.Seq, b)
+		case messages.ToolResult:
+			verdict := "Result"
+			if b.IsError {
+				verdict = "Error"
+			}
+			w.printf("\n### %s of %s `%s`\n", verdict, b.Name, b.CallID)
+			w.fence("", b.Content, w.o.Whole)
+		}
+	}
+}
+
+func (w *writer) call(seq int64, b messages.ToolCall) {
+	about := "not recorded"
+	if c, ok := w.calls[callKey{seq, b.ID}]; ok {
+		about = w.about(c)
+		w.shown[c.ID] = true
+	}
+	w.printf("\n### Call of %s `%s`: %s\n", b.Name, b.ID, about)
+	w.fence("json", b.Arguments, w.o.Whole)
+}
+
+// about says when a call was made, how it ended and how long it took.
+func (w *writer) about(c sessions.ToolCall) string {
+	parts := []string{string(c.Status), moment(c.CreatedAt)}
+	if !c.CompletedAt.IsZero() {
+		parts = append(parts, c.Duration.String())
+	}
+	if c.Error != "" {
+		parts = append(parts, strings.Join(strings.Fields(w.clean(c.Error)), " "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rest lists calls that no message of the session holds: those of agents with a
+// loop of their own.
+func (w *writer) rest(calls []sessions.ToolCall) {
+	first := true
+	for _, c := range calls {
+		if w.shown[c.ID] {
+			continue
+		}
+		if first {
+			w.printf("\n## Other calls of tools\n")
+			first = false
+		}
+		w.printf("\n### Call of %s `%s`: %s\n", c.Name, c.CallID, w.about(c))
+		w.fence("json", c.Request, w.o.Whole)
+		if c.Response != "" {
+			w.fence("json", c.Response, w.o.Whole)
+		}
+	}
+}
+
+// fence writes a code block whose fence is longer than any in the text.
+func (w *writer) fence(language, text string, whole bool) {
+	text = strings.TrimRight(w.clean(text), "\n")
+	if text == "" {
+		return
+	}
+	left := 0
+	if !whole {
+		text, left = head(text)
+	}
+	marks := "```"
+	for strings.Contains(text, marks) {
+		marks += "`"
+	}
+	w.printf("\n%s%s\n%s\n%s\n", marks, language, text, marks)
+	if left > 0 {
+		w.printf("\n(%d more bytes)\n", left)
+	}
+}
+
+// head returns the first lines of a text and how many bytes are left.
+func head(text string) (string, int) {
+	end := 0
+	for range headLines {
+		next := strings.IndexByte(text[end:], '\n')
+		if next < 0 {
+			end = len(text)
+			break
+		}
+		end += next + 1
+	}
+	if end > headBytes {
+		end = headBytes
+		for end > 0 && text[end]&0xc0 == 0x80 { // not inside a letter
+			end--
+		}
+	}
+	return strings.TrimRight(text[:end], "\n"), len(text) - end
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
