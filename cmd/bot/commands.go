@@ -17,6 +17,11 @@ type commandLine struct {
 	Demo        demoCommand        `cmd:"" help:"Play a conversation between emulated services, on screen and offline."`
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
+	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
+	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
+	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
+	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`
+	Retention   retentionCommand   `cmd:"" help:"Remove what is past RETENTION_RAW and RETENTION_SESSIONS; serve does it too."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
 	GitHub      githubCommand      `cmd:"" help:"Make the GitHub App." name:"github"`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask the daemon at LISTEN_ADDR whether it runs; for containers."`

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
@@ -25,6 +26,7 @@ import (
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/recollect"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
@@ -75,6 +77,8 @@ type daemon struct {
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	shop       *work.Shop
+	memory     *recollect.Service // nil with MEMORY=off
+	embedder   *embed.Client      // nil without an embeddings API
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 }
@@ -194,6 +198,18 @@ func (d *daemon) run(ctx context.Context) error {
 			return nil
 		})
 	}
+	if d.memory != nil {
+		group.Go(func() error {
+			d.memory.Run(ctx)
+			return nil
+		})
+	}
+	if d.config.Retention != (config.Retention{}) {
+		group.Go(func() error {
+			d.sweepRetention(ctx)
+			return nil
+		})
+	}
 	if d.console != nil {
 		group.Go(func() error {
 			d.endWithConsole(ctx, stop)
@@ -217,6 +233,7 @@ func (d *daemon) run(ctx context.Context) error {
 func (d *daemon) close() error {
 	var errs []error
 	errs = append(errs, d.closeAgents())
+	d.closeMemory()
 	if d.tools != nil {
 		errs = append(errs, d.tools.close())
 	}

@@ -234,6 +234,9 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.space != nil {
 		workshop = shop
 	}
+	if err := d.buildMemory(); err != nil {
+		return err
+	}
 	tools, err := d.newToolroom()
 	if err != nil {
 		return err
@@ -254,8 +257,9 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Missing:        d.missing,
 		Redact:         redact.New(d.config.Secrets()...).String,
 		Storage:        storage{d.store},
-		Commands:       shop.Commands(),
+		Commands:       append(shop.Commands(), d.memoryCommands()...),
 		Workshop:       workshop,
+		Memory:         d.memoryPort(),
 		Pressed:        shop.Pressed,
 		Queue:          d.queue,
 		Adapters:       d.adapters,

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/recollect"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/fetch"
@@ -32,8 +33,9 @@ type toolroom struct {
 	runner   *sandbox.Runner
 	mcp      *mcpServers
 	ripgrep  string
-	homes    string // a home for the programs of each conversation
-	projects string // the databases of projects, by codebase
+	homes    string             // a home for the programs of each conversation
+	projects string             // the databases of projects, by codebase
+	memory   *recollect.Service // nil with MEMORY=off
 	log      *slog.Logger
 
 	mu   sync.Mutex // guards open
@@ -79,7 +81,7 @@ func (d *daemon) openSandbox(ctx context.Context) error {
 }
 
 func (d *daemon) newToolroom() (*toolroom, error) {
-	t := &toolroom{config: d.config, runner: d.runner, log: d.log, open: make(map[string]*project)}
+	t := &toolroom{config: d.config, runner: d.runner, memory: d.memory, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -129,6 +131,9 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	}
 	if t.config.Tools.Fetch {
 		all = append(all, fetch.New(fetch.Options{}))
+	}
+	if t.memory != nil {
+		all = append(all, t.memory.Tools(turn)...)
 	}
 	all = append(all, t.mcp.offer(ctx)...)
 	for _, one := range all {

@@ -64,7 +64,13 @@ var allowed = map[string][]string{
 	},
 
 	"internal/config": {},
-	"internal/web":    {"internal/fault"},
+
+	// Care of the data.
+	"internal/export":     {"internal/fault", "internal/store"},
+	"internal/transcript": {"internal/fault", "internal/messages", "internal/sessions", "internal/store"},
+	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
+
+	"internal/web": {"internal/fault"},
 
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":   {},
@@ -83,7 +89,7 @@ var allowed = map[string][]string{
 var leaves = map[string][]string{
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
-	"internal/redact":    {"cmd/bot", "internal/app", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
+	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
 }
 
 // external lists who may import what from outside. A module that is not here may

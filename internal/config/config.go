@@ -47,6 +47,8 @@ type Config struct {
 	DataDir          string
 	Database         Database
 	WorkspacePath    string
+	BackupDir        string // never empty
+	Retention        Retention
 	Assistant        string // never empty
 	MaxConversations int
 	TurnTimeout      time.Duration
@@ -59,6 +61,7 @@ type Config struct {
 	Tools            Tools
 	Budget           Budget
 	Agents           Agents
+	Memory           Memory
 	GitHub           GitHub
 	Telegram         Telegram
 	Slack            Slack

@@ -59,6 +59,7 @@ func TestDefaults(t *testing.T) {
 		DataDir:          "./data",
 		Database:         config.Database{Driver: config.DriverSQLite, Path: filepath.Join("data", "bot.db")},
 		WorkspacePath:    filepath.Join("data", "workspace"),
+		BackupDir:        filepath.Join("data", "backups"),
 		Assistant:        config.AssistantDemo,
 		MaxConversations: 10,
 		TurnTimeout:      time.Hour,

@@ -205,6 +205,9 @@ func (l *loader) derive() {
 	if c.WorkspacePath == "" {
 		c.WorkspacePath = filepath.Join(c.DataDir, "workspace")
 	}
+	if c.BackupDir == "" {
+		c.BackupDir = filepath.Join(c.DataDir, "backups")
+	}
 	if c.Assistant == "" && !l.failed["DEFAULT_AI_ASSISTANT"] {
 		switch {
 		case c.OpenAI.Configured():

@@ -12,6 +12,7 @@ const (
 	groupSlack     = "Slack"
 	groupTools     = "Tools"
 	groupAgents    = "Agents"
+	groupMemory    = "Memory"
 	groupGitHub    = "GitHub"
 	groupGit       = "Git"
 	groupLog       = "Logs"
@@ -62,7 +63,7 @@ func (o Option) Flag() string {
 // Options returns the table.
 func Options() []Option { return append([]Option(nil), options...) }
 
-var options = slices.Concat(baseOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, chatOptions, githubOptions, lastOptions)
+var options = slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, chatOptions, githubOptions, lastOptions)
 
 var baseOptions = []Option{
 	{

@@ -243,10 +243,6 @@ func walk(r *redact.Redactor, v any) any {
 		}
 	case map[string]any:
 		for key, value := range v {
-			if key == "Raw" || key == "raw" { // the body as the platform sent it, in base64
-				v[key] = nil
-				continue
-			}
 			v[key] = walk(r, value)
 		}
 	}

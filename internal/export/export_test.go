@@ -101,19 +101,19 @@ func jsonl(t *testing.T, s *store.Store, o export.Options) string {
 }
 
 // eachPair runs a test from each database to each.
-func eachPair(t *testing.T, test func(t *testing.T, from, to *store.Store)) {
+func eachPair(t *testing.T, test func(t *testing.T, from, to *store.Store, first sessions.Session)) {
 	t.Helper()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		from := open(t)
-		t.Run("to SQLite", func(t *testing.T) { test(t, from, storetest.SQLite(t)(t)) })
-		t.Run("to Postgres", func(t *testing.T) { test(t, from, storetest.Postgres(t)(t)) })
+		first := fill(t, from, 1)
+		t.Run("to SQLite", func(t *testing.T) { test(t, from, storetest.SQLite(t)(t), first) })
+		t.Run("to Postgres", func(t *testing.T) { test(t, from, storetest.Postgres(t)(t), first) })
 	})
 }
 
 func TestExportAndImportBetweenDatabases(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, from, to *store.Store) {
-		first := fill(t, from, 1)
+	eachPair(t, func(t *testing.T, from, to *store.Store, first sessions.Session) {
 		text := jsonl(t, from, export.Options{})
 		done, err := export.Import(t.Context(), to, strings.NewReader(text))
 		if err != nil || done.Conversations != 1 || done.Skipped != 0 {

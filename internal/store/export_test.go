@@ -66,6 +66,8 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"MemoryOn":              {memoryOnSQL, []any{"test/42"}},
+		"SweepMemories":         {sweepMemoriesSQL, []any{"2026-11-21T12:00:00.000Z", 10}},
 	}
 }
 
@@ -174,3 +176,6 @@ func (t *Tx) CheckSearchIndex(ctx context.Context) error {
 	_, err := t.exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
 	return err
 }
+
+// StoredTerms is what a memory is searched by.
+func StoredTerms(person, text string) string { return storedTerms(person, text) }

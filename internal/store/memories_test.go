@@ -465,7 +465,9 @@ func TestEmbeddingLater(t *testing.T) {
 			t.Errorf("recalled %q", got)
 		}
 		// A text that changes is compared by the new embedding, or by none.
-		b.do(t, func(_ context.Context, tx *store.Tx) error { return tx.SaveEmbedding(ctx, list[0], memorytest.Embedding(list[0].Text)) })
+		b.do(t, func(_ context.Context, tx *store.Tx) error {
+			return tx.SaveEmbedding(ctx, list[0], memorytest.Embedding(list[0].Text))
+		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.CorrectFact(ctx, list[0].Number, told("drinks cocoa", wordsOnly))
 			return err

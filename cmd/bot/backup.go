@@ -1,0 +1,56 @@
+package main
+
+import (
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+)
+
+// backupCommand is about copies of everything.
+type backupCommand struct {
+	Create  backupCreateCommand  `cmd:"" help:"Make a backup in BACKUP_DIR; the daemon may run."`
+	Verify  backupVerifyCommand  `cmd:"" help:"Examine a backup and change nothing."`
+	Restore backupRestoreCommand `cmd:"" help:"Put a backup into an empty DATA_DIR or database; the daemon must not run."`
+	List    backupListCommand    `cmd:"" help:"List the backups in BACKUP_DIR."`
+}
+
+type backupCreateCommand struct{}
+
+// Run implements the command.
+func (backupCreateCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.BackupCreate(p.ctx, cfg, env) })
+}
+
+type backupVerifyCommand struct {
+	Backup string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
+}
+
+// Run implements the command.
+func (c backupVerifyCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.BackupVerify(p.ctx, cfg, env, c.Backup) })
+}
+
+type backupRestoreCommand struct {
+	Backup string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
+}
+
+// Run implements the command.
+func (c backupRestoreCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.BackupRestore(p.ctx, cfg, env, c.Backup) })
+}
+
+type backupListCommand struct{}
+
+// Run implements the command.
+func (backupListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.BackupList(p.ctx, cfg, env) })
+}
+
+// retentionCommand removes what RETENTION_* says is too old.
+type retentionCommand struct {
+	DryRun bool `help:"Say what would go and change nothing." name:"dry-run"`
+}
+
+// Run implements the command.
+func (c retentionCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Retention(p.ctx, cfg, env, c.DryRun) })
+}

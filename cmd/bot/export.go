@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+)
+
+// exportCommand writes data for keeping or for other programs.
+type exportCommand struct {
+	Format       string `default:"jsonl"                                           enum:"jsonl,csv,markdown,sql" help:"jsonl (everything, for bot import), csv (a table of sessions), markdown (one session) or sql (SQLite only)."`
+	Conversation string `help:"Only this conversation: its id, or platform/id."`
+	Session      string `help:"The session, for markdown."`
+	Redact       bool   `help:"Take credentials out, and leave raw bodies and files out."`
+	Output       string `help:"File to write, which must not exist; without it stdout." placeholder:"FILE"        short:"o"`
+}
+
+// Run implements the command.
+func (c exportCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		q := app.ExportQuery{Format: c.Format, Conversation: c.Conversation, Session: c.Session, Redact: c.Redact}
+		if c.Output == "" {
+			return app.Export(p.ctx, cfg, env, p.stdout, q)
+		}
+		return writeNew(c.Output, func(out io.Writer) error { return app.Export(p.ctx, cfg, env, out, q) })
+	})
+}
+
+// writeNew writes a file that must not exist, and removes it if that fails.
+func writeNew(name string, write func(out io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
+	if errors.Is(err, fs.ErrExist) {
+		return fault.Newf(fault.Invalid, "%s exists already; name another file.", name)
+	}
+	if err != nil {
+		return fmt.Errorf("create the file: %w", err)
+	}
+	err = write(f)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// importCommand reads what exportCommand wrote.
+type importCommand struct {
+	File string `arg:"" help:"File that bot export wrote as jsonl." type:"existingfile"`
+}
+
+// Run implements the command.
+func (c importCommand) Run(p *program) (err error) {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return fmt.Errorf("open the file: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
+}

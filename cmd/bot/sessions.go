@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+)
+
+// care runs a command on the data.
+func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	return run(cfg, p.env(log, false))
+}
+
+// sessionsCommand is about what was said.
+type sessionsCommand struct {
+	List   sessionsListCommand   `cmd:"" help:"List sessions, the newest first."`
+	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, with its tool calls."`
+	Search sessionsSearchCommand `cmd:"" help:"Find messages that have all the words, the newest first."`
+	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session would delete; --yes deletes it."`
+}
+
+type sessionsListCommand struct {
+	Conversation string `help:"Only of this conversation: its id, or platform/id."`
+	Limit        int    `help:"How many, up to 1000."                              default:"50"`
+	Before       string `help:"Go on behind this session."`
+}
+
+// Run implements the command.
+func (c sessionsListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.ListSessions(p.ctx, cfg, env, app.SessionQuery{Conversation: c.Conversation, Limit: c.Limit, Before: c.Before})
+	})
+}
+
+type sessionsShowCommand struct {
+	ID     string `arg:"" help:"Id of the session."`
+	Whole  bool   `help:"Outputs of tools in full."`
+	Redact bool   `help:"Take credentials out."`
+}
+
+// Run implements the command.
+func (c sessionsShowCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.ShowSession(p.ctx, cfg, env, p.stdout, c.ID, c.Whole, c.Redact)
+	})
+}
+
+type sessionsSearchCommand struct {
+	Words        []string `arg:"" help:"Words, or the beginnings of words."`
+	Conversation string   `help:"Only in this conversation: its id, or platform/id."`
+	Limit        int      `help:"How many, up to 1000."                              default:"20"`
+	Before       string   `help:"Go on behind this hit."`
+}
+
+// Run implements the command.
+func (c sessionsSearchCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.SearchSessions(p.ctx, cfg, env, app.SessionQuery{
+			Words: strings.Join(c.Words, " "), Conversation: c.Conversation, Limit: c.Limit, Before: c.Before,
+		})
+	})
+}
+
+type sessionsRmCommand struct {
+	ID  string `arg:"" help:"Id of the session."`
+	Yes bool   `help:"Really delete it."         short:"y"`
+}
+
+// Run implements the command.
+func (c sessionsRmCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.RemoveSession(p.ctx, cfg, env, c.ID, c.Yes)
+	})
+}

@@ -1,0 +1,482 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"remote-agent/internal/backup"
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/config"
+	"remote-agent/internal/export"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/redact"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+)
+
+const (
+	pruneEvery = time.Hour
+	pruneBatch = 200                    // rows of a transaction: a turn waits for no longer one
+	prunePause = 200 * time.Millisecond // between batches
+)
+
+// sweepRetention removes what is older than RETENTION_* allows, now and then.
+func (d *daemon) sweepRetention(ctx context.Context) {
+	for sleep(ctx, time.Minute) { // not while everybody starts
+		removed, raws, err := prune(ctx, d.store, d.config.Retention)
+		if err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "Could not remove all data that is past its retention", "err", err)
+		}
+		if raws+removed.Sessions > 0 {
+			d.log.InfoContext(ctx, "Removed data that is past its retention",
+				"raw_events", raws, "sessions", removed.Sessions, "messages", removed.Messages)
+		}
+		if !sleep(ctx, pruneEvery) {
+			return
+		}
+	}
+}
+
+// prune removes what is past its retention, in small transactions.
+func prune(ctx context.Context, s *store.Store, keep config.Retention) (removed store.Removed, raws int64, err error) {
+	for keep.Raw > 0 {
+		var n int64
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			var err error
+			n, err = tx.PruneRaw(ctx, time.Now().Add(-keep.Raw), pruneBatch)
+			return err
+		})
+		raws += n
+		if err != nil {
+			return removed, raws, err
+		}
+		if n < pruneBatch || !sleep(ctx, prunePause) {
+			break
+		}
+	}
+	for keep.Sessions > 0 {
+		r, err := s.SweepSessions(ctx, time.Now().Add(-keep.Sessions), pruneBatch)
+		removed.Add(r)
+		if err != nil {
+			return removed, raws, err
+		}
+		if r.Sessions < pruneBatch || !sleep(ctx, prunePause) {
+			break
+		}
+	}
+	return removed, raws, nil
+}
+
+// Retention removes what is past its retention once, or with dry says what would
+// go and changes nothing.
+func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error {
+	return withStore(ctx, cfg, env, !dry, func(s *store.Store) error {
+		keep := cfg.Retention
+		if keep == (config.Retention{}) {
+			say(env.Stdout, "Everything is kept: neither RETENTION_RAW nor RETENTION_SESSIONS is set.\n")
+			return nil
+		}
+		verb := "removed"
+		removed, raws, err := store.Removed{}, int64(0), error(nil)
+		if dry {
+			verb = "would remove"
+			removed, raws, err = measureRetention(ctx, s, keep)
+		} else {
+			removed, raws, err = prune(ctx, s, keep)
+		}
+		if err != nil {
+			return err
+		}
+		say(env.Stdout, "%s %d bodies of events and %s\n", verb, raws, counted(removed))
+		return nil
+	})
+}
+
+func measureRetention(ctx context.Context, s *store.Store, keep config.Retention) (total store.Removed, raws int64, err error) {
+	err = s.InRead(ctx, func(tx *store.Tx) error {
+		if keep.Raw > 0 {
+			if raws, err = tx.CountOldRaw(ctx, time.Now().Add(-keep.Raw)); err != nil {
+				return err
+			}
+		}
+		for after := ""; keep.Sessions > 0; {
+			ids, err := tx.OldSessions(ctx, time.Now().Add(-keep.Sessions), after, pruneBatch)
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			for _, id := range ids {
+				r, err := tx.MeasureSession(ctx, id)
+				if err != nil {
+					return err
+				}
+				total.Add(r)
+			}
+			after = ids[len(ids)-1]
+		}
+		return nil
+	})
+	return total, raws, err
+}
+
+func counted(r store.Removed) string {
+	return fmt.Sprintf("%d sessions: %d messages, %d tool calls, %d answers, %d inbox texts, %d plans, %d approvals",
+		r.Sessions, r.Messages, r.ToolCalls, r.Deliveries, r.Inbox, r.Plans, r.Approvals)
+}
+
+// say writes for a person at a terminal, who may have closed it.
+func say(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format, args...) //nolint:errcheck // see above
+}
+
+// withStore runs a command on the database. With change the daemon must not run
+// on the same SQLite database, and the schema is brought up to date; without, it
+// may, and the schema has to be.
+func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) (err error) {
+	if change {
+		if err := makeDataDir(cfg.DataDir); err != nil {
+			return err
+		}
+	}
+	s, err := openStore(ctx, cfg, env.Log, change)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if change {
+		if _, err := s.Migrate(ctx); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+	} else if err := s.CheckSchema(ctx); err != nil {
+		return err
+	}
+	return fn(s)
+}
+
+// SessionQuery says which sessions, or messages, to list.
+type SessionQuery struct {
+	Conversation string // an id, or the platform's name and its id as "telegram/123"
+	Before       string // the cursor that the last page ended with
+	Limit        int
+	Words        string // of a search
+}
+
+// conversationID returns the id of the conversation that a person named.
+func conversationID(ctx context.Context, tx *store.Tx, named string) (string, error) {
+	platform, id, ok := strings.Cut(named, "/")
+	if named == "" || !ok {
+		return named, nil
+	}
+	key, err := parseKey(platform, id)
+	if err != nil {
+		return "", err
+	}
+	c, err := tx.FindConversation(ctx, key)
+	return c.ID, err
+}
+
+// ListSessions prints sessions, the newest first.
+func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var rows []store.SessionRow
+		limit := cmp.Or(q.Limit, 50)
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			conversation, err := conversationID(ctx, tx, q.Conversation)
+			if err != nil {
+				return err
+			}
+			rows, err = tx.ListSessions(ctx, store.SessionFilter{ConversationID: conversation, Before: q.Before, Limit: limit})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			state := string(r.Status)
+			if r.Active {
+				state = "active"
+			}
+			say(env.Stdout, "%s  %s  %-9s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), state,
+				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, short(r.UserPrompt, 60))
+		}
+		if len(rows) == limit {
+			say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
+		}
+		return nil
+	})
+}
+
+// SearchSessions prints messages that have all the words, the newest first.
+func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
+	before, err := parseCursor(q.Before)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var hits []store.Hit
+		limit := cmp.Or(q.Limit, 20)
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			conversation, err := conversationID(ctx, tx, q.Conversation)
+			if err != nil {
+				return err
+			}
+			hits, err = tx.SearchMessages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: limit})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if len(hits) == 0 {
+			say(env.Stdout, "nothing found\n")
+		}
+		for _, h := range hits {
+			say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
+				around(h.Content, store.Words(q.Words), 100))
+		}
+		if len(hits) == limit {
+			say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)
+		}
+		return nil
+	})
+}
+
+// ShowSession prints the transcript of a session as Markdown.
+func ShowSession(ctx context.Context, cfg config.Config, env Env, out io.Writer, id string, whole, clean bool) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		return transcript.Write(ctx, s, out, id, transcript.Options{Whole: whole, Redact: redactor(cfg, clean)})
+	})
+}
+
+func redactor(cfg config.Config, clean bool) *redact.Redactor {
+	if !clean {
+		return nil
+	}
+	return redact.New(cfg.Secrets()...)
+}
+
+// RemoveSession deletes a session, or says what that would delete.
+func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, really bool) error {
+	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
+		var r store.Removed
+		if !really {
+			err := s.InRead(ctx, func(tx *store.Tx) error {
+				var err error
+				r, err = tx.MeasureSession(ctx, id)
+				return err
+			})
+			if err == nil {
+				say(env.Stdout, "would remove %s\nnothing was removed; --yes removes it\n", counted(r))
+			}
+			return err
+		}
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			var err error
+			if r, err = tx.RemoveSession(ctx, id); err != nil {
+				return err
+			}
+			return tx.Audit(ctx, auditRemoval(id))
+		})
+		if err == nil {
+			say(env.Stdout, "removed %s\n", counted(r))
+		}
+		return err
+	})
+}
+
+// ExportQuery says what to export, and how.
+type ExportQuery struct {
+	Format       string // jsonl, csv, markdown or sql
+	Conversation string
+	Session      string // for markdown
+	Redact       bool
+}
+
+// Export writes data to out.
+func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q ExportQuery) error {
+	if q.Format == "markdown" {
+		if q.Session == "" {
+			return fault.New(fault.Invalid, "Markdown is of one session: name it with --session.")
+		}
+		return ShowSession(ctx, cfg, env, out, q.Session, true, q.Redact)
+	}
+	if q.Session != "" {
+		return fault.New(fault.Invalid, "--session is for --format markdown.")
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		if q.Format == "sql" {
+			if q.Redact || q.Conversation != "" {
+				return fault.New(fault.Invalid, "SQL is a dump of the whole database as it is; --redact and --conversation are for the other formats.")
+			}
+			return s.Dump(ctx, out)
+		}
+		o := export.Options{Redact: redactor(cfg, q.Redact), At: time.Now()}
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			var err error
+			o.ConversationID, err = conversationID(ctx, tx, q.Conversation)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if q.Format == "csv" {
+			_, err = export.Sessions(ctx, s, out, o)
+			return err
+		}
+		_, err = export.JSONL(ctx, s, out, o)
+		return err
+	})
+}
+
+// Import stores what Export wrote as jsonl.
+func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) error {
+	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+		done, err := export.Import(ctx, s, in)
+		if err != nil && done.Conversations > 0 {
+			say(env.Stdout, "before the error: ")
+		}
+		if err == nil || done.Conversations > 0 {
+			say(env.Stdout, "imported %d conversations with %d rows; %d were here already\n", done.Conversations, done.Rows, done.Skipped)
+		}
+		return err
+	})
+}
+
+// postgresTools is how to copy the PostgreSQL database of cfg.
+func postgresTools(cfg config.Config, env Env) backup.Postgres {
+	p := backup.Postgres{URL: cfg.Database.URL.Reveal()}
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGPASSFILE"} {
+		if env.Lookup == nil {
+			break
+		}
+		if value, ok := env.Lookup(name); ok {
+			p.Environ = append(p.Environ, name+"="+value)
+		}
+	}
+	return p
+}
+
+// BackupCreate makes a backup in BACKUP_DIR; the daemon may run.
+func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) (err error) {
+		src := backup.Source{Store: s, Tools: postgresTools(cfg, env), Projects: filepath.Join(cfg.DataDir, "projects"), Bot: env.Version}
+		if src.Workspace, err = backupWorkspace(ctx, cfg, env); err != nil {
+			return err
+		}
+		if src.Workspace != nil {
+			defer src.Workspace.Close() //nolint:errcheck // only read
+		}
+		dir, m, err := backup.Create(ctx, src, cfg.BackupDir, time.Now())
+		if err != nil {
+			return err
+		}
+		for _, p := range m.Problems {
+			say(env.Stderr, "not copied: %s\n", p)
+		}
+		say(env.Stdout, "%s  %d files, %d bytes\n", dir, len(m.Files), m.Size())
+		return nil
+	})
+}
+
+// backupWorkspace opens the workspace if there is one and git to read it.
+func backupWorkspace(ctx context.Context, cfg config.Config, env Env) (*codebase.Workspace, error) {
+	if _, err := os.Stat(cfg.WorkspacePath); err != nil {
+		return nil, nil //nolint:nilnil,nilerr // no repositories is no error
+	}
+	w, err := newWorkspace(ctx, cfg, env.Log, nil)
+	if fault.Is(err, fault.Unsupported) {
+		say(env.Stderr, "not copied: commits that were not pushed: %s\n", fault.Public(err))
+		return nil, nil //nolint:nilnil // the rest is worth it
+	}
+	return w, err
+}
+
+// backupPath finds a backup by its folder, or by its name in BACKUP_DIR.
+func backupPath(cfg config.Config, named string) string {
+	if _, err := os.Stat(named); err != nil && filepath.Base(named) == named {
+		return filepath.Join(cfg.BackupDir, named)
+	}
+	return named
+}
+
+// BackupVerify examines a backup and changes nothing.
+func BackupVerify(ctx context.Context, cfg config.Config, env Env, named string) error {
+	m, err := backup.Verify(ctx, backupPath(cfg, named), postgresTools(cfg, env))
+	if err != nil {
+		return err
+	}
+	say(env.Stdout, "sound: %s of %s, schema %d, %d files, %d bytes\n", m.Database, m.CreatedAt.Format(time.RFC3339), m.Schema, len(m.Files), m.Size())
+	return nil
+}
+
+// BackupList prints the backups in BACKUP_DIR, the newest first.
+func BackupList(_ context.Context, cfg config.Config, env Env) error {
+	list, err := backup.List(cfg.BackupDir)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		say(env.Stdout, "no backups in %s\n", cfg.BackupDir)
+	}
+	for _, l := range list {
+		if l.Err != nil {
+			say(env.Stdout, "%s  unusable: %s\n", l.Dir, fault.Public(l.Err))
+			continue
+		}
+		say(env.Stdout, "%s  %s  schema %d  %d files, %d bytes\n", l.Dir, l.Manifest.Database, l.Manifest.Schema, len(l.Manifest.Files), l.Manifest.Size())
+	}
+	return nil
+}
+
+// BackupRestore puts a backup into the empty place that cfg names.
+func BackupRestore(ctx context.Context, cfg config.Config, env Env, named string) error {
+	to := backup.Target{
+		Path: cfg.Database.Path, Tools: postgresTools(cfg, env), DataDir: cfg.DataDir, Projects: filepath.Join(cfg.DataDir, "projects"), Log: env.Log,
+	}
+	if cfg.Database.Driver == config.DriverPostgres {
+		to.Path = ""
+	}
+	r, err := backup.Restore(ctx, backupPath(cfg, named), to)
+	if err != nil {
+		return err
+	}
+	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
+	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; %d conversations get one notice\n",
+		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
+	for _, name := range r.Bundles {
+		say(env.Stdout, "commits that were not pushed are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
+	}
+	return nil
+}
+
+// around returns a part of a text around the first word that was looked for, on
+// one line.
+func around(text string, words []string, width int) string {
+	lower, at := strings.ToLower(text), 0
+	for _, w := range words {
+		if i := strings.Index(lower, strings.ToLower(w)); i >= 0 && i <= len(text) {
+			at = i
+			break
+		}
+	}
+	runes := []rune(strings.ToValidUTF8(text[:min(at, len(text))], ""))
+	line := strings.Join(strings.Fields(string(runes[max(0, len(runes)-width/3):])+strings.ToValidUTF8(text[min(at, len(text)):min(len(text), at+4*width)], "")), " ")
+	if len(runes) > width/3 {
+		line = "…" + line
+	}
+	return short(line, width)
+}
+
+// short returns the beginning of a text on one line.
+func short(text string, width int) string {
+	runes := []rune(strings.Join(strings.Fields(text[:min(len(text), 8*width)]), " "))
+	if len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return string(runes)
+}

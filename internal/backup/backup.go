@@ -1,0 +1,414 @@
+// Package backup copies everything that cannot be had again into a folder,
+// examines such copies, and puts them back: the database, the databases of
+// projects, and commits of conversations that were not pushed. Clones are not in
+// a backup, and neither are logs, secrets or the configuration.
+//
+// A backup is a folder with a manifest that names each file with its size and
+// checksum. It appears under its name only when it is complete.
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/store"
+	"remote-agent/internal/tool/projectdb"
+)
+
+const (
+	format       = "remote-agent-backup"
+	version      = 1
+	manifestName = "manifest.json"
+	sqliteName   = "bot.db"
+	postgresName = "postgres.dump"
+	projectsDir  = "projects"
+	bundlesDir   = "bundles"
+	partial      = ".partial" // end of the name of a backup that is being made
+
+	// nameLayout is the name of a backup: its time, so that names sort.
+	nameLayout = "20060102T150405Z"
+)
+
+// Manifest describes a backup. It is the file manifest.json.
+type Manifest struct {
+	Format    string    `json:"format"`
+	Version   int       `json:"version"`
+	Bot       string    `json:"bot_version"`
+	Schema    int64     `json:"schema_version"`
+	Database  string    `json:"database"` // sqlite or postgres
+	CreatedAt time.Time `json:"created_at"`
+	Files     []File    `json:"files"`
+
+	// Problems say what could not be copied, such as a repository that git
+	// cannot read. The rest of the backup is complete.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// File is a file of a backup.
+type File struct {
+	Path   string `json:"path"` // in the folder, with slashes
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Size returns the bytes of all files.
+func (m Manifest) Size() (total int64) {
+	for _, f := range m.Files {
+		total += f.Size
+	}
+	return total
+}
+
+// Source is what a backup is made of.
+type Source struct {
+	Store     *store.Store
+	Tools     Postgres            // how to copy PostgreSQL; unused on SQLite
+	Projects  string              // folder of the databases of projects; may be missing
+	Workspace *codebase.Workspace // nil: no repositories
+	Bot       string              // version of the program
+}
+
+// Create makes a backup below a folder, which is created if it is missing, and
+// returns where it is. The daemon may run meanwhile: each database is copied as
+// it is at one moment. Nothing is left behind if it fails.
+func Create(ctx context.Context, src Source, folder string, now time.Time) (dir string, m Manifest, err error) {
+	m = Manifest{Format: format, Version: version, Bot: src.Bot, Database: src.Store.Dialect(), CreatedAt: now.UTC().Truncate(time.Second)}
+	dir = filepath.Join(folder, m.CreatedAt.Format(nameLayout))
+	if _, err := os.Lstat(dir); err == nil {
+		return dir, m, fault.Newf(fault.Conflict, "There is a backup %s already; wait a second.", dir)
+	}
+	work := dir + partial
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return dir, m, unusable(folder, err)
+	}
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return dir, m, unusable(work, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(work))
+		}
+	}()
+	if m.Schema, err = src.Store.SchemaVersion(ctx); err != nil {
+		return dir, m, err
+	}
+	if err := copyDatabase(ctx, src, work); err != nil {
+		return dir, m, err
+	}
+	if err := copyProjects(ctx, src.Projects, filepath.Join(work, projectsDir)); err != nil {
+		return dir, m, err
+	}
+	if m.Problems, err = bundle(ctx, src.Workspace, filepath.Join(work, bundlesDir)); err != nil {
+		return dir, m, err
+	}
+	if m.Files, err = files(ctx, work); err != nil {
+		return dir, m, err
+	}
+	if err := writeManifest(work, m); err != nil {
+		return dir, m, err
+	}
+	if err := os.Rename(work, dir); err != nil {
+		return dir, m, unusable(dir, err)
+	}
+	return dir, m, syncDir(folder)
+}
+
+func copyDatabase(ctx context.Context, src Source, work string) error {
+	if src.Store.Dialect() == "sqlite" {
+		return src.Store.Snapshot(ctx, filepath.Join(work, sqliteName))
+	}
+	return src.Tools.dump(ctx, filepath.Join(work, postgresName))
+}
+
+func copyProjects(ctx context.Context, from, to string) error {
+	names, err := projectNames(from)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return unusable(to, err)
+	}
+	from, err = filepath.Abs(from)
+	if err != nil {
+		return unusable(from, err)
+	}
+	for _, name := range names {
+		db, err := projectdb.Open(filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		err = db.Backup(ctx, filepath.Join(to, name))
+		if err := errors.Join(err, db.Close()); err != nil {
+			return fmt.Errorf("copy the database of project %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func projectNames(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unusable(folder, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".db") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func bundle(ctx context.Context, w *codebase.Workspace, to string) ([]string, error) {
+	if w == nil {
+		return nil, nil
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return nil, unusable(to, err)
+	}
+	bundles, problems, err := w.Bundles(ctx, to)
+	if err == nil && len(bundles) == 0 {
+		err = os.Remove(to)
+	}
+	return problems, err
+}
+
+// files lists the files of a backup with their checksums, in order, and makes
+// sure that they are on the disk.
+func files(ctx context.Context, dir string) ([]File, error) {
+	var list []File
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		f, err := measure(ctx, name)
+		f.Path = filepath.ToSlash(rel)
+		list = append(list, f)
+		return err
+	})
+	if err != nil {
+		return nil, unusable(dir, err)
+	}
+	return list, nil
+}
+
+func measure(ctx context.Context, name string) (File, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	if err != nil {
+		return File{}, err
+	}
+	sum := sha256.New()
+	size, err := io.Copy(sum, reader{ctx, f})
+	err = errors.Join(err, f.Sync(), f.Close())
+	return File{Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx context.Context //nolint:containedctx // an io.Reader has no other place for it
+	r   io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+func writeManifest(dir string, m Manifest) error {
+	encoded, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "encode manifest")
+	}
+	name := filepath.Join(dir, manifestName)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unusable(name, err)
+	}
+	_, err = f.Write(append(encoded, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return unusable(name, err)
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unusable(dir, err)
+	}
+	_ = f.Sync() // not every file system can
+	return f.Close()
+}
+
+func unusable(name string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Public: "I cannot use " + name + "; check that the folder can be written and that the disk is not full.", Err: err}
+}
+
+// Read reads the manifest of a backup. A folder without one, a damaged one or
+// one that a newer bot wrote is fault.Invalid.
+func Read(dir string) (Manifest, error) {
+	var m Manifest
+	if strings.HasSuffix(filepath.Clean(dir), partial) {
+		return m, fault.Newf(fault.Invalid, "%s was not finished: it is no backup. Remove it.", dir)
+	}
+	encoded, err := os.ReadFile(filepath.Join(dir, manifestName)) //nolint:gosec // the operator's own path
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, fault.Newf(fault.Invalid, "%s is no backup: it has no %s.", dir, manifestName)
+	}
+	if err != nil {
+		return m, unusable(dir, err)
+	}
+	if err := json.Unmarshal(encoded, &m); err != nil {
+		return m, &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("The %s of %s is damaged.", manifestName, dir), Err: err}
+	}
+	switch {
+	case m.Format != format:
+		return m, fault.Newf(fault.Invalid, "%s is no backup of this program.", dir)
+	case m.Version > version:
+		return m, fault.Newf(fault.Invalid, "A newer bot made the backup (format %d, I know %d): use that version or newer.", m.Version, version)
+	case m.Schema > store.LatestSchema():
+		return m, fault.Newf(fault.Invalid, "The backup has schema version %d and this bot knows only %d: use the version that made it (%s) or newer.", m.Schema, store.LatestSchema(), m.Bot)
+	case !slices.Contains([]string{"sqlite", "postgres"}, m.Database):
+		return m, fault.Newf(fault.Invalid, "The backup names an unknown database, %q.", m.Database)
+	}
+	if !slices.ContainsFunc(m.Files, func(f File) bool { return f.Path == m.databaseFile() }) {
+		return m, fault.Newf(fault.Invalid, "The backup has no %s.", m.databaseFile())
+	}
+	for _, f := range m.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return m, fault.Newf(fault.Invalid, "The backup names a file outside of it, %q.", f.Path)
+		}
+	}
+	return m, nil
+}
+
+func (m Manifest) databaseFile() string {
+	if m.Database == "sqlite" {
+		return sqliteName
+	}
+	return postgresName
+}
+
+// Verify examines a backup: that each file is there and as it was written, that
+// the databases are sound and of the schema that the manifest says, and that a
+// dump of PostgreSQL can be read to its end. All problems are in the error, which
+// is fault.Invalid. Nothing is changed.
+func Verify(ctx context.Context, dir string, tools Postgres) (Manifest, error) {
+	m, err := Read(dir)
+	if err != nil {
+		return m, err
+	}
+	var problems []string
+	for _, f := range m.Files {
+		if err := verifyFile(ctx, dir, f, m, tools); err != nil {
+			if !fault.Is(err, fault.Invalid) {
+				return m, err
+			}
+			problems = append(problems, fault.Public(err))
+		}
+	}
+	if len(problems) > 0 {
+		return m, fault.Newf(fault.Invalid, "The backup is damaged: %s", strings.Join(problems, " "))
+	}
+	return m, nil
+}
+
+func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postgres) error {
+	name := filepath.Join(dir, filepath.FromSlash(f.Path))
+	got, err := measure(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Newf(fault.Invalid, "%s is missing.", f.Path)
+	case err != nil:
+		return unusable(name, err)
+	case got.Size != f.Size:
+		return fault.Newf(fault.Invalid, "%s has %d bytes, %d were written.", f.Path, got.Size, f.Size)
+	case got.SHA256 != f.SHA256:
+		return fault.Newf(fault.Invalid, "%s is not what was written: its checksum differs.", f.Path)
+	}
+	switch {
+	case f.Path == sqliteName:
+		schema, err := store.CheckFile(ctx, name)
+		if err == nil && schema != m.Schema {
+			err = fault.Newf(fault.Invalid, "%s has schema version %d, the manifest says %d.", f.Path, schema, m.Schema)
+		}
+		return err
+	case f.Path == postgresName:
+		return tools.check(ctx, name)
+	case strings.HasSuffix(f.Path, ".db"):
+		_, err := store.CheckFile(ctx, name)
+		return err
+	case strings.HasSuffix(f.Path, ".bundle"):
+		return checkBundle(name)
+	}
+	return nil
+}
+
+func checkBundle(name string) error {
+	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unusable(name, err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	head := make([]byte, 16)
+	n, _ := io.ReadFull(f, head)
+	if !bytes.HasPrefix(head[:n], []byte("# v2 git bundle")) && !bytes.HasPrefix(head[:n], []byte("# v3 git bundle")) {
+		return fault.Newf(fault.Invalid, "%s is no git bundle.", filepath.Base(name))
+	}
+	return nil
+}
+
+// Listed is a backup in a listing; Err says why it cannot be used.
+type Listed struct {
+	Dir      string
+	Manifest Manifest
+	Err      error
+}
+
+// List returns the backups below a folder, the newest first, also those that
+// cannot be used. It reads manifests only; Verify examines one.
+func List(folder string) ([]Listed, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unusable(folder, err)
+	}
+	var list []Listed
+	for _, e := range slices.Backward(entries) {
+		if !e.IsDir() {
+			continue
+		}
+		dir := filepath.Join(folder, e.Name())
+		m, err := Read(dir)
+		list = append(list, Listed{dir, m, err})
+	}
+	return list, nil
+}

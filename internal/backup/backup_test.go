@@ -1,0 +1,298 @@
+package backup_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/backup"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/tool/projectdb"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func environ() []string { return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"} }
+
+// world is a data directory with a store in it.
+type world struct {
+	store   *store.Store
+	url     string // of PostgreSQL
+	dir     string
+	session string
+}
+
+func (w world) source() backup.Source {
+	return backup.Source{Store: w.store, Tools: backup.Postgres{URL: w.url, Environ: environ()}, Projects: filepath.Join(w.dir, "projects"), Bot: "test"}
+}
+
+// each runs a test with a store that has an answered message, one that waits, an
+// answer on its way, and a project database.
+func each(t *testing.T, test func(t *testing.T, w world)) {
+	t.Helper()
+	run := func(t *testing.T, url string) {
+		w := world{url: url, dir: t.TempDir()}
+		s, err := store.Open(t.Context(), store.Options{URL: url, DataDir: w.dir, Log: storetest.Log(t), Exclusive: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.store = s
+		if err := s.InTx(t.Context(), func(tx *store.Tx) error { return fill(t.Context(), tx, &w.session) }); err != nil {
+			t.Fatal(err)
+		}
+		db, err := projectdb.Open(filepath.Join(w.dir, "projects", "p.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+	}
+	t.Run("SQLite", func(t *testing.T) { t.Parallel(); run(t, "") })
+	t.Run("Postgres", func(t *testing.T) { t.Parallel(); run(t, storetest.PostgresURL(t)) })
+}
+
+func fill(ctx context.Context, tx *store.Tx, session *string) error {
+	key := messages.ConversationKey{Platform: "test", ID: "1"}
+	c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+	if err != nil {
+		return err
+	}
+	s, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+	if err != nil {
+		return err
+	}
+	*session = s.ID
+	for i, state := range []sessions.EntryState{sessions.EntryDone, sessions.EntryWaiting} {
+		e := sessions.Entry{ConversationID: c.ID, State: state, In: messages.Inbound{Event: messages.EventID(fmt.Sprint(i)), Conversation: key, Text: "hello"}}
+		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return err
+		}
+		d := messages.Delivery{ConversationID: c.ID, EventID: e.ID, Text: "old answer", Final: true}
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere is an empty place to restore to.
+func (w world) elsewhere(t *testing.T) (backup.Target, store.Options) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	to := backup.Target{DataDir: dir, Projects: filepath.Join(dir, "projects"), Log: storetest.Log(t), Tools: backup.Postgres{Environ: environ()}}
+	if w.url == "" {
+		to.Path = filepath.Join(dir, "bot.db")
+		return to, store.Options{DataDir: dir, Log: to.Log, Exclusive: true}
+	}
+	to.Tools.URL = storetest.PostgresURL(t)
+	return to, store.Options{URL: to.Tools.URL, DataDir: dir, Log: to.Log}
+}
+
+func TestBackupVerifyRestore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		folder := filepath.Join(t.TempDir(), "backups")
+		dir, m, err := backup.Create(t.Context(), w.source(), folder, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Files) != 2 || m.Schema != store.LatestSchema() || m.Size() == 0 {
+			t.Errorf("manifest = %+v", m)
+		}
+		if _, err := backup.Verify(t.Context(), dir, w.source().Tools); err != nil {
+			t.Errorf("verify: %v", err)
+		}
+		if _, _, err := backup.Create(t.Context(), w.source(), folder, now); !fault.Is(err, fault.Conflict) {
+			t.Errorf("a second backup of the same moment: %v", err)
+		}
+		list, err := backup.List(folder)
+		if err != nil || len(list) != 1 || list[0].Err != nil || list[0].Dir != dir {
+			t.Errorf("list = %+v, %v", list, err)
+		}
+
+		to, options := w.elsewhere(t)
+		r, err := backup.Restore(t.Context(), dir, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (store.Settled{Entries: 1, Deliveries: 2, Conversations: 1}); r.Settled != want || r.Projects != 1 {
+			t.Errorf("restored = %+v, want %+v", r, want)
+		}
+		s, err := store.Open(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.InRead(t.Context(), func(tx *store.Tx) error {
+			session, err := tx.Session(t.Context(), w.session)
+			if err != nil {
+				return err
+			}
+			if n, err := tx.CountWaiting(t.Context(), session.ConversationID); n != 0 || err != nil {
+				t.Errorf("%d messages wait, %v", n, err)
+			}
+			open, err := tx.OpenDeliveries(t.Context(), session.ConversationID, true)
+			if len(open) != 1 || !strings.Contains(open[0].Text, "2026-11-21 12:00 UTC") {
+				t.Errorf("notices = %+v", open)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		// Neither over a running daemon nor over what it left.
+		if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) {
+			t.Errorf("restore over a running daemon: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) {
+			t.Errorf("restore over data: %v", err)
+		}
+	})
+}
+
+func TestRestoreIsRefusedWhileTheDaemonHasTheDirectory(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, _ := w.elsewhere(t)
+		want := "has the bot's tables"
+		if to.Path != "" {
+			to.Path, want = filepath.Join(w.dir, "bot.db"), fmt.Sprintf("Process %d works on", os.Getpid())
+		} else {
+			to.Tools.URL = w.url
+		}
+		_, err = backup.Restore(t.Context(), dir, to)
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), want) {
+			t.Errorf("error = %v, want %q", err, want)
+		}
+		if _, err := os.Stat(to.Projects); err == nil {
+			t.Error("a refused restore has left something behind")
+		}
+	})
+}
+
+func TestDamagedAndNewerBackupsAreRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		good, m, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		database := m.Files[0].Path
+		if database == "projects/p.db" {
+			database = m.Files[1].Path
+		}
+		rewrite := func(change func(m *backup.Manifest)) func(dir string) error {
+			return func(dir string) error {
+				changed := m
+				changed.Files = append([]backup.File(nil), m.Files...)
+				change(&changed)
+				encoded, err := json.Marshal(changed)
+				if err != nil {
+					return err
+				}
+				return os.WriteFile(filepath.Join(dir, "manifest.json"), encoded, 0o600)
+			}
+		}
+		for name, c := range map[string]struct {
+			damage func(dir string) error
+			want   string
+		}{
+			"torn":             {func(dir string) error { return os.Truncate(filepath.Join(dir, database), 5000) }, "5000 bytes"},
+			"changed":          {func(dir string) error { return flip(filepath.Join(dir, database)) }, "checksum differs"},
+			"missing":          {func(dir string) error { return os.Remove(filepath.Join(dir, "projects", "p.db")) }, "is missing"},
+			"no manifest":      {func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, "is no backup"},
+			"torn manifest":    {func(dir string) error { return os.Truncate(filepath.Join(dir, "manifest.json"), 20) }, "damaged"},
+			"newer format":     {rewrite(func(m *backup.Manifest) { m.Version++ }), "newer bot"},
+			"newer schema":     {rewrite(func(m *backup.Manifest) { m.Schema++ }), "schema version"},
+			"outside":          {rewrite(func(m *backup.Manifest) { m.Files = append(m.Files, backup.File{Path: "../x"}) }), "outside"},
+			"without database": {rewrite(func(m *backup.Manifest) { m.Files = nil }), "has no"},
+			"other database":   {rewrite(func(m *backup.Manifest) { m.Database = "oracle" }), "unknown database"},
+		} {
+			dir := filepath.Join(t.TempDir(), "copy")
+			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			to, _ := w.elsewhere(t)
+			_, err := backup.Restore(t.Context(), dir, to)
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), c.want) {
+				t.Errorf("%s: error = %v, want invalid with %q", name, err, c.want)
+			}
+			if _, err := os.Stat(to.DataDir); err == nil {
+				t.Errorf("%s: something was restored", name)
+			}
+		}
+	})
+}
+
+// flip changes a byte in the middle of a file.
+func flip(name string) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	b[len(b)/2] ^= 1
+	return os.WriteFile(name, b, 0o600)
+}
+
+func TestUnfinishedBackupsAreNoBackups(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		folder := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := backup.Create(ctx, w.source(), folder, now); err == nil {
+			t.Error("a canceled backup is complete")
+		}
+		if list, err := backup.List(folder); err != nil || len(list) != 0 {
+			t.Errorf("left behind: %+v, %v", list, err)
+		}
+		if err := os.Mkdir(filepath.Join(folder, "20261121T120000Z.partial"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := backup.List(folder); err != nil || len(list) != 1 || !fault.Is(list[0].Err, fault.Invalid) {
+			t.Errorf("an unfinished one: %+v, %v", list, err)
+		}
+	})
+}
+
+func TestWithoutPgDumpTheErrorSaysSo(t *testing.T) {
+	w := world{dir: t.TempDir(), url: storetest.PostgresURL(t)}
+	s := storetest.Postgres(t)(t)
+	w.store = s
+	source := w.source()
+	t.Setenv("PATH", t.TempDir())
+	_, _, err := backup.Create(t.Context(), source, t.TempDir(), now)
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "pg_dump is not in the PATH") {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+
+	"remote-agent/internal/fault"
+)
+
+// Postgres runs the programs of PostgreSQL that copy a database.
+type Postgres struct {
+	URL string // of the database; its password is given to them in their environment
+
+	// Environ is what they get besides; pg_dump is a script on some systems and
+	// needs PATH.
+	Environ []string
+}
+
+// poolParams are parameters of an address that mean something to this program
+// and nothing to PostgreSQL's own.
+var poolParams = []string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"}
+
+// address returns the address without its password, which every user of the
+// machine could read in the arguments.
+func (p Postgres) address() (address, password string, err error) {
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return "", "", fault.New(fault.Invalid, "DATABASE_URL cannot be read; write postgres://user:password@host:5432/name.")
+	}
+	password, _ = u.User.Password()
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	if query.Has("password") {
+		password = query.Get("password")
+		query.Del("password")
+	}
+	for name := range query {
+		if strings.HasPrefix(name, "pool_") {
+			query.Del(name)
+		}
+	}
+	for _, name := range poolParams {
+		query.Del(name)
+	}
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	return u.String(), password, nil
+}
+
+func (p Postgres) run(ctx context.Context, program string, args ...string) error {
+	found, err := exec.LookPath(program)
+	if err != nil {
+		return &fault.Error{Kind: fault.Unsupported, Err: err,
+			Public: program + " is not in the PATH; install the PostgreSQL client programs, of the server's version or newer."}
+	}
+	_, password, err := p.address()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, found, args...) //nolint:gosec // argv only, built by this program
+	cmd.Env = append([]string{"PGAPPNAME=bot backup", "PGCONNECT_TIMEOUT=10"}, p.Environ...)
+	if password != "" {
+		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			return &fault.Error{Kind: fault.Unavailable, Public: program + " cannot be run.", Err: err}
+		}
+		said := strings.Join(strings.Fields(stderr.String()), " ")
+		if password != "" {
+			said = strings.ReplaceAll(said, password, "[redacted]")
+		}
+		return &fault.Error{Kind: fault.Unavailable, Public: program + " failed: " + said, Err: errors.New(said)}
+	}
+	return nil
+}
+
+func (p Postgres) dump(ctx context.Context, to string) error {
+	address, _, err := p.address()
+	if err != nil {
+		return err
+	}
+	if err := p.run(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-password", "--file="+to, "--dbname="+address); err != nil {
+		return err
+	}
+	return os.Chmod(to, 0o600)
+}
+
+// check reads a dump to its end.
+func (p Postgres) check(ctx context.Context, name string) error {
+	err := Postgres{Environ: p.Environ}.run(ctx, "pg_restore", "--file="+os.DevNull, name)
+	if fault.Is(err, fault.Unavailable) {
+		return fault.Newf(fault.Invalid, "%s cannot be read: %s.", postgresName, fault.Public(err))
+	}
+	return err
+}
+
+func (p Postgres) restore(ctx context.Context, name string) error {
+	address, _, err := p.address()
+	if err != nil {
+		return err
+	}
+	return p.run(ctx, "pg_restore", "--no-owner", "--no-privileges", "--no-password", "--exit-on-error", "--single-transaction", "--dbname="+address, name)
+}

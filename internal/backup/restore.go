@@ -1,0 +1,207 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/store"
+)
+
+// Target is where a backup is put.
+type Target struct {
+	Path     string   // file of the SQLite database; empty: PostgreSQL
+	Tools    Postgres // the PostgreSQL database, which has to be empty
+	DataDir  string
+	Projects string // folder of the databases of projects
+	Log      *slog.Logger
+}
+
+// Restored says what a restore did.
+type Restored struct {
+	Manifest Manifest
+	Settled  store.Settled
+	Projects int
+	Bundles  []string // files with commits that were not pushed
+}
+
+// notice is what people read in conversations that had something open when the
+// backup was made.
+const notice = "I was restored from a backup of %s. What was asked around then or later may be lost, and I do not answer it by myself: please say it again."
+
+// Restore verifies a backup and puts it where nothing is: a target that has data
+// is fault.Conflict, and so is one that a daemon works on. The schema is brought
+// up to date. Old answers are never sent again: what was open is settled before
+// the database can be used, and each conversation concerned gets one notice; see
+// store.SettleRestored. If it fails, a target on SQLite is as it was before.
+func Restore(ctx context.Context, dir string, to Target) (r Restored, err error) {
+	if r.Manifest, err = Verify(ctx, dir, to.Tools); err != nil {
+		return r, err
+	}
+	if want := map[bool]string{true: "sqlite", false: "postgres"}[to.Path != ""]; want != r.Manifest.Database {
+		return r, fault.Newf(fault.Invalid, "The backup is of %s and DATABASE_URL says %s; to move from one to the other use `bot export` and `bot import`.", r.Manifest.Database, want)
+	}
+	if err := to.refuseData(ctx); err != nil {
+		return r, err
+	}
+	var made []string
+	defer func() {
+		if err != nil {
+			for _, name := range made {
+				err = errors.Join(err, os.RemoveAll(name))
+			}
+		}
+	}()
+	bundles := filepath.Join(to.DataDir, bundlesDir)
+	for _, f := range r.Manifest.Files {
+		folder, name, ok := strings.Cut(f.Path, "/")
+		target := map[string]string{projectsDir: to.Projects, bundlesDir: bundles}[folder]
+		if !ok || target == "" {
+			continue
+		}
+		target = filepath.Join(target, filepath.FromSlash(name))
+		if err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)), target); err != nil {
+			return r, err
+		}
+		made = append(made, target)
+		if folder == projectsDir {
+			r.Projects++
+		} else {
+			r.Bundles = append(r.Bundles, target)
+		}
+	}
+	text := fmt.Sprintf(notice, r.Manifest.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
+	if to.Path != "" {
+		r.Settled, err = to.restoreSQLite(ctx, filepath.Join(dir, sqliteName), text)
+	} else {
+		r.Settled, err = to.restorePostgres(ctx, filepath.Join(dir, postgresName), text)
+	}
+	return r, err
+}
+
+// refuseData refuses a target that is not empty, and says first if a daemon is
+// the reason.
+func (to Target) refuseData(ctx context.Context) error {
+	names, err := projectNames(to.Projects)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fault.Newf(fault.Conflict, "%s has databases of projects already; move them away, or set DATA_DIR to another directory.", to.Projects)
+	}
+	if _, err := os.Lstat(filepath.Join(to.DataDir, bundlesDir)); err == nil {
+		return fault.Newf(fault.Conflict, "%s exists already; move it away, or set DATA_DIR to another directory.", filepath.Join(to.DataDir, bundlesDir))
+	}
+	if to.Path != "" {
+		return to.refuseFile(ctx)
+	}
+	s, err := store.Open(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log})
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // nothing was written
+	empty, err := s.IsEmpty(ctx)
+	if err == nil && !empty {
+		err = fault.New(fault.Conflict, "The database that DATABASE_URL names has the bot's tables already; make an empty one with createdb and name that.")
+	}
+	return err
+}
+
+func (to Target) refuseFile(ctx context.Context) error {
+	if _, err := os.Lstat(to.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return unusable(to.Path, err)
+	}
+	s, err := store.Open(ctx, store.Options{URL: "sqlite:" + to.Path, Log: to.Log, Exclusive: true})
+	if fault.Is(err, fault.Conflict) {
+		return err // it says which process works on it
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	return errors.Join(fault.Newf(fault.Conflict, "There is a database at %s already; move it away, or set DATA_DIR to another directory.", to.Path), err)
+}
+
+// restoreSQLite makes the database ready under another name and links it to its
+// own in one step, which fails if somebody else was faster.
+func (to Target) restoreSQLite(ctx context.Context, from, notice string) (settled store.Settled, err error) {
+	work := to.Path + ".restoring"
+	clean := func() {
+		for _, end := range []string{"", "-wal", "-shm", ".lock"} {
+			_ = os.Remove(work + end)
+		}
+	}
+	clean()
+	defer clean()
+	if err := copyFile(ctx, from, work); err != nil {
+		return settled, err
+	}
+	if settled, err = settle(ctx, store.Options{URL: "sqlite:" + work, Log: to.Log, Exclusive: true}, notice); err != nil {
+		return settled, err
+	}
+	if _, err := os.Lstat(work + "-wal"); err == nil {
+		return settled, fault.New(fault.Conflict, "Somebody else has opened the database that is being restored; try again.")
+	}
+	if err := os.Link(work, to.Path); err != nil {
+		return settled, unusable(to.Path, err)
+	}
+	return settled, syncDir(filepath.Dir(to.Path))
+}
+
+func (to Target) restorePostgres(ctx context.Context, from, notice string) (store.Settled, error) {
+	if err := to.Tools.restore(ctx, from); err != nil {
+		return store.Settled{}, err
+	}
+	settled, err := settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice)
+	if err != nil {
+		return settled, &fault.Error{Kind: fault.KindOf(err), Err: err,
+			Public: "The dump was loaded, but what was open in it is not settled: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
+	}
+	return settled, nil
+}
+
+func settle(ctx context.Context, o store.Options, notice string) (settled store.Settled, err error) {
+	s, err := store.Open(ctx, o)
+	if err != nil {
+		return settled, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if _, err := s.Migrate(ctx); err != nil {
+		return settled, fmt.Errorf("migrate: %w", err)
+	}
+	err = s.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		settled, err = tx.SettleRestored(ctx, notice)
+		return err
+	})
+	return settled, err
+}
+
+// copyFile copies a file to a place where none is.
+func copyFile(ctx context.Context, from, to string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return unusable(to, err)
+	}
+	in, err := os.Open(from) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unusable(from, err)
+	}
+	defer in.Close()                                                      //nolint:errcheck // only read
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return unusable(to, err)
+	}
+	_, err = io.Copy(out, reader{ctx, in})
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return errors.Join(unusable(to, err), os.Remove(to))
+	}
+	return nil
+}

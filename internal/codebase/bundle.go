@@ -1,0 +1,129 @@
+package codebase
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/codebase/gitcmd"
+	"remote-agent/internal/fault"
+)
+
+// Bundle is a file with work of conversations that no other repository has.
+type Bundle struct {
+	Repo    string // as it is called below the workspace: owner/repo, or .plain/...
+	File    string // name of the file in the folder that Bundles was given
+	Commits int
+}
+
+// ownRefs choose what conversations made: their branches, and the states that
+// were saved before turns and when a worktree was put away. What the origin is
+// known to have is left out.
+var ownRefs = []string{"--branches=bot/*", "--glob=refs/bot/*", "--not", "--remotes"}
+
+// Bundles writes, for each repository below the workspace, a git bundle of the
+// commits of conversations that were not pushed, into a folder that exists. A
+// repository without such commits gets no file. A bundle of a clone builds on
+// commits of its origin: fetch from it in a clone, with
+// "git fetch FILE 'refs/*:refs/*'". Files that were never committed or saved are
+// not in it. It may run beside other processes that use the workspace. What
+// cannot be read is in problems, and the rest goes on.
+func (w *Workspace) Bundles(ctx context.Context, folder string) (bundles []Bundle, problems []string, err error) {
+	places, err := w.gitDirs()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range places {
+		b, err := w.bundle(ctx, p, folder)
+		switch {
+		case ctx.Err() != nil:
+			return bundles, problems, ctx.Err()
+		case err != nil:
+			problems = append(problems, p.rel+": "+fault.Public(err))
+		case b.Commits > 0:
+			bundles = append(bundles, b)
+		}
+	}
+	return bundles, problems, nil
+}
+
+func (w *Workspace) bundle(ctx context.Context, p place, folder string) (Bundle, error) {
+	out, err := w.run(ctx, p, gitcmd.Call{Args: append([]string{"rev-list", "--count"}, ownRefs...)})
+	if err != nil {
+		return Bundle{}, err
+	}
+	commits, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil || commits == 0 {
+		return Bundle{}, err
+	}
+	b := Bundle{Repo: p.rel, File: strings.ReplaceAll(strings.TrimPrefix(p.rel, "."), "/", "__") + ".bundle", Commits: commits}
+	_, err = w.run(ctx, p, gitcmd.Call{
+		Args:    append([]string{"bundle", "create", "--quiet", filepath.Join(folder, b.File)}, ownRefs...),
+		Timeout: w.cfg.CloneTimeout,
+	})
+	if err != nil {
+		return Bundle{}, err
+	}
+	return b, os.Chmod(filepath.Join(folder, b.File), 0o600)
+}
+
+// gitDirs returns the clones below the workspace and the histories of plain
+// folders.
+func (w *Workspace) gitDirs() ([]place, error) {
+	var places []place
+	below := func(rel string) ([]string, error) {
+		entries, err := fs.ReadDir(w.root.FS(), rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		var names []string
+		for _, e := range entries {
+			if e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		return names, err
+	}
+	plain, err := below(plainDir)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "listing repositories")
+	}
+	for _, name := range plain {
+		rel := path.Join(plainDir, name)
+		places = append(places, place{rel: rel, gitDir: w.abs(rel)})
+	}
+	var walk func(rel string, depth int) error
+	walk = func(rel string, depth int) error {
+		names, err := below(rel)
+		if err != nil {
+			return fault.Wrap(err, fault.Unavailable, "listing repositories")
+		}
+		for _, name := range names {
+			at := path.Join(rel, name)
+			if depth == 0 || name[0] == '.' {
+				continue
+			}
+			if info, err := w.root.Lstat(at + "/.git"); err == nil && info.IsDir() {
+				if dir := w.abs(at); isClone(w, dir) {
+					places = append(places, place{repo: Repo{Dir: dir}, rel: at, gitDir: filepath.Join(dir, ".git")})
+				}
+				continue
+			}
+			if err := walk(at, depth-1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return places, walk(".", 3)
+}
+
+func isClone(w *Workspace, dir string) bool {
+	_, ok := w.cloneRel(dir)
+	return ok
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The options of how long data is kept. They belong to the table in options.go.
+
+const groupCare = "Backups and retention"
+
+const day = 24 * time.Hour
+
+// minRetention leaves time for a platform to send an event again and for an
+// operator to notice that something is wrong.
+const minRetention = day
+
+var careOptions = []Option{
+	{
+		Name: "RETENTION_RAW", Empty: "kept", Group: groupCare,
+		Help:    "How long the bodies of settled events are kept as the platforms sent them, such as 30d or 720h; at least 1d. That they came in is kept for ever.",
+		Example: "30d",
+		parse:   setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw }),
+	},
+	{
+		Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
+		Help:    "How long sessions are kept after their last message, with their messages, tool calls and answers, such as 365d; at least 1d.",
+		Example: "365d",
+		parse:   setRetention(func(c *Config) *time.Duration { return &c.Retention.Sessions }),
+	},
+	{
+		Name: "BACKUP_DIR", Empty: "DATA_DIR/backups", Group: groupCare,
+		Help:    "Folder that `bot backup` works in; better on another disk.",
+		Example: "/var/backups/bot",
+		parse:   setText(func(c *Config) *string { return &c.BackupDir }),
+	},
+}
+
+// Retention says how long data is kept; zero is for ever.
+type Retention struct{ Raw, Sessions time.Duration }
+
+func setRetention(field func(*Config) *time.Duration) parser {
+	return func(c *Config, text string) error {
+		d, err := time.ParseDuration(text)
+		if days, ok := strings.CutSuffix(text, "d"); ok {
+			var n int
+			n, err = strconv.Atoi(days)
+			d = time.Duration(n) * day
+			if n > 36_500 {
+				d = 0
+			}
+		}
+		if err != nil || d < minRetention {
+			return fmt.Errorf("is %q: use a time of at least a day, such as 30d or 720h; leave it empty to keep everything", text)
+		}
+		*field(c) = d
+		return nil
+	}
+}

@@ -1,0 +1,118 @@
+package journey_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/store/storetest"
+)
+
+// operator runs commands on a world's data as an operator does, beside the bot
+// or without it, and reads what they print.
+func (w *world) operator(what string, run func(env app.Env) error) string {
+	w.t.Helper()
+	var out bytes.Buffer
+	env := app.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Version: "test", Lookup: os.LookupEnv,
+		Log: slog.New(slog.NewTextHandler(&logWriter{t: w.t}, nil)),
+	}
+	if err := run(env); err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
+	return out.String()
+}
+
+// shown returns the transcripts of all sessions, by id.
+func (w *world) shown() map[string]string {
+	w.t.Helper()
+	cfg := w.config()
+	listed := w.operator("list sessions", func(env app.Env) error {
+		return app.ListSessions(w.t.Context(), cfg, env, app.SessionQuery{})
+	})
+	all := make(map[string]string)
+	for line := range strings.Lines(listed) {
+		id, _, _ := strings.Cut(line, " ")
+		all[id] = w.operator("show "+id, func(env app.Env) error {
+			return app.ShowSession(w.t.Context(), cfg, env, env.Stdout, id, true, false)
+		})
+	}
+	return all
+}
+
+// TestBackupWhileTurnsRun makes a backup while one person's answer is being
+// written, restores it elsewhere, and reads the same sessions there; nobody is
+// answered twice, and who waited is told once.
+func TestBackupWhileTurnsRun(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.with(map[string]string{"BACKUP_DIR": filepath.Join(t.TempDir(), "backups")}).start()
+		for i := range 3 {
+			w.ai.Enqueue(openai.Text(fmt.Sprint("answer number ", i)))
+			w.says(ann, fmt.Sprint("question number ", i))
+			w.seesText(ann, fmt.Sprint("answer number ", i))
+		}
+		partial := w.hang()
+		w.says(bob, "a question that is never answered")
+		w.seesText(bob, partial)
+
+		cfg := w.config()
+		printed := w.operator("backup create", func(env app.Env) error { return app.BackupCreate(t.Context(), cfg, env) })
+		dir, _, _ := strings.Cut(printed, " ")
+		before := w.shown()
+		if len(before) != 2 {
+			t.Fatalf("%d sessions, want 2: %v", len(before), before)
+		}
+		found := w.operator("search", func(env app.Env) error {
+			return app.SearchSessions(t.Context(), cfg, env, app.SessionQuery{Words: "question NUMBER 1"})
+		})
+		if strings.Count(found, "\n") != 1 || !strings.Contains(found, "question number 1") {
+			t.Errorf("search beside the running bot found:\n%s", found)
+		}
+		w.operator("backup verify", func(env app.Env) error { return app.BackupVerify(t.Context(), cfg, env, dir) })
+		w.shutdown()
+
+		elsewhere := w.replica()
+		if w.env["DATABASE_URL"] != "" {
+			elsewhere.env["DATABASE_URL"] = storetest.PostgresURL(t)
+		}
+		restored := elsewhere.config()
+		said := elsewhere.operator("restore", func(env app.Env) error { return app.BackupRestore(t.Context(), restored, env, dir) })
+		if !strings.Contains(said, "ended 1 messages that waited") || !strings.Contains(said, "1 conversations get one notice") {
+			t.Errorf("restore said %q", said)
+		}
+		if diff := cmp.Diff(before, elsewhere.shown()); diff != "" {
+			t.Errorf("sessions before and after (-before +restored):\n%s", diff)
+		}
+
+		requests := len(w.ai.Requests())
+		elsewhere.start()
+		elsewhere.seesText(bob, "I was restored from a backup", "please say it again")
+		w.ai.Enqueue(openai.Text("after the restore"))
+		elsewhere.says(ann, "are you there?")
+		elsewhere.seesText(ann, "after the restore")
+		if got := len(w.ai.Requests()); got != requests+1 {
+			t.Errorf("the model was asked %d times after the restore, want once: something old was answered again", got-requests)
+		}
+		for user, want := range map[int64]map[string]int{
+			ann: {"answer number 0": 1, "answer number 1": 1, "answer number 2": 1, "I was restored": 0, "after the restore": 1},
+			bob: {"I was restored": 1},
+		} {
+			texts := strings.Join(w.tg.Ledger().Chat(user).BotTexts(), "\n")
+			for part, times := range want {
+				if got := strings.Count(texts, part); got != times {
+					t.Errorf("%d has seen %q %d times, want %d:\n%s", user, part, got, times, texts)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,214 @@
+package journey_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/memory/memorytest"
+)
+
+const canary = "canary-7f3a"
+
+// asked returns all that the model read in its newest request.
+func (w *world) asked() string {
+	w.t.Helper()
+	requests := w.ai.Requests()
+	if len(requests) == 0 {
+		w.t.Fatal("the model was not asked")
+	}
+	r := requests[len(requests)-1]
+	var all strings.Builder
+	for _, m := range r.Messages {
+		fmt.Fprintf(&all, "%s: %s\n", m.Role, m.Text())
+	}
+	for _, tool := range r.Tools {
+		fmt.Fprintf(&all, "tool %s\n", tool.Function.Name)
+	}
+	return all.String()
+}
+
+// counting answers with the number of messages, and nothing of what they say.
+func counting(r openai.Request) openai.Response {
+	return openai.Text(fmt.Sprintf("answered [%d messages]", len(r.Messages)))
+}
+
+func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.ai.Script(counting)
+		w.start()
+		w.says(ann, "/remember I prefer "+canary+" over everything")
+		w.seesText(ann, "I remember that, as number 1")
+		w.says(ann, "/remember My dog is called Rex")
+		w.seesText(ann, "as number 2")
+		w.restart()
+
+		w.says(ann, "what do I prefer?")
+		w.seesText(ann, "[1 messages]")
+		if text := w.asked(); !strings.Contains(text, canary) || !strings.Contains(text, "remembered about you") || !strings.Contains(text, "Rex") {
+			t.Errorf("the model read %s", text)
+		}
+		w.says(ann, "second question")
+		w.seesText(ann, "[3 messages]")
+		if text := w.asked(); strings.Count(text, canary) != 1 {
+			t.Errorf("what is remembered is in the request %d times, want once: %s", strings.Count(text, canary), text)
+		}
+		w.says(bob, "what do I prefer?")
+		w.seesText(bob, "[1 messages]")
+		if text := w.asked(); strings.Contains(text, canary) || strings.Contains(text, "remembered about you") {
+			t.Errorf("another person's request has %s", text)
+		}
+		w.says(bob, "/memory")
+		w.seesText(bob, "I remember nothing about you")
+		w.says(bob, "/forget 1")
+		w.seesText(bob, "You have no memory 1")
+
+		w.says(ann, "/memory")
+		w.seesText(ann, "I remember 2 about you", canary, "you said so", "0.50 sure", "Rex")
+		w.says(ann, "/memory edit 2 My dog is called Max")
+		w.seesText(ann, "Number 2 says that now")
+		w.says(ann, "/memory dog")
+		w.seesText(ann, "called Max", "before: My dog is called Rex")
+		w.says(ann, "/forget 1")
+		w.seesText(ann, "I have forgotten number 1")
+		w.says(ann, "third question")
+		w.seesText(ann, "[5 messages]")
+		if text := w.asked(); strings.Contains(text, canary) || !strings.Contains(text, "called Max") {
+			t.Errorf("after forgetting the model read %s", text)
+		}
+		w.says(ann, "/memory off")
+		w.seesText(ann, "Memory is off for you")
+		w.says(ann, "fourth question")
+		w.seesText(ann, "[7 messages]")
+		if text := w.asked(); strings.Contains(text, "Max") {
+			t.Errorf("with memory off the model read %s", text)
+		}
+		w.says(ann, "/remember something new")
+		w.seesText(ann, "Memory is off for you, so I keep nothing")
+		w.says(ann, "/forget all")
+		w.seesText(ann, "This deletes everything", "(1)", "/forget all yes")
+		w.says(ann, "/forget all yes")
+		w.seesText(ann, "I have forgotten all 1.")
+		w.says(ann, "/memory on")
+		w.seesText(ann, "Memory is on for you")
+		w.says(ann, "/remember token sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
+		w.seesText(ann, "I do not remember those")
+		w.says(ann, "/memory")
+		w.seesText(ann, "I remember nothing about you (memory is on)")
+	})
+}
+
+// In a conversation of several people, what is remembered of one is in the
+// requests of that one only: not in those of the next, also not as history.
+func TestMemoriesDoNotReachOthersInAGroup(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		const group = int64(-1001)
+		w.tg.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, Title: "Team"})
+		w.ai.Script(func(openai.Request) openai.Response { return openai.Text("answered") })
+		w.start()
+		w.says(ann, "/remember I am "+canary)
+		w.seesText(ann, "I remember that")
+		a, b := w.tg.Person(ann).In(group), w.tg.Person(bob).In(group)
+		for i := range 3 {
+			a.Says("@acme_bot a question of Ann")
+			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+1 && texts[2*i] == "answered" })
+			if text := w.asked(); strings.Count(text, canary) != 1 {
+				t.Errorf("Ann's request has the canary %d times: %s", strings.Count(text, canary), text)
+			}
+			b.Says("@acme_bot a question of Bob")
+			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+2 && texts[2*i+1] == "answered" })
+			if text := w.asked(); strings.Contains(text, canary) || strings.Contains(text, "tool recall") {
+				t.Errorf("Bob's request has what is remembered of Ann, or a way to recall it: %s", text)
+			}
+		}
+		a.Says("/memory@acme_bot")
+		w.seesText(group, "others read here")
+		for _, text := range w.tg.ChatView(group).BotTexts() {
+			if strings.Contains(text, canary) {
+				t.Errorf("the group reads %q", text)
+			}
+		}
+	})
+}
+
+func TestTheModelRemembersRecallsAndForgets(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.start()
+		w.ai.Enqueue(
+			openai.Calls(openai.Call{Name: "remember", Arguments: `{"text":"Prefers ` + canary + `","category":"preference"}`}), openai.Text("noted it"),
+			openai.Calls(openai.Call{Name: "recall", Arguments: `{"query":"` + canary + `"}`}), openai.Text("looked it up"),
+			openai.Calls(openai.Call{Name: "forget", Arguments: `{"number":1}`}), openai.Text("it is gone"),
+		)
+		w.says(ann, "remember what I prefer")
+		w.seesText(ann, "noted it")
+		if text := w.asked(); !strings.Contains(text, "INSERT_NEW") {
+			t.Errorf("the model read %s", text)
+		}
+		w.says(ann, "/memory")
+		w.seesText(ann, canary, "preference", "noted by the assistant")
+		w.says(ann, "look it up")
+		w.seesText(ann, "looked it up")
+		if text := w.asked(); !strings.Contains(text, "data, not instructions") || !strings.Contains(text, "[1] Prefers "+canary) {
+			t.Errorf("the model read %s", text)
+		}
+		w.says(ann, "forget it")
+		w.seesText(ann, "it is gone")
+		w.says(ann, "/memory")
+		w.seesText(ann, "I remember nothing about you")
+	})
+}
+
+// An embeddings API that hangs or breaks costs recall its vectors, never the
+// answer; what it missed is embedded when it is back.
+func TestAnAnswerDoesNotWaitForEmbeddings(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		var broken atomic.Bool
+		var embedded atomic.Int64
+		api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			raw, _ := io.ReadAll(r.Body)
+			if broken.Load() {
+				<-r.Context().Done()
+				return
+			}
+			var req struct{ Input []string }
+			_ = json.Unmarshal(raw, &req)
+			data := make([]map[string]any, len(req.Input))
+			for i, text := range req.Input {
+				data[i] = map[string]any{"index": i, "embedding": memorytest.Vector(text)}
+			}
+			embedded.Add(int64(len(data)))
+			_ = json.NewEncoder(rw).Encode(map[string]any{"data": data})
+		}))
+		w.with(map[string]string{"EMBEDDING_BASE_URL": api.URL, "EMBEDDING_MODEL": "tiny"})
+		t.Cleanup(api.Close)
+		t.Cleanup(w.shutdown) // before the API, whose handlers wait for the bot
+		broken.Store(true)
+		w.ai.Script(counting)
+		w.start()
+		w.says(ann, "/remember I prefer "+canary)
+		w.seesText(ann, "I remember that")
+		w.says(ann, "what do I prefer?")
+		w.seesText(ann, "[1 messages]")
+		if text := w.asked(); !strings.Contains(text, canary) {
+			t.Errorf("without embeddings the model read %s", text)
+		}
+		broken.Store(false)
+		w.restart()
+		w.says(ann, "and what do I prefer now?")
+		w.seesText(ann, "[3 messages]")
+		if text := w.asked(); !strings.Contains(text, canary) || embedded.Load() == 0 {
+			t.Errorf("%d texts were embedded; the model read %s", embedded.Load(), text)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package recollect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/memory"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/tool"
+	"remote-agent/internal/tool/memo"
+)
+
+// Tools returns the tools of a turn, for the memory of the person who asks. What
+// a tool returns stays in the session, where others may read it later; so there
+// is no tool to recall where they write as well.
+func (s *Service) Tools(t orchestrator.ToolTurn) []tool.Tool {
+	in := t.Entry.In
+	if in.Sender.Bot || in.Sender.ID == "" {
+		return nil
+	}
+	who := person(in)
+	ports := memo.Ports{
+		Remember: func(ctx context.Context, n memo.Note) (string, error) { return s.note(ctx, t, n) },
+		Forget: func(ctx context.Context, number int64) (string, error) {
+			_, err := s.forget(ctx, who, number)
+			return fmt.Sprintf("Memory %d is deleted.", number), err
+		},
+	}
+	if in.Private {
+		ports.Recall = func(ctx context.Context, query string) (string, error) {
+			return s.find(ctx, memory.Scope{Person: who, Codebase: t.Conversation.CodebaseID}, query)
+		}
+	}
+	return memo.New(ports)
+}
+
+// note remembers what the model chose to.
+func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note) (string, error) {
+	text, err := s.learnable(n.Text)
+	if err != nil {
+		return "", err
+	}
+	category, err := memory.ParseCategory(n.Category)
+	if err != nil {
+		return "", err
+	}
+	f := memory.Fact{
+		Scope: memory.Scope{Person: person(t.Entry.In)}, RunID: t.Entry.ID, Text: text, Category: category,
+		Origin: memory.ByAssistant, Key: t.Entry.ID, Now: s.config.Now(),
+	}
+	if n.Replaces != 0 {
+		_, err := s.correct(ctx, n.Replaces, f)
+		return fmt.Sprintf("Memory %d says that now.", n.Replaces), err
+	}
+	// What is said of a person holds wherever they are; a plain fact is likely to
+	// be about the code at hand.
+	if n.Where == "repository" || n.Where == "" && (category == memory.General || category == "") {
+		f.Codebase = t.Conversation.CodebaseID
+	}
+	f.Embedding = s.embed(ctx, text, storePatience)
+	var out memory.Outcome
+	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
+		var err error
+		out, err = tx.UpsertFact(ctx, f)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if f.Embedding.IsZero() {
+		s.later()
+	}
+	told := fmt.Sprintf("%s: it is memory %d.", out.Operation, out.Memory.Number)
+	if out.Contradicted {
+		told += " It contradicts what that memory said before, which is kept in its history."
+	}
+	return told, nil
+}
+
+// find lists memories that have to do with a question, for the model.
+func (s *Service) find(ctx context.Context, scope memory.Scope, query string) (string, error) {
+	if any, err := s.any(ctx, scope.Person); !any {
+		return "", err
+	}
+	q := memory.Query{Scope: scope, Text: query, Embedding: s.embed(ctx, query, storePatience), Now: s.config.Now()}
+	var found []memory.Match
+	err := s.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		found, err = tx.Recall(ctx, q)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	lines := make([]string, len(found))
+	for i, m := range found {
+		lines[i] = forModel(m.Memory, q.Now)
+	}
+	return strings.Join(lines, "\n"), nil
+}

@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"remote-agent/internal/memory"
+	"remote-agent/internal/memory/memorytest"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+// manyMemories is how many memories the benchmarks search, of all people
+// together.
+const manyMemories = 100_000
+
+var benchWords = []string{
+	"deploy", "server", "heron", "tabs", "spaces", "coffee", "tea", "friday", "review", "branch", "test", "coverage", "postgres",
+	"sqlite", "slack", "telegram", "release", "dark", "theme", "editor", "keyboard", "garden", "music", "berlin", "paris", "python",
+	"golang", "rust", "docker", "kernel", "budget", "meeting",
+}
+
+func benchText(r *rand.Rand, i int) string {
+	pick := func() string { return benchWords[r.IntN(len(benchWords))] }
+	return fmt.Sprintf("%s %s %s %s %s note%d of %d", pick(), pick(), pick(), pick(), pick(), i, r.IntN(1000))
+}
+
+// fillMemories stores memories of n people in the way of a bulk import.
+func (b bundle) fillMemories(tb testing.TB, people int) {
+	tb.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	for at := 0; at < manyMemories; at += 5000 {
+		b.do(tb, func(ctx context.Context, tx *store.Tx) error {
+			for i := at; i < at+5000; i++ {
+				who, text := fmt.Sprint("bench/", i%people), benchText(r, i)
+				if i < people {
+					if err := store.Exec(ctx, tx, `INSERT INTO memory_people (user_id, seq) VALUES ($1, 1000000)`, who); err != nil {
+						return err
+					}
+				}
+				err := store.Exec(ctx, tx, `
+					INSERT INTO semantic_memories (user_id, run_id, fact, embedding, embedding_model, seq, content_hash, terms)
+					VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+					who, someRun, text, memorytest.Vector(text).Encode(), memorytest.Model, i+1, memory.Hash(text), store.StoredTerms(who, text))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return store.Exec(ctx, tx, "ANALYZE") })
+}
+
+// BenchmarkMemory recalls from 100,000 memories and learns one more, with 100
+// people who have 1,000 each, and with one person who has them all.
+func BenchmarkMemory(b *testing.B) {
+	for _, dialect := range []struct {
+		name string
+		open func(testing.TB) func(testing.TB) *store.Store
+	}{{"SQLite", storetest.SQLite}, {"Postgres", storetest.Postgres}} {
+		for _, people := range []int{100, 1} {
+			b.Run(fmt.Sprintf("%s/people=%d", dialect.name, people), func(b *testing.B) {
+				s := bundle{dialect.open(b)(b)}
+				s.fillMemories(b, people)
+				benchmarkMemory(b, s)
+			})
+		}
+	}
+}
+
+func benchmarkMemory(b *testing.B, s bundle) {
+	b.Helper()
+	r := rand.New(rand.NewPCG(3, 4))
+	scope := memory.Scope{Person: "bench/0"}
+	for name, embedding := range map[string]func(text string) memory.Embedding{
+		"Vector": memorytest.Embedding, "Words": func(string) memory.Embedding { return memory.Embedding{} },
+	} {
+		b.Run("Recall"+name, func(b *testing.B) {
+			for b.Loop() {
+				text := benchText(r, 0)
+				err := s.InRead(context.Background(), func(tx *store.Tx) error {
+					_, err := tx.Recall(context.Background(), memory.Query{Scope: scope, Text: text, Embedding: embedding(text)})
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("Upsert"+name, func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				text := benchText(r, 1_000_000+i)
+				err := s.InTx(context.Background(), func(tx *store.Tx) error {
+					_, err := tx.UpsertFact(context.Background(), memory.Fact{Scope: scope, RunID: someRun, Text: text, Embedding: embedding(text)})
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
