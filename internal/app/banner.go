@@ -36,7 +36,7 @@ func (d *daemon) banner() {
 	} else {
 		d.say("  model     %s\n", d.modelLine())
 	}
-	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.runner.Level())
+	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
 	d.sayTelegram()
 	d.saySlack()
 	d.sayGitHub()
@@ -45,6 +45,14 @@ func (d *daemon) banner() {
 		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
 	}
 	d.say("\n")
+}
+
+// sandboxLine says how far programs are confined; /status says by what.
+func (d *daemon) sandboxLine() string {
+	if d.runner.Level().Full() {
+		return "full"
+	}
+	return d.runner.Level().String()
 }
 
 // modelLine says what answers new conversations, and what else there is.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/gittest"
 )
@@ -42,9 +40,8 @@ func TestBundlesHoldWhatWasNotPushed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bundles, problems, err := b.ws.Bundles(t.Context(), folder)
-	want := []codebase.Bundle{{Repo: "acme/web", File: "acme__web.bundle", Commits: 2}}
-	if diff := cmp.Diff(want, bundles); diff != "" || err != nil || len(problems) > 0 {
-		t.Fatalf("bundles (-want +got):\n%s%v, %v", diff, problems, err)
+	if err != nil || len(problems) > 0 || len(bundles) != 1 || bundles[0].Commits != 2 || !strings.HasSuffix(bundles[0].Repo, "/acme/web") {
+		t.Fatalf("bundles = %+v, %v, %v", bundles, problems, err)
 	}
 
 	// A clone that was made again takes everything back.
@@ -59,7 +56,7 @@ func TestBundlesHoldWhatWasNotPushed(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	git("clone", "-q", b.server.Dir("acme/web"), again)
-	git("-C", again, "fetch", "-q", filepath.Join(folder, "acme__web.bundle"), "refs/*:refs/*")
+	git("-C", again, "fetch", "-q", filepath.Join(folder, bundles[0].File), "refs/*:refs/*")
 	if got := git("-C", again, "rev-parse", "refs/heads/"+tree.Branch); got != commit {
 		t.Errorf("the branch is at %s, want %s", got, commit)
 	}
@@ -101,7 +98,7 @@ func TestRepositoriesThatGitCannotReadAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bundles, problems, err := b.ws.Bundles(t.Context(), t.TempDir())
-	if err != nil || len(bundles) != 0 || len(problems) != 1 || !strings.HasPrefix(problems[0], "acme/web: ") {
+	if err != nil || len(bundles) != 0 || len(problems) != 1 || !strings.Contains(problems[0], "acme/web: git cannot read") {
 		t.Errorf("bundles = %+v, %q, %v", bundles, problems, err)
 	}
 }
