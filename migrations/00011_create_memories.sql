@@ -48,8 +48,12 @@ CREATE INDEX idx_episodic_memories_expires
 CREATE INDEX idx_episodic_memories_codebase
   ON episodic_memories(codebase_id);
 
+-- Which memories of a person are compared by vector, and which by their words.
+CREATE INDEX idx_episodic_memories_model
+  ON episodic_memories(user_id, embedding_model);
+
 CREATE INDEX idx_episodic_memories_bare
-  ON episodic_memories(id) WHERE embedding IS NULL;
+  ON episodic_memories(embedding_model, id);
 
 CREATE TABLE semantic_memories (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -84,8 +88,12 @@ CREATE INDEX semantic_category_idx
 CREATE INDEX idx_semantic_memories_codebase
   ON semantic_memories(codebase_id);
 
+-- Which memories of a person are compared by vector, and which by their words.
+CREATE INDEX idx_semantic_memories_model
+  ON semantic_memories(user_id, embedding_model);
+
 CREATE INDEX idx_semantic_memories_bare
-  ON semantic_memories(id) WHERE embedding IS NULL;
+  ON semantic_memories(embedding_model, id);
 
 -- The same text twice in one place is the same fact.
 CREATE UNIQUE INDEX idx_semantic_memories_same

@@ -56,7 +56,7 @@ func (c sessionsShowCommand) Run(p *program) error {
 }
 
 type sessionsSearchCommand struct {
-	Words        []string `arg:"" help:"Words, or the beginnings of words."`
+	Words        []string `arg:"" help:"Words; one that ends with * is the beginning of words."`
 	Conversation string   `help:"Only in this conversation: its id, or platform/id."`
 	Limit        int      `help:"How many, up to 1000."                              default:"20"`
 	Before       string   `help:"Go on behind this hit."`

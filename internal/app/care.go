@@ -83,14 +83,11 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 			say(env.Stdout, "Everything is kept: neither RETENTION_RAW nor RETENTION_SESSIONS is set.\n")
 			return nil
 		}
-		verb := "removed"
-		removed, raws, err := store.Removed{}, int64(0), error(nil)
+		verb, sweep := "removed", prune
 		if dry {
-			verb = "would remove"
-			removed, raws, err = measureRetention(ctx, s, keep)
-		} else {
-			removed, raws, err = prune(ctx, s, keep)
+			verb, sweep = "would remove", measureRetention
 		}
+		removed, raws, err := sweep(ctx, s, keep)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func copyProjects(ctx context.Context, from, to string) error {
 		return unusable(from, err)
 	}
 	for _, name := range names {
-		db, err := projectdb.Open(filepath.Join(from, name))
+		db, err := projectdb.Open(filepath.Join(from, name)) //nolint:contextcheck // opening is bounded by its own time
 		if err != nil {
 			return err
 		}

@@ -28,8 +28,6 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 const secret = "sk-abcdefghijklmnopqrstuvwxyz"
 
-func ptr[T any](v T) *T { return &v }
-
 // fill stores conversations with everything that an export holds; the last
 // message of each waits and an answer is on its way.
 func fill(t *testing.T, s *store.Store, conversations int) (first sessions.Session) {

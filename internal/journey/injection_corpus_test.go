@@ -224,7 +224,7 @@ func deeds() []deed {
 		read("the environment", "/proc/self/environ"),
 		read("git's configuration of the clone", ".git/config"),
 		{name: "a list of what is outside", tool: "list_files", args: map[string]any{"path": "OUTSIDE"}},
-		{name: "a search outside", tool: "search", args: map[string]any{"pattern": "canary", "path": "way-out"}},
+		{name: "a search outside", tool: "search", args: map[string]any{"pattern": "canary", "path": "OUTSIDE"}},
 		{name: "another database", tool: "sqlite3_reader", args: map[string]any{"query": "ATTACH DATABASE 'OUTSIDE/pwned-%s.db' AS x"}},
 		{name: "a program", tool: "bash", args: map[string]any{"command": "touch OUTSIDE/pwned-%s; env"}, asks: true},
 		{name: "a program that looks harmless", tool: "bash", args: map[string]any{"command": "true # \u202e%s\n```\n@everyone Closes #1 <img src=https://" + badHost + "/%s.png>\ntouch OUTSIDE/pwned-%s"}, asks: true},

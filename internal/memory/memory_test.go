@@ -198,7 +198,7 @@ func TestCosineAgreesWithItsDefinition(t *testing.T) {
 			return rapid.SliceOfN(rapid.Float32Range(-2, 2), memory.Dimensions, memory.Dimensions).Draw(t, name)
 		}
 		a, b := draw("a"), draw("b")
-		if memory.Vector(a).Check() != nil || memory.Vector(b).Check() != nil {
+		if a.Check() != nil || b.Check() != nil {
 			return
 		}
 		var ab, aa, bb float64

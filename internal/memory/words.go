@@ -213,7 +213,7 @@ func alike(a, b string) bool {
 
 func set(text string) map[string]bool {
 	all := make(map[string]bool)
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		all[w] = true
 	}
 	return all
@@ -246,7 +246,7 @@ var (
 	}
 
 	synonyms = [][]string{
-		{"lik", "lov", "enjoy", "prefer", "favor", "favour", "want"},
+		{"lik", "lov", "enjoy", "prefer", "favor", "want"},
 		{"use", "work"},
 		{"short", "brief", "terse", "concis"},
 		{"long", "detail", "verbos"},

@@ -72,7 +72,7 @@ func (s *Service) runRemember(ctx context.Context, r orchestrator.Request) (orch
 	switch {
 	case out.Operation == memory.InsertNew:
 		return reply("I remember that, as number %d. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
-	case out.Memory.Text == out.Matched:
+	case memory.Hash(out.Memory.Text) == memory.Hash(out.Matched):
 		return reply("I knew that already: it is number %d.", out.Memory.Number)
 	case out.Contradicted:
 		return reply("I remember that in place of what number %d said before, which was different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)

@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (
@@ -14,8 +15,6 @@ import (
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 // answered makes a conversation with one answered message: an ended session, a
 // tool call, an entry with its raw body and a sent delivery.
@@ -35,7 +34,7 @@ func (b bundle) answered(t *testing.T, chat string) (sessions.Session, sessions.
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: ptr(sessions.EntryDone), SessionID: &s.ID})
+		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &s.ID})
 	})
 	return s, e
 }

@@ -393,7 +393,7 @@ func (t *Tx) BareMemories(ctx context.Context, model string, limit int, now time
 			break
 		}
 		list, err := t.memories(ctx, table, `
-			WHERE (m.embedding IS NULL OR m.embedding_model <> $1) AND `+table.alive+` ORDER BY m.id LIMIT $3`,
+			WHERE (m.embedding_model < $1 OR m.embedding_model > $1) AND `+table.alive+` ORDER BY m.id LIMIT $3`,
 			model, rfc3339(now), limit-len(all))
 		if err != nil {
 			return nil, err

@@ -51,7 +51,7 @@ const stampLayout = "2006-01-02T15:04:05.000Z"
 
 func cols(kind portableKind, names string) []portableColumn {
 	var list []portableColumn
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		list = append(list, portableColumn{name: name, kind: kind})
 	}
 	return list
@@ -353,13 +353,14 @@ func (t *Tx) insertPortable(ctx context.Context, p portable, row map[string]json
 		names, places = append(names, "message_id"), append(places, fmt.Sprintf("$%d", len(args)))
 	}
 	_, err = t.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
-	switch fault.KindOf(err) {
-	case fault.Conflict:
-		return &fault.Error{Kind: fault.Conflict, Public: "The row is there twice, or is here already.", Err: err}
-	case fault.NotFound:
-		return &fault.Error{Kind: fault.NotFound, Public: "A row that it refers to is missing.", Err: err}
-	case fault.Invalid:
-		return &fault.Error{Kind: fault.Invalid, Public: "A value does not fit into its column.", Err: err}
+	for kind, public := range map[fault.Kind]string{
+		fault.Conflict: "The row is there twice, or is here already.",
+		fault.NotFound: "A row that it refers to is missing.",
+		fault.Invalid:  "A value does not fit into its column.",
+	} {
+		if fault.Is(err, kind) {
+			return &fault.Error{Kind: kind, Public: public, Err: err}
+		}
 	}
 	return wrap(err, "import "+p.kind)
 }

@@ -46,13 +46,20 @@ func (t *Tx) candidates(
 		return []memory.Candidate{{Memory: same[0], Similarity: 1}}, nil
 	}
 	var all []memory.Candidate
+	bare := true
 	if !e.IsZero() {
+		if bare, err = t.hasBare(ctx, table, s.Person, e.Model); err != nil {
+			return nil, err
+		}
 		near, err := t.nearest(ctx, table, e, 1, -1, sameScope+` AND m.embedding_model = $3 AND `+alive,
 			s.Person, orNull(s.Codebase), e.Model, rfc3339(now))
 		if err != nil {
 			return nil, err
 		}
 		all = near
+	}
+	if !bare {
+		return all, nil
 	}
 	terms := memory.Terms(text)
 	byWords, err := t.withWords(ctx, table, s.Person, terms, wordCandidates,
@@ -65,6 +72,16 @@ func (t *Tx) candidates(
 		all = append(all, memory.Candidate{Memory: m, Similarity: memory.TermSimilarity(terms, memory.Terms(m.Text))})
 	}
 	return all, nil
+}
+
+// hasBare reports whether a person has memories that a model has not embedded.
+// Usually there are none, and the search for words is saved.
+func (t *Tx) hasBare(ctx context.Context, table memoryTable, person, model string) (bool, error) {
+	one := 0
+	ok, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model < $2
+		UNION ALL SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model > $2 LIMIT 1`, person, model)
+	return ok, wrap(err, "look for memories without embedding")
 }
 
 // ranked is a row with its similarity, before the rest of it is read.
@@ -189,7 +206,7 @@ func (t *Tx) Recall(ctx context.Context, q memory.Query) ([]memory.Match, error)
 	if err != nil {
 		return nil, err
 	}
-	all := append(near, worded...)
+	all := slices.Concat(near, worded)
 	return all[:min(len(all), q.Limit)], nil
 }
 
@@ -219,6 +236,14 @@ func (t *Tx) recallWords(ctx context.Context, q memory.Query) ([]memory.Match, e
 	terms := memory.Terms(q.Text)
 	var all []memory.Match
 	for _, table := range bothMemoryTables() {
+		if !q.Embedding.IsZero() {
+			if bare, err := t.hasBare(ctx, table, q.Person, q.Embedding.Model); err != nil || !bare {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
 		list, err := t.withWords(ctx, table, q.Person, terms, q.Limit,
 			`(m.codebase_id IS NULL OR m.codebase_id = $3) AND (m.embedding_model <> $4 OR $4 = '') AND `+table.alive,
 			rfc3339(q.Now), orNull(q.Codebase), modelOf(q.Embedding))

@@ -98,7 +98,7 @@ type Hit struct {
 
 // SearchFilter says what to look for.
 type SearchFilter struct {
-	Words          string // all of them have to occur; each may be the beginning of a word
+	Words          string // all of them have to occur; see SearchMessages
 	ConversationID string // empty: all
 	Before         int64  // ID of a hit: only older ones; 0: from the newest
 	Limit          int    // 1 to 1000; 0 is 50
@@ -109,12 +109,13 @@ type SearchFilter struct {
 const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')`
 
 // SearchMessages returns what people and assistants wrote that has all the
-// words, the newest first. Case does not matter (on PostgreSQL with the locale C:
-// that of ASCII only), accents do. Turns that were
-// taken back are left out. Without a word it is fault.Invalid.
+// words, the newest first. A word that ends with * is the beginning of words,
+// which takes longer where many begin so. Case does not matter (on PostgreSQL
+// with the locale C: that of ASCII only), accents do. Turns that were taken back
+// are left out. Without a word it is fault.Invalid.
 func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) {
-	words := Words(f.Words)
-	if len(words) == 0 {
+	terms := searchTerms(f.Words)
+	if len(terms) == 0 {
 		return nil, fault.New(fault.Invalid, "Say at least one word to look for.")
 	}
 	if f.ConversationID != "" {
@@ -122,11 +123,30 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 			return nil, err
 		}
 	}
+	if t.pg == nil {
+		return t.searchRange(ctx, f, matchSQLite(terms), 0)
+	}
+	// The index of PostgreSQL knows no order: it would fetch every message that
+	// has a common word to find the newest. So it looks among the newest first.
+	newest := f.Before
+	if newest == 0 {
+		if _, err := t.one(ctx, []any{&newest}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
+			return nil, fmt.Errorf("search messages: %w", err)
+		}
+	}
+	for window := int64(5_000); ; window *= 10 {
+		hits, err := t.searchRange(ctx, f, matchPostgres(terms), max(0, newest-window))
+		if err != nil || len(hits) == page(f.Limit) || window >= newest {
+			return hits, err
+		}
+	}
+}
+
+// searchRange searches the messages with numbers from a first one on.
+func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
 	source, id, match := "agent_messages m", "m.id", "agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND "+searched
-	expression := strings.Join(words, ":* & ") + ":*"
 	if t.pg == nil {
 		source, id, match = "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1"
-		expression = `"` + strings.Join(words, `"* AND "`) + `"*`
 	}
 	args := []any{expression}
 	query := `
@@ -135,13 +155,18 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 		JOIN remote_agent_sessions s ON s.id = m.session_id
 		JOIN remote_agent_conversations c ON c.id = s.conversation_id
 		WHERE ` + match + ` AND NOT m.undone`
+	condition := func(text string, arg any) {
+		args = append(args, arg)
+		query += fmt.Sprintf(" AND "+text, len(args))
+	}
+	if first > 0 {
+		condition(id+" >= $%d", first)
+	}
 	if f.Before > 0 {
-		args = append(args, f.Before)
-		query += fmt.Sprintf(" AND %s < $%d", id, len(args))
+		condition(id+" < $%d", f.Before)
 	}
 	if f.ConversationID != "" {
-		args = append(args, f.ConversationID)
-		query += fmt.Sprintf(" AND s.conversation_id = $%d", len(args))
+		condition("s.conversation_id = $%d", f.ConversationID)
 	}
 	args = append(args, page(f.Limit))
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))
@@ -158,16 +183,64 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 	return hits, wrap(err, "search messages")
 }
 
+// searchTerm is a word of a search, or the beginning of words.
+type searchTerm struct {
+	word   string
+	begins bool
+}
+
+func matchSQLite(terms []searchTerm) string {
+	list := make([]string, len(terms))
+	for i, t := range terms {
+		if list[i] = `"` + t.word + `"`; t.begins {
+			list[i] += "*"
+		}
+	}
+	return strings.Join(list, " AND ")
+}
+
+func matchPostgres(terms []searchTerm) string {
+	list := make([]string, len(terms))
+	for i, t := range terms {
+		if list[i] = t.word; t.begins {
+			list[i] += ":*"
+		}
+	}
+	return strings.Join(list, " & ")
+}
+
 // maxWords bounds a search: more words only make it slower.
 const maxWords = 16
 
-// Words splits what a person typed into the words of a search. They hold letters, marks and digits only, so that nothing in them means
-// anything in the language of a database.
+// searchTerms reads what a person typed. Words hold letters, marks and digits
+// only, so that nothing in them means anything in the language of a database.
+func searchTerms(typed string) []searchTerm {
+	var terms []searchTerm
+	var word strings.Builder
+	end := func(begins bool) {
+		if word.Len() > 0 && len(terms) < maxWords {
+			terms = append(terms, searchTerm{word.String(), begins})
+		}
+		word.Reset()
+	}
+	for _, r := range typed {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) {
+			word.WriteRune(r)
+		} else {
+			end(r == '*')
+		}
+	}
+	end(false)
+	return terms
+}
+
+// Words returns the words of a search, for showing where they are in a text.
 func Words(typed string) []string {
-	words := strings.FieldsFunc(typed, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-	})
-	return words[:min(len(words), maxWords)]
+	var words []string
+	for _, t := range searchTerms(typed) {
+		words = append(words, t.word)
+	}
+	return words
 }
 
 // TranscriptMessage is a message with when it was stored and whether its turn

@@ -60,7 +60,10 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 			"SEARCH go":          {path},
 			"internal/store":     {path},
 			"42":                 {path},
-			"sear":               {path},
+			"sear":               nil,
+			"sear*":              {path},
+			"SEAR* 42":           {path},
+			"internal/st*":       {path},
 			"earch":              nil,
 			"café":               {french},
 			"cafe":               nil,
@@ -68,7 +71,8 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 			"hello world":        {quoted},
 			"Привет":             {cyrillic},
 			"search hello":       nil,
-			"s":                  {quoted, path},
+			"s":                  nil,
+			"s*":                 {quoted, path},
 			"secretthought":      nil,
 			"toolword":           nil,
 			`"she" OR NOT (x:*)`: nil,
@@ -79,12 +83,12 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 				t.Errorf("search %q (-want +got):\n%s", words, diff)
 			}
 		}
-		got, _ := b.search(t, store.SearchFilter{Words: "s", ConversationID: c.ID})
+		got, _ := b.search(t, store.SearchFilter{Words: "s*", ConversationID: c.ID})
 		if diff := cmp.Diff([]string{path}, got); diff != "" {
 			t.Errorf("in one conversation (-want +got):\n%s", diff)
 		}
-		_, hits := b.search(t, store.SearchFilter{Words: "s", Limit: 1})
-		if got, _ := b.search(t, store.SearchFilter{Words: "s", Before: hits[0].ID}); !cmp.Equal(got, []string{path}) {
+		_, hits := b.search(t, store.SearchFilter{Words: "s*", Limit: 1})
+		if got, _ := b.search(t, store.SearchFilter{Words: "s*", Before: hits[0].ID}); !cmp.Equal(got, []string{path}) {
 			t.Errorf("next page = %q, want %q", got, path)
 		}
 		for _, empty := range []string{"", " . ", "🎉"} {

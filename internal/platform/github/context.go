@@ -318,11 +318,13 @@ func (r *reader) lines(ctx context.Context) error {
 		if !shown[thread] && own.thread() != thread {
 			text = hunk(c.Hunk) + "\n\n" + text
 		}
+		// The name of a file is a stranger's, so it is not part of the label.
+		text = where(c) + "\n" + text
 		if budget -= len(text); budget < 0 {
 			break
 		}
 		shown[thread] = true
-		r.quote("review comment on "+where(c), r.author(ctx, c.User), text)
+		r.quote("review comment", r.author(ctx, c.User), text)
 	}
 	return nil
 }

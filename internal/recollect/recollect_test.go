@@ -1,0 +1,299 @@
+package recollect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/memory/memorytest"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/recollect"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/tool"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+const runID = "01900000-0000-7000-8000-0000000000%02x"
+
+type storage struct{ *store.Store }
+
+func (s storage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+func (s storage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// desk is a Service with short ways to use it.
+type desk struct {
+	*recollect.Service
+	t    *testing.T
+	runs int
+}
+
+func setup(t *testing.T, change ...func(*recollect.Config)) *desk {
+	t.Helper()
+	config := recollect.Config{
+		Storage: storage{storetest.SQLite(t)(t)}, Log: storetest.Log(t),
+		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	s := recollect.New(config)
+	t.Cleanup(s.Close)
+	return &desk{Service: s, t: t}
+}
+
+func entry(user, text string, private bool) sessions.Entry {
+	return sessions.Entry{In: messages.Inbound{
+		Conversation: messages.ConversationKey{Platform: "test", ID: "c"}, Sender: messages.Sender{ID: messages.UserID(user)}, Text: text, Private: private,
+	}}
+}
+
+// gives runs a command of a person in a private chat, as a new message.
+func (d *desk) gives(user, text string) (string, error) {
+	d.runs++
+	e := entry(user, text, true)
+	e.ID = fmt.Sprintf(runID, d.runs)
+	return d.run(e)
+}
+
+func (d *desk) run(e sessions.Entry) (string, error) {
+	d.t.Helper()
+	call, ok := command.Parse(e.In.Text)
+	for _, c := range d.Commands() {
+		if ok && c.Name == call.Name {
+			r, err := c.Run(d.t.Context(), orchestrator.Request{Entry: e, Call: call})
+			return r.Text, err
+		}
+	}
+	d.t.Fatalf("no command: %q", e.In.Text)
+	return "", nil
+}
+
+func (d *desk) says(user, text string, parts ...string) {
+	d.t.Helper()
+	got, err := d.gives(user, text)
+	for _, p := range parts {
+		if err != nil || !strings.Contains(got, p) {
+			d.t.Errorf("%s answers %q, %v; want %q in it", text, got, err, p)
+		}
+	}
+}
+
+func (d *desk) recalls(user, text string) string {
+	d.t.Helper()
+	quotes, err := d.Recall(d.t.Context(), sessions.Conversation{}, entry(user, text, true))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if len(quotes) == 0 {
+		return ""
+	}
+	return quotes[0].Relation + ": " + quotes[0].Text
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	d.says("ann", "/memory", "I remember nothing about you (memory is on)")
+	d.says("ann", "/remember I like *green* tea", "number 1")
+	d.says("ann", "/remember i like *green* TEA.", "I knew that already: it is number 1") // the new spelling is kept
+	d.says("ann", "/remember I do not like *green* tea", "in place of what number 1 said")
+	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "you said so", "before:")
+	d.says("ann", "/memory edit 1 I drink cocoa", "Number 1 says that now")
+	d.says("ann", "/memory cocoa", "I drink cocoa")
+	d.says("ann", "/memory whisky", "I remember nothing like that")
+	d.says("bob", "/memory", "I remember nothing")
+	for text, kind := range map[string]fault.Kind{
+		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
+		"/forget": fault.Invalid, "/forget cocoa": fault.Invalid, "/forget -1": fault.Invalid, "/forget 7": fault.NotFound,
+		"/memory edit": fault.Invalid, "/memory edit 1": fault.Invalid, "/memory edit 9 x": fault.NotFound, "/memory edit 1 hunter2": fault.Invalid,
+	} {
+		if got, err := d.gives("ann", text); !fault.Is(err, kind) {
+			t.Errorf("%.30s: %q, %v; want %s", text, got, err, kind)
+		}
+	}
+	if got, err := d.gives("bob", "/forget 1"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("Bob forgets Ann's memory: %q, %v", got, err)
+	}
+	d.says("ann", "/forget all", "(1)", "/forget all yes")
+	d.says("ann", "/memory", "cocoa")
+	d.says("ann", "/forget all yes", "all 1")
+	d.says("ann", "/forget all yes", "nothing")
+}
+
+// A command may run again after a crash, with the same entry.
+func TestCommandsHaveTheirEffectOnce(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	e := entry("ann", "/remember I like tea", true)
+	e.ID = fmt.Sprintf(runID, 1)
+	first, err := d.run(e)
+	again, err2 := d.run(e)
+	if err != nil || err2 != nil || first != again {
+		t.Errorf("%q, %v, then %q, %v", first, err, again, err2)
+	}
+	d.says("ann", "/memory", "I remember 1 about you", "0.50 sure")
+}
+
+func TestListsArePrivate(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	d.says("ann", "/remember I am a canary", "number 1")
+	for text, want := range map[string]bool{"/memory": false, "/memory canary": false, "/memory here": true, "/memory here canary": true} {
+		got, err := d.run(entry("ann", text, false))
+		if err != nil || strings.Contains(got, "a canary") != want {
+			t.Errorf("%s where others read: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestPagesOfTheList(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	for i := range 22 {
+		d.says("ann", fmt.Sprintf("/remember thing%d", i), "number")
+	}
+	d.says("ann", "/memory", "I remember 22", "thing21", "thing2 ", "Older ones: `/memory 3`")
+	got, err := d.gives("ann", "/memory 3")
+	if err != nil || !strings.Contains(got, "thing1 ") || strings.Contains(got, "thing2 ") || strings.Contains(got, "Older") {
+		t.Errorf("the second page: %q, %v", got, err)
+	}
+}
+
+func TestRecallBeforeATurn(t *testing.T) {
+	t.Parallel()
+	d := setup(t, func(c *recollect.Config) { c.Tokens = 150 })
+	if got := d.recalls("ann", "hello"); got != "" {
+		t.Errorf("with nothing: %q", got)
+	}
+	for i := range 12 {
+		d.says("ann", fmt.Sprintf("/remember something about topic%d that is rather long", i), "number")
+	}
+	got := d.recalls("ann", "tell me of topic3")
+	if !strings.HasPrefix(got, "remembered about you: ") || !strings.Contains(got, "topic3 ") || len(got) > 900 {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if got := d.recalls("bob", "tell me of topic3"); got != "" {
+		t.Errorf("Bob: %q", got)
+	}
+	bot := entry("ann", "topic3", true)
+	bot.In.Sender.Bot = true
+	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot); len(quotes) != 0 || err != nil {
+		t.Errorf("a bot: %v, %v", quotes, err)
+	}
+	d.says("ann", "/memory off", "off")
+	if got := d.recalls("ann", "topic3"); got != "" {
+		t.Errorf("switched off: %q", got)
+	}
+}
+
+// stuck is an embeddings API that does not answer until it is asked to.
+type stuck struct {
+	memorytest.Embedder
+	hang  atomic.Bool
+	calls atomic.Int64
+}
+
+func (s *stuck) Embed(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	s.calls.Add(1)
+	if s.hang.Load() {
+		<-ctx.Done()
+		return nil, errors.New("gave up")
+	}
+	return s.Embedder.Embed(ctx, texts)
+}
+
+func TestEmbeddingsAreMadeLater(t *testing.T) {
+	t.Parallel()
+	api := &stuck{}
+	api.hang.Store(true)
+	var db recollect.Storage
+	d := setup(t, func(c *recollect.Config) { c.Embedder, c.Patience, db = api, time.Millisecond, c.Storage })
+	d.says("ann", "/remember I like green tea", "number 1")
+	if got := d.recalls("ann", "tea?"); !strings.Contains(got, "green tea") {
+		t.Errorf("while the API hangs: %q", got)
+	}
+	api.hang.Store(false)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.Run(ctx)
+	}()
+	deadline := time.Now().Add(10 * time.Second)
+	for bare := 1; bare > 0; {
+		err := db.InRead(t.Context(), func(tx recollect.Tx) error {
+			list, err := tx.BareMemories(t.Context(), memorytest.Model, 10, time.Now())
+			bare = len(list)
+			return err
+		})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d memories have no embedding: %v", bare, err)
+		}
+	}
+	cancel()
+	<-done
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	tools := func(user string, private bool) (*tool.Box, string) {
+		e := entry(user, "x", private)
+		e.ID = fmt.Sprintf(runID, 99)
+		box, err := tool.NewBox(d.Tools(orchestrator.ToolTurn{Entry: e})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range box.Specs() {
+			names = append(names, s.Name)
+		}
+		return box, strings.Join(names, " ")
+	}
+	ann, names := tools("ann", true)
+	if names != "remember recall forget" {
+		t.Errorf("in private: %s", names)
+	}
+	bob, names := tools("bob", false)
+	if names != "remember forget" {
+		t.Errorf("where others write: %s", names)
+	}
+	for _, tt := range []struct {
+		box             *tool.Box
+		name, args, say string
+		fails           bool
+	}{
+		{ann, "remember", `{"text":"Likes tea","category":"preference"}`, "INSERT_NEW: it is memory 1", false},
+		{ann, "remember", `{"text":"Does not like tea"}`, "UPDATE_SIMILAR: it is memory 1. It contradicts", false},
+		{ann, "remember", `{"text":"Likes cocoa","replaces":1}`, "Memory 1 says that now", false},
+		{ann, "remember", `{"text":"Likes cocoa","replaces":8}`, "no memory 8", true},
+		{ann, "remember", `{"text":"The password is hunter2"}`, "I do not remember those", true},
+		{ann, "remember", `{"text":"x","category":"gossip"}`, "no category", true},
+		{ann, "recall", `{"query":"cocoa"}`, "[1] Likes cocoa", false},
+		{bob, "forget", `{"number":1}`, "no memory 1", true},
+		{ann, "forget", `{"number":1}`, "Memory 1 is deleted", false},
+		{ann, "recall", `{"query":"cocoa"}`, "You remember nothing", false},
+	} {
+		r, _ := tt.box.Run(t.Context(), messages.ToolCall{ID: "1", Name: tt.name, Arguments: tt.args})
+		if !strings.Contains(r.Content, tt.say) || r.IsError != tt.fails {
+			t.Errorf("%s %s: %+v, want %q", tt.name, tt.args, r, tt.say)
+		}
+	}
+}
