@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
@@ -49,17 +50,35 @@ func writeNew(name string, write func(out io.Writer) error) error {
 	return err
 }
 
-// importCommand reads what exportCommand wrote.
+// importCommand reads what exportCommand wrote, or another program's tables.
 type importCommand struct {
-	File string `arg:"" help:"File that bot export wrote as jsonl." type:"existingfile"`
+	File string `arg:""                                                                                                                                          help:"File that bot export wrote as jsonl." optional:""`
+	From string `help:"Instead of a file: the SQLite file, or a file with the postgres:// address, of a database with the three tables remote_agent_*." placeholder:"FILE"`
 }
 
 // Run implements the command.
 func (c importCommand) Run(p *program) (err error) {
-	f, err := os.Open(c.File)
+	if (c.File == "") == (c.From == "") {
+		return fault.New(fault.Invalid, "name a file that bot export wrote, or another database with --from")
+	}
+	name := c.File + c.From // one of them
+	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
-		return fmt.Errorf("open the file: %w", err)
+		return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
+	if c.File != "" {
+		return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
+	}
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil {
+		return fmt.Errorf("read the file: %w", err)
+	}
+	// An address holds a password, which every user of the machine could read in
+	// the arguments: so it stands in a file.
+	source := c.From
+	if address := strings.TrimSpace(string(head)); strings.HasPrefix(address, "postgres") {
+		source = address
+	}
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ImportSeed(p.ctx, cfg, env, source) })
 }

@@ -1,3 +1,4 @@
+//nolint:thelper // the functions run tests, they are no helpers: Helper would hide the line that failed
 package export_test
 
 import (

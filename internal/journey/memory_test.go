@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
@@ -35,6 +36,27 @@ func (w *world) asked() string {
 	return all.String()
 }
 
+// remembers asks until the model's request has what is remembered: on a busy
+// machine a turn goes on without, as it should.
+func (w *world) remembers(user int64, parts ...string) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; {
+		before := len(w.ai.Requests())
+		answers := len(w.tg.ChatView(user).BotTexts())
+		w.says(user, "what do I prefer?")
+		w.sees(user, "an answer", func(texts []string) bool {
+			return len(texts) > answers && strings.HasPrefix(texts[len(texts)-1], "answered")
+		})
+		text := w.asked()
+		if len(w.ai.Requests()) > before && containsAll(text, parts) {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("want %q in what the model reads: %s", parts, text)
+		}
+	}
+}
+
 // counting answers with the number of messages, and nothing of what they say.
 func counting(r openai.Request) openai.Response {
 	return openai.Text(fmt.Sprintf("answered [%d messages]", len(r.Messages)))
@@ -51,13 +73,8 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.seesText(ann, "as number 2")
 		w.restart()
 
-		w.says(ann, "what do I prefer?")
-		w.seesText(ann, "[1 messages]")
-		if text := w.asked(); !strings.Contains(text, canary) || !strings.Contains(text, "remembered about you") || !strings.Contains(text, "Rex") {
-			t.Errorf("the model read %s", text)
-		}
-		w.says(ann, "second question")
-		w.seesText(ann, "[3 messages]")
+		w.remembers(ann, canary, "remembered about you", "Rex")
+		w.remembers(ann, canary)
 		if text := w.asked(); strings.Count(text, canary) != 1 {
 			t.Errorf("what is remembered is in the request %d times, want once: %s", strings.Count(text, canary), text)
 		}
@@ -79,15 +96,17 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.seesText(ann, "called Max", "before: My dog is called Rex")
 		w.says(ann, "/forget 1")
 		w.seesText(ann, "I have forgotten number 1")
-		w.says(ann, "third question")
-		w.seesText(ann, "[5 messages]")
-		if text := w.asked(); strings.Contains(text, canary) || !strings.Contains(text, "called Max") {
+		w.remembers(ann, "called Max")
+		if text := w.asked(); strings.Contains(text, canary) {
 			t.Errorf("after forgetting the model read %s", text)
 		}
 		w.says(ann, "/memory off")
 		w.seesText(ann, "Memory is off for you")
-		w.says(ann, "fourth question")
-		w.seesText(ann, "[7 messages]")
+		answers := len(w.tg.ChatView(ann).BotTexts())
+		w.says(ann, "another question")
+		w.sees(ann, "an answer", func(texts []string) bool {
+			return len(texts) > answers && strings.HasPrefix(texts[len(texts)-1], "answered")
+		})
 		if text := w.asked(); strings.Contains(text, "Max") {
 			t.Errorf("with memory off the model read %s", text)
 		}
@@ -118,17 +137,21 @@ func TestMemoriesDoNotReachOthersInAGroup(t *testing.T) {
 		w.says(ann, "/remember I am "+canary)
 		w.seesText(ann, "I remember that")
 		a, b := w.tg.Person(ann).In(group), w.tg.Person(bob).In(group)
+		seen := 0
 		for i := range 3 {
 			a.Says("@acme_bot a question of Ann")
 			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+1 && texts[2*i] == "answered" })
-			if text := w.asked(); strings.Count(text, canary) != 1 {
-				t.Errorf("Ann's request has the canary %d times: %s", strings.Count(text, canary), text)
+			if text := w.asked(); strings.Contains(text, canary) {
+				seen++
 			}
 			b.Says("@acme_bot a question of Bob")
 			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+2 && texts[2*i+1] == "answered" })
 			if text := w.asked(); strings.Contains(text, canary) || strings.Contains(text, "tool recall") {
 				t.Errorf("Bob's request has what is remembered of Ann, or a way to recall it: %s", text)
 			}
+		}
+		if seen == 0 {
+			t.Error("none of Ann's requests had what is remembered of her")
 		}
 		a.Says("/memory@acme_bot")
 		w.seesText(group, "others read here")
@@ -198,17 +221,12 @@ func TestAnAnswerDoesNotWaitForEmbeddings(t *testing.T) {
 		w.start()
 		w.says(ann, "/remember I prefer "+canary)
 		w.seesText(ann, "I remember that")
-		w.says(ann, "what do I prefer?")
-		w.seesText(ann, "[1 messages]")
-		if text := w.asked(); !strings.Contains(text, canary) {
-			t.Errorf("without embeddings the model read %s", text)
-		}
+		w.remembers(ann, canary)
 		broken.Store(false)
 		w.restart()
-		w.says(ann, "and what do I prefer now?")
-		w.seesText(ann, "[3 messages]")
-		if text := w.asked(); !strings.Contains(text, canary) || embedded.Load() == 0 {
-			t.Errorf("%d texts were embedded; the model read %s", embedded.Load(), text)
+		w.remembers(ann, canary)
+		if embedded.Load() == 0 {
+			t.Error("nothing was embedded")
 		}
 	})
 }
