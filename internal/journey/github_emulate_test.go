@@ -39,6 +39,7 @@ var emulateDir = flag.String("emulate", "", "directory in which npm has installe
 // git: marks and sweeps of comments fail without harm, polling brings issues, and
 // git is a server of ours.
 func TestEmulatedGitHub(t *testing.T) {
+	t.Parallel()
 	if *emulateDir == "" {
 		t.Skip("needs emulate; name its directory with -emulate")
 	}

@@ -19,26 +19,26 @@ import (
 // come of the rest but what the person who asked may have done.
 func TestGitHubInjection(t *testing.T) {
 	t.Parallel()
+	corpora := map[string]*corpus{"issues": newCorpus(3, false), "pull requests": newCorpus(2, true)}
 	total := 0
-	t.Run("worlds", func(t *testing.T) {
-		for kind, groups := range map[string]int{"issues": 3, "pull requests": 2} {
-			c := newCorpus(groups, kind == "pull requests")
-			total += len(c.cases)
-			t.Run(kind, func(t *testing.T) {
-				t.Parallel()
-				i := newInjection(t, c)
-				for g := range groups {
-					i.play(g)
-				}
-				i.pull()
-				i.check()
-			})
-		}
-	})
+	for _, c := range corpora {
+		total += len(c.cases)
+	}
 	if total < 200 {
 		t.Errorf("there are %d cases, want at least 200", total)
 	}
 	t.Logf("%d cases", total)
+	for kind, c := range corpora {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			i := newInjection(t, c)
+			for g := range c.groups {
+				i.play(g)
+			}
+			i.pull()
+			i.check()
+		})
+	}
 }
 
 // oneCase is one order in one place.
@@ -49,8 +49,6 @@ type oneCase struct {
 	either bool // may: files are shown to the model as they are
 	deed   deed
 }
-
-func (c oneCase) order() string { return orderWord + c.number }
 
 // corpus are the cases of one world, with the texts that hold them.
 type corpus struct {
@@ -265,7 +263,7 @@ func (i *injection) play(g int) {
 	linked := i.rob.OpenIssue(one.linkedTitle, one.linkedBody).Number
 	i.others = append(i.others, linked)
 	body := fmt.Sprintf("Like #%d.\n\n%s", linked, one.body)
-	number := 0
+	var number int
 	if i.corpus.pulls {
 		i.git.Run(ghRepo, nil, "branch", one.branch, "main")
 		i.git.CommitTo(ghRepo, one.branch, []gittest.Entry{{Path: one.file, Data: one.patch}, {Path: ".git-hooks/x", Data: "x"}})
