@@ -4,12 +4,14 @@ package journey_test
 
 import (
 	"context"
+	"flag"
 	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +43,10 @@ func TestMain(m *testing.M) {
 	serveMCP(os.Args)
 	acpagent.Hijack(os.Args) // journeys with an agent start this test as one
 	sandbox.RunIfHelper()    // the bot runs programs confined, with this very test as the helper
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set("4") // journeys wait more than they work
+	}
 	os.Exit(storetest.Main(m))
 }
 

@@ -10,8 +10,9 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// recallPatience is how long a turn may wait for what is remembered.
-const recallPatience = 300 * time.Millisecond
+// recallPatience is how long a turn may wait for what is remembered. It reads the
+// database; the embeddings API has a much shorter limit of its own.
+const recallPatience = 2 * time.Second
 
 // recall returns what is remembered of the sender of an entry. A turn runs as
 // well without it, so whatever goes wrong is only logged.

@@ -59,6 +59,17 @@ func start(t *testing.T, config web.Config) *server {
 
 func do(t *testing.T, method, url string, body io.Reader) (int, http.Header, string) {
 	t.Helper()
+	status, header, text, err := try(t, method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, header, text
+}
+
+// try is do for a body that the server may refuse to read to its end: the client
+// may then see the end of the connection before the answer.
+func try(t *testing.T, method, url string, body io.Reader) (int, http.Header, string, error) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
 		t.Fatal(err)
@@ -69,14 +80,11 @@ func do(t *testing.T, method, url string, body io.Reader) (int, http.Header, str
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, string(data)
+	return resp.StatusCode, resp.Header, string(data), err
 }
 
 func echo(w http.ResponseWriter, r *http.Request) {
@@ -181,18 +189,23 @@ func TestBodiesAreLimited(t *testing.T) {
 	chunked := func(n int) io.Reader { return io.MultiReader(body(n)) }
 	for name, tc := range map[string]struct {
 		path string
-		body io.Reader
+		body func(int) io.Reader
+		size int
 		want int
 	}{
-		"at the limit":          {"small", body(1 << 20), 200},
-		"above the limit":       {"small", body(1<<20 + 1), 413},
-		"chunked":               {"small", chunked(1<<20 + 1), 413},
-		"raised":                {"large", body(2 << 20), 200},
-		"above the raised one":  {"large", body(3<<20 + 1), 413},
-		"chunked, above raised": {"large", chunked(3<<20 + 1), 413},
+		"at the limit":          {"small", body, 1 << 20, 200},
+		"above the limit":       {"small", body, 1<<20 + 1, 413},
+		"chunked":               {"small", chunked, 1<<20 + 1, 413},
+		"raised":                {"large", body, 2 << 20, 200},
+		"above the raised one":  {"large", body, 3<<20 + 1, 413},
+		"chunked, above raised": {"large", chunked, 3<<20 + 1, 413},
 	} {
-		if status, _, _ := do(t, "POST", s.url+"/webhooks/"+tc.path, tc.body); status != tc.want {
-			t.Errorf("%s: %d, want %d", name, status, tc.want)
+		status, _, _, err := try(t, "POST", s.url+"/webhooks/"+tc.path, tc.body(tc.size))
+		for i := 0; err != nil && tc.want == 413 && i < 10; i++ {
+			status, _, _, err = try(t, "POST", s.url+"/webhooks/"+tc.path, tc.body(tc.size))
+		}
+		if status != tc.want {
+			t.Errorf("%s: %d, %v, want %d", name, status, err, tc.want)
 		}
 	}
 }
