@@ -324,3 +324,33 @@ func TestGitHubCommentSurvivesALostAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestGitHubRulesDoNotReachPullRequests: what is always allowed in the repository
+// would run a stranger's files in a pull request.
+func TestGitHubRulesDoNotReachPullRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	h := w.withGitHub(sumRepo, "webhook")
+	h.start()
+	gina := h.Person("gina").In(ghRepo)
+	w.ai.Enqueue(openai.Calls(call("bash", `{"command":"sh test.sh"}`)), openai.Text("Ran it."))
+	n := gina.OpenIssue("x", "@remote-agent run the tests").Number
+	h.sees(n, "a-1")
+	gina.Comment(n, "@remote-agent /approve a-1 always")
+	h.sees(n, "Ran it.")
+	h.AddRepo(github.Repo{Name: "evil/web", Fork: ghRepo})
+	h.git.Run(ghRepo, nil, "branch", "evil", "main")
+	sha := h.git.CommitTo(ghRepo, "evil", []gittest.Entry{{Path: "test.sh", Data: "echo EVIL RAN; touch evil-ran\n"}})
+	h.git.Run(ghRepo, nil, "update-ref", "refs/pull/2/head", sha)
+	h.git.Run(ghRepo, nil, "branch", "-D", "evil")
+	h.SetBranch("evil/web", "evil", sha)
+	p := h.Person("rob").In(ghRepo).OpenPull(github.Pull{Title: "evil", Head: "evil:evil", Base: "main"}).Number
+	w.ai.Enqueue(openai.Calls(call("bash", `{"command":"sh test.sh"}`)))
+	gina.Comment(p, "@remote-agent please review")
+	if asked := h.sees(p, "a-2", "sh test.sh"); strings.Contains(asked.Body, "Always") {
+		t.Errorf("always is offered on a pull request: %s", asked.Body)
+	}
+	if got := w.rows("SELECT status FROM agent_tool_calls ORDER BY id"); len(got) != 2 || got[1] != "pending" {
+		t.Errorf("the calls: %q", got)
+	}
+}

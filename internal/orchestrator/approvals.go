@@ -98,6 +98,9 @@ func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.App
 			return ruling{}, err
 		}
 		q.State = messages.DeliveryPending
+		if hold == 0 {
+			w.untried[q.ID] = true // the worker brings it itself, and nobody has sent it yet
+		}
 		result.deliveries = append(result.deliveries, q)
 	}
 	if err := tx.SettleApproval(ctx, a); err != nil { // records where it is shown

@@ -142,7 +142,10 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 	err := h.w.hold(ctx, func(tx Tx) error {
 		result = ruling{}
 		ruled := false
-		if a.Rule != "" && h.w.conv.CodebaseID != "" {
+		if h.w.conv.CodebaseID == "" || foreign(h.d.entry) {
+			a.Rule = "" // a rule is about the files of the codebase, not about what a pull request makes of them
+		}
+		if a.Rule != "" {
 			var err error
 			if ruled, err = tx.HasRule(ctx, h.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
 				return err
@@ -158,14 +161,18 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 			return nil
 		case approval.Ask:
 		}
-		if h.w.conv.CodebaseID == "" {
-			a.Rule = ""
-		}
 		var err error
 		result, err = h.w.consult(ctx, tx, h.d, a, hold)
 		return err
 	})
 	return result, err
+}
+
+// foreign reports whether somebody else decides what is in the worktree of a
+// turn: it is about a pull request.
+func foreign(entry sessions.Entry) bool {
+	r := entry.In.Repository
+	return r != nil && (r.Existing || r.ReadOnly)
 }
 
 // Parallel implements assistant.Host.
