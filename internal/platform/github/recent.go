@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -58,10 +59,37 @@ type loopGuard struct {
 	quick    *recent[messagesKey, quickRun]  // conversation and sender -> requests at once in a row
 }
 
-// quickRun counts requests in a row. The newest may come more than once.
+// quickRun counts requests in a row. Deliveries, repeats of them and sweeps show
+// the same request several times and in any order: it counts once, and gets the
+// same answer each time.
 type quickRun struct {
 	n    int
-	last string
+	seen []quickRequest // the newest last
+}
+
+// quickRequest is a request and the place it had in its run.
+type quickRequest struct {
+	id string
+	n  int
+}
+
+// maxSeen is how many requests of a conversation and sender are known again.
+const maxSeen = 32
+
+// place returns the place the request has had, if it was seen.
+func (r quickRun) place(id string) (int, bool) {
+	for _, s := range r.seen {
+		if s.id == id {
+			return s.n, true
+		}
+	}
+	return 0, false
+}
+
+// with returns the run after a new request, whose place is n.
+func (r quickRun) with(id string, n int) quickRun {
+	seen := append(slices.Clone(r.seen[max(0, len(r.seen)+1-maxSeen):]), quickRequest{id: id, n: n})
+	return quickRun{n: n, seen: seen}
 }
 
 type messagesKey struct{ conversation, sender string }
@@ -90,15 +118,16 @@ func (g *loopGuard) admits(conversation, sender, id string, at time.Time) bool {
 	answered, ok := g.answered.get(messagesKey{conversation: conversation})
 	quick := ok && at.Sub(answered) < quickly && at.Sub(answered) > -quickly
 	run := g.quick.change(messagesKey{conversation, sender}, func(r quickRun) quickRun {
-		switch {
-		case r.last == id:
+		if _, again := r.place(id); again {
 			return r
-		case !quick:
-			return quickRun{last: id}
 		}
-		return quickRun{n: r.n + 1, last: id}
+		if !quick {
+			return r.with(id, 0)
+		}
+		return r.with(id, r.n+1)
 	})
-	return run.n <= maxQuick
+	n, _ := run.place(id)
+	return n <= maxQuick
 }
 
 // backoff is a growing, jittered pause between attempts.
