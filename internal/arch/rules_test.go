@@ -76,8 +76,11 @@ var allowed = map[string][]string{
 	"internal/web": {"internal/fault"},
 
 	// Stand-ins for services know nothing of the program that they test.
-	"internal/emulator":   {},
-	"internal/emulator/*": {"internal/emulator"},
+	"internal/emulator":           {},
+	"internal/emulator/*":         {"internal/emulator"},
+	"internal/emulator/openai":    {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/anthropic": {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/responses": {"internal/emulator", "internal/emulator/modelapi"},
 
 	// They run the whole program against the stand-ins.
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
