@@ -50,16 +50,20 @@ func TestMain(m *testing.M) {
 	os.Exit(storetest.Main(m))
 }
 
-// eachDatabase runs a journey on SQLite and on PostgreSQL.
+// eachDatabase runs a journey on SQLite and on PostgreSQL. The schema is there
+// already; journeys that make their own world, and those of several replicas,
+// begin with nothing.
 func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		journey(t, newWorld(t, ""))
+		w := newWorld(t, "")
+		storetest.SQLiteFile(t, w.env["DATA_DIR"])
+		journey(t, w)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		journey(t, newWorld(t, storetest.PostgresURL(t)))
+		journey(t, newWorld(t, storetest.PostgresMigratedURL(t)))
 	})
 }
 

@@ -111,8 +111,7 @@ func FuzzParseFailure(f *testing.F) {
 	f.Add(500, []byte(`{"message":{"a":1},"detail":[1]}`))
 	m := &Model{key: "sk-canary"}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		x := &exchange{failure: parseFailure(status, body)}
-		if err := m.classifyFailure(x); err == nil || strings.Contains(err.Error(), m.key) {
+		if err := m.classifyFailure(parseFailure(status, body)); err == nil || strings.Contains(err.Error(), m.key) {
 			t.Fatalf("error %v", err)
 		}
 	})
@@ -125,8 +124,8 @@ func FuzzEventReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		read := func(body io.Reader) (string, error) {
 			x := newExchange(time.Hour)
-			x.start(t.Context())
-			defer x.stop()
+			x.Start(t.Context())
+			defer x.Stop()
 			out, err := io.ReadAll(newEventReader(io.NopCloser(body), x))
 			return string(out), err
 		}
