@@ -96,7 +96,7 @@ type Server[Req, Resp, Err any] struct {
 func New[Err, Req, Resp any](opts Options[Req], d Dialect[Req, Resp]) *Server[Req, Resp, Err] {
 	s := &Server[Req, Resp, Err]{opts: opts, dialect: d, script: d.Echo}
 	// Close ends this context: the server owns its lifetime, as a listener does.
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	return s
 }
 
