@@ -126,6 +126,17 @@ func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
 	return m.tools
 }
 
+// names are the names of the tools of the servers that answered.
+func (m *mcpServers) names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, len(m.tools))
+	for i, t := range m.tools {
+		names[i] = t.Spec().Name
+	}
+	return names
+}
+
 // status is what /status says of the servers.
 func (m *mcpServers) status() []string {
 	m.mu.Lock()

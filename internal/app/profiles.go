@@ -146,7 +146,7 @@ func profileFacts(p profile.Profile) string {
 		facts = append(facts, fmt.Sprintf("%d MCP servers", len(p.MCPServers)))
 	}
 	if p.Interval > 0 {
-		facts = append(facts, "every "+p.Every().String())
+		facts = append(facts, p.Often())
 	}
 	return strings.Join(facts, ", ")
 }

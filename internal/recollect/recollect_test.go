@@ -97,7 +97,7 @@ func (d *desk) says(user, text string, parts ...string) {
 
 func (d *desk) recalls(user, text string) string {
 	d.t.Helper()
-	quotes, err := d.Recall(d.t.Context(), sessions.Conversation{}, entry(user, text, true))
+	quotes, err := d.Recall(d.t.Context(), sessions.Conversation{}, entry(user, text, true), orchestrator.RecallLimits{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestRecallBeforeATurn(t *testing.T) {
 	}
 	bot := entry("ann", "topic3", true)
 	bot.In.Sender.Bot = true
-	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot); len(quotes) != 0 || err != nil {
+	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot, orchestrator.RecallLimits{}); len(quotes) != 0 || err != nil {
 		t.Errorf("a bot: %v, %v", quotes, err)
 	}
 	d.says("ann", "/memory off", "off")
