@@ -27,11 +27,14 @@ var allowed = map[string][]string{
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
+	"internal/mcpserver":  {"internal/fault"},
+	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
@@ -47,14 +50,14 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
 		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/plan", "internal/platform", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
+		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 
 	"internal/work": {
@@ -129,6 +132,7 @@ var external = map[string][]string{
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
 	"github.com/yuin/goldmark":            {"internal/platform/*"},
+	"go.yaml.in/yaml/v3":                  {"internal/profile"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},

@@ -82,6 +82,8 @@ type world struct {
 
 	slow time.Duration // added to the patience of waits
 
+	now func() time.Time // the clock of standing tasks; nil is the machine's
+
 	addr string
 	stop context.CancelFunc
 	done chan error
@@ -161,6 +163,7 @@ func (w *world) start() *world {
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
+		Now:     w.now,
 	}
 	if w.typed != nil {
 		read, write := io.Pipe()
@@ -209,7 +212,7 @@ func (w *world) restart() {
 // started yet.
 func (w *world) replica() *world {
 	w.t.Helper()
-	r := &world{t: w.t, tg: w.tg, ai: w.ai, env: maps.Clone(w.env)}
+	r := &world{t: w.t, tg: w.tg, ai: w.ai, env: maps.Clone(w.env), now: w.now}
 	r.env["DATA_DIR"] = filepath.Join(w.t.TempDir(), "replica")
 	w.t.Cleanup(r.shutdown)
 	return r
