@@ -43,6 +43,10 @@ func HotQueries() map[string]struct {
 		query, args := sumUsageSQL(f)
 		return q{query, args}
 	}
+	listedSessions := func(f MessageFilter, from string) q {
+		query, args := listedSessionsSQL(f, from, true)
+		return q{query, args}
+	}
 	return map[string]q{
 		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
 		"NextEntry":             {nextEntrySQL, []any{someID}},
@@ -66,6 +70,11 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
+		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
+		"CountListed":           {countListedSQL, []any{someID}},
+		"ListChatSessions":      listedSessions(MessageFilter{ConversationID: someID}, ""),
+		"ListAllSessions":       listedSessions(MessageFilter{Desc: true}, someID),
 		"MemoryOn":              {memoryOnSQL, []any{"test/42"}},
 		"SweepMemories":         {sweepMemoriesSQL, []any{"2026-11-21T12:00:00.000Z", 10}},
 	}
