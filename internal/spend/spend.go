@@ -212,9 +212,11 @@ func Today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) 
 type Filter struct {
 	EntryID        string
 	ConversationID string
+	SessionID      string
 	CodebaseID     string
 	Actor          string
-	Since          time.Time
+	Since          time.Time // from then on
+	Until          time.Time // before then
 }
 
 // Tier is a row's member of seed 004's models_config: which model a tier means.

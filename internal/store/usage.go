@@ -44,7 +44,18 @@ func (t *Tx) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 }
 
 func sumUsageSQL(f UsageFilter) (query string, args []any) {
-	conditions := make([]string, 0, 5)
+	where, args := usageWhere(f)
+	return `SELECT ` + usageSums + ` FROM usage_records` + where, args
+}
+
+// usageSums are the columns of a sum of usage records.
+const usageSums = `
+	count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
+	CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
+	CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)`
+
+func usageWhere(f UsageFilter) (where string, args []any) {
+	conditions := make([]string, 0, 7)
 	for _, c := range []struct {
 		column string
 		value  any
@@ -52,24 +63,21 @@ func sumUsageSQL(f UsageFilter) (query string, args []any) {
 	}{
 		{"event_id =", f.EntryID, f.EntryID != ""},
 		{"conversation_id =", f.ConversationID, f.ConversationID != ""},
+		{"session_id =", f.SessionID, f.SessionID != ""},
 		{"codebase_id =", f.CodebaseID, f.CodebaseID != ""},
 		{"actor =", f.Actor, f.Actor != ""},
 		{"at_ms >=", millis(f.Since), !f.Since.IsZero()},
+		{"at_ms <", millis(f.Until), !f.Until.IsZero()},
 	} {
 		if c.set {
 			args = append(args, c.value)
 			conditions = append(conditions, fmt.Sprintf("%s $%d", c.column, len(args)))
 		}
 	}
-	query = `
-		SELECT count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
-			CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
-			CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)
-		FROM usage_records`
 	if len(conditions) > 0 {
-		query += " WHERE " + strings.Join(conditions, " AND ")
+		where = " WHERE " + strings.Join(conditions, " AND ")
 	}
-	return query, args
+	return where, args
 }
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
