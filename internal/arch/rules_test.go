@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"internal/config": {},
 
 	// Care of the data.
-	"internal/export":     {"internal/fault", "internal/store"},
+	"internal/export":     {"internal/fault", "internal/spend", "internal/store"},
 	"internal/transcript": {"internal/fault", "internal/messages", "internal/sessions", "internal/store"},
 	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
 

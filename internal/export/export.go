@@ -21,6 +21,7 @@ import (
 	"hash"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -313,14 +314,20 @@ func sessionCells(r store.SessionRow, clean *redact.Redactor) []string {
 		if clean != nil {
 			c = clean.String(c)
 		}
-		if c != "" && bytes.IndexByte([]byte("=+-@\t\r"), c[0]) >= 0 {
-			if _, err := strconv.ParseFloat(c, 64); err != nil {
-				c = "'" + c
-			}
-		}
-		cells[i] = c
+		cells[i] = cell(c)
 	}
 	return cells
+}
+
+// cell returns a text that no spreadsheet runs as a formula.
+func cell(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
 }
 
 func at(t time.Time) string {

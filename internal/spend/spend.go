@@ -165,6 +165,9 @@ func Dollars(micros int64) string {
 	return fmt.Sprintf("$%.2f", float64(micros)/1e6)
 }
 
+// Exact writes an amount with all its digits: $0.142857.
+func Exact(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1e6, micros%1e6) }
+
 // Budget limits what may be spent; zero members limit nothing. Where a model's
 // price is not known, tokens count.
 type Budget struct {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"remote-agent/internal/spend"
 )
 
 // What tests do beside the methods: plain SQL, as a person with a shell would.
@@ -43,6 +45,14 @@ func HotQueries() map[string]struct {
 		query, args := sumUsageSQL(f)
 		return q{query, args}
 	}
+	sumBy := func(by spend.By, f UsageFilter) q {
+		query, args, err := usageBySQL(by, f, 15)
+		if err != nil {
+			panic(err)
+		}
+		return q{query, args}
+	}
+	week := UsageFilter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}
 	listedSessions := func(f MessageFilter, from string) q {
 		query, args := listedSessionsSQL(f, from, true)
 		return q{query, args}
@@ -70,6 +80,14 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"SumUsageOfSession":     sum(UsageFilter{SessionID: someID}),
+		"UsageByPerson":         sumBy(spend.ByPerson, week),
+		"UsageByCodebase":       sumBy(spend.ByCodebase, week),
+		"UsageByModel":          sumBy(spend.ByModel, week),
+		"UsageByDay":            sumBy(spend.ByDay, week),
+		"UsageByConversation":   sumBy(spend.ByConversation, week),
+		"UsageOfPersonByDay":    sumBy(spend.ByDay, UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
+		"UsageOfCodebaseByDay":  sumBy(spend.ByDay, UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
 		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
 		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
 		"CountListed":           {countListedSQL, []any{someID}},
