@@ -343,7 +343,8 @@ func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) e
 			say(env.Stdout, "before the error: ")
 		}
 		if err == nil || done.Conversations > 0 {
-			say(env.Stdout, "imported %d conversations with %d rows; %d were here already\n", done.Conversations, done.Rows, done.Skipped)
+			say(env.Stdout, "imported %d conversations with %d rows and %d memories; %d conversations were here already\n",
+				done.Conversations, done.Rows, done.Memories, done.Skipped)
 		}
 		return err
 	})

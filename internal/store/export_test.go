@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -206,3 +207,36 @@ func (t *Tx) CheckSearchIndex(ctx context.Context) error {
 
 // StoredTerms is what a memory is searched by.
 func StoredTerms(person, text string) string { return storedTerms(person, text) }
+
+// Portables are the tables of an export with their columns.
+func Portables() map[string][]string {
+	all := make(map[string][]string)
+	for _, p := range slices.Concat(portableShared, portables) {
+		for _, c := range p.columns {
+			if c.value == "" {
+				all[p.table] = append(all[p.table], c.name)
+			}
+		}
+	}
+	return all
+}
+
+// Tables are the tables of the database with their columns, without those that
+// hold an index of words.
+func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
+	query := `SELECT table_name, column_name FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`
+	if tx.pg == nil {
+		query = `SELECT s.name, c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+			WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite%' AND NOT EXISTS (
+				SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE 'CREATE VIRTUAL%' AND (s.name = v.name OR s.name LIKE v.name || '\_%' ESCAPE '\'))`
+	}
+	all := make(map[string][]string)
+	err := tx.each(ctx, func(scan func(...any) error) error {
+		var table, column string
+		err := scan(&table, &column)
+		all[table] = append(all[table], column)
+		return err
+	}, query)
+	return all, err
+}
