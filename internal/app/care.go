@@ -463,7 +463,7 @@ func ImportSeed(ctx context.Context, cfg config.Config, env Env, source string) 
 	if !strings.Contains(source, "://") && !strings.HasPrefix(source, "sqlite:") {
 		source = "sqlite:" + source
 	}
-	from, err := store.Open(ctx, store.Options{URL: source, Log: env.Log})
+	from, err := store.Open(ctx, store.Options{URL: source, Log: env.Log, Foreign: true})
 	if err != nil {
 		return err
 	}

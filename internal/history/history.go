@@ -164,7 +164,7 @@ func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string)
 			fmt.Fprintf(&b, " · %s\n", facts(row, sum))
 		}
 		if len(rows) > 0 && p.number(rows[len(rows)-1].ID) > 1 {
-			fmt.Fprintf(&b, "\nOlder ones: `/sessions before %d`.", p.number(rows[len(rows)-1].ID))
+			fmt.Fprintf(&b, "\nOlder ones: `/sessions before %d`.\n", p.number(rows[len(rows)-1].ID))
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string)
 		return reply("There are none before that.")
 	}
 	return reply("**%s here**, the newest first:\n\n%s\n`/sessions show %d` shows one, `/sessions <words>` searches in all of them.",
-		count(len(p.sessions), "session"), b.String()+"\n", len(p.sessions))
+		count(len(p.sessions), "session"), b.String(), len(p.sessions))
 }
 
 // search shows the newest messages of this place that have all the words.

@@ -74,7 +74,7 @@ func (s *Shelf) answeredBy(row store.SessionRow) string {
 	if row.Model != "" {
 		parts = append(parts, row.Model)
 	}
-	if row.AgentName != "" {
+	if row.AgentName != "" && row.AgentName != "default" {
 		parts = append(parts, "profile "+row.AgentName)
 	}
 	return s.quoted(strings.Join(parts, " "), promptLen)

@@ -351,6 +351,8 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 		row["state"], row["error"] = json.RawMessage(`"stopped"`), ended
 	case kind == "tool_call" && is("status", "pending", "executing"):
 		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended
+	case kind == "session" && string(row["started_at"]) == "null": // nobody knows, and lists go by it
+		row["started_at"] = json.RawMessage(`"1970-01-01T00:00:00.000Z"`)
 	}
 }
 
