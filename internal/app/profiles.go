@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
 	"remote-agent/internal/tool/memo"
@@ -127,7 +128,7 @@ func AgentList(ctx context.Context, cfg config.Config, env Env, group string) er
 			say(env.Stdout, "there are no profiles; `bot agent create -f FILE` makes one\n")
 		}
 		for _, p := range all {
-			say(env.Stdout, "%-24s  %-11s  %s  %s\n", p.Title(), p.Mode, profileFacts(p), short(p.Description, 60))
+			say(env.Stdout, "%-24s  %-11s  %s  %s\n", p.Title(), p.Mode, profileFacts(p), transcript.Line(p.Description, 60))
 		}
 		return nil
 	})
