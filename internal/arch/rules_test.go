@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
+	"internal/apikey":     {"internal/fault"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
 	"internal/sandbox":    {"internal/fault"},
@@ -44,7 +45,7 @@ var allowed = map[string][]string{
 	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
 	"internal/queue":         {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},

@@ -43,7 +43,27 @@ func HotQueries() map[string]struct {
 		query, args := sumUsageSQL(f)
 		return q{query, args}
 	}
+	browse := func(b BrowseSessionsQuery) q {
+		b.Limit = 10
+		query, args, err := (&Tx{}).browseSessionsSQL(b)
+		if err != nil {
+			panic(err)
+		}
+		return q{query, args}
+	}
+	place := SessionPlace{Started: "2026-11-21T12:00:00.000Z", ID: someID}
 	return map[string]q{
+		"BrowseSessions":        browse(BrowseSessionsQuery{}),
+		"BrowseSessionsAfter":   browse(BrowseSessionsQuery{After: place, Since: time.Unix(1, 0)}),
+		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),
+		"BrowseSessionsOfAgent": browse(BrowseSessionsQuery{Agent: "a", After: place}),
+		"BrowseFailedSessions":  browse(BrowseSessionsQuery{Status: "failed"}),
+		"BrowseMessages":        {browseMessagesSQL, []any{someID, 1, 10, 0}},
+		"BrowseMessagesBack":    {browseMessagesBackSQL, []any{someID, 100, 10, 5}},
+		"CountMessages":         {countMessagesSQL, []any{someID}},
+		"BrowseToolCalls":       {browseCallsSQL, []any{someID, 7, 10}},
+		"BrowseConversations":   {browseConversationsSQL + " WHERE id < $1 ORDER BY id DESC LIMIT $2", []any{someID, 10}},
+		"APIKey":                {apiKeySQL, []any{"k"}},
 		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
 		"NextEntry":             {nextEntrySQL, []any{someID}},
 		"OpenDeliveries":        {openDeliveriesSQL, []any{someID, false}},
