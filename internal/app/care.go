@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,9 +179,12 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (string, er
 
 // ListSessions prints sessions, the newest first.
 func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
+	limit, err := pageSize(q.Limit, 50)
+	if err != nil {
+		return err
+	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var rows []store.SessionRow
-		limit := cmp.Or(q.Limit, 50)
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			conversation, err := conversationID(ctx, tx, q.Conversation)
 			if err != nil {
@@ -215,9 +217,12 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 	if err != nil {
 		return err
 	}
+	limit, err := pageSize(q.Limit, 20)
+	if err != nil {
+		return err
+	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var hits []store.Hit
-		limit := cmp.Or(q.Limit, 20)
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			conversation, err := conversationID(ctx, tx, q.Conversation)
 			if err != nil {

@@ -52,15 +52,16 @@ func HotQueries() map[string]struct {
 		return q{query, args}
 	}
 	place := SessionPlace{Started: "2026-11-21T12:00:00.000Z", ID: someID}
+	listedSessions := func(f MessageFilter, from string) q {
+		query, args := listedSessionsSQL(f, from, true)
+		return q{query, args}
+	}
 	return map[string]q{
 		"BrowseSessions":        browse(BrowseSessionsQuery{}),
 		"BrowseSessionsAfter":   browse(BrowseSessionsQuery{After: place, Since: time.Unix(1, 0)}),
 		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),
 		"BrowseSessionsOfAgent": browse(BrowseSessionsQuery{Agent: "a", After: place}),
 		"BrowseFailedSessions":  browse(BrowseSessionsQuery{Status: "failed"}),
-		"BrowseMessages":        {browseMessagesSQL, []any{someID, 1, 10, 0}},
-		"BrowseMessagesBack":    {browseMessagesBackSQL, []any{someID, 100, 10, 5}},
-		"CountMessages":         {countMessagesSQL, []any{someID}},
 		"BrowseToolCalls":       {browseCallsSQL, []any{someID, 7, 10}},
 		"BrowseConversations":   {browseConversationsSQL + " WHERE id < $1 ORDER BY id DESC LIMIT $2", []any{someID, 10}},
 		"APIKey":                {apiKeySQL, []any{"k"}},
@@ -86,6 +87,11 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
+		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
+		"CountListed":           {countListedSQL, []any{someID}},
+		"ListChatSessions":      listedSessions(MessageFilter{ConversationID: someID}, ""),
+		"ListAllSessions":       listedSessions(MessageFilter{Desc: true}, someID),
 		"MemoryOn":              {memoryOnSQL, []any{"test/42"}},
 		"SweepMemories":         {sweepMemoriesSQL, []any{"2026-11-21T12:00:00.000Z", 10}},
 	}
