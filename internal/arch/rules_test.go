@@ -16,7 +16,7 @@ const module = "remote-agent"
 // matches counts.
 var allowed = map[string][]string{
 	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/sandbox", "internal/tour"},
-	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "migrations"},
+	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
 	"internal/fault":      {},
@@ -72,6 +72,8 @@ var allowed = map[string][]string{
 	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
 
 	"internal/web": {"internal/fault"},
+	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/store"},
+	"docs":         {},
 
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":   {},

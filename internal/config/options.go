@@ -79,6 +79,12 @@ var baseOptions = []Option{
 		parse:   parsePublicURL,
 	},
 	{
+		Name: "API", Default: "on", Group: groupServer,
+		Help: "on serves /api/v1 to programs with a key, and to nobody until `bot key create` has made one; off never does.",
+		parse: setChoice(func(c *Config, v string) { c.API = v == "on" },
+			"on", "off"),
+	},
+	{
 		Name: "DATA_DIR", Default: defaultDataDir, Group: groupStorage,
 		Help:  "Folder of the SQLite database, the logs and the workspace; created if it is missing.",
 		parse: setText(func(c *Config) *string { return &c.DataDir }),
