@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/mcp"
@@ -38,18 +40,6 @@ type mcpServers struct {
 	trouble []string
 }
 
-// mcpFile is the form that other programs use for the same thing.
-type mcpFile struct {
-	Servers map[string]struct {
-		Command string            `json:"command"`
-		Args    []string          `json:"args"`
-		Env     map[string]string `json:"env"`
-		URL     string            `json:"url"`
-		Headers map[string]string `json:"headers"`
-		Allow   []string          `json:"allow"`
-	} `json:"mcpServers"`
-}
-
 // openMCP reads the file of MCP servers; without one there are none. What is
 // wrong with it is a fault.Invalid that names MCP_CONFIG.
 func (d *daemon) openMCP() (*mcpServers, error) {
@@ -61,7 +51,7 @@ func (d *daemon) openMCP() (*mcpServers, error) {
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: "MCP_CONFIG: the file cannot be read."}
 	}
-	var file mcpFile
+	var file mcpserver.File
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not JSON of the form {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
 	}
@@ -69,29 +59,29 @@ func (d *daemon) openMCP() (*mcpServers, error) {
 		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
 	for name, s := range file.Servers {
-		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Headers: make(http.Header)}
-		switch {
-		case (s.Command == "") == (s.URL == ""):
+		if (s.Command == "") == (s.URL == "") {
 			return nil, fault.Newf(fault.Invalid, "MCP_CONFIG: the server %q needs either a command or a url.", name)
-		case s.Command != "":
-			server.Command = append([]string{s.Command}, s.Args...)
 		}
-		for key, value := range s.Env {
-			server.Env = append(server.Env, key+"="+value)
+	}
+	m.waiting = startable(file.Servers)
+	return m, nil
+}
+
+// startable returns servers in the form that starts them, by name.
+func startable(servers map[string]mcpserver.Server) []mcp.Server {
+	var list []mcp.Server
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s := servers[name]
+		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Env: s.Environ(), Headers: make(http.Header)}
+		if s.Command != "" {
+			server.Command = append([]string{s.Command}, s.Args...)
 		}
 		for key, value := range s.Headers {
 			server.Headers.Set(key, value)
 		}
-		slices.Sort(server.Env)
-		m.waiting = append(m.waiting, server)
+		list = append(list, server)
 	}
-	slices.SortFunc(m.waiting, func(a, b mcp.Server) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return m, nil
+	return list
 }
 
 // offer returns the tools of the servers that answer, in a fixed order.

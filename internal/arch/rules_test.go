@@ -28,11 +28,14 @@ var allowed = map[string][]string{
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
 	"internal/apikey":     {"internal/fault"},
+	"internal/mcpserver":  {"internal/fault"},
+	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
@@ -45,14 +48,14 @@ var allowed = map[string][]string{
 	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
 	"internal/queue":         {"internal/fault"},
 	"internal/store": {
-		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
 		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/plan", "internal/platform", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
+		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 
 	"internal/work": {
@@ -72,7 +75,7 @@ var allowed = map[string][]string{
 	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
 
 	"internal/web": {"internal/fault"},
-	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/store"},
+	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/profile", "internal/sessions", "internal/store"},
 	"docs":         {},
 
 	// Stand-ins for services know nothing of the program that they test.
@@ -123,6 +126,7 @@ var external = map[string][]string{
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
 	"github.com/yuin/goldmark":            {"internal/platform/*"},
+	"go.yaml.in/yaml/v3":                  {"internal/profile"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
