@@ -109,6 +109,13 @@ func routes() []route {
 			params: []param{id("memory_id", number), whose}},
 		{id: "deleteMemory", method: http.MethodDelete, path: "/memories/{memory_id}", scope: apikey.MemoriesWrite, handle: (*API).deleteMemory,
 			params: []param{id("memory_id", number), whose}},
+
+		{id: "listAgents", method: http.MethodGet, path: "/agents", scope: apikey.AgentsRead, handle: (*API).listAgents,
+			params: paged(param{name: "group", kind: text})},
+		{id: "getAgent", method: http.MethodGet, path: "/agents/{agent_id}", scope: apikey.AgentsRead, handle: (*API).getAgent,
+			params: []param{id("agent_id", rowID)}},
+		{id: "deleteAgent", method: http.MethodDelete, path: "/agents/{agent_id}", scope: apikey.AgentsWrite, handle: (*API).deleteAgent,
+			params: []param{id("agent_id", rowID)}},
 	}
 }
 

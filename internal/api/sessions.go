@@ -18,6 +18,7 @@ type conversationBody struct {
 	Platform               string               `json:"platform"`
 	PlatformConversationID string               `json:"platform_conversation_id"`
 	Assistant              string               `json:"assistant"`
+	AgentID                *string              `json:"agent_id"`
 	CodebaseID             *string              `json:"codebase_id"`
 	Cwd                    *string              `json:"cwd"`
 	Settings               conversationSettings `json:"settings"`
@@ -35,7 +36,7 @@ type conversationSettings struct {
 func showConversation(c sessions.Conversation) conversationBody {
 	return conversationBody{
 		ID: c.ID, Platform: string(c.Key.Platform), PlatformConversationID: c.Key.ID, Assistant: c.Assistant,
-		CodebaseID: maybe(c.CodebaseID), Cwd: maybe(c.Cwd), Working: c.Leased, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+		AgentID: maybe(c.AgentID), CodebaseID: maybe(c.CodebaseID), Cwd: maybe(c.Cwd), Working: c.Leased, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
 		Settings: conversationSettings{Mode: maybe(c.Settings.Mode), Model: maybe(c.Settings.Model), Verbose: c.Settings.Verbose},
 	}
 }
@@ -96,6 +97,7 @@ type sessionSummary struct {
 	Assistant              string     `json:"assistant"`
 	AssistantSessionID     *string    `json:"assistant_session_id"`
 	Agent                  *string    `json:"agent"`
+	AgentID                *string    `json:"agent_id"`
 	Model                  *string    `json:"model"`
 	Status                 string     `json:"status"`
 	Active                 bool       `json:"active"`
@@ -136,7 +138,7 @@ func summarize(s sessions.Session, key messages.ConversationKey) sessionSummary 
 	return sessionSummary{
 		ID: s.ID, ConversationID: s.ConversationID, Platform: string(key.Platform), PlatformConversationID: key.ID,
 		CodebaseID: maybe(s.CodebaseID), ParentSessionID: maybe(s.ParentID),
-		Assistant: s.Assistant, AssistantSessionID: maybe(s.AssistantSessionID), Agent: maybe(s.AgentName), Model: maybe(s.Model),
+		Assistant: s.Assistant, AssistantSessionID: maybe(s.AssistantSessionID), Agent: maybe(s.AgentName), AgentID: maybe(s.AgentID), Model: maybe(s.Model),
 		Status: string(s.Status), Active: s.Active, Title: title(s.UserPrompt), LastSeq: s.LastSeq,
 		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, StartedAt: s.StartedAt, EndedAt: when(s.EndedAt),
 	}

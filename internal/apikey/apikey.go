@@ -25,10 +25,14 @@ const (
 	SessionsWrite Scope = "sessions:write" // delete sessions
 	MemoriesRead  Scope = "memories:read"  // what is remembered of people
 	MemoriesWrite Scope = "memories:write" // forget it
+	AgentsRead    Scope = "agents:read"    // agent profiles
+	AgentsWrite   Scope = "agents:write"   // delete them
 )
 
 // Scopes returns all scopes.
-func Scopes() []Scope { return []Scope{SessionsRead, SessionsWrite, MemoriesRead, MemoriesWrite} }
+func Scopes() []Scope {
+	return []Scope{SessionsRead, SessionsWrite, MemoriesRead, MemoriesWrite, AgentsRead, AgentsWrite}
+}
 
 // ParseScopes reads names of scopes and drops repeated ones. No name, and a name
 // of no scope, is fault.Invalid.

@@ -134,13 +134,14 @@ var external = map[string][]string{
 	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox"},
 
 	// Tests and the packages for them.
-	"testing":                    {},
-	"github.com/google/go-cmp":   {},
-	"go.uber.org/goleak":         {},
-	"pgregory.net/rapid":         {},
-	"net/http/httptest":          {"internal/emulator", "internal/emulator/*"},
-	"testing/synctest":           {},
-	"github.com/google/go-cmp/*": {},
+	"testing":                         {},
+	"github.com/google/jsonschema-go": {},
+	"github.com/google/go-cmp":        {},
+	"go.uber.org/goleak":              {},
+	"pgregory.net/rapid":              {},
+	"net/http/httptest":               {"internal/emulator", "internal/emulator/*"},
+	"testing/synctest":                {},
+	"github.com/google/go-cmp/*":      {},
 }
 
 // environmentReaders may read the process environment. Everybody else gets a

@@ -231,3 +231,17 @@ func (t *Tx) ToolCall(ctx context.Context, id int64) (c sessions.ToolCall, err e
 	}, toolCallsSQL+` WHERE c.id = $1`, id)
 	return found(c, ok, err, "tool call")
 }
+
+// AgentAtWork reports whether a conversation that uses a profile works now.
+func (t *Tx) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
+	if err := checkID(agentID, "profile"); err != nil {
+		return false, err
+	}
+	var one int
+	busy, err := t.one(ctx, []any{&one}, agentAtWorkSQL, agentID)
+	return busy, wrap(err, "look whether a profile works")
+}
+
+const agentAtWorkSQL = `
+	SELECT 1 FROM remote_agent_conversations
+	WHERE agent_id = $1 AND lease_owner IS NOT NULL AND lease_until > {now} LIMIT 1`

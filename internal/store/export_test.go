@@ -77,6 +77,7 @@ func HotQueries() map[string]struct {
 		"BrowseFailedSessions":  browse(BrowseSessionsQuery{Status: "failed"}),
 		"BrowseToolCalls":       {browseCallsSQL, []any{someID, 7, 10}},
 		"BrowseConversations":   {browseConversationsSQL + " WHERE id < $1 ORDER BY id DESC LIMIT $2", []any{someID, 10}},
+		"AgentAtWork":           {agentAtWorkSQL, []any{someID}},
 		"APIKey":                {apiKeySQL, []any{"k"}},
 		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
 		"NextEntry":             {nextEntrySQL, []any{someID}},

@@ -96,7 +96,6 @@ func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage
 		}
 		from = batch[len(batch)-1].id
 	}
-	return list, nil
 }
 
 // beforeFirst is a number that no message of a session has, before them all.
