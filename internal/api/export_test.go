@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http/httptest"
 
 	"remote-agent/internal/apikey"
 )
@@ -70,3 +71,10 @@ const MaxLimited = maxLimited
 
 // Address is whom a wrong key is counted against.
 func Address(remote string) string { return address(remote) }
+
+// ProblemOf returns what a client gets for an error.
+func ProblemOf(err error) (status int, body string) {
+	out := httptest.NewRecorder()
+	problemOf(err).write(out)
+	return out.Code, out.Body.String()
+}

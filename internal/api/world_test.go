@@ -19,6 +19,7 @@ import (
 	"remote-agent/docs"
 	"remote-agent/internal/api"
 	"remote-agent/internal/apikey"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
@@ -108,6 +109,7 @@ func (w *world) fill() *world {
 		}
 		worker := profile.New("worker")
 		worker.Group, worker.Lore, worker.ModelTier = "team", profile.Texts{"old"}, "smart"
+		worker.MCPServers = map[string]mcpserver.Server{"tracker": {Command: "tracker", Args: []string{"--hidden"}, Env: map[string]string{"TOKEN": "hidden"}}}
 		w.worker, err = tx.CreateAgent(ctx, worker)
 		return err
 	})
