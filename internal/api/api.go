@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"remote-agent/internal/apikey"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/store"
@@ -44,6 +46,7 @@ type API struct {
 	routes []route
 	keys   *limits // per key: what it may ask
 	failed *limits // per address: how often it may come with a wrong key
+	warned rate.Sometimes
 }
 
 // New returns an API.
@@ -60,6 +63,7 @@ func New(config Config) *API {
 		routes: routes(),
 		keys:   newLimits(keyRate, keyBurst),
 		failed: newLimits(failedRate, failedBurst),
+		warned: rate.Sometimes{Interval: time.Minute},
 	}
 }
 

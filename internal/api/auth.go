@@ -84,7 +84,9 @@ func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
 func (a *API) refuse(ctx context.Context, from, code string, now time.Time) error {
 	a.log.DebugContext(ctx, "A key was refused", "address", from, "code", code)
 	if a.failed.take(from, now) == 0 && a.failed.wait(from, now) > 0 {
-		a.log.WarnContext(ctx, "An address came with too many wrong keys and has to wait", "address", from)
+		a.warned.Do(func() {
+			a.log.WarnContext(ctx, "An address came with too many wrong keys and has to wait", "address", from)
+		})
 	}
 	return unauthorized(code, "invalid_token")
 }
