@@ -19,7 +19,7 @@ type keyCommand struct {
 
 type keyCreateCommand struct {
 	Name    string   `help:"What the audit log calls it."                                                            placeholder:"NAME" required:""`
-	Scope   []string `help:"What it may do, joined by commas: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write." placeholder:"SCOPE" required:""`
+	Scope   []string `help:"What it may do, joined by commas: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write, usage:read." placeholder:"SCOPE" required:""`
 	Expires string   `help:"How long it holds, such as 90d or 12h; without it, until it is revoked."                   placeholder:"TIME"`
 }
 

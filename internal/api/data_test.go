@@ -16,8 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/api"
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
 
@@ -383,6 +385,50 @@ func TestAgents(t *testing.T) {
 		}
 		if p.at(t, "mcp_servers", 0) != "tracker" || strings.Contains(string(p.body), "hidden") {
 			t.Errorf("servers are shown by name only: %s", p.body)
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			for i, actor := range []string{ann, "telegram/77", ann} {
+				r := spend.Record{
+					ConversationID: w.conversation.ID, Actor: actor, Assistant: "demo", Model: "m", Micros: int64(100 * (i + 1)), Known: i < 2,
+					Usage: assistant.Usage{InputTokens: 10, OutputTokens: 1}, At: at.Add(time.Duration(i) * time.Hour),
+				}
+				if err := tx.AddUsage(ctx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for target, want := range map[string][]any{
+			"by=person":                          list("telegram/77", ann),
+			"by=person&limit=1":                  list("telegram/77"),
+			"by=day":                             list("2026-11-21", "2026-11-20"),
+			"by=model":                           list("m"),
+			"by=conversation":                    list(w.conversation.ID),
+			"by=codebase":                        list(nil),
+			"by=day&since=2026-11-21T00:00:00Z":  list("2026-11-21"),
+			"by=day&until=2026-11-21T00:00:00Z":  list("2026-11-20"),
+			"by=person&person=telegram/42":       list(ann),
+			"by=person&conversation=telegram/77": nil,
+			"by=person&conversation=telegram/9":  nil,
+		} {
+			if diff := cmp.Diff(want, w.pages("/usage?"+target, "key")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", target, diff)
+			}
+		}
+		r := w.get(api.Prefix + "/usage?by=person&limit=1")
+		if r.at(t, "more") != true || r.at(t, "total", "cost_micros") != 300.0 || r.at(t, "total", "unpriced_tokens") != 11.0 || r.at(t, "items", 0, "cost_micros") != 200.0 {
+			t.Errorf("%s", r.body)
+		}
+		if name := w.get(api.Prefix+"/usage?by=conversation").at(t, "items", 0, "name"); name != "telegram/42" {
+			t.Errorf("the name is %v", name)
 		}
 	})
 }

@@ -232,6 +232,7 @@ func (w *world) asks() []struct{ id, target string } {
 		{"getMemory", "/memories/1?person=telegram/42"},
 		{"listAgents", "/agents"},
 		{"getAgent", "/agents/" + w.agent.ID},
+		{"getUsage", "/usage?by=person"},
 		{"deleteSession", "/sessions/" + w.done.ID},
 		{"deleteMemory", "/memories/1?person=telegram/42"},
 		{"deleteMemories", "/memories?person=telegram/42"},

@@ -116,6 +116,16 @@ func routes() []route {
 			params: []param{id("agent_id", rowID)}},
 		{id: "deleteAgent", method: http.MethodDelete, path: "/agents/{agent_id}", scope: apikey.AgentsWrite, handle: (*API).deleteAgent,
 			params: []param{id("agent_id", rowID)}},
+
+		{id: "getUsage", method: http.MethodGet, path: "/usage", scope: apikey.UsageRead, handle: (*API).usage,
+			params: []param{
+				{name: "by", kind: choice, required: true, words: []string{"person", "codebase", "model", "day", "conversation"}},
+				{name: "person", kind: person},
+				{name: "conversation", kind: place},
+				{name: "since", kind: moment},
+				{name: "until", kind: moment},
+				limit,
+			}},
 	}
 }
 
@@ -158,7 +168,7 @@ func (a *API) index(_ context.Context, c call) (any, error) {
 		Key: keyBody{ID: c.key.ID, Name: c.key.Name, Scopes: c.key.Scopes, ExpiresAt: when(c.key.ExpiresAt)},
 	}
 	for _, r := range a.routes {
-		if strings.HasPrefix(r.id, "list") {
+		if strings.HasPrefix(r.id, "list") || r.id == "getUsage" {
 			body.Lists = append(body.Lists, Prefix+r.path)
 		}
 	}

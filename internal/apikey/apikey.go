@@ -27,11 +27,12 @@ const (
 	MemoriesWrite Scope = "memories:write" // forget it
 	AgentsRead    Scope = "agents:read"    // agent profiles
 	AgentsWrite   Scope = "agents:write"   // delete them
+	UsageRead     Scope = "usage:read"     // what was used, and what it cost
 )
 
 // Scopes returns all scopes.
 func Scopes() []Scope {
-	return []Scope{SessionsRead, SessionsWrite, MemoriesRead, MemoriesWrite, AgentsRead, AgentsWrite}
+	return []Scope{SessionsRead, SessionsWrite, MemoriesRead, MemoriesWrite, AgentsRead, AgentsWrite, UsageRead}
 }
 
 // ParseScopes reads names of scopes and drops repeated ones. No name, and a name

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
 )
 
 // maxListed is the longest page of a listing.
@@ -87,19 +88,19 @@ func messageLine(m store.ListedMessage) string {
 	for _, b := range m.Blocks {
 		switch b := b.(type) {
 		case messages.Text:
-			parts = append(parts, short(b.Text, 120))
+			parts = append(parts, transcript.Line(b.Text, 120))
 		case messages.Thinking:
 			parts = append(parts, "(thinking)")
 		case messages.Attachment:
 			parts = append(parts, "(file "+b.Name+")")
 		case messages.ToolCall:
-			parts = append(parts, "(calls "+b.Name+" "+short(b.Arguments, 60)+")")
+			parts = append(parts, "(calls "+b.Name+" "+transcript.Line(b.Arguments, 60)+")")
 		case messages.ToolResult:
 			verdict := "result"
 			if b.IsError {
 				verdict = "error"
 			}
-			parts = append(parts, "("+verdict+" of "+b.Name+" "+short(b.Content, 60)+")")
+			parts = append(parts, "("+verdict+" of "+b.Name+" "+transcript.Line(b.Content, 60)+")")
 		}
 	}
 	return strings.Join(parts, " ")

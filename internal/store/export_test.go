@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"remote-agent/internal/spend"
 )
 
 // What tests do beside the methods: plain SQL, as a person with a shell would.
@@ -65,6 +68,14 @@ func HotQueries() map[string]struct {
 		return q{query, args}
 	}
 	place := SessionPlace{Started: "2026-11-21T12:00:00.000Z", ID: someID}
+	sumBy := func(by spend.By, f UsageFilter) q {
+		query, args, err := usageBySQL(by, f, 15)
+		if err != nil {
+			panic(err)
+		}
+		return q{query, args}
+	}
+	week := UsageFilter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}
 	listedSessions := func(f MessageFilter, from string) q {
 		query, args := listedSessionsSQL(f, from, true)
 		return q{query, args}
@@ -101,6 +112,14 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"SumUsageOfSession":     sum(UsageFilter{SessionID: someID}),
+		"UsageByPerson":         sumBy(spend.ByPerson, week),
+		"UsageByCodebase":       sumBy(spend.ByCodebase, week),
+		"UsageByModel":          sumBy(spend.ByModel, week),
+		"UsageByDay":            sumBy(spend.ByDay, week),
+		"UsageByConversation":   sumBy(spend.ByConversation, week),
+		"UsageOfPersonByDay":    sumBy(spend.ByDay, UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
+		"UsageOfCodebaseByDay":  sumBy(spend.ByDay, UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
 		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
 		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
 		"CountListed":           {countListedSQL, []any{someID}},
@@ -219,3 +238,36 @@ func (t *Tx) CheckSearchIndex(ctx context.Context) error {
 
 // StoredTerms is what a memory is searched by.
 func StoredTerms(person, text string) string { return storedTerms(person, text) }
+
+// Portables are the tables of an export with their columns.
+func Portables() map[string][]string {
+	all := make(map[string][]string)
+	for _, p := range slices.Concat(portableShared, portables) {
+		for _, c := range p.columns {
+			if c.value == "" {
+				all[p.table] = append(all[p.table], c.name)
+			}
+		}
+	}
+	return all
+}
+
+// Tables are the tables of the database with their columns, without those that
+// hold an index of words.
+func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
+	query := `SELECT table_name, column_name FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`
+	if tx.pg == nil {
+		query = `SELECT s.name, c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+			WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite%' AND NOT EXISTS (
+				SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE 'CREATE VIRTUAL%' AND (s.name = v.name OR s.name LIKE v.name || '\_%' ESCAPE '\'))`
+	}
+	all := make(map[string][]string)
+	err := tx.each(ctx, func(scan func(...any) error) error {
+		var table, column string
+		err := scan(&table, &column)
+		all[table] = append(all[table], column)
+		return err
+	}, query)
+	return all, err
+}
