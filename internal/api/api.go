@@ -224,7 +224,7 @@ func send(w http.ResponseWriter, status int, mediaType string, content []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	w.WriteHeader(status)
-	_, _ = w.Write(content) // a client that left needs no answer
+	_, _ = w.Write(content) //nolint:gosec // JSON or YAML, and the browser is told not to guess; a client that left needs no answer
 }
 
 // read runs fn in a snapshot.

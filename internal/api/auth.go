@@ -29,7 +29,7 @@ func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 	}
 	from := address(r.RemoteAddr)
 	id, ok := apikey.ID(token)
-	if wait := a.failed.wait(from, now); wait > 0 && !(ok && a.keys.knows(id)) {
+	if wait := a.failed.wait(from, now); wait > 0 && (!ok || !a.keys.knows(id)) {
 		return apikey.Key{}, rateLimited(wait)
 	}
 	if !ok {

@@ -33,13 +33,13 @@ func (w *world) pages(target string, member ...any) (all []any) {
 		if next != "" {
 			page += with(page, "cursor="+url.QueryEscape(next))
 		}
-		r := w.get(page)
-		rows, _ := r.at(w.t, "items").([]any)
-		for i := range rows {
-			all = append(all, r.at(w.t, append([]any{"items", i}, member...)...))
+		body := w.get(page).at(w.t)
+		rows, _ := walk(body, "items").([]any)
+		for _, row := range rows {
+			all = append(all, walk(row, member...))
 		}
 		var more bool
-		if next, more = r.at(w.t, "next_cursor").(string); !more {
+		if next, more = walk(body, "next_cursor").(string); !more {
 			return all
 		}
 	}

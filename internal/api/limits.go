@@ -79,8 +79,9 @@ func (l *limits) wait(name string, now time.Time) time.Duration {
 	return time.Duration(missing / float64(l.each) * float64(time.Second))
 }
 
-// makeRoom forgets names that may do all they could at first, and any one if
-// there are still too many. l.mu is held.
+// makeRoom forgets names that may do all they could at first if there are too
+// many, and if those are few, others as well: so much at once that the next names
+// cost nothing. l.mu is held.
 func (l *limits) makeRoom(now time.Time) {
 	if len(l.of) < maxLimited {
 		return
@@ -91,7 +92,7 @@ func (l *limits) makeRoom(now time.Time) {
 		}
 	}
 	for name := range l.of {
-		if len(l.of) < maxLimited {
+		if len(l.of) < maxLimited*3/4 {
 			return
 		}
 		delete(l.of, name)

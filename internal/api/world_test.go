@@ -218,6 +218,11 @@ func (r reply) at(t *testing.T, path ...any) any {
 	if err := json.Unmarshal(r.body, &value); err != nil {
 		t.Fatalf("not JSON: %v: %s", err, r.body)
 	}
+	return walk(value, path...)
+}
+
+// walk returns what is behind a path in a value of JSON.
+func walk(value any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
 		case string:

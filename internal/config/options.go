@@ -68,7 +68,7 @@ var options = slices.Concat(baseOptions, careOptions, modelOptions, anthropicOpt
 var baseOptions = []Option{
 	{
 		Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
-		Help:    "Address of the HTTP server for health, metrics and webhooks, as host:port; loopback unless you say otherwise.",
+		Help:    "Address of the HTTP server for health, metrics, webhooks and the API, as host:port; loopback unless you say otherwise.",
 		Aliases: []Alias{{Name: "PORT", convert: listenOnPort}},
 		parse:   parseListenAddr,
 	},

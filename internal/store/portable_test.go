@@ -27,9 +27,9 @@ var notExported = map[string]string{
 	"audit_log":        "append-only and numbered; a backup has it",
 	"models_config":    "configuration, see MODEL_FAST and its like",
 
-	"api_keys":         "credentials for this bot; another one has its own",
-	"agents":           "written by people, who move them with bot agent export and import",
-	"agent_schedules":  "standing tasks of agents; whoever moves begins them anew",
+	"api_keys":        "credentials for this bot; another one has its own",
+	"agents":          "written by people, who move them with bot agent export and import",
+	"agent_schedules": "standing tasks of agents; whoever moves begins them anew",
 
 	"remote_agent_conversations.agent_id":    "the id of a profile, see agents",
 	"remote_agent_sessions.agent_id":         "as remote_agent_conversations.agent_id; agent_name has its name",
