@@ -126,6 +126,38 @@ func (e Episode) Confirm(old Candidate) Outcome {
 	return out
 }
 
+// Merge returns what a memory becomes when another one with the same text turns
+// out to be of the same person: it was heard twice. Its number and its spelling
+// stay.
+func (m Memory) Merge(other Memory) Memory {
+	by, limit := factStep, maxFactConfidence
+	if m.Kind == Episodic {
+		by, limit = episodeStep, maxEpisodeConfidence
+	}
+	m.Confidence = step(max(m.Confidence, other.Confidence), by, limit)
+	m.AccessCount += other.AccessCount
+	if m.Category == "" {
+		m.Category = other.Category
+	}
+	if other.Origin == ByPerson {
+		m.Origin = ByPerson
+	}
+	m.Events, m.Sources = union(m.Events, other.Events), union(m.Sources, other.Sources)
+	m.History = slices.SortedStableFunc(slices.Values(slices.Concat(m.History, other.History)),
+		func(a, b Earlier) int { return a.Until.Compare(b.Until) })
+	m.History = m.History[max(0, len(m.History)-MaxHistory):]
+	if other.CreatedAt.Before(m.CreatedAt) {
+		m.CreatedAt = other.CreatedAt
+	}
+	if other.UpdatedAt.After(m.UpdatedAt) {
+		m.UpdatedAt = other.UpdatedAt
+	}
+	if other.ExpiresAt.After(m.ExpiresAt) {
+		m.ExpiresAt = other.ExpiresAt
+	}
+	return m
+}
+
 // step raises a confidence. It is rounded, so that five steps of 0.1 are 0.5.
 func step(confidence, by, limit float64) float64 {
 	return min(math.Round((confidence+by)*100)/100, limit)
