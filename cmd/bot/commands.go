@@ -18,6 +18,7 @@ type commandLine struct {
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
+	Person      personCommand      `cmd:"" help:"Count or delete what is remembered of a person."`
 	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`

@@ -342,12 +342,12 @@ func (t *Tx) ForgetPerson(ctx context.Context, account string) (h memory.Holding
 	return h, wrap(err, "forget a person")
 }
 
-// AddLesson stores that something may be learned from a message. A second time it
-// changes nothing.
-func (t *Tx) AddLesson(ctx context.Context, l memory.Lesson) error {
+// AddLesson stores that something may be learned of an account from a message, not
+// before due. A second time it changes nothing.
+func (t *Tx) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
 	_, err := t.exec(ctx, `
 		INSERT INTO memory_lessons (entry_id, account, conversation_id, next_ms) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (entry_id) DO NOTHING`, l.EntryID, l.Account, l.ConversationID, millis(l.Due))
+		ON CONFLICT (entry_id) DO NOTHING`, entryID, account, conversationID, millis(due))
 	return wrap(err, "note what to learn from")
 }
 

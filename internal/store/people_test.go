@@ -292,7 +292,7 @@ func TestLessons(t *testing.T) {
 			e := b.accept(t, map[string]string{c.ID: "c", d.ID: "d"}[conversation], text)
 			for range 2 { // the second time changes nothing
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					return tx.AddLesson(ctx, memory.Lesson{EntryID: e.ID, Account: account, ConversationID: conversation, Due: due})
+					return tx.AddLesson(ctx, e.ID, account, conversation, due)
 				})
 			}
 			return e.ID
@@ -361,7 +361,7 @@ func TestForgettingAPerson(t *testing.T) {
 		c := b.conversation(t, "c")
 		e := b.accept(t, "c", "something")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.AddLesson(ctx, memory.Lesson{EntryID: e.ID, Account: annsSlack, ConversationID: c.ID, Due: time.Now()}); err != nil {
+			if err := tx.AddLesson(ctx, e.ID, annsSlack, c.ID, time.Now()); err != nil {
 				return err
 			}
 			return tx.SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: annsID}, Hash: "h", Expires: time.Now().Add(time.Hour)})
