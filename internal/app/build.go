@@ -35,6 +35,7 @@ import (
 // conversations that began with it; it answers no other.
 func (d *daemon) buildAssistants() error {
 	d.assistants = make(map[assistant.Name]assistant.Assistant)
+	d.models = make(map[assistant.Name]assistant.Model)
 	scripted := demo.New(demo.Config{})
 	d.assistants[scripted.Name()] = scripted
 	if err := d.buildModels(); err != nil {
@@ -68,6 +69,7 @@ func (d *daemon) buildModels() error {
 		if err != nil {
 			return err
 		}
+		d.models[model.Name()] = model
 		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	}
 	if !d.config.OpenAI.Configured() {
@@ -82,6 +84,7 @@ func (d *daemon) buildModels() error {
 	if err != nil {
 		return err
 	}
+	d.models[model.Name()] = model
 	d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	return nil
 }
@@ -246,6 +249,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.buildLearner(ctx, tiers)
 	core, err := orchestrator.New(orchestrator.Config{
 		Toolroom:       tools,
 		Mode:           modeOf(d.config),
@@ -260,6 +264,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Commands:       append(shop.Commands(), d.memoryCommands()...),
 		Workshop:       workshop,
 		Memory:         d.memoryPort(),
+		Learner:        d.learnerPort(),
 		Pressed:        shop.Pressed,
 		Queue:          d.queue,
 		Adapters:       d.adapters,

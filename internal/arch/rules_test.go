@@ -63,6 +63,10 @@ var allowed = map[string][]string{
 		"internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/tool", "internal/tool/memo",
 	},
 
+	"internal/learn": {
+		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
+	},
+
 	"internal/config": {},
 
 	// Care of the data.

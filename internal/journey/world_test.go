@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +77,8 @@ type world struct {
 	printed lockedBuffer   // what the operator reads
 	level   slog.Level     // of what the test logs
 
+	ahead atomic.Int64 // how far the bot's clock of memory is ahead, a time.Duration
+
 	slow time.Duration // added to the patience of waits
 
 	addr string
@@ -108,6 +111,7 @@ func newWorld(t testing.TB, databaseURL string) *world {
 		"TELEGRAM_SEND_RATE":        "0",
 		"TELEGRAM_CHAT_SEND_RATE":   "0",
 		"SHUTDOWN_GRACE":            "5s",
+		"MEMORY_LEARNING":           "off", // it asks the model between turns
 	}
 	t.Cleanup(func() {
 		w.shutdown()
@@ -157,6 +161,7 @@ func (w *world) start() *world {
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
+		Now:     func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) },
 	}
 	if w.typed != nil {
 		read, write := io.Pipe()

@@ -40,6 +40,7 @@ type Tx interface {
 	undoTx
 	approvalTx
 	usageTx
+	lessonTx
 }
 
 type inboxTx interface {

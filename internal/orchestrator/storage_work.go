@@ -153,3 +153,10 @@ type usageTx interface {
 	// SaveTiers replaces the model tiers.
 	SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error
 }
+
+// lessonTx notes what may be learned from.
+type lessonTx interface {
+	// AddLesson stores that something may be learned of an account from a message,
+	// not before due. A second time it changes nothing.
+	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
+}
