@@ -70,7 +70,7 @@ var commands = regexp.MustCompile(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|
 	`secrets?|passwor\w*|passphrases?|passwd|credentials?|tokens?|api keys?|ssh keys?|private keys?|\.env|environment variables?|` +
 	`curl|wget|rm -rf|eval|exfiltrat\w*|upload\w*|` +
 	`you are (now|an?)|you (must|may|can|shall|have to) (run|execute|send|post|delete|push|merge|read|reveal|share|approve)|` +
-	`the (assistant|bot|model|ai|agent) (must|may|can|should|shall|is|has)|` +
+	`(assistant|bot|model|ai|agent)s? (must|may|can|should|shall|will|is|has|are|have)|` +
 	`ignorier\w*|anweisung\w*|berechtig\w*|erlaub\w*|genehmig\w*|freigeb\w*|passwör\w*|geheim\w*|zugangsdaten|ohne (zu fragen|rückfrage)|` +
 	`ignorez|autoris\w*|permis\w*|approuv\w*|mot de passe|mots de passe|sans demander|` +
 	`ignora\w*|autoriz\w*|permit\w*|aprob\w*|contraseña\w*|sin preguntar|senha\w*|` +

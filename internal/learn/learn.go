@@ -65,20 +65,22 @@ type Config struct {
 	// may be nil.
 	Embed func(ctx context.Context, text string) memory.Embedding
 
+	// PerSecond is how many requests this process makes, on average; default 1.
+	PerSecond float64
+
 	Now func() time.Time // default time.Now
 	Log *slog.Logger
 }
 
 // Limits of the work in the background.
 const (
-	workers   = 2                // requests at once, in this process
-	batch     = 8                // messages in one request
-	every     = 5 * time.Second  // how often notes are looked for that nobody rang for
-	pause     = time.Second      // between a message and its request, so that some go together
-	patience  = 45 * time.Second // for the model
-	holdFor   = 2 * time.Minute  // how long a note is kept from others; more than patience
-	attempts  = 5
-	perSecond = 1 // requests of this process
+	workers  = 2                // requests at once, in this process
+	batch    = 8                // messages in one request
+	every    = 5 * time.Second  // how often notes are looked for that nobody rang for
+	pause    = time.Second      // between a message and its request, so that some go together
+	patience = 45 * time.Second // for the model
+	holdFor  = 2 * time.Minute  // how long a note is kept from others; more than patience
+	attempts = 5
 )
 
 // Learner learns in the background. It is safe for concurrent use.
@@ -96,10 +98,13 @@ func New(config Config) *Learner {
 	if config.Redact == nil {
 		config.Redact = func(s string) string { return s }
 	}
+	if config.PerSecond == 0 {
+		config.PerSecond = 1
+	}
 	if config.Embed == nil {
 		config.Embed = func(context.Context, string) memory.Embedding { return memory.Embedding{} }
 	}
-	return &Learner{config: config, rate: rate.NewLimiter(perSecond, 2*workers), wake: make(chan struct{}, workers)}
+	return &Learner{config: config, rate: rate.NewLimiter(rate.Limit(config.PerSecond), 2*workers), wake: make(chan struct{}, workers)}
 }
 
 // Teaches reports whether something might be learned from a message. It does no

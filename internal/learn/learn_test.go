@@ -109,7 +109,7 @@ func each(t *testing.T, test func(t *testing.T, c *class)) {
 	t.Helper()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		c := &class{t: t, db: open(t), model: &model{answer: gullible}}
-		c.config = learn.Config{Storage: storage{c.db}, Model: c.model, Redact: clean, Log: storetest.Log(t)}
+		c.config = learn.Config{Storage: storage{c.db}, Model: c.model, Redact: clean, PerSecond: 1000, Log: storetest.Log(t)}
 		c.Learner = learn.New(c.config)
 		test(t, c)
 	})
@@ -187,7 +187,7 @@ func (c *class) learns(accounts ...string) {
 func (c *class) known(account string) (list []memory.Memory) {
 	c.t.Helper()
 	c.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = tx.Memories(ctx, account, 0, 100, time.Now())
+		list, err = tx.Memories(ctx, account, 0, 1000, time.Now())
 		return err
 	})
 	return list
