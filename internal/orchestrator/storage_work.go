@@ -157,6 +157,7 @@ type usageTx interface {
 // lessonTx notes what may be learned from.
 type lessonTx interface {
 	// AddLesson stores that something may be learned of an account from a message,
-	// not before due. A second time it changes nothing.
+	// not before due. A second time it changes nothing, and neither does it for
+	// somebody who switched memory off.
 	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
 }

@@ -343,8 +343,12 @@ func (t *Tx) ForgetPerson(ctx context.Context, account string) (h memory.Holding
 }
 
 // AddLesson stores that something may be learned of an account from a message, not
-// before due. A second time it changes nothing.
+// before due. A second time it changes nothing, and neither does it for somebody
+// whose memory is off: what they say then is not learned later either.
 func (t *Tx) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
+	if on, err := t.MemoryOn(ctx, account); err != nil || !on {
+		return err
+	}
 	_, err := t.exec(ctx, `
 		INSERT INTO memory_lessons (entry_id, account, conversation_id, next_ms) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (entry_id) DO NOTHING`, entryID, account, conversationID, millis(due))

@@ -315,6 +315,11 @@ func TestLessons(t *testing.T) {
 			})
 			return ids
 		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, "test/off", false) })
+		add("off", c.ID, "test/off", now)
+		if got := claim("off", now); len(got) != 0 {
+			t.Errorf("of somebody who switched memory off: %v", got)
+		}
 		first := add("one", c.ID, annsID, now)
 		second := add("two", c.ID, annsID, now.Add(time.Second)) // goes with the first
 		third := add("three", c.ID, bobsID, now.Add(2*time.Second))
