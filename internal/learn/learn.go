@@ -216,6 +216,9 @@ func (l *Learner) begin(ctx context.Context) (j job, ok bool, err error) {
 		for _, lesson := range list {
 			j.attempts = max(j.attempts, lesson.Attempts)
 			e, err := tx.Entry(ctx, lesson.EntryID)
+			if fault.Is(err, fault.Internal) || fault.Is(err, fault.NotFound) {
+				continue // one that cannot be read must not keep back the others
+			}
 			if err != nil {
 				return err
 			}

@@ -90,8 +90,8 @@ func (f Fact) Update(old Candidate) Outcome {
 	if f.Category != "" {
 		m.Category = f.Category
 	}
-	if f.Origin == ByPerson { // what a person said outweighs what was concluded
-		m.Origin = f.Origin
+	if f.Origin == ByPerson || f.Origin == Learned && hash != old.Hash {
+		m.Origin = f.Origin // people see whose words they read now
 	}
 	m.Events = union(old.Events, f.Events)
 	m.AccessCount++
