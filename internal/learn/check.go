@@ -167,5 +167,5 @@ func pairsShared(text, own string) bool {
 var noteWords = set(`prefers prefer likes wants uses use works work has have had is are was were does did the and for with about from who that this
 	person user their they them his her its knows can being
 	bevorzugt mag möchte will nutzt benutzt arbeitet hat ist sind war mit und der die das ein eine einen von für kann
-	préfère aime veut utilise travaille est avec les des une pour
+	préfère aime veut travaille est avec les des une pour
 	prefiere quiere usa trabaja tiene con los las una para`)

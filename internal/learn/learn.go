@@ -176,7 +176,9 @@ func (l *Learner) one(ctx context.Context) (more bool) {
 	}
 	j, ok, err := l.begin(ctx)
 	if err != nil {
-		l.problem(ctx, "Could not look for what to learn from", j, err)
+		if ctx.Err() == nil {
+			l.config.Log.WarnContext(ctx, "Could not look for what to learn from", "reason", fault.Public(err), "err", err)
+		}
 		return false
 	}
 	if !ok {
@@ -192,12 +194,6 @@ func (l *Learner) one(ctx context.Context) (more bool) {
 		return l.putBack(ctx, j, err)
 	}
 	return true
-}
-
-func (l *Learner) problem(ctx context.Context, what string, j job, err error) {
-	if ctx.Err() == nil {
-		l.config.Log.WarnContext(ctx, what, "conversation_id", j.conv.ID, "reason", fault.Public(err), "err", err)
-	}
 }
 
 // begin claims notes and reads what they are about.
@@ -256,8 +252,10 @@ func (l *Learner) mayNot(ctx context.Context, tx Tx, j job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if b.CheckDay(person, all) != nil {
+	if err := b.CheckDay(person, all); fault.Is(err, fault.Exhausted) {
 		return "the budget of the day is used up", nil
+	} else if err != nil {
+		return "", err
 	}
 	return "", nil
 }
@@ -432,11 +430,13 @@ func (l *Learner) each(
 func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
 	stopped := ctx.Err() != nil
 	after, retry := fault.Retry(why)
-	switch fault.KindOf(why) {
-	case fault.Canceled, fault.Unavailable: // asking has no effect that could be doubled
-		retry = true
+	if fault.Is(why, fault.Canceled) || fault.Is(why, fault.Unavailable) {
+		retry = true // asking has no effect that could be doubled
 	}
-	l.problem(ctx, "Could not learn from what was said", j, why)
+	if !stopped {
+		l.config.Log.WarnContext(ctx, "Could not learn from what was said", "conversation_id", j.conv.ID, "attempt", j.attempts,
+			"reason", fault.Public(why), "err", why)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := l.config.Storage.InTx(ctx, func(tx Tx) error {

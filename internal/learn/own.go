@@ -104,7 +104,7 @@ var (
 	rest = regexp.MustCompile(`(?i)^\s*(-{2,}\s*(original message|forwarded message|ursprüngliche nachricht)|begin forwarded message|(on|am|le|el) .{4,120}(wrote|schrieb|a écrit|escribió)\s*:\s*$)`)
 
 	// foreign is a line that is not the sender's own: a quotation, a log line, a
-	// stack, a diff, a prompt of a shell, a header, a table, a line of dialogue.
+	// stack, a diff, a prompt of a shell, a header, a table, a line with its speaker.
 	foreign = regexp.MustCompile(`^(\s*[>|│»]|\t| {4}|[+@-]{3} |diff --git |\s*at [\w.$]+\(|\s*File "|Traceback |goroutine \d|panic: |` +
 		`\s*[\[(]?\d{1,4}[-:/.]\d{1,2}([-:/.]\d{1,4})?[\])T ,]|\s*[\[(](INFO|WARN|ERROR|DEBUG|FATAL|TRACE)|(INFO|WARN|WARNING|ERROR|DEBUG|FATAL|TRACE)\b|` +
 		`[$%#] ?\S|\w+@[\w.-]+:.*[$#] |[\[{<]|"|\s*(?:[\p{Lu}@][\p{L}\p{N}_.-]*)(?: [\p{Lu}][\p{L}.-]*){0,2} ?(?:\([^)]{0,40}\) ?)?:(?:\s|$))`)
@@ -190,7 +190,7 @@ func set(text string) map[string]bool {
 
 var (
 	aboutMe = set(`i im ive my mine me myself we our ours us prefer prefers always never please call usually remember
-		ich mein meine meinen meinem meiner mir mich wir unser unsere uns immer nie niemals bitte bevorzuge lieber duze sieze merk
+		ich mein meine meinen meinem meiner mir mich wir unser unsere uns immer nie niemals bitte bevorzuge lieber duze merk
 		je j mon ma mes moi nous notre nos toujours jamais préfère tutoie
 		yo mi mis me nosotros nuestro nuestra siempre nunca prefiero por
 		io mio mia miei mie noi nostro nostra sempre mai preferisco
