@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -217,6 +218,54 @@ func TestWhatAPersonSaysIsLearnedAndUsedElsewhere(t *testing.T) {
 				t.Error("the model was asked about what was said with memory off")
 			}
 		}
+	})
+}
+
+// A code that is asked for with a slash command is shown to that person alone, and
+// so is what became of it; in a group it is refused and worthless.
+func TestALinkCodeIsShownToOnePersonAlone(t *testing.T) {
+	t.Parallel()
+	eachLearningWorld(t, func(t *testing.T, w *world) {
+		const group = int64(-1001)
+		w.tg.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, Title: "Team"})
+		w.start()
+		whispered := func(part string) string {
+			found := ""
+			_, err := w.sl.WaitEphemeral(w.ctx(), channel, slackAn, func(text string) bool {
+				if strings.Contains(text, part) {
+					found = text
+				}
+				return found != ""
+			})
+			if err != nil {
+				t.Fatalf("Ann is not told %q alone", part)
+			}
+			return found
+		}
+		w.sl.User(slackAn).In(channel).Slash("/agent", "link")
+		code := shownCode.FindStringSubmatch(whispered("/link "))
+		if code == nil {
+			t.Fatal("no code is shown")
+		}
+		w.tg.Person(ann).In(group).Says("/link@acme_bot")
+		w.seesText(group, "others read here")
+		w.says(ann, "/link "+code[1])
+		w.seesText(ann, "Linked with slack/"+slackAn)
+		whispered("sent your code")
+		for _, m := range w.sl.Channel(channel).FromBot() {
+			if strings.Contains(m.Plain, code[1]) || strings.Contains(m.Plain, "linked") {
+				t.Errorf("the channel reads %q", m.Plain)
+			}
+		}
+		w.says(ann, "/unlink slack/"+slackAn)
+		w.seesText(ann, "is not linked with this account any more")
+		w.says(ann, "/link")
+		shown := shownCode.FindStringSubmatch(w.seesText(ann, "/link "))
+		w.sl.User(slackBo).In(channel).Mentions("link " + shown[1])
+		if _, err := w.sl.WaitMessage(w.ctx(), channel, "", func(m slack.Message) bool { return strings.Contains(m.Plain, "worthless now") }); err != nil {
+			t.Error("a code in a channel is not refused")
+		}
+		w.dm(slackAn, "link "+shown[1], "I do not know that code")
 	})
 }
 
