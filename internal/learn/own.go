@@ -166,7 +166,8 @@ func substantial(text string) bool {
 }
 
 // personal reports whether a text may say something of its author. Of languages
-// that it knows, it asks for a word that means oneself or a lasting wish; of
+// that it knows, it asks for a word that means oneself, a lasting wish or how to
+// be answered; of
 // others it knows nothing, and lets the model decide.
 func personal(text string) bool {
 	known := false
@@ -189,10 +190,10 @@ func set(text string) map[string]bool {
 }
 
 var (
-	aboutMe = set(`i im ive my mine me myself we our ours us prefer prefers always never please call usually remember
-		ich mein meine meinen meinem meiner mir mich wir unser unsere uns immer nie niemals bitte bevorzuge lieber duze merk
-		je j mon ma mes moi nous notre nos toujours jamais préfère tutoie
-		yo mi mis me nosotros nuestro nuestra siempre nunca prefiero por
+	aboutMe = set(`i im ive my mine me myself we our ours us prefer prefers always never usually remember answer answers reply respond
+		ich mein meine meinen meinem meiner mir mich wir unser unsere uns immer nie niemals bevorzuge lieber duze merk antworte antworten
+		je j mon ma mes moi nous notre nos toujours jamais préfère tutoie réponds répondez
+		yo mi mis me nosotros nuestro nuestra siempre nunca prefiero responde
 		io mio mia miei mie noi nostro nostra sempre mai preferisco
 		eu meu minha nós nosso nossa sempre nunca prefiro
 		ik mijn wij onze altijd nooit liever

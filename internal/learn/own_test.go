@@ -45,6 +45,8 @@ func TestOwnWords(t *testing.T) {
 		"/plan I prefer short plans": "",
 		"Why does the build fail?":   "",
 		"fix the test in main.go":    "",
+		"please fix the test":        "",
+		"answer in German please":    "answer in German please",
 		"I prefer " + strings.Repeat("very short answers. ", 100): "",
 		strings.Repeat("I like lines.\n", 200):                    "",
 		"2026-11-21T10:00:00Z I ERROR my pool is empty":           "",

@@ -214,20 +214,22 @@ func (t *Tx) moveMemories(ctx context.Context, from, to string, offset int64) er
 // in to stays.
 func (t *Tx) mergeSame(ctx context.Context, from, to string) (n int64, err error) {
 	for _, table := range bothMemoryTables() {
-		expired, kept := "", ""
+		alive := ""
 		if table.kind == memory.Episodic {
-			expired, kept = ` AND h.expires_at > {stamp} AND m.expires_at > {stamp}`, ` AND m.expires_at > {stamp}`
+			alive = ` AND m.expires_at > {stamp}`
 		}
-		const same = ` AND h.codebase_id IS NOT DISTINCT FROM m.codebase_id AND h.content_hash = m.content_hash`
-		twice, err := t.memories(ctx, table, `WHERE m.user_id = $1
-			AND EXISTS (SELECT 1 FROM `+table.name+` h WHERE h.user_id = $2`+same+expired+`) ORDER BY m.seq`, from, to)
+		twice, err := t.memories(ctx, table, `WHERE m.user_id = $1`+alive+`
+			AND m.content_hash IN (SELECT content_hash FROM `+table.name+` WHERE user_id = $2) ORDER BY m.seq`, from, to)
 		if err != nil {
 			return n, err
 		}
 		for _, m := range twice {
-			there, err := t.memories(ctx, table, sameText+kept+` ORDER BY m.seq LIMIT 1`, to, orNull(m.Codebase), m.Hash)
-			if err != nil || len(there) == 0 {
+			there, err := t.memories(ctx, table, sameText+alive+` ORDER BY m.seq LIMIT 1`, to, orNull(m.Codebase), m.Hash)
+			if err != nil {
 				return n, err
+			}
+			if len(there) == 0 { // in another place, or expired
+				continue
 			}
 			if err := t.saveMerged(ctx, table, there[0].Merge(m)); err != nil {
 				return n, err

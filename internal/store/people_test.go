@@ -55,12 +55,14 @@ func TestTwoAccountsBecomeOnePerson(t *testing.T) {
 		b.happened(t, memory.Episode{Scope: memory.Scope{Person: annsSlack}, RunID: someRun, Text: "deployed", Sources: []string{"slack"}})
 		b.happened(t, memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "deployed", Sources: []string{"telegram"}})
 		b.learn(t, told("knows Go", of(bobsID)))
+		elsewhere := b.project(t, "other")
+		b.learn(t, told("works at night", of(annsSlack), func(f *memory.Fact) { f.Codebase = elsewhere }))
 
 		j := b.join(t, annsID, annsSlack)
-		if diff := cmp.Diff(memory.Joined{Moved: 1, Same: 2, FirstMoved: 3}, j); diff != "" {
+		if diff := cmp.Diff(memory.Joined{Moved: 2, Same: 2, FirstMoved: 4}, j); diff != "" {
 			t.Errorf("joined (-want +got):\n%s", diff)
 		}
-		want := []string{"1 likes green tea", "2 works at night", "3 deployed", "4 has a dog"}
+		want := []string{"1 likes green tea", "2 works at night", "3 deployed", "5 has a dog", "8 works at night"}
 		for _, account := range []string{annsID, annsSlack} {
 			if diff := cmp.Diff(want, b.known(t, account)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", account, diff)
@@ -87,10 +89,10 @@ func TestTwoAccountsBecomeOnePerson(t *testing.T) {
 			t.Errorf("Bob (-want +got):\n%s", diff)
 		}
 		// Learned from either account it is the same fact; a new one has a new number.
-		if out := b.learn(t, told("HAS a dog!")); out.Operation != memory.UpdateSimilar || out.Memory.Number != 4 {
+		if out := b.learn(t, told("HAS a dog!")); out.Operation != memory.UpdateSimilar || out.Memory.Number != 5 {
 			t.Errorf("again: %+v", out)
 		}
-		if out := b.learn(t, told("sings", of(annsSlack))); out.Memory.Number <= 6 { // 3 of hers here, 3 there
+		if out := b.learn(t, told("sings", of(annsSlack))); out.Memory.Number <= 8 { // 4 of hers there, behind 4
 			t.Errorf("a number was used again: %+v", out.Memory)
 		}
 		if err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
