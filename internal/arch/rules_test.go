@@ -74,6 +74,10 @@ var allowed = map[string][]string{
 		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/spend", "internal/store", "internal/transcript",
 	},
 
+	"internal/learn": {
+		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
+	},
+
 	"internal/config": {},
 
 	// Care of the data.

@@ -220,6 +220,8 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{nil, `DELETE FROM platform_cursors`, nil},
 		{nil, `DELETE FROM named_leases`, nil},
 		{nil, `DELETE FROM owner_codes`, nil},
+		{nil, `DELETE FROM link_codes`, nil},
+		{nil, `DELETE FROM memory_lessons`, nil},
 		{nil, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, stop_seq = inbox_seq`, nil},
 	} {
 		n, err := t.exec(ctx, c.query, c.args...)
