@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
 	"internal/queue":         {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/approval", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},

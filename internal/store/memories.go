@@ -139,7 +139,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Semantic]
-	near, err := t.candidates(ctx, table, f.Scope, f.Text, f.Embedding, f.Now)
+	near, err := t.candidates(ctx, table, f.Scope, f.Text, f.Embedding, f.Threshold, f.Now)
 	if err != nil {
 		return memory.Outcome{}, err
 	}
@@ -166,7 +166,7 @@ func (t *Tx) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcom
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Episodic]
-	near, err := t.candidates(ctx, table, e.Scope, e.Text, e.Embedding, e.Now)
+	near, err := t.candidates(ctx, table, e.Scope, e.Text, e.Embedding, e.Threshold, e.Now)
 	if err != nil {
 		return memory.Outcome{}, err
 	}
@@ -292,7 +292,14 @@ func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memo
 			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		RETURNING id`, args...)
-	return wrap(err, "store a memory")
+	if err != nil {
+		return fmt.Errorf("store a memory: %w", err)
+	}
+	if e.IsZero() {
+		return nil
+	}
+	_, err = t.packOnce(ctx, table, m.Scope, e.Model)
+	return err
 }
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
@@ -364,6 +371,9 @@ func (t *Tx) ForgetMemories(ctx context.Context, person string) (n int64, err er
 	on := false // nobody may learn something in between
 	if _, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person); err != nil {
 		return 0, fmt.Errorf("lock a person's memory: %w", err)
+	}
+	if _, err := t.exec(ctx, `DELETE FROM memory_sketches WHERE user_id = $1`, person); err != nil {
+		return 0, fmt.Errorf("forget sketches: %w", err) // first, so that they need not be emptied one by one
 	}
 	for _, table := range bothMemoryTables() {
 		some, err := t.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
