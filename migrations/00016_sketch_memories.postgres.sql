@@ -37,6 +37,10 @@ CREATE INDEX idx_episodic_memories_model ON episodic_memories(user_id, embedding
 
 CREATE INDEX idx_episodic_memories_same ON episodic_memories(user_id, content_hash);
 
+-- What came in by another way than the program, which has to index its words.
+CREATE INDEX idx_semantic_memories_wordless ON semantic_memories(id) WHERE terms = '';
+CREATE INDEX idx_episodic_memories_wordless ON episodic_memories(id) WHERE terms = '';
+
 -- +goose StatementBegin
 CREATE FUNCTION memory_leaves_sketch() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

@@ -35,6 +35,10 @@ CREATE INDEX idx_episodic_memories_model ON episodic_memories(user_id, embedding
 
 CREATE INDEX idx_episodic_memories_same ON episodic_memories(user_id, content_hash);
 
+-- What came in by another way than the program, which has to index its words.
+CREATE INDEX idx_semantic_memories_wordless ON semantic_memories(id) WHERE terms = '';
+CREATE INDEX idx_episodic_memories_wordless ON episodic_memories(id) WHERE terms = '';
+
 -- +goose StatementBegin
 CREATE TRIGGER semantic_sketch_removed AFTER DELETE ON semantic_memories WHEN OLD.sketch_id IS NOT NULL
 BEGIN
