@@ -17,6 +17,7 @@ type commandLine struct {
 	Demo        demoCommand        `cmd:"" help:"Play a conversation between emulated services, on screen and offline."`
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
+	Memory      memoryCommand      `cmd:"" help:"Say how memories are found."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
 	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`

@@ -79,6 +79,7 @@ type daemon struct {
 	shop       *work.Shop
 	memory     *recollect.Service // nil with MEMORY=off
 	embedder   *embed.Client      // nil without an embeddings API
+	vectors    store.VectorState  // as it was at the start
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 }
@@ -203,6 +204,10 @@ func (d *daemon) run(ctx context.Context) error {
 			d.memory.Run(ctx)
 			return nil
 		})
+		group.Go(func() error {
+			d.keepVectors(ctx)
+			return nil
+		})
 	}
 	if d.config.Retention != (config.Retention{}) {
 		group.Go(func() error {
@@ -255,11 +260,11 @@ func (d *daemon) close() error {
 // ready implements /readyz: the database and the schema. A platform that is
 // away does not make the service unready.
 func (d *daemon) ready(ctx context.Context) []web.Check {
-	return []web.Check{
+	return append([]web.Check{
 		{Name: "database", Err: d.store.Ping(ctx)},
 		{Name: "schema", Err: d.store.CheckSchema(ctx)},
 		{Name: "workers", Err: d.core.Ready()},
-	}
+	}, d.memorySearch()...)
 }
 
 // Migrate shows the state of the schema on env.Stdout and, with apply, brings it

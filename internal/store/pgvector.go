@@ -5,6 +5,8 @@ import (
 	_ "embed" // the SQL below
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +29,6 @@ type VectorState struct {
 	// Todo is what an operator has to do so that they are; may be empty.
 	Todo string
 
-	Missing int64         // memories whose vector is still to be copied
 	Indexes []VectorIndex // cosine indexes; made when there are many vectors
 }
 
@@ -41,6 +42,21 @@ type VectorIndex struct {
 var vectorTables = []struct{ memories, vectors, index string }{
 	{"semantic_memories", "semantic_vectors", "semantic_embedding_idx"},
 	{"episodic_memories", "episodic_vectors", "episodic_embedding_idx"},
+}
+
+// madeForVectors finds the names of what pgvectorSQL makes.
+var madeForVectors = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:TABLE IF NOT EXISTS|FUNCTION|TRIGGER) (\w+)`)
+
+// OfVectors reports whether a table, function, trigger or index with this name is
+// there for pgvector only: a copy of the database is whole without it, and Migrate
+// makes it again where the server has pgvector.
+func OfVectors(name string) bool {
+	for _, t := range vectorTables {
+		if name == t.index {
+			return true
+		}
+	}
+	return slices.ContainsFunc(madeForVectors.FindAllStringSubmatch(pgvectorSQL, -1), func(m []string) bool { return m[1] == name })
 }
 
 // setUpVectors makes the extension and what pgvectorSQL says, if the server has
@@ -144,11 +160,6 @@ func (s *Store) Vectors(ctx context.Context) (state VectorState, err error) {
 		return state, nil
 	}
 	for _, t := range vectorTables {
-		var missing int64
-		if err := s.pg.QueryRow(ctx, `SELECT count(*) `+missingVectors(t.memories, t.vectors)).Scan(&missing); err != nil {
-			return state, fmt.Errorf("count vectors: %w", classifyPostgres(err))
-		}
-		state.Missing += missing
 		var index VectorIndex
 		err := s.pg.QueryRow(ctx, `SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)`, t.index).Scan(&index.Name, &index.Valid)
 		if err == nil {
@@ -160,14 +171,27 @@ func (s *Store) Vectors(ctx context.Context) (state VectorState, err error) {
 	return state, nil
 }
 
+// MissingVectors counts the memories whose vectors KeepVectors has to copy. It
+// reads whole tables.
+func (s *Store) MissingVectors(ctx context.Context) (n int64, err error) {
+	for _, t := range vectorTables {
+		var some int64
+		if err := s.pg.QueryRow(ctx, `SELECT count(*) `+missingVectors(t.memories, t.vectors)).Scan(&some); err != nil {
+			return 0, fmt.Errorf("count vectors: %w", classifyPostgres(err))
+		}
+		n += some
+	}
+	return n, nil
+}
+
 func missingVectors(memories, vectors string) string {
 	return `FROM ` + memories + ` m WHERE m.embedding IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ` + vectors + ` v WHERE v.id = m.id)`
 }
 
 const (
-	// indexFrom is from how many vectors on an index helps: fewer are compared
+	// VectorIndexFrom is from how many vectors on an index helps: fewer are compared
 	// faster than one can be kept.
-	indexFrom = 20_000
+	VectorIndexFrom = 20_000
 
 	vectorBatch = 500
 
@@ -238,7 +262,7 @@ func indexVectors(ctx context.Context, conn *pgx.Conn, version, vectors, index s
 	var rows int64
 	var valid *bool
 	err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+vectors+`), (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1))`, index).Scan(&rows, &valid)
-	if err != nil || rows < indexFrom || valid != nil && *valid {
+	if err != nil || rows < VectorIndexFrom || valid != nil && *valid {
 		return err
 	}
 	if valid != nil { // left over by one who was stopped
