@@ -21,7 +21,7 @@ CREATE TABLE memory_sketches (
 ALTER TABLE memory_sketches ALTER COLUMN data SET STORAGE PLAIN;
 
 CREATE INDEX idx_memory_sketches_person
-  ON memory_sketches(user_id, kind, embedding_model);
+  ON memory_sketches(user_id, kind, embedding_model) INCLUDE (codebase_id, live, id);
 
 CREATE INDEX idx_memory_sketches_codebase
   ON memory_sketches(codebase_id);

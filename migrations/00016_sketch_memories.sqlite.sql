@@ -17,7 +17,7 @@ CREATE TABLE memory_sketches (
 );
 
 CREATE INDEX idx_memory_sketches_person
-  ON memory_sketches(user_id, kind, embedding_model);
+  ON memory_sketches(user_id, kind, embedding_model, codebase_id, live);
 
 CREATE INDEX idx_memory_sketches_codebase
   ON memory_sketches(codebase_id);

@@ -74,7 +74,11 @@ func (t *Tx) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]mem
 	for len(short) > 0 && short[0].Upper >= best.worst() {
 		some := short[:min(comparing, len(short))]
 		short = short[len(some):]
-		among, list := t.among(some)
+		ids := make([]int64, len(some))
+		for i, e := range some {
+			ids[i] = e.ID
+		}
+		among, list := t.among(ids, 5)
 		if err := t.compare(ctx, table, q, &best, where+` AND `+among, append(slices.Clone(args), list)...); err != nil {
 			return nil, err
 		}
@@ -100,21 +104,46 @@ func (t *Tx) shortlist(ctx context.Context, table memoryTable, q nearQuery) ([]s
 	}
 	short := sketch.NewShortlist(sketch.NewProbe(q.to.Vector), shortlisted, q.threshold, q.now)
 	where, args := q.where(memoryTables[memory.Semantic].alive)
-	err := t.each(ctx, func(scan func(...any) error) error { return scan(rawBytes(short.Add)) },
-		`SELECT m.data FROM memory_sketches m WHERE `+where+` AND m.kind = $5`, append(args, string(table.kind))...)
+	var unknown []int64
+	var key chunkKey
+	err := t.each(ctx, func(scan func(...any) error) error {
+		if err := scan(&key.id, &key.live); err != nil {
+			return err
+		}
+		if chunk, ok := t.chunks.get(key); ok {
+			short.Add(chunk)
+		} else {
+			unknown = append(unknown, key.id)
+		}
+		return nil
+	}, `SELECT m.id, m.live FROM memory_sketches m WHERE `+where+` AND m.kind = $5`, append(args, string(table.kind))...)
+	for some := range slices.Chunk(unknown, comparing) {
+		if err != nil {
+			break
+		}
+		among, list := t.among(some, 1)
+		err = t.each(ctx, func(scan func(...any) error) error {
+			return scan(&key.id, &key.live, rawBytes(func(chunk []byte) {
+				short.Add(chunk)
+				if t.text.reads { // a snapshot: what it sees is committed
+					t.chunks.put(key, chunk)
+				}
+			}))
+		}, `SELECT m.id, m.live, m.data FROM memory_sketches m WHERE `+among, list)
+	}
 	return short.Best(), wrap(err, "look through sketches")
 }
 
-// among is a condition that the id of a row is one of a list, $5, and the list.
-func (t *Tx) among(list []sketch.Estimate) (condition, arg string) {
+// among is a condition that the id of a row is one of a list, $place, and the list.
+func (t *Tx) among(list []int64, place int) (condition, arg string) {
 	ids := make([]string, len(list))
-	for i, e := range list {
-		ids[i] = strconv.FormatInt(e.ID, 10)
+	for i, id := range list {
+		ids[i] = strconv.FormatInt(id, 10)
 	}
 	if arg = strings.Join(ids, ","); t.pg != nil {
-		return `m.id = ANY(CAST($5 AS bigint[]))`, "{" + arg + "}"
+		return `m.id = ANY(CAST($` + strconv.Itoa(place) + ` AS bigint[]))`, "{" + arg + "}"
 	}
-	return `m.id IN (SELECT value FROM json_each($5))`, "[" + arg + "]"
+	return `m.id IN (SELECT value FROM json_each($` + strconv.Itoa(place) + `))`, "[" + arg + "]"
 }
 
 // compare compares rows by their whole embeddings.
