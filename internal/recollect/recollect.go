@@ -305,11 +305,11 @@ func (s *Service) Run(ctx context.Context) {
 // tidy makes quickly found what came in by other ways than one at a time.
 func (s *Service) tidy(ctx context.Context) {
 	s.index(ctx)
-	s.repeat(ctx, "sketch memories", packBatch, Tx.PackMemories)
+	s.repeat(ctx, "sketches", packBatch, Tx.PackMemories)
 }
 
 // index makes memories found by their words that were stored in SQL.
-func (s *Service) index(ctx context.Context) { s.repeat(ctx, "index memories", batch, Tx.IndexWords) }
+func (s *Service) index(ctx context.Context) { s.repeat(ctx, "words", batch, Tx.IndexWords) }
 
 // repeat runs a step, each in a transaction, until it does less than it may.
 func (s *Service) repeat(ctx context.Context, what string, limit int, step func(tx Tx, ctx context.Context, limit int) (int, error)) {
@@ -321,7 +321,7 @@ func (s *Service) repeat(ctx context.Context, what string, limit int, step func(
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "Could not "+what, "err", err)
+			s.config.Log.WarnContext(ctx, "Could not make memories quicker to find", "step", what, "err", err)
 		}
 		if err != nil || n < limit {
 			return

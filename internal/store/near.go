@@ -99,8 +99,8 @@ func (t *Tx) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]mem
 // shortlist returns the rows that may be near by their sketches, the most
 // promising first.
 func (t *Tx) shortlist(ctx context.Context, table memoryTable, q nearQuery) ([]sketch.Estimate, error) {
-	if q.to.Vector.Check() != nil {
-		return nil, nil
+	if err := q.to.Vector.Check(); err != nil {
+		return nil, err
 	}
 	short := sketch.NewShortlist(sketch.NewProbe(q.to.Vector), shortlisted, q.threshold, q.now)
 	where, args := q.where(memoryTables[memory.Semantic].alive)

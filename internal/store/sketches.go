@@ -75,16 +75,15 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 		var id int64
 		var until time.Time
 		var v memory.Vector
-		var bad error
-		if err := scan(&id, stamp{&until}, rawBytes(func(raw []byte) { v, bad = memory.Decode(raw) })); err != nil {
-			return err
-		}
-		if bad != nil || v.Check() != nil {
+		err := scan(&id, stamp{&until}, rawBytes(func(raw []byte) { v, _ = memory.Decode(raw) })) // nil does not pass
+		switch {
+		case err != nil:
+		case v.Check() != nil:
 			unfit = append(unfit, id)
-			return nil
+		default:
+			ids, chunk = append(ids, id), sketch.Append(chunk, id, until, v)
 		}
-		ids, chunk = append(ids, id), sketch.Append(chunk, id, until, v)
-		return nil
+		return err
 	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m WHERE `+looseRows+` ORDER BY m.id LIMIT $4 {lock}`,
 		s.Person, model, orNull(s.Codebase), sketch.PerChunk)
 	if err != nil {
