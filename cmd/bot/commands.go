@@ -18,7 +18,10 @@ type commandLine struct {
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
 	Memory      memoryCommand      `cmd:"" help:"Say how memories are found."`
+	Agent       agentCommand       `cmd:"" help:"Create, list, change and remove agent profiles."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
+	Messages    messagesCommand    `cmd:"" help:"List messages of a conversation, a session or a profile."`
+	Costs       costsCommand       `cmd:"" help:"Sum up tokens and costs by person, codebase, model, day or conversation."`
 	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`

@@ -40,7 +40,7 @@ func writeNew(name string, write func(out io.Writer) error) error {
 		return fault.Newf(fault.Invalid, "%s exists already; name another file.", name)
 	}
 	if err != nil {
-		return fmt.Errorf("create the file: %w", err)
+		return &fault.Error{Kind: fault.Invalid, Public: name + " cannot be created; check that the folder is there and can be written.", Err: err}
 	}
 	err = write(f)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -62,6 +62,10 @@ func (c importCommand) Run(p *program) (err error) {
 		return fault.New(fault.Invalid, "name a file that bot export wrote, or another database with --from")
 	}
 	name := c.File + c.From // one of them
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() { // a directory, or a pipe, which cannot be examined first
+		return fault.Newf(fault.Invalid, "%s is not a file; name one that was written to the disk", name)
+	}
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
 		return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)

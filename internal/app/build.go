@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/history"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
@@ -229,6 +230,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
+	shelf := history.New(history.Config{Store: d.store, Adapters: d.adapters, Redact: redact.New(d.config.Secrets()...)})
 	shop := work.New(work.Config{Storage: storage{d.store}, Workspace: d.space, Adapters: d.adapters, Log: d.log})
 	var workshop orchestrator.Workshop
 	if d.space != nil {
@@ -257,7 +259,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Missing:        d.missing,
 		Redact:         redact.New(d.config.Secrets()...).String,
 		Storage:        storage{d.store},
-		Commands:       append(shop.Commands(), d.memoryCommands()...),
+		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands()),
 		Workshop:       workshop,
 		Memory:         d.memoryPort(),
 		Pressed:        shop.Pressed,
@@ -274,6 +276,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Grace:          d.config.ShutdownGrace,
 		RenewEvery:     renew,
 		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
+		Now:            d.env.Now,
 		Version:        d.env.Version,
 		Log:            d.log,
 		Metrics:        d.metrics,

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,9 +179,12 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (string, er
 
 // ListSessions prints sessions, the newest first.
 func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
+	limit, err := pageSize(q.Limit, 50)
+	if err != nil {
+		return err
+	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var rows []store.SessionRow
-		limit := cmp.Or(q.Limit, 50)
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			conversation, err := conversationID(ctx, tx, q.Conversation)
 			if err != nil {
@@ -200,7 +202,7 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 				state = "active"
 			}
 			say(env.Stdout, "%s  %s  %-9s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), state,
-				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, short(r.UserPrompt, 60))
+				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
 		}
 		if len(rows) == limit {
 			say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
@@ -215,9 +217,12 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 	if err != nil {
 		return err
 	}
+	limit, err := pageSize(q.Limit, 20)
+	if err != nil {
+		return err
+	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var hits []store.Hit
-		limit := cmp.Or(q.Limit, 20)
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			conversation, err := conversationID(ctx, tx, q.Conversation)
 			if err != nil {
@@ -234,7 +239,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 		}
 		for _, h := range hits {
 			say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
-				around(h.Content, store.Words(q.Words), 100))
+				transcript.Around(h.Content, store.Words(q.Words), 100))
 		}
 		if len(hits) == limit {
 			say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)
@@ -338,7 +343,8 @@ func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) e
 			say(env.Stdout, "before the error: ")
 		}
 		if err == nil || done.Conversations > 0 {
-			say(env.Stdout, "imported %d conversations with %d rows; %d were here already\n", done.Conversations, done.Rows, done.Skipped)
+			say(env.Stdout, "imported %d conversations with %d rows and %d memories; %d conversations were here already\n",
+				done.Conversations, done.Rows, done.Memories, done.Skipped)
 		}
 		return err
 	})
@@ -451,40 +457,13 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named string
 	return nil
 }
 
-// around returns a part of a text around the first word that was looked for, on
-// one line.
-func around(text string, words []string, width int) string {
-	lower, at := strings.ToLower(text), 0
-	for _, w := range words {
-		if i := strings.Index(lower, strings.ToLower(w)); i >= 0 && i <= len(text) {
-			at = i
-			break
-		}
-	}
-	runes := []rune(strings.ToValidUTF8(text[:min(at, len(text))], ""))
-	line := strings.Join(strings.Fields(string(runes[max(0, len(runes)-width/3):])+strings.ToValidUTF8(text[min(at, len(text)):min(len(text), at+4*width)], "")), " ")
-	if len(runes) > width/3 {
-		line = "…" + line
-	}
-	return short(line, width)
-}
-
-// short returns the beginning of a text on one line.
-func short(text string, width int) string {
-	runes := []rune(strings.Join(strings.Fields(text[:min(len(text), 8*width)]), " "))
-	if len(runes) > width {
-		return string(runes[:width-1]) + "…"
-	}
-	return string(runes)
-}
-
 // ImportSeed stores the three tables of seed 002 from another database: a
 // PostgreSQL address, or an SQLite file.
 func ImportSeed(ctx context.Context, cfg config.Config, env Env, source string) error {
 	if !strings.Contains(source, "://") && !strings.HasPrefix(source, "sqlite:") {
 		source = "sqlite:" + source
 	}
-	from, err := store.Open(ctx, store.Options{URL: source, Log: env.Log})
+	from, err := store.Open(ctx, store.Options{URL: source, Log: env.Log, Foreign: true})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ type Manifest struct {
 	Version   int       `json:"version"`
 	Bot       string    `json:"bot_version"`
 	Schema    int64     `json:"schema_version"`
-	Database  string    `json:"database"` // sqlite or postgres
+	Database  string    `json:"database"`                  // sqlite or postgres
+	PgDump    int       `json:"pg_dump_version,omitempty"` // major version of what made postgres.dump
 	CreatedAt time.Time `json:"created_at"`
 	Files     []File    `json:"files"`
 
@@ -106,7 +107,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if m.Schema, err = src.Store.SchemaVersion(ctx); err != nil {
 		return dir, m, err
 	}
-	if err := copyDatabase(ctx, src, work); err != nil {
+	if m.PgDump, err = copyDatabase(ctx, src, work); err != nil {
 		return dir, m, err
 	}
 	if err := copyProjects(ctx, src.Projects, filepath.Join(work, projectsDir)); err != nil {
@@ -127,11 +128,16 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	return dir, m, syncDir(folder)
 }
 
-func copyDatabase(ctx context.Context, src Source, work string) error {
+// copyDatabase returns the version of pg_dump if that did it.
+func copyDatabase(ctx context.Context, src Source, work string) (pgDump int, err error) {
 	if src.Store.Dialect() == "sqlite" {
-		return src.Store.Snapshot(ctx, filepath.Join(work, sqliteName))
+		return 0, src.Store.Snapshot(ctx, filepath.Join(work, sqliteName))
 	}
-	return src.Tools.dump(ctx, filepath.Join(work, postgresName))
+	server, err := src.Store.ServerVersion(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return src.Tools.dump(ctx, server, filepath.Join(work, postgresName))
 }
 
 func copyProjects(ctx context.Context, from, to string) error {
@@ -360,7 +366,7 @@ func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postg
 		}
 		return err
 	case f.Path == postgresName:
-		return tools.check(ctx, name)
+		return tools.check(ctx, name, m.PgDump)
 	case strings.HasSuffix(f.Path, ".db"):
 		_, err := store.CheckFile(ctx, name)
 		return err

@@ -352,3 +352,51 @@ func TestWithoutPgDumpTheErrorSaysSo(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+// Programs of another version than they are needed in are told from a damaged
+// backup, whatever language they speak.
+func TestProgramsOfAnotherVersionAreNamed(t *testing.T) {
+	w := world{dir: t.TempDir(), url: storetest.PostgresURL(t)}
+	w.store = storetest.Postgres(t)(t)
+	server, err := w.store.ServerVersion(t.Context())
+	if err != nil || server < 10 {
+		t.Fatalf("server version = %d, %v", server, err)
+	}
+	folder := t.TempDir()
+	dir, m, err := backup.Create(t.Context(), w.source(), folder, now)
+	if err != nil || m.PgDump < server {
+		t.Fatalf("made with pg_dump %d for a server %d: %v", m.PgDump, server, err)
+	}
+	tools := w.source()
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	program := func(name string, version int) {
+		script := fmt.Sprintf("#!/bin/sh\ncase $1 in --version) echo '%s (PostgreSQL) %d.4 (Debian %d.4-1)';; *) echo 'Fehler: Version' >&2; exit 1;; esac\n", name, version, version)
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil { //nolint:gosec // it has to run
+			t.Fatal(err)
+		}
+	}
+	program("pg_dump", server-1)
+	program("pg_restore", server-1)
+	_, _, err = backup.Create(t.Context(), tools, folder, now.Add(time.Minute))
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), fmt.Sprintf("pg_dump in the PATH is of version %d and the server of %d", server-1, server)) {
+		t.Errorf("an old pg_dump: %v", err)
+	}
+	_, err = backup.Verify(t.Context(), dir, tools.Tools)
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "pg_restore in the PATH") {
+		t.Errorf("an old pg_restore: %v", err)
+	}
+	program("pg_dump", server+1) // newer is fine, so it is run, and fails
+	if _, _, err = backup.Create(t.Context(), tools, folder, now.Add(time.Minute)); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Public(err), "Fehler") {
+		t.Errorf("a newer pg_dump that fails: %v", err)
+	}
+	if list, err := backup.List(folder); err != nil || len(list) != 1 {
+		t.Errorf("left behind: %+v, %v", list, err)
+	}
+	if err := os.Remove(filepath.Join(bin, "pg_restore")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Verify(t.Context(), dir, tools.Tools); !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "pg_restore is not in the PATH") {
+		t.Errorf("without pg_restore: %v", err)
+	}
+}

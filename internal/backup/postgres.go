@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
@@ -57,52 +59,97 @@ func (p Postgres) address() (address, password string, err error) {
 }
 
 func (p Postgres) run(ctx context.Context, program string, args ...string) error {
+	_, err := p.output(ctx, program, args...)
+	return err
+}
+
+// output runs a program and returns what it prints.
+func (p Postgres) output(ctx context.Context, program string, args ...string) (string, error) {
 	found, err := exec.LookPath(program)
 	if err != nil {
-		return &fault.Error{Kind: fault.Unsupported, Err: err,
+		return "", &fault.Error{Kind: fault.Unsupported, Err: err,
 			Public: program + " is not in the PATH; install the PostgreSQL client programs, of the server's version or newer."}
 	}
 	_, password, err := p.address()
 	if err != nil {
-		return err
+		return "", err
 	}
 	cmd := exec.CommandContext(ctx, found, args...) //nolint:gosec // argv only, built by this program
 	cmd.Env = append([]string{"PGAPPNAME=bot backup", "PGCONNECT_TIMEOUT=10"}, p.Environ...)
 	if password != "" {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
 	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return "", ctx.Err()
 		}
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
-			return &fault.Error{Kind: fault.Unavailable, Public: program + " cannot be run.", Err: err}
+			return "", &fault.Error{Kind: fault.Unavailable, Public: program + " cannot be run.", Err: err}
 		}
 		said := strings.Join(strings.Fields(stderr.String()), " ")
 		if password != "" {
 			said = strings.ReplaceAll(said, password, "[redacted]")
 		}
-		return &fault.Error{Kind: fault.Unavailable, Public: program + " failed: " + said, Err: errors.New(said)}
+		return "", &fault.Error{Kind: fault.Unavailable, Public: program + " failed: " + said, Err: errors.New(said)}
 	}
-	return nil
+	return stdout.String(), nil
 }
 
-func (p Postgres) dump(ctx context.Context, to string) error {
+// version returns the major version of a program; 0 if it does not say.
+func (p Postgres) version(ctx context.Context, program string) (int, error) {
+	said, err := Postgres{Environ: p.Environ}.output(ctx, program, "--version")
+	if err != nil {
+		return 0, err
+	}
+	found := majorVersion.FindStringSubmatch(said)
+	if found == nil {
+		return 0, nil
+	}
+	major, _ := strconv.Atoi(found[1]) // digits only, and few of them
+	return major, nil
+}
+
+// majorVersion finds the version in "pg_dump (PostgreSQL) 15.8 (Debian 15.8-0)".
+var majorVersion = regexp.MustCompile(`\(PostgreSQL\) (\d{1,4})`)
+
+// outdated is the error about a program that is older than what it works on.
+func outdated(program string, have int, what string, need int) error {
+	return fault.Newf(fault.Unsupported, "%s in the PATH is of version %d and %s of %d: install the PostgreSQL client programs of version %d or newer, and put them first in the PATH.",
+		program, have, what, need, need)
+}
+
+// dump copies the database of a server of the given major version into a file,
+// and returns the version of the program that did it.
+func (p Postgres) dump(ctx context.Context, server int, to string) (int, error) {
 	address, _, err := p.address()
+	if err != nil {
+		return 0, err
+	}
+	have, err := p.version(ctx, "pg_dump")
+	if err != nil {
+		return 0, err
+	}
+	if have > 0 && have < server {
+		return 0, outdated("pg_dump", have, "the server", server)
+	}
+	if err := p.run(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-password", "--file="+to, "--dbname="+address); err != nil {
+		return 0, err
+	}
+	return have, os.Chmod(to, 0o600)
+}
+
+// check reads a dump, which a pg_dump of a version made, to its end.
+func (p Postgres) check(ctx context.Context, name string, by int) error {
+	have, err := p.version(ctx, "pg_restore")
 	if err != nil {
 		return err
 	}
-	if err := p.run(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-password", "--file="+to, "--dbname="+address); err != nil {
-		return err
+	if have > 0 && have < by {
+		return outdated("pg_restore", have, "the dump was made by one", by)
 	}
-	return os.Chmod(to, 0o600)
-}
-
-// check reads a dump to its end.
-func (p Postgres) check(ctx context.Context, name string) error {
-	err := Postgres{Environ: p.Environ}.run(ctx, "pg_restore", "--file="+os.DevNull, name)
+	err = Postgres{Environ: p.Environ}.run(ctx, "pg_restore", "--file="+os.DevNull, name)
 	if fault.Is(err, fault.Unavailable) {
 		return fault.Newf(fault.Invalid, "%s cannot be read: %s.", postgresName, fault.Public(err))
 	}

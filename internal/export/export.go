@@ -3,10 +3,11 @@
 // a table of sessions as CSV.
 //
 // The JSON Lines are the same for both databases, so that they also move data
-// from one to the other. The first line describes the file; then come codebases
-// and people; then each conversation, its rows in order and behind them a line
-// with their counts and checksum; the last line counts the conversations. A file
-// without it is torn. Nothing is collected in memory beyond one line.
+// from one to the other. The first line describes the file; then come codebases,
+// people and what is remembered of them, and behind them a line with their counts
+// and checksum; then each conversation, its rows in order and such a line; the last
+// line counts the conversations. A file without it is torn. Nothing is collected in
+// memory beyond one line.
 package export
 
 import (
@@ -21,6 +22,7 @@ import (
 	"hash"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -30,12 +32,14 @@ import (
 
 const (
 	format  = "remote-agent-export"
-	version = 1
+	version = 2 // 1 had no end of the shared part, and no memories
 )
 
-// The types of lines that are no rows.
+// The types of lines that mean more than a row.
 const (
 	typeHeader          = "export"
+	typeSharedEnd       = "shared_end"
+	typeMemoryPerson    = "memory_person" // whose memories follow, with seq in each
 	typeConversation    = "conversation"
 	typeConversationEnd = "conversation_end"
 	typeEnd             = "end"
@@ -69,7 +73,7 @@ type line struct {
 	Scope     string `json:"scope,omitempty"`
 	Redacted  bool   `json:"redacted,omitempty"`
 
-	// Of a conversation's end.
+	// Of the end of a conversation, and of the shared part.
 	ID     string           `json:"id,omitempty"`
 	Counts map[string]int64 `json:"counts,omitempty"`
 	SHA256 string           `json:"sha256,omitempty"`
@@ -121,7 +125,11 @@ func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) e
 			return err
 		}
 	}
+	w.begin()
 	if err := tx.ExportShared(ctx, conversationID, w.row); err != nil {
+		return err
+	}
+	if err := w.end(typeSharedEnd, ""); err != nil {
 		return err
 	}
 	if conversationID != "" {
@@ -142,13 +150,22 @@ func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) e
 }
 
 func (w *writer) conversation(ctx context.Context, tx *store.Tx, id string) error {
-	w.sum.Reset()
-	w.counts = make(map[string]int64)
+	w.begin()
 	if err := tx.ExportConversation(ctx, id, w.row); err != nil {
 		return err
 	}
 	w.total.Conversations++
-	return w.put(line{Type: typeConversationEnd, ID: id, Counts: w.counts, SHA256: hex.EncodeToString(w.sum.Sum(nil))})
+	return w.end(typeConversationEnd, id)
+}
+
+// begin begins a part of the file, and end writes the line behind it.
+func (w *writer) begin() {
+	w.sum.Reset()
+	w.counts = make(map[string]int64)
+}
+
+func (w *writer) end(kind, id string) error {
+	return w.put(line{Type: kind, ID: id, Counts: w.counts, SHA256: hex.EncodeToString(w.sum.Sum(nil))})
 }
 
 // row writes a row with its columns in their order.
@@ -167,9 +184,7 @@ func (w *writer) row(kind string, row []store.Field) error {
 	}
 	b.WriteString("}}\n")
 	w.total.Rows++
-	if w.counts != nil {
-		w.counts[kind]++
-	}
+	w.counts[kind]++
 	_, _ = w.sum.Write(b.Bytes()) // a hash takes everything
 	_, err := w.out.Write(b.Bytes())
 	return unwritable(err)
@@ -313,14 +328,20 @@ func sessionCells(r store.SessionRow, clean *redact.Redactor) []string {
 		if clean != nil {
 			c = clean.String(c)
 		}
-		if c != "" && bytes.IndexByte([]byte("=+-@\t\r"), c[0]) >= 0 {
-			if _, err := strconv.ParseFloat(c, 64); err != nil {
-				c = "'" + c
-			}
-		}
-		cells[i] = c
+		cells[i] = cell(c)
 	}
 	return cells
+}
+
+// cell returns a text that no spreadsheet runs as a formula.
+func cell(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
 }
 
 func at(t time.Time) string {

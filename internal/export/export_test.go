@@ -4,8 +4,12 @@ package export_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/csv"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +18,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/memory/memorytest"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
@@ -168,6 +175,7 @@ func TestExportIsStableAndRedacted(t *testing.T) {
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		s := open(t)
 		first := fill(t, s, 3)
+		learn(t, s, "test/42", "I prefer tabs", memorytest.Vector("I prefer tabs"))
 		text := jsonl(t, s, export.Options{})
 		if text != jsonl(t, s, export.Options{}) {
 			t.Error("two exports of the same data differ")
@@ -179,8 +187,18 @@ func TestExportIsStableAndRedacted(t *testing.T) {
 		if strings.Contains(clean, secret) || strings.Contains(clean, "AHJhdw==") {
 			t.Errorf("a secret, or a raw body, is in a redacted export:\n%s", clean)
 		}
-		if done, err := export.Import(t.Context(), storetest.SQLite(t)(t), strings.NewReader(clean)); err != nil || done.Conversations != 3 {
+		to := storetest.SQLite(t)(t)
+		if done, err := export.Import(t.Context(), to, strings.NewReader(clean)); err != nil || done.Conversations != 3 || done.Memories != 1 {
 			t.Errorf("import of a redacted export = %+v, %v", done, err)
+		}
+		if err := to.InRead(t.Context(), func(tx *store.Tx) error { // vectors are left out, and made again
+			bare, err := tx.BareMemories(t.Context(), "tiny", 10, time.Now())
+			if len(bare) != 1 {
+				t.Errorf("%d memories wait to be embedded, want 1", len(bare))
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
 		}
 		one := jsonl(t, s, export.Options{ConversationID: first.ConversationID})
 		if strings.Count(one, `"type":"conversation",`) != 1 || !strings.Contains(one, first.ID) {
@@ -202,10 +220,15 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		source := storetest.SQLite(t)(t)
 		fill(t, source, 2)
+		learn(t, source, "test/42", "I prefer tabs", nil)
+		learn(t, source, "test/42", "My dog is called Rex", nil)
 		text := jsonl(t, source, export.Options{})
 		lines := strings.SplitAfter(text, "\n")
-		message := 0
+		message, memoryEnd := 0, 0
 		for i, l := range lines {
+			if strings.HasPrefix(l, `{"type":"shared_end"`) {
+				memoryEnd = i
+			}
 			if strings.HasPrefix(l, `{"type":"message"`) {
 				message = i
 			}
@@ -219,11 +242,17 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			"a missing row":      {without, "some are missing"},
 			"a row twice":        {twice, "there twice"},
 			"a changed row":      {strings.Replace(text, "Running.", "Sleeping", 1), "not those that were written"},
-			"a newer format":     {strings.Replace(text, `"version":1`, `"version":2`, 1), "newer bot"},
+			"a newer format":     {strings.Replace(text, `"version":2`, `"version":3`, 1), "newer bot"},
 			"a newer schema":     {strings.Replace(text, `"schema":`, `"schema":9`, 1), "schema version"},
 			"something else":     {"{}\n", "no export"},
 			"no JSON":            {"hello\n", "not JSON"},
 			"nothing":            {"", "torn"},
+			"no counts":          {strings.Replace(text, `"counts":{"conversation"`, `"count":{"conversation"`, 1), "there twice"},
+			"no shared end":      {strings.Replace(text, lines[memoryEnd], "", 1), "before the conversations is missing"},
+			"a missing memory":   {strings.Replace(text, lines[memoryEnd-1], "", 1), "1 of 2 rows of type semantic_memory"},
+			"a memory twice":     {strings.Replace(text, lines[memoryEnd-1], lines[memoryEnd-1]+lines[memoryEnd-1], 1), "there twice"},
+			"a changed memory":   {strings.Replace(text, "I prefer tabs", "I prefer tags", 1), "not those that were written"},
+			"a row in between":   {strings.Replace(text, lines[memoryEnd], lines[memoryEnd]+lines[memoryEnd-1], 1), "outside of a conversation"},
 			"a foreign line":     {strings.Replace(text, `"type":"tool_call"`, `"type":"tool"`, 1), "tool"},
 		} {
 			_, err := export.Import(t.Context(), s, strings.NewReader(c.text))
@@ -234,6 +263,182 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			if err != nil || len(ids) != 0 {
 				t.Errorf("%s: %d conversations were stored, %v", name, len(ids), err)
 			}
+		}
+	})
+}
+
+// learn stores a fact about a person.
+func learn(t *testing.T, s *store.Store, person, text string, v memory.Vector) {
+	t.Helper()
+	f := memory.Fact{Scope: memory.Scope{Person: person}, RunID: uuid.NewString(), Text: text, Origin: memory.ByPerson, Now: time.Now()}
+	if v != nil {
+		f.Embedding = memory.Embedding{Vector: v, Model: "tiny"}
+	}
+	err := s.InTx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.UpsertFact(t.Context(), f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// known returns what is recalled of a person by words, best first.
+func known(t *testing.T, s *store.Store, person, words string) (texts []string) {
+	t.Helper()
+	err := s.InRead(t.Context(), func(tx *store.Tx) error {
+		found, err := tx.Recall(t.Context(), memory.Query{Scope: memory.Scope{Person: person}, Text: words, Limit: 10, Now: time.Now()})
+		texts = nil
+		for _, m := range found {
+			texts = append(texts, fmt.Sprintf("%d %s", m.Number, m.Text))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+func TestMemoriesComeAlong(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		from := open(t)
+		first := fill(t, from, 1)
+		learn(t, from, "test/42", "I prefer tabs", memorytest.Vector("I prefer tabs"))
+		learn(t, from, "test/42", "My dog is called Rex", nil)
+		learn(t, from, "test/77", "I prefer spaces", nil)
+		learn(t, from, "test/99", "I live in Oslo", nil)
+		off := func(s *store.Store) error {
+			return s.InTx(t.Context(), func(tx *store.Tx) error {
+				if err := tx.SetMemoryOn(t.Context(), "test/77", false); err != nil {
+					return err
+				}
+				_, err := tx.InsertEpisode(t.Context(), memory.Episode{
+					Scope: memory.Scope{Person: "test/42"}, RunID: uuid.NewString(), Text: "Ann released the parser", Origin: memory.Learned, Now: time.Now()})
+				return err
+			})
+		}
+		if err := off(from); err != nil {
+			t.Fatal(err)
+		}
+		one := jsonl(t, from, export.Options{ConversationID: first.ConversationID})
+		if strings.Contains(one, "tabs") || strings.Contains(one, "memory") {
+			t.Errorf("the export of a conversation has what is remembered of people:\n%s", one)
+		}
+		text := jsonl(t, from, export.Options{})
+		for name, to := range map[string]*store.Store{"to SQLite": storetest.SQLite(t)(t), "to Postgres": storetest.Postgres(t)(t)} {
+			t.Run(name, func(t *testing.T) {
+				memoriesArrive(t, to, text)
+				brokenMemories(t, to, text)
+			})
+		}
+	})
+}
+
+func memoriesArrive(t *testing.T, to *store.Store, text string) {
+	t.Helper()
+	learn(t, to, "test/99", "I live in Rome", nil)
+	done, err := export.Import(t.Context(), to, strings.NewReader(text))
+	if err != nil || done.Memories != 4 {
+		t.Fatalf("import = %+v, %v, want 4 memories", done, err)
+	}
+	again, err := export.Import(t.Context(), to, strings.NewReader(text))
+	if err != nil || again.Memories != 0 {
+		t.Errorf("again = %+v, %v, want no memories", again, err)
+	}
+	for _, tt := range []struct {
+		person, words string
+		want          []string
+	}{
+		{"test/42", "tabs", []string{"1 I prefer tabs"}},
+		{"test/42", "dog", []string{"2 My dog is called Rex"}},
+		{"test/42", "parser", []string{"3 Ann released the parser"}},
+		{"test/77", "spaces tabs", []string{"1 I prefer spaces"}},
+		{"test/99", "live", []string{"1 I live in Rome"}}, // who is known here keeps what is known here
+	} {
+		if diff := cmp.Diff(tt.want, known(t, to, tt.person, tt.words)); diff != "" {
+			t.Errorf("of %s, %q (-want +got):\n%s", tt.person, tt.words, diff)
+		}
+	}
+	err = to.InRead(t.Context(), func(tx *store.Tx) error {
+		if on, err := tx.MemoryOn(t.Context(), "test/77"); on || err != nil {
+			t.Errorf("memory of one who switched it off is on: %v, %v", on, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	learn(t, to, "test/42", "Something new", nil)
+	if got := known(t, to, "test/42", "something new"); len(got) != 1 || got[0] != "4 Something new" {
+		t.Errorf("the next number after an import: %q", got)
+	}
+}
+
+// brokenMemories are refused, and nothing of them is stored.
+func brokenMemories(t *testing.T, to *store.Store, text string) {
+	t.Helper()
+	text = strings.ReplaceAll(text, "test/42", "test/43")
+	vector := base64.StdEncoding.EncodeToString(memorytest.Vector("I prefer tabs").Encode())
+	if !strings.Contains(text, vector) {
+		t.Fatal("the vector is not in the export")
+	}
+	nan := memorytest.Vector("x")
+	nan[7] = float32(math.NaN())
+	for name, bad := range map[string]string{
+		"short":    strings.Replace(text, vector, vector[:1000], 1),
+		"zero":     strings.Replace(text, vector, base64.StdEncoding.EncodeToString(make([]byte, memory.EncodedSize)), 1),
+		"NaN":      strings.Replace(text, vector, base64.StdEncoding.EncodeToString(nan.Encode()), 1),
+		"empty":    strings.Replace(text, `"fact":"I prefer tabs"`, `"fact":""`, 1),
+		"too long": strings.Replace(text, `"fact":"I prefer tabs"`, `"fact":"`+strings.Repeat("x", memory.MaxText+1)+`"`, 1),
+		"number":   strings.Replace(text, `"seq":2,`, `"seq":"two",`, 1),
+		"twice":    strings.Replace(text, `"seq":2,`, `"seq":1,`, 1),
+		"sure":     strings.Replace(text, `"confidence":0.5`, `"confidence":7`, 1),
+		"extra":    strings.Replace(text, `"fact":`, `"more":1,"fact":`, 1),
+	} {
+		_, err := export.Import(t.Context(), to, strings.NewReader(resealed(t, bad)))
+		if err == nil || !strings.Contains(fault.Public(err), "Line ") || strings.Contains(fault.Public(err), "not those that were written") {
+			t.Errorf("%s: %v, want an error about a line", name, err)
+		}
+		if got := known(t, to, "test/43", "prefer tabs dog"); len(got) != 0 {
+			t.Errorf("%s: stored %q", name, got)
+		}
+	}
+}
+
+// resealed gives the shared part of a changed export the checksum that fits.
+func resealed(t *testing.T, text string) string {
+	t.Helper()
+	lines := strings.SplitAfter(text, "\n")
+	sum := sha256.New()
+	for i, l := range lines[1:] {
+		if !strings.HasPrefix(l, `{"type":"shared_end"`) {
+			_, _ = sum.Write([]byte(l))
+			continue
+		}
+		head, _, _ := strings.Cut(l, `"sha256"`)
+		lines[i+1] = head + `"sha256":"` + hex.EncodeToString(sum.Sum(nil)) + "\"}\n"
+		return strings.Join(lines, "")
+	}
+	t.Fatal("no end of the shared part")
+	return ""
+}
+
+// What an earlier version wrote, without an end of the shared part, is read.
+func TestImportOfTheFirstFormat(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		source := storetest.SQLite(t)(t)
+		fill(t, source, 2)
+		lines := strings.SplitAfter(jsonl(t, source, export.Options{}), "\n")
+		if !strings.HasPrefix(lines[1], `{"type":"shared_end"`) {
+			t.Fatalf("line 2 is %s", lines[1])
+		}
+		first := strings.Replace(lines[0], `"version":2`, `"version":1`, 1) + strings.Join(lines[2:], "")
+		done, err := export.Import(t.Context(), open(t), strings.NewReader(first))
+		if err != nil || done.Conversations != 2 {
+			t.Errorf("import = %+v, %v", done, err)
 		}
 	})
 }
@@ -254,8 +459,8 @@ func TestImportRefusesAnotherConversationAtTheSamePlace(t *testing.T) {
 		fill(t, source, 1)
 		fill(t, s, 1)
 		_, err := export.Import(t.Context(), s, strings.NewReader(jsonl(t, source, export.Options{})))
-		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "Line 2:") {
-			t.Errorf("error = %v, want a conflict in line 2", err)
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "Line 3:") {
+			t.Errorf("error = %v, want a conflict in line 3", err)
 		}
 	})
 }

@@ -26,6 +26,7 @@ type Imported struct {
 	Conversations int64 // stored
 	Skipped       int64 // were here already
 	Rows          int64
+	Memories      int64 // stored, of people of whom nothing was remembered here
 }
 
 // block is a conversation in the file.
@@ -52,25 +53,11 @@ func Import(ctx context.Context, s *store.Store, in io.ReadSeeker) (Imported, er
 		return done, fault.Newf(fault.Invalid,
 			"The export was made with schema version %d and this bot knows only %d: import it with that version or newer.", shared.schema, store.LatestSchema())
 	}
-	codebases := make(map[string]string) // id there, id here
-	err = s.InTx(ctx, func(tx *store.Tx) error {
-		clear(codebases)
-		return eachLine(in, shared.offset, shared.line, func(number int, l line, _ []byte) (bool, error) {
-			if l.Row == nil || l.Type == typeConversation {
-				return false, nil
-			}
-			var there string
-			_ = json.Unmarshal(l.Row["id"], &there) // ImportShared says what is wrong with it
-			here, err := tx.ImportShared(ctx, l.Type, l.Row)
-			if here != "" {
-				codebases[there] = here
-			}
-			return true, inLine(number, err)
-		})
-	})
+	codebases, memories, err := importShared(ctx, s, in, shared)
 	if err != nil {
 		return done, err
 	}
+	done.Memories = memories
 	for _, b := range blocks {
 		stored, rows := false, int64(0)
 		err := s.InTx(ctx, func(tx *store.Tx) error {
@@ -91,6 +78,48 @@ func Import(ctx context.Context, s *store.Store, in io.ReadSeeker) (Imported, er
 	return done, nil
 }
 
+// importShared stores the rows before the conversations, in one transaction. It
+// returns which id here the codebases of the export have.
+func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared sharedPart) (codebases map[string]string, memories int64, err error) {
+	people := make(map[string]bool) // whose memories are stored
+	err = s.InTx(ctx, func(tx *store.Tx) error {
+		codebases, memories = make(map[string]string), 0
+		clear(people)
+		return eachLine(in, shared.offset, shared.line, func(number int, l line, _ []byte) (bool, error) {
+			if l.Row == nil || l.Type == typeConversation {
+				return false, nil // of version 1 without an end
+			}
+			var there, person string
+			_ = json.Unmarshal(l.Row["id"], &there) // ImportShared says what is wrong with them
+			_ = json.Unmarshal(l.Row["user_id"], &person)
+			ofPerson := l.Row["seq"] != nil && l.Type != typeMemoryPerson
+			if ofPerson && !people[person] {
+				return true, nil
+			}
+			renameCodebase(l.Row, codebases)
+			here, stored, err := tx.ImportShared(ctx, l.Type, l.Row)
+			switch {
+			case l.Type == typeMemoryPerson:
+				people[person] = stored
+			case ofPerson && stored:
+				memories++
+			case here != "":
+				codebases[there] = here
+			}
+			return true, inLine(number, err)
+		})
+	})
+	return codebases, memories, err
+}
+
+// renameCodebase gives a row the id that its codebase has here.
+func renameCodebase(row map[string]json.RawMessage, codebases map[string]string) {
+	var there string
+	if raw, ok := row["codebase_id"]; ok && json.Unmarshal(raw, &there) == nil && codebases[there] != "" {
+		row["codebase_id"] = json.RawMessage(`"` + codebases[there] + `"`)
+	}
+}
+
 func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, codebases map[string]string) (stored bool, rows int64, err error) {
 	here, err := tx.HasConversation(ctx, b.id, b.platform, b.platformID)
 	if err != nil || here {
@@ -100,10 +129,7 @@ func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, c
 		if l.Type == typeConversationEnd {
 			return false, nil
 		}
-		var codebase string
-		if raw, ok := l.Row["codebase_id"]; ok && json.Unmarshal(raw, &codebase) == nil && codebases[codebase] != "" {
-			l.Row["codebase_id"] = json.RawMessage(`"` + codebases[codebase] + `"`)
-		}
+		renameCodebase(l.Row, codebases)
 		rows++
 		return true, inLine(number, tx.ImportRow(ctx, l.Type, l.Row))
 	})
@@ -131,11 +157,13 @@ type examiner struct {
 	blocks []block
 	seen   map[string]int // conversations, with their lines
 
-	open   bool // inside a conversation
-	sum    hash.Hash
-	counts map[string]int64
-	ended  bool
-	begun  bool
+	version int
+	open    bool // inside a conversation
+	sharing bool // before the end of the shared part
+	sum     hash.Hash
+	counts  map[string]int64
+	ended   bool
+	begun   bool
 }
 
 // examine reads the whole file and returns where its parts are.
@@ -169,9 +197,15 @@ func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
 		if l.Version > version {
 			return refuse("a newer bot made the export (format %d, I know %d).", l.Version, version)
 		}
+		e.version, e.sharing, e.counts = l.Version, l.Version > 1, make(map[string]int64)
 		e.shared = sharedPart{offset: offset + int64(len(raw)), line: number + 1, schema: l.Schema}
 	case e.ended:
 		return refuse("there is something behind the end.")
+	case e.sharing && l.Type == typeSharedEnd:
+		e.sharing = false
+		return e.complete("the part before the conversations", l, refuse)
+	case e.sharing && (l.Row == nil || l.Type == typeConversation):
+		return refuse("the end of the part before the conversations is missing.")
 	case l.Type == typeEnd:
 		if e.open || l.Conversations == nil || *l.Conversations != int64(len(e.blocks)) {
 			return refuse("conversations are missing: %d are here.", len(e.blocks))
@@ -187,7 +221,7 @@ func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
 		}
 		return e.beginConversation(number, offset, l, raw, refuse)
 	default:
-		if !e.open && len(e.blocks) > 0 {
+		if !e.open && (len(e.blocks) > 0 || e.version > 1 && !e.sharing) {
 			return refuse("a row of type %s is outside of a conversation.", l.Type)
 		}
 		e.add(l.Type, raw)
@@ -196,7 +230,7 @@ func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
 }
 
 func (e *examiner) add(kind string, raw []byte) {
-	if e.open {
+	if e.open || e.sharing {
 		_, _ = e.sum.Write(raw) // a hash takes everything
 		e.counts[kind]++
 	}
@@ -224,18 +258,24 @@ func (e *examiner) endConversation(l line, refuse func(string, ...any) error) er
 		return refuse("the beginning of the conversation %s is missing.", l.ID)
 	}
 	e.open = false
-	kinds := maps.Clone(l.Counts)
+	return e.complete("the conversation "+l.ID, l, refuse)
+}
+
+// complete checks the rows of a part against the line behind it.
+func (e *examiner) complete(part string, l line, refuse func(string, ...any) error) error {
+	kinds := make(map[string]int64)
+	maps.Copy(kinds, l.Counts)
 	maps.Copy(kinds, e.counts)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		switch have, want := e.counts[kind], l.Counts[kind]; {
 		case have < want:
-			return refuse("the conversation %s has %d of %d rows of type %s: some are missing.", l.ID, have, want, kind)
+			return refuse("%s has %d of %d rows of type %s: some are missing.", part, have, want, kind)
 		case have > want:
-			return refuse("the conversation %s has %d rows of type %s where %d were written: some are there twice.", l.ID, have, kind, want)
+			return refuse("%s has %d rows of type %s where %d were written: some are there twice.", part, have, kind, want)
 		}
 	}
 	if hex.EncodeToString(e.sum.Sum(nil)) != l.SHA256 {
-		return refuse("the rows of the conversation %s are not those that were written.", l.ID)
+		return refuse("the rows of %s are not those that were written.", part)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
@@ -22,8 +21,10 @@ func (o *Orchestrator) workCommands() []Command {
 	return []Command{
 		{Name: "mode", Usage: "mode [ask|edit|auto]", Summary: "how much may happen without asking", Run: o.runMode},
 		{Name: "model", Usage: "model [name|fast|smart|cheap]", Summary: "which model answers here", Run: o.runModel},
+		{Name: "agent", Usage: "agent [name|default]", Summary: "which profile answers here", Run: o.runAgent},
+		{Name: "schedule", Usage: "schedule [on|off|list]", Summary: "the standing task of the profile here", Run: o.runSchedule},
 		{Name: "verbose", Usage: "verbose 0|1|2", Summary: "how much you see while I work", Run: o.runVerbose},
-		{Name: "cost", Usage: "cost", Summary: "what was used here, by you, and today", Run: o.runCost},
+		{Name: "cost", Usage: "cost [week] [by model]", Summary: "what was used here, by you, and today, or by day, model, codebase, person", Run: o.runCost},
 		{Name: "approvals", Usage: "approvals", Summary: "what waits for a decision", Run: o.runApprovals},
 		{Name: "deny", Usage: "deny a-7 [why]", Summary: "do not allow what was asked", Run: o.runDeny},
 		{Name: "allow", Usage: "allow [revoke n]", Summary: "what is always allowed in this codebase", Run: o.runAllow},
@@ -169,64 +170,6 @@ func (o *Orchestrator) others(than string) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func (o *Orchestrator) runCost(ctx context.Context, r Request) (Reply, error) {
-	today := spend.Today(time.Now())
-	rows := []struct {
-		label  string
-		filter spend.Filter
-	}{
-		{"here, in all", spend.Filter{ConversationID: r.Conv.ID}},
-		{"here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today}},
-		{"you, today", spend.Filter{Actor: r.Actor(), Since: today}},
-		{"everybody, today", spend.Filter{Since: today}},
-	}
-	if r.Conv.CodebaseID != "" {
-		rows = slices.Insert(rows, 2, struct {
-			label  string
-			filter spend.Filter
-		}{"this codebase, in all", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
-	}
-	if r.Role != sessions.Owner {
-		rows = rows[:len(rows)-1]
-	}
-	var b strings.Builder
-	b.WriteString("Used so far:\n\n")
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-		for _, row := range rows {
-			sum, err := tx.SumUsage(ctx, row.filter)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&b, "- %s: %s, %s\n", row.label, count(sum.Turns, "turn", "turns"), sum)
-		}
-		return nil
-	})
-	if err != nil {
-		return Reply{}, err
-	}
-	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC.", spend.List().Date)
-	if limits := budgetText(o.config.Budget); limits != "" {
-		b.WriteString(" Limits: " + limits + ".")
-	}
-	return Reply{Text: b.String()}, nil
-}
-
-func budgetText(b spend.Budget) string {
-	var parts []string
-	for _, l := range []struct {
-		what           string
-		micros, tokens int64
-	}{{"a turn", b.TurnMicros, b.TurnTokens}, {"a person and day", b.PersonMicros, b.PersonTokens}, {"a day", b.DayMicros, b.DayTokens}} {
-		switch {
-		case l.micros > 0:
-			parts = append(parts, spend.Dollars(l.micros)+" for "+l.what)
-		case l.tokens > 0:
-			parts = append(parts, spend.Tokens(l.tokens)+" tokens without a known price for "+l.what)
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // runAllow lists and revokes what is always allowed in the codebase.

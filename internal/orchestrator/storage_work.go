@@ -147,6 +147,11 @@ type usageTx interface {
 	// SumUsage returns the sum of the records that f chooses.
 	SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error)
 
+	// UsageBy returns the sums of the records that f chooses by person, codebase,
+	// model, day or conversation: the dearest first, days the newest first, up to
+	// limit.
+	UsageBy(ctx context.Context, by spend.By, f spend.Filter, limit int) ([]spend.Group, error)
+
 	// Tiers returns the model tiers that are set, by name.
 	Tiers(ctx context.Context) (map[string]spend.Tier, error)
 

@@ -165,6 +165,9 @@ func Dollars(micros int64) string {
 	return fmt.Sprintf("$%.2f", float64(micros)/1e6)
 }
 
+// Exact writes an amount with all its digits: $0.142857.
+func Exact(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1e6, micros%1e6) }
+
 // Budget limits what may be spent; zero members limit nothing. Where a model's
 // price is not known, tokens count.
 type Budget struct {
@@ -212,9 +215,11 @@ func Today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) 
 type Filter struct {
 	EntryID        string
 	ConversationID string
+	SessionID      string
 	CodebaseID     string
 	Actor          string
-	Since          time.Time
+	Since          time.Time // from then on
+	Until          time.Time // before then
 }
 
 // Tier is a row's member of seed 004's models_config: which model a tier means.

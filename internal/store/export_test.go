@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"remote-agent/internal/spend"
 )
 
 // What tests do beside the methods: plain SQL, as a person with a shell would.
@@ -28,6 +31,19 @@ func String(ctx context.Context, tx *Tx, query string, args ...any) (s string, e
 	return s, err
 }
 
+// Rows returns the rows of a query, whose columns are all text.
+func Rows(ctx context.Context, tx *Tx, query string, columns int) (rows [][]string, err error) {
+	err = tx.each(ctx, func(scan func(dest ...any) error) error {
+		row, dest := make([]string, columns), make([]any, columns)
+		for i := range row {
+			dest[i] = text{&row[i]}
+		}
+		rows = append(rows, row)
+		return scan(dest...)
+	}, query)
+	return rows, err
+}
+
 const someID = "01900000-0000-7000-8000-000000000000"
 
 // HotQueries are the reads that every turn makes, with arguments.
@@ -41,6 +57,18 @@ func HotQueries() map[string]struct {
 	}
 	sum := func(f UsageFilter) q {
 		query, args := sumUsageSQL(f)
+		return q{query, args}
+	}
+	sumBy := func(by spend.By, f UsageFilter) q {
+		query, args, err := usageBySQL(by, f, 15)
+		if err != nil {
+			panic(err)
+		}
+		return q{query, args}
+	}
+	week := UsageFilter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}
+	listedSessions := func(f MessageFilter, from string) q {
+		query, args := listedSessionsSQL(f, from, true)
 		return q{query, args}
 	}
 	return map[string]q{
@@ -66,6 +94,19 @@ func HotQueries() map[string]struct {
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
+		"SumUsageOfSession":     sum(UsageFilter{SessionID: someID}),
+		"UsageByPerson":         sumBy(spend.ByPerson, week),
+		"UsageByCodebase":       sumBy(spend.ByCodebase, week),
+		"UsageByModel":          sumBy(spend.ByModel, week),
+		"UsageByDay":            sumBy(spend.ByDay, week),
+		"UsageByConversation":   sumBy(spend.ByConversation, week),
+		"UsageOfPersonByDay":    sumBy(spend.ByDay, UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
+		"UsageOfCodebaseByDay":  sumBy(spend.ByDay, UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
+		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
+		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
+		"CountListed":           {countListedSQL, []any{someID}},
+		"ListChatSessions":      listedSessions(MessageFilter{ConversationID: someID}, ""),
+		"ListAllSessions":       listedSessions(MessageFilter{Desc: true}, someID),
 		"MemoryOn":              {memoryOnSQL, []any{"test/42"}},
 		"SweepMemories":         {sweepMemoriesSQL, []any{"2026-11-21T12:00:00.000Z", 10}},
 	}
@@ -179,3 +220,36 @@ func (t *Tx) CheckSearchIndex(ctx context.Context) error {
 
 // StoredTerms is what a memory is searched by.
 func StoredTerms(person, text string) string { return storedTerms(person, text) }
+
+// Portables are the tables of an export with their columns.
+func Portables() map[string][]string {
+	all := make(map[string][]string)
+	for _, p := range slices.Concat(portableShared, portables) {
+		for _, c := range p.columns {
+			if c.value == "" {
+				all[p.table] = append(all[p.table], c.name)
+			}
+		}
+	}
+	return all
+}
+
+// Tables are the tables of the database with their columns, without those that
+// hold an index of words.
+func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
+	query := `SELECT table_name, column_name FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`
+	if tx.pg == nil {
+		query = `SELECT s.name, c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+			WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite%' AND NOT EXISTS (
+				SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE 'CREATE VIRTUAL%' AND (s.name = v.name OR s.name LIKE v.name || '\_%' ESCAPE '\'))`
+	}
+	all := make(map[string][]string)
+	err := tx.each(ctx, func(scan func(...any) error) error {
+		var table, column string
+		err := scan(&table, &column)
+		all[table] = append(all[table], column)
+		return err
+	}, query)
+	return all, err
+}

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/fault"
 )
 
-// Field is a value of a portable row: nil, string, int64, bool, json.RawMessage
-// or []byte.
+// Field is a value of a portable row: nil, string, int64, float64, bool,
+// json.RawMessage or []byte.
 type Field struct {
 	Name  string
 	Value any
@@ -40,6 +40,7 @@ type portableKind int
 const (
 	asText portableKind = iota
 	asInt
+	asFloat
 	asBool
 	asTime
 	asJSON
@@ -135,13 +136,16 @@ func (t *Tx) ConversationIDs(ctx context.Context, after string, limit int) ([]st
 	return ids, wrap(err, "list conversations")
 }
 
-// ExportShared calls visit for the rows that conversations refer to: codebases
-// and, without a conversation, also people. Of a conversation only its own.
+// ExportShared calls visit for the rows that conversations refer to, codebases,
+// and without a conversation also for people and what is remembered of them. Of a
+// conversation only its own.
 func (t *Tx) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
-	if err := t.exportTable(ctx, portableCodebase, conversationID, visit); err != nil {
-		return err
+	for _, p := range portableShared {
+		if err := t.exportTable(ctx, p, conversationID, visit); err != nil {
+			return err
+		}
 	}
-	return t.exportTable(ctx, portableIdentity, conversationID, visit)
+	return nil
 }
 
 // ExportConversation calls visit for every row of a conversation, in an order in
@@ -166,7 +170,7 @@ func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(
 	values := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		if values[i] = c.value; c.value == "" {
-			values[i] = "t." + c.name
+			values[i] = "t." + quoteName(c.name)
 		}
 	}
 	err := t.each(ctx, func(scan func(...any) error) error {
@@ -200,6 +204,12 @@ func (v portableValue) Scan(value any) error {
 	case asInt:
 		n, ok := value.(int64)
 		*v.to = n
+		if !ok {
+			return fmt.Errorf("cannot read %T as a number", value)
+		}
+	case asFloat:
+		f, ok := value.(float64)
+		*v.to = f
 		if !ok {
 			return fmt.Errorf("cannot read %T as a number", value)
 		}
@@ -264,32 +274,41 @@ func (t *Tx) HasConversation(ctx context.Context, id, platform, platformID strin
 	return false, err
 }
 
-// ImportShared stores a codebase or a person of an export unless they are here.
-// Of a codebase it returns the id that it has here: one with the same name or
-// repository is the same codebase. Nobody's role is changed.
-func (t *Tx) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, err error) {
-	switch kind {
-	case portableIdentity.kind:
-		return "", t.insertPortable(ctx, portableIdentity, row, " ON CONFLICT (platform_type, user_id) DO NOTHING")
-	case portableCodebase.kind:
-	default:
-		return "", unknownKind(kind)
+// ImportShared stores a row that ExportShared gave unless it is here, and says
+// whether it did. Of a codebase it returns the id that it has here: one with the
+// same name or repository is the same codebase. Nobody's role is changed. The
+// row of a person (memory_person) is stored if nothing is remembered of them here
+// and they did not switch that off; the caller leaves out the memories of all
+// others. A memory that could not have been stored here is fault.Invalid.
+func (t *Tx) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
+	i := slices.IndexFunc(portableShared, func(p portable) bool { return p.kind == kind })
+	if i < 0 {
+		return "", false, unknownKind(kind)
 	}
+	if kind == portableCodebase.kind {
+		return t.importCodebase(ctx, row)
+	}
+	stored, err = t.importShared(ctx, portableShared[i], row)
+	return "", stored, err
+}
+
+func (t *Tx) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
 	values, err := decodePortable(portableCodebase, row)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	given, _ := values[0].(string)
 	if err := checkID(given, "codebase"); err != nil {
-		return "", err
+		return "", false, err
 	}
 	ok, err := t.one(ctx, []any{text{&id}}, `
 		SELECT id FROM remote_agent_codebases WHERE id = $1 OR name = $2 OR (repository_url <> '' AND repository_url = $3)
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END LIMIT 1`, values[0], values[1], values[2])
 	if err != nil || ok {
-		return id, wrap(err, "look for a codebase")
+		return id, false, wrap(err, "look for a codebase")
 	}
-	return given, t.insertPortable(ctx, portableCodebase, row, "")
+	_, err = t.insertPortable(ctx, portableCodebase, row, "")
+	return given, err == nil, err
 }
 
 // ImportRow stores a row of a conversation as ExportConversation gave it, with
@@ -302,7 +321,16 @@ func (t *Tx) ImportRow(ctx context.Context, kind string, row map[string]json.Raw
 		return unknownKind(kind)
 	}
 	settleRow(kind, row)
-	return t.insertPortable(ctx, portables[i], row, "")
+	var extra []extraColumn
+	if kind == "tool_call" {
+		id, err := t.messageRow(ctx, row)
+		if err != nil {
+			return err
+		}
+		extra = []extraColumn{{"message_id", id}}
+	}
+	_, err := t.insertPortable(ctx, portables[i], row, "", extra...)
+	return err
 }
 
 func unknownKind(kind string) error {
@@ -323,18 +351,21 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 		row["state"], row["error"] = json.RawMessage(`"stopped"`), ended
 	case kind == "tool_call" && is("status", "pending", "executing"):
 		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended
+	case kind == "session" && string(row["started_at"]) == "null": // nobody knows, and lists go by it
+		row["started_at"] = json.RawMessage(`"1970-01-01T00:00:00.000Z"`)
 	}
 }
 
-func (t *Tx) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string) error {
+// insertPortable inserts a row and says how many there are more.
+func (t *Tx) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string, extra ...extraColumn) (int64, error) {
 	values, err := decodePortable(p, row)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var names, places []string
 	args := make([]any, 0, len(values))
 	for i, c := range p.columns {
-		if c.value != "" { // of another table, see below
+		if c.value != "" { // of another table, see ImportRow
 			continue
 		}
 		args = append(args, values[i])
@@ -342,27 +373,23 @@ func (t *Tx) insertPortable(ctx context.Context, p portable, row map[string]json
 		if c.name == "parent_session_id" { // it may be of a conversation that was not exported
 			place = `(SELECT p.id FROM remote_agent_sessions p WHERE p.id = ` + place + `)`
 		}
-		names, places = append(names, c.name), append(places, place)
+		names, places = append(names, quoteName(c.name)), append(places, place)
 	}
-	if p.kind == "tool_call" {
-		id, err := t.messageRow(ctx, row)
-		if err != nil {
-			return err
-		}
-		args = append(args, id)
-		names, places = append(names, "message_id"), append(places, fmt.Sprintf("$%d", len(args)))
+	for _, c := range extra {
+		args = append(args, c.value)
+		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
-	_, err = t.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
+	n, err := t.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
 	for kind, public := range map[fault.Kind]string{
 		fault.Conflict: "The row is there twice, or is here already.",
 		fault.NotFound: "A row that it refers to is missing.",
 		fault.Invalid:  "A value does not fit into its column.",
 	} {
 		if fault.Is(err, kind) {
-			return &fault.Error{Kind: kind, Public: public, Err: err}
+			return 0, &fault.Error{Kind: kind, Public: public, Err: err}
 		}
 	}
-	return wrap(err, "import "+p.kind)
+	return n, wrap(err, "import "+p.kind)
 }
 
 // messageRow returns the number of the message row of a tool call, nil if it has
@@ -416,6 +443,10 @@ func decodeValue(kind portableKind, raw json.RawMessage) (any, error) {
 		var n int64
 		err := json.Unmarshal(raw, &n)
 		return n, err
+	case asFloat:
+		var f float64
+		err := json.Unmarshal(raw, &f)
+		return f, err
 	case asBool:
 		var b bool
 		err := json.Unmarshal(raw, &b)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -20,8 +21,9 @@ const maxPage = 1000
 // SessionFilter chooses sessions; empty members choose all.
 type SessionFilter struct {
 	ConversationID string
-	Before         string // id of a session: only those that are listed after it
-	Limit          int    // 1 to 1000; 0 is 50
+	Within         []string // nil: all; else only these conversations, none if it is empty
+	Before         string   // id of a session: only those that are listed after it
+	Limit          int      // 1 to 1000; 0 is 50
 }
 
 // SessionRow is a session in a listing.
@@ -38,11 +40,6 @@ type SessionRow struct {
 // between change nothing. An id that is none, or of no session, is an error
 // (fault.Invalid, fault.NotFound).
 func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	query := `
-		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
-			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
-			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
-		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
 	var conditions []string
 	var args []any
 	if f.ConversationID != "" {
@@ -51,6 +48,9 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 		}
 		args = append(args, f.ConversationID)
 		conditions = append(conditions, fmt.Sprintf("s.conversation_id = $%d", len(args)))
+	}
+	if f.Within != nil {
+		conditions = append(conditions, within(f.Within, &args))
 	}
 	if f.Before != "" {
 		if err := checkID(f.Before, "session"); err != nil {
@@ -63,12 +63,36 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 		conditions = append(conditions, fmt.Sprintf(
 			"(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", len(args)))
 	}
+	where := ""
 	if len(conditions) > 0 {
-		query += " WHERE " + strings.Join(conditions, " AND ")
+		where = " WHERE " + strings.Join(conditions, " AND ")
 	}
 	args = append(args, page(f.Limit))
-	query += fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args))
+	return t.sessionRows(ctx, where+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args)), args...)
+}
 
+// SessionRow returns one session with its figures. What is no id is
+// fault.Invalid, that of no session fault.NotFound.
+func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
+	if err := checkID(id, "session"); err != nil {
+		return SessionRow{}, err
+	}
+	rows, err := t.sessionRows(ctx, " WHERE s.id = $1", id)
+	if err == nil && len(rows) == 0 {
+		err = notFound("session")
+	}
+	if err != nil {
+		return SessionRow{}, err
+	}
+	return rows[0], nil
+}
+
+func (t *Tx) sessionRows(ctx context.Context, rest string, args ...any) ([]SessionRow, error) {
+	query := `
+		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
+			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
+			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
 	var list []SessionRow
 	err := t.each(ctx, func(scan func(...any) error) error {
 		var row sessionRow
@@ -80,8 +104,55 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 		r.Session, err = row.decode()
 		list = append(list, r)
 		return err
-	}, query, args...)
+	}, query+rest, args...)
 	return list, wrap(err, "list sessions")
+}
+
+// within is the condition that a session is of one of some conversations; their
+// ids are added to args.
+func within(ids []string, args *[]any) string {
+	places := make([]string, len(ids))
+	for i, id := range ids {
+		*args = append(*args, id)
+		places[i] = fmt.Sprintf("$%d", len(*args))
+	}
+	if len(places) == 0 {
+		return "1 = 0"
+	}
+	return "s.conversation_id IN (" + strings.Join(places, ", ") + ")"
+}
+
+// ConversationsAt returns the ids of the conversation at a place of a platform
+// and of those that were there before and were put aside, as a hand-off does: a
+// "~" follows the place's id in theirs. No other place's are among them.
+func (t *Tx) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
+	ids := []string{}
+	aside := key.ID + "~"
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, `
+		SELECT id FROM remote_agent_conversations
+		WHERE platform_type = $1 AND (platform_conversation_id = $2 OR substr(platform_conversation_id, 1, $3) = $4)
+		ORDER BY id`, string(key.Platform), key.ID, utf8.RuneCountInString(aside), aside)
+	return ids, wrap(err, "find the conversations of a place")
+}
+
+// SessionIDs returns the ids of the sessions of conversations, the oldest first:
+// the place of one in the list is a number that people can call it by.
+func (t *Tx) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
+	var args []any
+	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
+	var list []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		list = append(list, id)
+		return err
+	}, query, args...)
+	return list, wrap(err, "number sessions")
 }
 
 // Hit is a message that a search found.
@@ -98,10 +169,11 @@ type Hit struct {
 
 // SearchFilter says what to look for.
 type SearchFilter struct {
-	Words          string // all of them have to occur; see SearchMessages
-	ConversationID string // empty: all
-	Before         int64  // ID of a hit: only older ones; 0: from the newest
-	Limit          int    // 1 to 1000; 0 is 50
+	Words          string   // all of them have to occur; see SearchMessages
+	ConversationID string   // empty: all
+	Within         []string // nil: all; else only these conversations, none if it is empty
+	Before         int64    // ID of a hit: only older ones; 0: from the newest
+	Limit          int      // 1 to 1000; 0 is 50
 }
 
 // searched is the condition of the index on PostgreSQL, which uses it only if
@@ -200,6 +272,9 @@ func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match str
 	}
 	if f.ConversationID != "" {
 		condition("s.conversation_id = $%d", f.ConversationID)
+	}
+	if f.Within != nil {
+		query += " AND " + within(f.Within, &args)
 	}
 	args = append(args, page(f.Limit))
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))

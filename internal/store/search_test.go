@@ -182,3 +182,61 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 		}
 	})
 }
+
+// A place has what is there and what was put aside there, and nothing of a place
+// whose id begins or ends like its own.
+func TestPlacesAreKeptApart(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		for _, id := range []string{"42", "42~demo~0123456789ab", "42~openai~0123456789ab", "4", "421", "42/7", "42/7~demo~0123456789ab", "é", "é~demo~1"} {
+			c := b.conversation(t, id)
+			b.say(t, b.session(t, c.ID).ID, "", textOf(messages.RoleUser, "canary of "+id))
+		}
+		for place, want := range map[string][]string{
+			"42":   {"42", "42~demo~0123456789ab", "42~openai~0123456789ab"},
+			"4":    {"4"},
+			"42/7": {"42/7", "42/7~demo~0123456789ab"},
+			"é":    {"é", "é~demo~1"},
+			"%":    {},
+		} {
+			err := b.InRead(t.Context(), func(tx *store.Tx) error {
+				here, err := tx.ConversationsAt(t.Context(), key(place))
+				if err != nil {
+					return err
+				}
+				numbered, err := tx.SessionIDs(t.Context(), here)
+				if err != nil {
+					return err
+				}
+				rows, err := tx.ListSessions(t.Context(), store.SessionFilter{Within: here})
+				if err != nil {
+					return err
+				}
+				hits, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: "canary", Within: here})
+				if err != nil {
+					return err
+				}
+				listed, found := make([]string, 0, len(rows)), make([]string, 0, len(hits))
+				for i := range rows {
+					r := rows[len(rows)-1-i]
+					listed = append(listed, r.Key.ID)
+					if numbered[i] != r.ID {
+						t.Errorf("%s: session %d has another number", place, i+1)
+					}
+				}
+				for i := range hits {
+					found = append(found, strings.TrimPrefix(hits[len(hits)-1-i].Content, "canary of "))
+				}
+				for how, got := range map[string][]string{"listed": listed, "found": found} {
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("%s at %q (-want +got):\n%s", how, place, diff)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

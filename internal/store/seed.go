@@ -70,7 +70,7 @@ func (s *Store) ImportSeed(ctx context.Context, from *Store) (done SeedImport, e
 	codebases := make(map[string]string)
 	err = s.InTx(ctx, func(tx *Tx) error {
 		for _, row := range rows["codebase"] {
-			here, err := tx.ImportShared(ctx, "codebase", row)
+			here, _, err := tx.ImportShared(ctx, "codebase", row)
 			if err != nil {
 				return fmt.Errorf("codebase %s: %w", row["id"], err)
 			}

@@ -2,7 +2,11 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,5 +75,64 @@ func TestImportOfTheTablesOfSeed002(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// The other program's file stays as it is, byte for byte.
+func TestTheOtherDatabaseIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "other.db")
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), seedSchema+`UPDATE remote_agent_sessions SET started_at = NULL;`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t), Foreign: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := b.ImportSeed(t.Context(), from); err != nil || done.Sessions != 2 {
+			t.Errorf("import = %+v, %v", done, err)
+		}
+		wantKind(t, from.InTx(t.Context(), func(*store.Tx) error { return nil }), fault.Unsupported)
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+		after, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the file was changed: %v", err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("files beside it: %v, %v", entries, err)
+		}
+		err = b.InRead(t.Context(), func(tx *store.Tx) error { // without a time they are listed all the same
+			rows, err := tx.ListSessions(t.Context(), store.SessionFilter{Limit: 1})
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("listed %d, %v", len(rows), err)
+			}
+			rows, err = tx.ListSessions(t.Context(), store.SessionFilter{Limit: 1, Before: rows[0].ID})
+			if len(rows) != 1 {
+				t.Errorf("behind the first session are %d, want 1", len(rows))
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{dir, filepath.Join(dir, "none.db"), os.Args[0]} {
+			_, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + name, Log: storetest.Log(t), Foreign: true})
+			wantKind(t, err, fault.Invalid)
+		}
 	})
 }

@@ -44,6 +44,16 @@ func (s *Store) SchemaVersion(ctx context.Context) (version int64, err error) {
 	return version, wrap(err, "read schema version")
 }
 
+// ServerVersion returns the major version of the PostgreSQL server, such as 15; 0
+// on SQLite.
+func (s *Store) ServerVersion(ctx context.Context) (major int, err error) {
+	if s.pg == nil {
+		return 0, nil
+	}
+	err = s.pg.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000`).Scan(&major)
+	return major, classifyPostgres(err)
+}
+
 // IsEmpty reports whether a PostgreSQL database has none of the program's
 // tables.
 func (s *Store) IsEmpty(ctx context.Context) (empty bool, err error) {

@@ -18,8 +18,11 @@ import (
 // readers is how many snapshots can be read at once on SQLite.
 const readers = 4
 
-func (s *Store) openSQLite(ctx context.Context, path string, exclusive bool) error {
-	if exclusive {
+func (s *Store) openSQLite(ctx context.Context, path string, options Options) error {
+	if options.Foreign {
+		return s.openForeign(ctx, path)
+	}
+	if options.Exclusive {
 		if err := createFile(path); err != nil {
 			return err
 		}
@@ -48,6 +51,25 @@ func (s *Store) openSQLite(ctx context.Context, path string, exclusive bool) err
 		return unreadable(path, err)
 	}
 	s.writer = newWriter(s.writerDB, s.text, s.chunks) //nolint:contextcheck // its transactions belong to no single caller; Close ends it
+	return nil
+}
+
+// openForeign opens the file of another program for reading, as it is: without
+// turning on the write-ahead log, which would change the file.
+func (s *Store) openForeign(ctx context.Context, path string) (err error) {
+	refused := func(err error) error {
+		return &fault.Error{Kind: fault.Invalid, Public: path + " cannot be read as an SQLite database; name the file of one.", Err: fmt.Errorf("open database: %w", err)}
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return refused(errors.Join(err, errors.New("not a regular file")))
+	}
+	if s.readerDB, err = openFile(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)", "trusted_schema(0)"}}); err != nil {
+		return err
+	}
+	var tables int
+	if err := s.readerDB.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+		return refused(err)
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/queue"
 	"remote-agent/migrations"
 )
@@ -31,6 +32,10 @@ type Options struct {
 	// without it a missing database is a fault.NotFound, and commands can look
 	// while the daemon runs. PostgreSQL needs no such lock.
 	Exclusive bool
+
+	// Foreign is for the database of another program, which is only read: on
+	// SQLite not a byte of the file is changed, and InTx is fault.Unsupported.
+	Foreign bool
 
 	// MaxConns limits the connections to PostgreSQL. Zero is 20. A limit in URL
 	// (pool_max_conns) wins.
@@ -69,7 +74,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options.MaxConns)
 	} else {
-		err = s.openSQLite(ctx, t.path, options.Exclusive)
+		err = s.openSQLite(ctx, t.path, options)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -128,6 +133,9 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	if s.pg != nil {
 		return s.inPostgresTx(ctx, fn)
+	}
+	if s.writer == nil {
+		return fault.New(fault.Unsupported, "The database of another program is only read.")
 	}
 	return s.writer.do(ctx, fn)
 }

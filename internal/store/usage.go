@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/spend"
 )
 
@@ -44,7 +46,18 @@ func (t *Tx) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 }
 
 func sumUsageSQL(f UsageFilter) (query string, args []any) {
-	conditions := make([]string, 0, 5)
+	where, args := usageWhere(f)
+	return `SELECT ` + usageSums + ` FROM usage_records` + where, args
+}
+
+// usageSums are the columns of a sum of usage records.
+const usageSums = `
+	count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
+	CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
+	CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)`
+
+func usageWhere(f UsageFilter) (where string, args []any) {
+	conditions := make([]string, 0, 7)
 	for _, c := range []struct {
 		column string
 		value  any
@@ -52,24 +65,21 @@ func sumUsageSQL(f UsageFilter) (query string, args []any) {
 	}{
 		{"event_id =", f.EntryID, f.EntryID != ""},
 		{"conversation_id =", f.ConversationID, f.ConversationID != ""},
+		{"session_id =", f.SessionID, f.SessionID != ""},
 		{"codebase_id =", f.CodebaseID, f.CodebaseID != ""},
 		{"actor =", f.Actor, f.Actor != ""},
 		{"at_ms >=", millis(f.Since), !f.Since.IsZero()},
+		{"at_ms <", millis(f.Until), !f.Until.IsZero()},
 	} {
 		if c.set {
 			args = append(args, c.value)
 			conditions = append(conditions, fmt.Sprintf("%s $%d", c.column, len(args)))
 		}
 	}
-	query = `
-		SELECT count(DISTINCT event_id), CAST(COALESCE(sum(input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(output_tokens), 0) AS BIGINT),
-			CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
-			CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)
-		FROM usage_records`
 	if len(conditions) > 0 {
-		query += " WHERE " + strings.Join(conditions, " AND ")
+		where = " WHERE " + strings.Join(conditions, " AND ")
 	}
-	return query, args
+	return where, args
 }
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
@@ -109,4 +119,86 @@ func (t *Tx) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	}
 	_, err := t.exec(ctx, `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
 	return wrap(err, "store model tiers")
+}
+
+// usageKeys are what records are put together by.
+var usageKeys = map[spend.By]string{
+	spend.ByPerson:       "actor",
+	spend.ByCodebase:     "codebase_id",
+	spend.ByConversation: "conversation_id",
+	spend.ByModel:        "CASE WHEN model = '' THEN '(' || ai_assistant_type || ')' ELSE model END",
+	spend.ByDay:          "at_ms / 86400000", // days since 1970, in UTC
+}
+
+// UsageBy returns the sums of the records that f chooses, by person, codebase,
+// model, day or conversation: the dearest first, days the newest first, up to
+// limit; 0 is all. The sums are exact. A turn that used two models counts for
+// both of them. What was deleted since, and turns without a codebase, have an
+// empty key.
+func (t *Tx) UsageBy(ctx context.Context, by spend.By, f UsageFilter, limit int) ([]spend.Group, error) {
+	query, args, err := usageBySQL(by, f, limit)
+	if err != nil {
+		return nil, err
+	}
+	var groups []spend.Group
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var g spend.Group
+		err := scan(text{&g.Key}, &g.Turns, &g.InputTokens, &g.OutputTokens, &g.Micros, &g.UnpricedToken)
+		groups = append(groups, g)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("sum usage by %s: %w", by, err)
+	}
+	for i := range groups {
+		if err := t.nameGroup(ctx, by, &groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
+}
+
+func usageBySQL(by spend.By, f UsageFilter, limit int) (query string, args []any, err error) {
+	key, ok := usageKeys[by]
+	if !ok {
+		return "", nil, fault.Newf(fault.Invalid, "There are no sums by %q.", by)
+	}
+	where, args := usageWhere(f)
+	order := "5 DESC, 6 DESC, 1"
+	if by == spend.ByDay {
+		order = "1 DESC"
+	}
+	query = `SELECT COALESCE(CAST(` + key + ` AS TEXT), ''), ` + usageSums + ` FROM usage_records` + where + ` GROUP BY 1 ORDER BY ` + order
+	if limit > 0 {
+		args = append(args, limit)
+		query += fmt.Sprintf(" LIMIT $%d", len(args))
+	}
+	return query, args, nil
+}
+
+// nameGroup says what people call what a sum is of.
+func (t *Tx) nameGroup(ctx context.Context, by spend.By, g *spend.Group) error {
+	if g.Key == "" {
+		return nil
+	}
+	switch by {
+	case spend.ByPerson:
+		platform, id, _ := strings.Cut(g.Key, "/")
+		i, _, err := t.Identity(ctx, messages.Platform(platform), messages.UserID(id))
+		g.Name = i.Name
+		return err
+	case spend.ByCodebase:
+		_, err := t.one(ctx, []any{&g.Name}, `SELECT name FROM remote_agent_codebases WHERE id = $1`, g.Key)
+		return wrap(err, "read the name of a codebase")
+	case spend.ByConversation:
+		c, err := t.Conversation(ctx, g.Key)
+		g.Name = c.Key.String()
+		return err
+	case spend.ByDay:
+		days, err := strconv.Atoi(g.Key)
+		g.Key = time.Unix(int64(days)*86_400, 0).UTC().Format(time.DateOnly)
+		return wrap(err, "read a day")
+	case spend.ByModel:
+	}
+	return nil
 }

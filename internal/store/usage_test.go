@@ -102,6 +102,66 @@ func TestUsageIsSummedByFilter(t *testing.T) {
 	})
 }
 
+func TestUsageIsSummedByKind(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		here, there := b.accept(t, "here", "1"), b.accept(t, "there", "2")
+		app := b.codebase(t, "app", "")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.SaveIdentity(ctx, sessions.Identity{Platform: "test", UserID: "42", Name: "Ann", Role: sessions.User})
+		})
+		today := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+		record := func(e sessions.Entry, actor, codebase, model string, at time.Time, micros int64) spend.Record {
+			return spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, CodebaseID: codebase, Actor: actor, Assistant: "claude", Model: model,
+				At: at, Usage: assistant.Usage{InputTokens: 10, OutputTokens: 1}, Micros: micros, Known: micros >= 0}
+		}
+		const odd = 9_007_199_254_740_993 // no float has it
+		b.use(t,
+			record(here, "test/42", app.ID, "big", today.Add(-time.Millisecond), 7),
+			record(here, "test/42", app.ID, "small", today, 1),
+			record(there, "test/77", "", "", today.Add(24*time.Hour-time.Millisecond), -1),
+			record(there, "test/77", "", "big", today.Add(24*time.Hour), odd-7),
+		)
+		groups := func(by spend.By, f store.UsageFilter, limit int) (got []spend.Group) {
+			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
+				got, err = tx.UsageBy(t.Context(), by, f, limit)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		sum := func(turns int, records, micros, unpriced int64) spend.Sum {
+			return spend.Sum{Turns: turns, InputTokens: 10 * records, OutputTokens: records, Micros: micros, UnpricedToken: unpriced}
+		}
+		group := func(key, name string, s spend.Sum) spend.Group { return spend.Group{Key: key, Name: name, Sum: s} }
+		for name, tt := range map[string]struct {
+			by     spend.By
+			filter store.UsageFilter
+			limit  int
+			want   []spend.Group
+		}{
+			"Person":       {spend.ByPerson, store.UsageFilter{}, 0, []spend.Group{group("test/77", "", sum(1, 2, odd-7, 11)), group("test/42", "Ann", sum(1, 2, 8, 0))}},
+			"Codebase":     {spend.ByCodebase, store.UsageFilter{}, 0, []spend.Group{group("", "", sum(1, 2, odd-7, 11)), group(app.ID, "app", sum(1, 2, 8, 0))}},
+			"Model":        {spend.ByModel, store.UsageFilter{}, 0, []spend.Group{group("big", "", sum(2, 2, odd, 0)), group("small", "", sum(1, 1, 1, 0)), group("(claude)", "", sum(1, 1, 0, 11))}},
+			"Day":          {spend.ByDay, store.UsageFilter{}, 0, []spend.Group{group("2026-11-22", "", sum(1, 1, odd-7, 0)), group("2026-11-21", "", sum(2, 2, 1, 11)), group("2026-11-20", "", sum(1, 1, 7, 0))}},
+			"Conversation": {spend.ByConversation, store.UsageFilter{}, 1, []spend.Group{group(there.ConversationID, "test/there", sum(1, 2, odd-7, 11))}},
+			"OneDay":       {spend.ByModel, store.UsageFilter{Since: today, Until: today.Add(24 * time.Hour)}, 0, []spend.Group{group("small", "", sum(1, 1, 1, 0)), group("(claude)", "", sum(1, 1, 0, 11))}},
+			"OnePerson":    {spend.ByDay, store.UsageFilter{Actor: "test/42"}, 0, []spend.Group{group("2026-11-21", "", sum(1, 1, 1, 0)), group("2026-11-20", "", sum(1, 1, 7, 0))}},
+			"Nobody":       {spend.ByPerson, store.UsageFilter{Actor: "test/4"}, 0, nil},
+		} {
+			if diff := cmp.Diff(tt.want, groups(tt.by, tt.filter, tt.limit)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		err := b.InRead(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.UsageBy(t.Context(), "actor", store.UsageFilter{}, 0)
+			return err
+		})
+		wantKind(t, err, fault.Invalid)
+	})
+}
+
 // largeSums do not overflow.
 func largeSums(t *testing.T, b bundle) {
 	most := spend.Priced(spend.Record{Actor: "test/99", Assistant: "openai", Usage: assistant.Usage{CostUSD: 1e300, InputTokens: 1 << 50}})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,25 @@ import (
 type Options struct {
 	Redact *redact.Redactor // takes credentials out; may be nil
 	Whole  bool             // outputs of tools in full, not their first lines
+	For    Reader
 }
+
+// Reader is who reads a transcript.
+type Reader int
+
+const (
+	// Operator reads everything that is stored.
+	Operator Reader = iota
+
+	// Person is somebody who was alone with the assistant: everything but errors,
+	// whose texts are for operators.
+	Person
+
+	// Everybody reads what could be read in the conversation: texts, and which
+	// tools were called when. What a tool was given and returned may be about one
+	// of them only, as with what is remembered of a person.
+	Everybody
+)
 
 const (
 	headLines = 40
@@ -120,13 +139,16 @@ func (w *writer) head(s sessions.Session, c sessions.Conversation) {
 }
 
 func (w *writer) end(s sessions.Session) {
-	if s.Error != "" {
+	if s.Error != "" && w.o.For == Operator {
 		w.printf("\n## Error of the last turn\n")
 		w.fence("", s.Error, true)
 	}
 }
 
 func (w *writer) message(m store.TranscriptMessage) {
+	if w.o.For == Everybody && !spoken(m) {
+		return
+	}
 	undone := ""
 	if m.Undone {
 		undone = ", taken back"
@@ -137,14 +159,19 @@ func (w *writer) message(m store.TranscriptMessage) {
 		case messages.Text:
 			w.printf("\n%s\n", strings.TrimRight(w.clean(b.Text), "\n"))
 		case messages.Thinking:
-			w.printf("\n### Thinking\n")
-			w.fence("", b.Text, w.o.Whole)
+			if w.o.For != Everybody {
+				w.printf("\n### Thinking\n")
+				w.fence("", b.Text, w.o.Whole)
+			}
 		case messages.Attachment:
 			w.printf("\n### Attachment %s (%s)\n", w.clean(b.Name), b.MediaType)
 			w.fence("", b.Text, w.o.Whole)
 		case messages.ToolCall:
 			w.call(m.Seq, b)
 		case messages.ToolResult:
+			if w.o.For == Everybody {
+				break
+			}
 			verdict := "Result"
 			if b.IsError {
 				verdict = "Error"
@@ -155,6 +182,17 @@ func (w *writer) message(m store.TranscriptMessage) {
 	}
 }
 
+// spoken reports whether everybody may read something of a message.
+func spoken(m store.TranscriptMessage) bool {
+	return slices.ContainsFunc(m.Blocks, func(b messages.Block) bool {
+		switch b.(type) {
+		case messages.Thinking, messages.ToolResult:
+			return false
+		}
+		return true
+	})
+}
+
 func (w *writer) call(seq int64, b messages.ToolCall) {
 	about := "not recorded"
 	if c, ok := w.calls[callKey{seq, b.ID}]; ok {
@@ -162,7 +200,9 @@ func (w *writer) call(seq int64, b messages.ToolCall) {
 		w.shown[c.ID] = true
 	}
 	w.printf("\n### Call of %s `%s`: %s\n", b.Name, b.ID, about)
-	w.fence("json", b.Arguments, w.o.Whole)
+	if w.o.For != Everybody {
+		w.fence("json", b.Arguments, w.o.Whole)
+	}
 }
 
 // about says when a call was made, how it ended and how long it took.
@@ -171,7 +211,7 @@ func (w *writer) about(c sessions.ToolCall) string {
 	if !c.CompletedAt.IsZero() {
 		parts = append(parts, c.Duration.String())
 	}
-	if c.Error != "" {
+	if c.Error != "" && w.o.For == Operator {
 		parts = append(parts, strings.Join(strings.Fields(w.clean(c.Error)), " "))
 	}
 	return strings.Join(parts, ", ")
@@ -190,6 +230,9 @@ func (w *writer) rest(calls []sessions.ToolCall) {
 			first = false
 		}
 		w.printf("\n### Call of %s `%s`: %s\n", c.Name, c.CallID, w.about(c))
+		if w.o.For == Everybody {
+			continue
+		}
 		w.fence("json", c.Request, w.o.Whole)
 		if c.Response != "" {
 			w.fence("json", c.Response, w.o.Whole)

@@ -1,0 +1,147 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+)
+
+// show shows the end of a session, or what was said in it before a message, and
+// the whole as a file where the platform has files. Who reads it follows from
+// where it is asked: only in a private chat it has what tools were given and
+// returned.
+func (s *Shelf) show(ctx context.Context, r orchestrator.Request, named string, before int64) (orchestrator.Reply, error) {
+	var row store.SessionRow
+	var sum spend.Sum
+	var said []store.ListedMessage
+	number := 0
+	err := s.store.InRead(ctx, func(tx *store.Tx) error {
+		p, err := s.place(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		id, err := p.find(named)
+		if err != nil {
+			return err
+		}
+		number = p.number(id)
+		if row, err = tx.SessionRow(ctx, id); err != nil {
+			return err
+		}
+		if sum, err = tx.SumUsage(ctx, spend.Filter{SessionID: id}); err != nil {
+			return err
+		}
+		f := store.MessageFilter{SessionID: id, Desc: true, Limit: shown + 1}
+		if before > 0 {
+			f.After = store.ListedMessage{SessionID: id, TranscriptMessage: store.TranscriptMessage{Message: messages.Message{Seq: before}}}.Cursor()
+		}
+		said, err = tx.ListMessages(ctx, f)
+		return err
+	})
+	if err != nil {
+		return orchestrator.Reply{}, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, moment(row.StartedAt), s.answeredBy(row), facts(row, sum))
+	if row.Active {
+		b.WriteString(". It goes on")
+	}
+	b.WriteString(".\n\n")
+	older := len(said) > shown
+	said = said[:min(shown, len(said))]
+	for _, m := range slices.Backward(said) {
+		b.WriteString(s.line(m))
+	}
+	switch {
+	case len(said) == 0:
+		b.WriteString("Nothing was said there.")
+	case older:
+		fmt.Fprintf(&b, "\nEarlier messages: `/sessions show %d before %d`.", number, said[len(said)-1].Seq)
+	}
+	return s.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), orchestrator.Reply{Text: b.String()})
+}
+
+func (s *Shelf) answeredBy(row store.SessionRow) string {
+	parts := []string{row.Assistant}
+	if row.Model != "" {
+		parts = append(parts, row.Model)
+	}
+	if row.AgentName != "" && row.AgentName != "default" {
+		parts = append(parts, "profile "+row.AgentName)
+	}
+	return s.quoted(strings.Join(parts, " "), promptLen)
+}
+
+// line is a message of a short transcript: what was written, and which tools were
+// called. Thoughts and outputs of tools are in the file only.
+func (s *Shelf) line(m store.ListedMessage) string {
+	var parts []string
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			parts = append(parts, s.quoted(b.Text, lineLen))
+		case messages.Attachment:
+			parts = append(parts, "file "+s.quoted(b.Name, promptLen))
+		case messages.ToolCall:
+			parts = append(parts, "calls "+s.quoted(b.Name, promptLen))
+		case messages.ToolResult, messages.Thinking:
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	undone := ""
+	if m.Undone {
+		undone = " (taken back)"
+	}
+	return fmt.Sprintf("- %s%s: %s\n", m.Role, undone, strings.Join(parts, ", "))
+}
+
+// withFile adds the whole transcript as a file. A file is posted for everybody to
+// see, so what one person alone saw the question of gets none.
+func (s *Shelf) withFile(ctx context.Context, r orchestrator.Request, id, name string, reply orchestrator.Reply) (orchestrator.Reply, error) {
+	if !s.files[r.Conv.Key.Platform] || r.Entry.In.Whispered {
+		return reply, nil
+	}
+	o := transcript.Options{Redact: s.redact, For: transcript.Everybody}
+	if r.Entry.In.Private {
+		o.For = transcript.Person
+	}
+	var file limited
+	err := transcript.Write(ctx, s.store, &file, id, o)
+	switch {
+	case file.full:
+		reply.Text += fmt.Sprintf("\n\nThe whole is too long for a file here. On the server `bot sessions show %s` prints it.", id)
+	case err != nil:
+		return reply, err
+	default:
+		reply.Text += "\n\nThe whole is in the file."
+		reply.Files = []orchestrator.File{{Name: name, Data: []byte(file.text.String())}}
+	}
+	return reply, nil
+}
+
+// limited holds what fits into a file.
+type limited struct {
+	text strings.Builder
+	full bool
+}
+
+var errFull = errors.New("the file is full")
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.text.Len()+len(p) > maxFile {
+		l.full = true
+		return 0, errFull
+	}
+	return l.text.Write(p)
+}

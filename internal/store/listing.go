@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+// MessageFilter chooses the messages of a listing; empty members choose all.
+type MessageFilter struct {
+	SessionID      string
+	ConversationID string
+	Agent          string // name of the profile of a session
+	Desc           bool   // the newest first
+
+	Limit  int    // 1 to 1000; 0 is 50
+	Offset int    // how many to leave out first; not together with After
+	After  string // Cursor of the last message of a page: only those behind it
+}
+
+// ListedMessage is a message in a listing.
+type ListedMessage struct {
+	TranscriptMessage
+
+	SessionID      string
+	ConversationID string
+	Key            messages.ConversationKey
+	Agent          string
+	RunID          string // the inbound event that it belongs to; may be empty
+}
+
+// Cursor names the place of a message in a listing of either order.
+func (m ListedMessage) Cursor() string { return fmt.Sprintf("%s/%d", m.SessionID, m.Seq) }
+
+// listedSession is a session whose messages are listed.
+type listedSession struct {
+	id, conversation, agent string
+	key                     messages.ConversationKey
+}
+
+// sessionBatch is how many sessions a listing looks at in one query.
+const sessionBatch = 200
+
+// ListMessages returns messages in the order of their sessions and, within a
+// session, of their numbers: never by time, so that pages neither overlap nor
+// leave out a message. It is seed 004's get_messages_optimized, with a cursor
+// besides limit and offset; messages that come in between change no page behind
+// a cursor. Messages that were taken back are there, marked; those of role system
+// are not. An offset below zero, one together with a cursor, and what is no
+// cursor are fault.Invalid; what a cursor or the filter names and is not there is
+// fault.NotFound.
+func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage, error) {
+	from, behind, err := t.listFrom(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var list []ListedMessage
+	skip, left := f.Offset, page(f.Limit)
+	for included := true; ; included = false {
+		batch, err := t.listedSessions(ctx, f, from, included)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range batch {
+			if !included || i > 0 || s.id != from {
+				behind = beforeFirst(f.Desc)
+			}
+			if skip > 0 {
+				n, err := t.countListed(ctx, s.id)
+				if err != nil {
+					return nil, err
+				}
+				if n <= skip {
+					skip -= n
+					continue
+				}
+			}
+			found, err := t.listSession(ctx, s, f.Desc, behind, left, skip)
+			if err != nil {
+				return nil, err
+			}
+			list, left, skip = append(list, found...), left-len(found), 0
+			if left == 0 {
+				return list, nil
+			}
+		}
+		if len(batch) < sessionBatch {
+			return list, nil
+		}
+		from = batch[len(batch)-1].id
+	}
+}
+
+// beforeFirst is a number that no message of a session has, before them all.
+func beforeFirst(desc bool) int64 {
+	if desc {
+		return math.MaxInt64
+	}
+	return -1
+}
+
+// listFrom checks a filter and returns where its listing begins: a session, or
+// none for the first one, and the number of the message to go on behind.
+func (t *Tx) listFrom(ctx context.Context, f MessageFilter) (session string, behind int64, err error) {
+	switch {
+	case f.Offset < 0:
+		return "", 0, fault.Newf(fault.Invalid, "The offset %d is below zero.", f.Offset)
+	case f.Offset > 0 && f.After != "":
+		return "", 0, fault.New(fault.Invalid, "Give an offset or a cursor, not both.")
+	}
+	for what, id := range map[string]string{"session": f.SessionID, "conversation": f.ConversationID} {
+		if id == "" {
+			continue
+		}
+		if err := checkID(id, what); err != nil {
+			return "", 0, err
+		}
+	}
+	if f.SessionID != "" {
+		if _, err := t.Session(ctx, f.SessionID); err != nil {
+			return "", 0, err
+		}
+	}
+	if f.ConversationID != "" {
+		if _, err := t.Conversation(ctx, f.ConversationID); err != nil {
+			return "", 0, err
+		}
+	}
+	if f.After == "" {
+		return "", beforeFirst(f.Desc), nil
+	}
+	session, number, ok := strings.Cut(f.After, "/")
+	behind, err = strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil || behind < 0 {
+		return "", 0, fault.Newf(fault.Invalid, "%q is not a cursor that a page of messages ended with.", f.After)
+	}
+	if err := checkID(session, "session"); err != nil {
+		return "", 0, err
+	}
+	_, err = t.Session(ctx, session)
+	return session, behind, err
+}
+
+// listedSessions returns sessions in the order of a listing, from the given one
+// on or behind it.
+func (t *Tx) listedSessions(ctx context.Context, f MessageFilter, from string, included bool) ([]listedSession, error) {
+	query, args := listedSessionsSQL(f, from, included)
+	var list []listedSession
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var s listedSession
+		err := scan(text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID)
+		list = append(list, s)
+		return err
+	}, query, args...)
+	return list, wrap(err, "list sessions of messages")
+}
+
+func listedSessionsSQL(f MessageFilter, from string, included bool) (query string, args []any) {
+	compare, order := ">", ""
+	if f.Desc {
+		compare, order = "<", " DESC"
+	}
+	if included {
+		compare += "="
+	}
+	var conditions []string
+	for _, c := range []struct{ condition, value string }{
+		{"s.id = $%d", f.SessionID},
+		{"s.conversation_id = $%d", f.ConversationID},
+		{"s.agent_name = $%d", f.Agent},
+		{"(s.started_at, s.id) " + compare + " (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", from},
+	} {
+		if c.value != "" {
+			args = append(args, c.value)
+			conditions = append(conditions, fmt.Sprintf(c.condition, len(args)))
+		}
+	}
+	query = `
+		SELECT s.id, s.conversation_id, s.agent_name, c.platform_type, c.platform_conversation_id
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+	if len(conditions) > 0 {
+		query += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	args = append(args, sessionBatch)
+	return query + fmt.Sprintf(" ORDER BY s.started_at%[1]s, s.id%[1]s LIMIT $%[2]d", order, len(args)), args
+}
+
+// listed are the first rows of the messages of session $1 that a listing shows.
+const listed = `session_id = $1 AND part = 0 AND role <> 'system'`
+
+const countListedSQL = `SELECT count(*) FROM agent_messages WHERE ` + listed
+
+func (t *Tx) countListed(ctx context.Context, session string) (n int, err error) {
+	_, err = t.one(ctx, []any{&n}, countListedSQL, session)
+	return n, wrap(err, "count messages")
+}
+
+// The inner query takes a page by the index on (session_id, seq, part), so that a
+// message is whole, however many rows it has.
+func listSessionSQL(desc bool) string {
+	compare, order := ">", ""
+	if desc {
+		compare, order = "<", " DESC"
+	}
+	return `
+		SELECT seq, role, kind, content, data_json, provider_metadata, run_id, created_at, undone FROM agent_messages
+		WHERE session_id = $1 AND seq IN (
+			SELECT seq FROM agent_messages WHERE ` + listed + ` AND seq ` + compare + ` $2 ORDER BY seq` + order + ` LIMIT $3 OFFSET $4)
+		ORDER BY seq` + order + `, part`
+}
+
+func (t *Tx) listSession(ctx context.Context, s listedSession, desc bool, behind int64, limit, offset int) ([]ListedMessage, error) {
+	var list []ListedMessage
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var r messages.Record
+		var metadata string
+		var created int64
+		m := ListedMessage{SessionID: s.id, ConversationID: s.conversation, Key: s.key, Agent: s.agent}
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, text{&metadata}, &m.RunID, &created, &m.Undone); err != nil {
+			return err
+		}
+		if metadata != "" {
+			r.ProviderMetadata = json.RawMessage(metadata)
+		}
+		decoded, ok, err := messages.FromRecord(r)
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "decode message")
+		}
+		if n := len(list); ok && n > 0 && list[n-1].Seq == decoded.Seq {
+			list[n-1].Blocks = append(list[n-1].Blocks, decoded.Blocks...)
+			return nil
+		}
+		if !ok { // a row that is no message keeps its place, so that pages stay whole
+			decoded = messages.Message{Seq: r.Seq, Role: r.Role}
+		}
+		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+		list = append(list, m)
+		return nil
+	}, listSessionSQL(desc), s.id, behind, limit, offset)
+	return list, wrap(err, "list messages")
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+)
+
+// portableShared are the tables that conversations refer to, or that belong to
+// people and to no conversation; what is referred to first. Only the first one is
+// in an export of a single conversation.
+var portableShared = []portable{
+	portableCodebase,
+	portableIdentity,
+	portableMemoryPerson,
+	portableMemory("semantic_memory", "semantic_memories", "fact", "category", "source_events history", ""),
+	portableMemory("episodic_memory", "episodic_memories", "content", "", "sources", "expires_at"),
+}
+
+var portableMemoryPerson = portable{
+	kind: "memory_person", table: "memory_people",
+	columns: slices.Concat(cols(asText, "user_id"), cols(asBool, "enabled"), cols(asInt, "seq")),
+	from:    `memory_people t WHERE $1 = '' ORDER BY t.user_id`,
+}
+
+// portableMemory is a table of memories. What can be computed from the text is
+// not exported: see derivedOf.
+func portableMemory(kind, table, text, category, lists, expires string) portable {
+	return portable{
+		kind: kind, table: table,
+		columns: slices.Concat(
+			cols(asText, "user_id"), cols(asInt, "seq"), cols(asText, "run_id "+text+" "+category+" origin codebase_id"), cols(asFloat, "confidence"),
+			cols(asInt, "access_count"), cols(asJSON, lists), cols(asTime, "created_at updated_at "+expires),
+			cols(asText, "embedding_model last_key"), cols(asBytes, "embedding")),
+		from: table + ` t WHERE $1 = '' ORDER BY t.user_id, t.seq`,
+	}
+}
+
+// extraColumn is a column that is not in the row of an export.
+type extraColumn struct {
+	name  string
+	value any
+}
+
+// derivedOf returns the columns of a memory that follow from its text. A memory
+// that could not have been stored here is fault.Invalid: its text is empty or too
+// long, or its vector has another length, is zero or no number.
+func derivedOf(p portable, values []any) ([]extraColumn, error) {
+	member := func(name string) any {
+		i := slices.IndexFunc(p.columns, func(c portableColumn) bool { return c.name == name })
+		if i < 0 {
+			return nil
+		}
+		return values[i]
+	}
+	person, _ := member("user_id").(string)
+	text, ok := member("fact").(string)
+	if !ok {
+		text, _ = member("content").(string)
+	}
+	if _, err := memory.CleanText(text); err != nil {
+		return nil, err
+	}
+	if raw, ok := member("embedding").([]byte); ok {
+		v, err := memory.Decode(raw)
+		if err == nil {
+			err = v.Check()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return []extraColumn{{"content_hash", memory.Hash(text)}, {"terms", storedTerms(person, text)}}, nil
+}
+
+// importShared stores a row of portableShared, and says whether it did. A person
+// of whom something is remembered here already, or who has switched memory off
+// here, is not touched.
+func (t *Tx) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
+	switch p.kind {
+	case portableIdentity.kind:
+		n, err := t.insertPortable(ctx, p, row, " ON CONFLICT (platform_type, user_id) DO NOTHING")
+		return n > 0, err
+	case portableMemoryPerson.kind:
+		n, err := t.insertPortable(ctx, p, row, ` ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq, enabled = excluded.enabled
+			WHERE memory_people.enabled AND memory_people.seq = 0`)
+		return n > 0, err
+	}
+	if string(row["embedding"]) == "null" { // else it would never be embedded again
+		row["embedding_model"] = json.RawMessage(`""`)
+	}
+	values, err := decodePortable(p, row)
+	if err != nil {
+		return false, err
+	}
+	derived, err := derivedOf(p, values)
+	if err != nil {
+		return false, &fault.Error{Kind: fault.Invalid, Public: "The memory cannot be used: " + fault.Public(err), Err: err}
+	}
+	n, err := t.insertPortable(ctx, p, row, "", derived...)
+	return n > 0, err
+}

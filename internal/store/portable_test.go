@@ -1,0 +1,85 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/store"
+)
+
+// notExported are tables and columns that are not in a portable export, with the
+// reason. What a migration adds has to be here, or in a portable of this package:
+// nothing gets lost in a move because nobody thought of it.
+var notExported = map[string]string{
+	"goose_db_version": "the schema's own version; the target has its own",
+	"owner_codes":      "one-time codes, valid for minutes",
+	"named_leases":     "who does what at this moment",
+	"platform_cursors": "up to where this bot has read; another one reads from now on",
+	"buttons":          "what is open is ended, and a button of the past does nothing",
+	"checkpoints":      "states of files in the repositories of this machine; a backup has both",
+	"plans":            "numbered by the database, and people name them by that number; a backup has them",
+	"plan_numbers":     "see plans",
+	"approvals":        "see plans; what was asked and said is in a backup",
+	"allow_rules":      "permissions of this machine: whoever moves decides anew",
+	"audit_log":        "append-only and numbered; a backup has it",
+	"models_config":    "configuration, see MODEL_FAST and its like",
+
+	"remote_agent_conversations.lease_owner": "who works on it at this moment",
+	"remote_agent_conversations.lease_until": "as lease_owner",
+	"remote_agent_conversations.lease_epoch": "as lease_owner",
+	"agent_messages.id":                      "given out by the database; order and references are by session, seq and part",
+	"agent_tool_calls.id":                    "as agent_messages.id",
+	"agent_tool_calls.message_id":            "as message_seq and message_part",
+	"inbound_events.next_ms":                 "when an open one is tried again; none is",
+	"deliveries.next_ms":                     "as inbound_events.next_ms",
+	"usage_records.id":                       "given out by the database",
+	"semantic_memories.id":                   "given out by the database; people name a memory by seq",
+	"semantic_memories.content_hash":         "follows from the text",
+	"semantic_memories.terms":                "follows from the text",
+	"semantic_memories.words":                "follows from terms",
+	"episodic_memories.id":                   "as semantic_memories",
+	"episodic_memories.content_hash":         "as semantic_memories",
+	"episodic_memories.terms":                "as semantic_memories",
+	"episodic_memories.words":                "as semantic_memories",
+}
+
+func TestEveryTableIsExportedOrNamed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		exported := store.Portables()
+		var actual map[string][]string
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			actual, err = store.Tables(ctx, tx)
+			return err
+		})
+		if len(actual) < 15 {
+			t.Fatalf("only %d tables: %v", len(actual), actual)
+		}
+		for table, columns := range actual {
+			have, ok := exported[table]
+			switch {
+			case strings.HasPrefix(table, "river_"): // jobs: wake-ups that the sweep makes again
+			case !ok && notExported[table] == "":
+				t.Errorf("the table %s is neither exported (see portable.go) nor named in notExported with the reason", table)
+			case ok && notExported[table] != "":
+				t.Errorf("the table %s is exported and named in notExported", table)
+			case ok:
+				for _, c := range columns {
+					if slices.Contains(have, c) == (notExported[table+"."+c] != "") {
+						t.Errorf("the column %s.%s has to be either exported or named in notExported", table, c)
+					}
+				}
+			}
+		}
+		for table, columns := range exported {
+			for _, c := range columns {
+				if !slices.Contains(actual[table], c) {
+					t.Errorf("%s.%s is exported and is not there", table, c)
+				}
+			}
+		}
+	})
+}
