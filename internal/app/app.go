@@ -86,6 +86,7 @@ type daemon struct {
 	memory     *recollect.Service                 // nil with MEMORY=off
 	learner    *learn.Learner                     // nil if nothing is learned
 	embedder   *embed.Client                      // nil without an embeddings API
+	vectors    store.VectorState                  // as it was at the start
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 }
@@ -210,6 +211,10 @@ func (d *daemon) run(ctx context.Context) error {
 			d.memory.Run(ctx)
 			return nil
 		})
+		group.Go(func() error {
+			d.keepVectors(ctx)
+			return nil
+		})
 	}
 	if d.learner != nil {
 		group.Go(func() error {
@@ -268,11 +273,11 @@ func (d *daemon) close() error {
 // ready implements /readyz: the database and the schema. A platform that is
 // away does not make the service unready.
 func (d *daemon) ready(ctx context.Context) []web.Check {
-	return []web.Check{
+	return append([]web.Check{
 		{Name: "database", Err: d.store.Ping(ctx)},
 		{Name: "schema", Err: d.store.CheckSchema(ctx)},
 		{Name: "workers", Err: d.core.Ready()},
-	}
+	}, d.memorySearch()...)
 }
 
 // Migrate shows the state of the schema on env.Stdout and, with apply, brings it

@@ -37,6 +37,9 @@ func (d *daemon) banner() {
 		d.say("  model     %s\n", d.modelLine())
 	}
 	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
+	if d.memory != nil && d.vectors.Todo != "" {
+		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
+	}
 	d.sayTelegram()
 	d.saySlack()
 	d.sayGitHub()

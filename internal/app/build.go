@@ -239,7 +239,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.space != nil {
 		workshop = shop
 	}
-	if err := d.buildMemory(); err != nil {
+	if err := d.buildMemory(ctx); err != nil {
 		return err
 	}
 	tools, err := d.newToolroom()

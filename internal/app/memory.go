@@ -43,10 +43,14 @@ func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) erro
 }
 
 // buildMemory builds what remembers people, unless it is switched off.
-func (d *daemon) buildMemory() error {
+func (d *daemon) buildMemory(ctx context.Context) error {
 	c := d.config.Memory
 	if !c.On {
 		return nil
+	}
+	var err error
+	if d.vectors, err = d.store.Vectors(ctx); err != nil {
+		return err
 	}
 	config := recollect.Config{
 		Storage: memoryStorage{d.store}, Redact: redact.New(d.config.Secrets()...).String, Now: d.env.Now, Log: d.log,

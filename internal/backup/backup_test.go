@@ -13,6 +13,7 @@ import (
 
 	"remote-agent/internal/backup"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -172,6 +173,60 @@ func TestBackupVerifyRestore(t *testing.T) {
 			t.Errorf("restore over data: %v", err)
 		}
 	})
+}
+
+// What belongs to pgvector is not restored but made again, so that a server without
+// it takes the backup as well.
+func TestRestoreMakesVectorsAgain(t *testing.T) {
+	t.Parallel()
+	w := world{dir: t.TempDir(), url: storetest.PostgresURL(t)}
+	open := func(url string) *store.Store {
+		s, err := store.Open(t.Context(), store.Options{URL: url, DataDir: w.dir, Log: storetest.Log(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}
+	w.store = open(w.url)
+	if _, err := w.store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	storetest.WithVectors(t, w.store)
+	vector := make(memory.Vector, memory.Dimensions)
+	vector[7] = 1
+	fact := memory.Fact{Scope: memory.Scope{Person: "test/ann"}, RunID: "01900000-0000-7000-8000-000000000001", Text: "drinks tea",
+		Embedding: memory.Embedding{Vector: vector, Model: "m"}}
+	err := w.store.InTx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.UpsertFact(t.Context(), fact)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _, err := backup.Create(t.Context(), w.source(), filepath.Join(t.TempDir(), "backups"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, _ := w.elsewhere(t)
+	if _, err := backup.Restore(t.Context(), dir, to); err != nil {
+		t.Fatal(err)
+	}
+	s := open(to.Tools.URL)
+	missing, err := s.MissingVectors(t.Context())
+	if state, stateErr := s.Vectors(t.Context()); err != nil || stateErr != nil || !state.Ready || missing != 1 {
+		t.Errorf("restored: %+v, %d missing, %v, %v", state, missing, err, stateErr)
+	}
+	if err := s.KeepVectors(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := s.MissingVectors(t.Context()); err != nil || missing != 0 {
+		t.Errorf("%d missing, %v", missing, err)
+	}
 }
 
 func TestRestoreIsRefusedWhileTheDaemonHasTheDirectory(t *testing.T) {

@@ -7,11 +7,14 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/store"
 )
 
 // Postgres runs the programs of PostgreSQL that copy a database.
@@ -153,10 +156,42 @@ func (p Postgres) check(ctx context.Context, name string, by int) error {
 	return err
 }
 
+// restore loads a dump but for what belongs to pgvector: the server may not have
+// it, and the program makes all of it again from its own tables where there is one.
 func (p Postgres) restore(ctx context.Context, name string) error {
 	address, _, err := p.address()
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, "pg_restore", "--no-owner", "--no-privileges", "--no-password", "--exit-on-error", "--single-transaction", "--dbname="+address, name)
+	dir, err := os.MkdirTemp("", "bot-restore")
+	if err != nil {
+		return unusable(os.TempDir(), err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a list of names
+	contents := filepath.Join(dir, "contents")
+	if err := (Postgres{Environ: p.Environ}).run(ctx, "pg_restore", "--list", "--file="+contents, name); err != nil {
+		return err
+	}
+	list, err := os.ReadFile(contents) //nolint:gosec // written above
+	if err != nil {
+		return unusable(contents, err)
+	}
+	if err := os.WriteFile(contents, withoutVectors(list), 0o600); err != nil {
+		return unusable(contents, err)
+	}
+	return p.run(ctx, "pg_restore", "--no-owner", "--no-privileges", "--no-password", "--exit-on-error", "--single-transaction",
+		"--use-list="+contents, "--dbname="+address, name)
+}
+
+// withoutVectors takes out of a dump's list of contents what store.OfVectors names.
+func withoutVectors(list []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(list) {
+		words := strings.FieldsFunc(string(line), func(r rune) bool { return strings.ContainsRune(" \t\r\n(),\"", r) })
+		extension := strings.Contains(string(line), " EXTENSION ") && slices.Contains(words, "vector")
+		if !extension && !slices.ContainsFunc(words, store.OfVectors) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }

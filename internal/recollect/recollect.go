@@ -51,6 +51,8 @@ type Tx interface {
 	SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
 	Entry(ctx context.Context, id string) (sessions.Entry, error)
+	IndexWords(ctx context.Context, limit int) (int, error)
+	PackMemories(ctx context.Context, limit int) (int, error)
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 }
 
@@ -293,6 +295,7 @@ const (
 	sweepEvery = time.Hour
 	batch      = 64
 	sweepBatch = 1000
+	packBatch  = 8 // each is of 64 memories
 )
 
 // Run embeds what has no embedding yet and sweeps expired episodes, until ctx
@@ -303,16 +306,46 @@ func (s *Service) Run(ctx context.Context) {
 	defer sweeping.Stop()
 	s.sweep(ctx)
 	s.embedAll(ctx)
+	s.tidy(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-sweeping.C:
 			s.sweep(ctx)
+			s.tidy(ctx)
 		case <-embedding.C:
+			s.index(ctx)
 			s.embedAll(ctx)
 		case <-s.kick:
 			s.embedAll(ctx)
+		}
+	}
+}
+
+// tidy makes quickly found what came in by other ways than one at a time.
+func (s *Service) tidy(ctx context.Context) {
+	s.index(ctx)
+	s.repeat(ctx, "sketches", packBatch, Tx.PackMemories)
+}
+
+// index makes memories found by their words that were stored in SQL.
+func (s *Service) index(ctx context.Context) { s.repeat(ctx, "words", batch, Tx.IndexWords) }
+
+// repeat runs a step, each in a transaction, until it does less than it may.
+func (s *Service) repeat(ctx context.Context, what string, limit int, step func(tx Tx, ctx context.Context, limit int) (int, error)) {
+	for ctx.Err() == nil {
+		var n int
+		err := s.config.Storage.InTx(ctx, func(tx Tx) error {
+			var err error
+			n, err = step(tx, ctx, limit)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "Could not make memories quicker to find", "step", what, "err", err)
+		}
+		if err != nil || n < limit {
+			return
 		}
 	}
 }
@@ -341,12 +374,15 @@ func (s *Service) sweep(ctx context.Context) {
 
 // embedAll embeds all memories that the model has not embedded.
 func (s *Service) embedAll(ctx context.Context) {
-	for s.config.Embedder != nil {
+	for some := 0; s.config.Embedder != nil; some++ {
 		n, err := s.embedSome(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "Could not embed memories; they are found by their words until it works", "reason", fault.Public(err), "err", err)
 		}
 		if err != nil || n < batch {
+			if some > 0 {
+				s.tidy(ctx)
+			}
 			return
 		}
 	}

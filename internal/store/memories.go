@@ -167,7 +167,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Semantic]
-	near, err := t.candidates(ctx, table, f.Scope, f.Text, f.Embedding, f.Now)
+	near, err := t.candidates(ctx, table, f.Scope, f.Text, f.Embedding, f.Threshold, f.Now)
 	if err != nil {
 		return memory.Outcome{}, err
 	}
@@ -194,7 +194,7 @@ func (t *Tx) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcom
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Episodic]
-	near, err := t.candidates(ctx, table, e.Scope, e.Text, e.Embedding, e.Now)
+	near, err := t.candidates(ctx, table, e.Scope, e.Text, e.Embedding, e.Threshold, e.Now)
 	if err != nil {
 		return memory.Outcome{}, err
 	}
@@ -320,7 +320,14 @@ func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memo
 			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		RETURNING id`, args...)
-	return wrap(err, "store a memory")
+	if err != nil {
+		return fmt.Errorf("store a memory: %w", err)
+	}
+	if e.IsZero() {
+		return nil
+	}
+	_, err = t.packOnce(ctx, table, m.Scope, e.Model)
+	return err
 }
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
@@ -405,6 +412,9 @@ func (t *Tx) ForgetMemories(ctx context.Context, account string) (n int64, err e
 	}
 	if _, err := t.dropLessons(ctx, person); err != nil {
 		return 0, err
+	}
+	if _, err := t.exec(ctx, `DELETE FROM memory_sketches WHERE user_id = $1`, person); err != nil {
+		return 0, fmt.Errorf("forget sketches: %w", err) // first, so that they need not be emptied one by one
 	}
 	for _, table := range bothMemoryTables() {
 		some, err := t.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)

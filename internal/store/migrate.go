@@ -27,7 +27,8 @@ type Migration struct {
 
 // Migrate brings the schema up to date and returns the names of what it applied.
 // It may run in several processes at once: one does the work, the others wait.
-// A schema that a newer binary made is refused (fault.Invalid), untouched.
+// A schema that a newer binary made is refused (fault.Invalid), untouched. Where
+// the PostgreSQL server has pgvector, it is set up as well; see Vectors.
 func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	s.migrating.Lock()
 	defer s.migrating.Unlock()
@@ -53,6 +54,9 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 		return applied, fmt.Errorf("apply migrations: %w", s.classify(err))
 	}
 	river, err := queue.Migrate(ctx, s.Pools(), s.log)
+	if err == nil && s.pg != nil {
+		s.setUpVectors(ctx)
+	}
 	return append(applied, river...), err
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 )
 
@@ -31,10 +30,10 @@ func storedTerms(person, text string) string {
 }
 
 // candidates returns memories of a scope that may be the same as a text: those of
-// the same text, the nearest by embedding, and those with the same words that
-// cannot be compared by embedding.
+// the same text, the nearest by embedding if it reaches the threshold, and those
+// with the same words that cannot be compared by embedding.
 func (t *Tx) candidates(
-	ctx context.Context, table memoryTable, s memory.Scope, text string, e memory.Embedding, now time.Time,
+	ctx context.Context, table memoryTable, s memory.Scope, text string, e memory.Embedding, threshold float64, now time.Time,
 ) ([]memory.Candidate, error) {
 	alive := strings.ReplaceAll(table.alive, "$2", "$4")
 	same, err := t.memories(ctx, table, sameText+` AND `+alive+` ORDER BY m.seq LIMIT 1`,
@@ -51,8 +50,7 @@ func (t *Tx) candidates(
 		if bare, err = t.hasBare(ctx, table, s.Person, e.Model); err != nil {
 			return nil, err
 		}
-		near, err := t.nearest(ctx, table, e, 1, -1, sameScope+` AND m.embedding_model = $3 AND `+alive,
-			s.Person, orNull(s.Codebase), e.Model, rfc3339(now))
+		near, err := t.nearest(ctx, table, nearQuery{scope: s, exactly: true, to: e, limit: 1, threshold: threshold, now: now})
 		if err != nil {
 			return nil, err
 		}
@@ -82,77 +80,6 @@ func (t *Tx) hasBare(ctx context.Context, table memoryTable, person, model strin
 		SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model < $2
 		UNION ALL SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model > $2 LIMIT 1`, person, model)
 	return ok, wrap(err, "look for memories without embedding")
-}
-
-// ranked is a row with its similarity, before the rest of it is read.
-type ranked struct {
-	id, number int64
-	similarity float64
-}
-
-// better orders rows, the best first. Of two alike the newer one is better.
-func better(a, b ranked) int {
-	return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(b.number, a.number))
-}
-
-// nearest returns the limit rows nearest to an embedding that reach the threshold,
-// best first. rest says which rows are compared: all of them are read, but only
-// their vectors.
-func (t *Tx) nearest(
-	ctx context.Context, table memoryTable, e memory.Embedding, limit int, threshold float64, rest string, args ...any,
-) ([]memory.Candidate, error) {
-	probe := memory.NewProbe(e.Vector)
-	best := make([]ranked, 0, limit+1)
-	var row ranked
-	dest := []any{&row.id, &row.number, &similarity{probe: probe, to: &row.similarity}}
-	err := t.each(ctx, func(scan func(...any) error) error {
-		if err := scan(dest...); err != nil {
-			return err
-		}
-		if !(row.similarity >= threshold) || len(best) == limit && better(row, best[limit-1]) >= 0 {
-			return nil
-		}
-		at, _ := slices.BinarySearchFunc(best, row, better)
-		best = slices.Insert(best, at, row)
-		best = best[:min(len(best), limit)]
-		return nil
-	}, `SELECT m.id, m.seq, m.embedding FROM `+table.name+` m `+rest+` AND m.embedding IS NOT NULL`, args...)
-	if err != nil {
-		return nil, wrap(err, "compare memories")
-	}
-	all := make([]memory.Candidate, 0, len(best))
-	for _, r := range best {
-		list, err := t.memories(ctx, table, `WHERE m.id = $1`, r.id)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range list {
-			all = append(all, memory.Candidate{Memory: m, Similarity: r.similarity})
-		}
-	}
-	return all, nil
-}
-
-// similarity scans the column of an embedding as its similarity to a probe. It
-// looks at the driver's own bytes: copying them would cost more than comparing.
-type similarity struct {
-	probe *memory.Probe
-	to    *float64
-}
-
-// Scan implements sql.Scanner.
-func (s *similarity) Scan(value any) error {
-	raw, ok := value.([]byte)
-	if !ok {
-		return fault.Newf(fault.Internal, "an embedding is %T", value)
-	}
-	return s.ScanBytes(raw)
-}
-
-// ScanBytes is what pgx calls instead of Scan, without a copy.
-func (s *similarity) ScanBytes(raw []byte) error {
-	*s.to = s.probe.Cosine(raw)
-	return nil
 }
 
 // withWords returns memories of a person that have at least one of the terms, the
@@ -219,9 +146,7 @@ func (t *Tx) recallNear(ctx context.Context, q memory.Query) ([]memory.Match, er
 	}
 	var all []memory.Match
 	for _, table := range bothMemoryTables() {
-		near, err := t.nearest(ctx, table, q.Embedding, q.Limit, q.Threshold,
-			`WHERE m.user_id = $1 AND `+table.alive+` AND (m.codebase_id IS NULL OR m.codebase_id = $3) AND m.embedding_model = $4`,
-			q.Person, rfc3339(q.Now), orNull(q.Codebase), q.Embedding.Model)
+		near, err := t.nearest(ctx, table, nearQuery{scope: q.Scope, to: q.Embedding, limit: q.Limit, threshold: q.Threshold, now: q.Now})
 		if err != nil {
 			return nil, err
 		}

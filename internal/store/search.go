@@ -199,7 +199,12 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
 	}
 	// The index of PostgreSQL knows no order: it would fetch every message that
-	// has a common word to find the newest. So it looks among the newest first.
+	// has a common word to find the newest. So the newest are read first, without
+	// it, and then it looks among them and ever more.
+	hits, err := t.searchNewest(ctx, f, terms)
+	if err != nil || len(hits) == page(f.Limit) {
+		return hits, err
+	}
 	newest := f.Before
 	if newest == 0 {
 		if _, err := t.one(ctx, []any{&newest}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
@@ -214,13 +219,44 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 	}
 }
 
+// searchNewest searches the newest 2,000 messages on PostgreSQL by reading them.
+// Words of common letters are first looked for in the text as it is, which costs a
+// hundredth of taking it apart.
+func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	args := []any{matchPostgres(terms)}
+	match := []string{wordsMatch}
+	for _, term := range terms {
+		if strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+			args = append(args, term.word)
+			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(args)))
+		}
+	}
+	before := ""
+	if f.Before > 0 {
+		args = append(args, f.Before)
+		before = fmt.Sprintf(" WHERE id < $%d", len(args))
+	}
+	return t.searchIn(ctx, f, "(SELECT * FROM agent_messages"+before+" ORDER BY id DESC LIMIT 2000) m", "m.id", strings.Join(match, " AND "), args)
+}
+
+const wordsMatch = `agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched
+
 // searchRange searches the messages with numbers from a first one on.
 func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
-	source, id, match := "agent_messages m", "m.id", "agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND "+searched
+	source, id, match := "agent_messages m", "m.id", wordsMatch
 	if t.pg == nil {
 		source, id, match = "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1"
 	}
 	args := []any{expression}
+	if first > 0 {
+		args = append(args, first)
+		match += fmt.Sprintf(" AND "+id+" >= $%d", len(args))
+	}
+	return t.searchIn(ctx, f, source, id, match, args)
+}
+
+// searchIn searches a source of messages, the newest first.
+func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) ([]Hit, error) {
 	query := `
 		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
 		FROM ` + source + `
@@ -230,9 +266,6 @@ func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string,
 	condition := func(text string, arg any) {
 		args = append(args, arg)
 		query += fmt.Sprintf(" AND "+text, len(args))
-	}
-	if first > 0 {
-		condition(id+" >= $%d", first)
 	}
 	if f.Before > 0 {
 		condition(id+" < $%d", f.Before)

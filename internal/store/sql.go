@@ -17,9 +17,10 @@ import (
 // Tx is one transaction. It is valid only inside the function it was passed to,
 // and not safe for concurrent use.
 type Tx struct {
-	text *rewriter
-	pg   pgx.Tx  // on PostgreSQL
-	lite *sql.Tx // on SQLite
+	text   *rewriter
+	chunks *chunkCache
+	pg     pgx.Tx  // on PostgreSQL
+	lite   *sql.Tx // on SQLite
 }
 
 // Handle returns the driver's own transaction, for queue.Queue.

@@ -48,6 +48,7 @@ type Store struct {
 	log     *slog.Logger
 	text    *rewriter
 	reads   *rewriter // text, for read-only snapshots
+	chunks  *chunkCache
 
 	migrating sync.Mutex // one Migrate at a time in this process
 
@@ -68,7 +69,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect)}
+	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), chunks: newChunkCache()}
 	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options.MaxConns)

@@ -25,8 +25,9 @@ const maxGroup = 128
 // caller to the next; closures run in their caller's goroutine, so a panic or a
 // Goexit is the caller's own. close ends run.
 type writer struct {
-	db   *sql.DB
-	text *rewriter
+	db     *sql.DB
+	text   *rewriter
+	chunks *chunkCache
 
 	wake chan struct{} // buffered; a value means that waiting may have grown
 	done chan struct{} // closed by run
@@ -55,8 +56,8 @@ const (
 	writeAbandoned
 )
 
-func newWriter(db *sql.DB, text *rewriter) *writer {
-	w := &writer{db: db, text: text, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newWriter(db *sql.DB, text *rewriter, chunks *chunkCache) *writer {
+	w := &writer{db: db, text: text, chunks: chunks, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -91,7 +92,7 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 			<-job.result // rolled back before the panic goes on
 		}
 	}()
-	err = fn(&Tx{text: w.text, lite: tx})
+	err = fn(&Tx{text: w.text, chunks: w.chunks, lite: tx})
 	job.ran <- err
 	return (<-job.result).err
 }

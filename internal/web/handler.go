@@ -96,6 +96,7 @@ func health(w http.ResponseWriter, _ *http.Request) {
 type readyCheck struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
+	Info  string `json:"info,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
@@ -109,7 +110,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	body := readyBody{Stopping: s.draining.Load(), Checks: []readyCheck{}}
 	body.Ready = !body.Stopping
 	for _, c := range s.checks(r.Context()) {
-		check := readyCheck{Name: c.Name, OK: c.Err == nil}
+		check := readyCheck{Name: c.Name, OK: c.Err == nil, Info: c.Info}
 		if c.Err != nil {
 			check.Error = fault.Public(c.Err)
 			body.Ready = false

@@ -44,6 +44,10 @@ const defaultGrace = 10 * time.Second
 type Check struct {
 	Name string
 	Err  error // nil if it works
+
+	// Info says more about it. A check that has it and no Err tells something and
+	// judges nothing.
+	Info string
 }
 
 // Config configures a Server.

@@ -152,10 +152,10 @@ func TestRoutes(t *testing.T) {
 func TestReadyzTellsWhatFails(t *testing.T) {
 	t.Parallel()
 	s := start(t, web.Config{Ready: func(context.Context) []web.Check {
-		return []web.Check{{Name: "workers"}, {Name: "database", Err: fault.Wrap(errors.New("password hunter2"), fault.Unavailable, "ping")}}
+		return []web.Check{{Name: "workers"}, {Name: "memory", Info: "off"}, {Name: "database", Err: fault.Wrap(errors.New("password hunter2"), fault.Unavailable, "ping")}}
 	}})
 	status, _, body := do(t, "GET", s.url+"/readyz", nil)
-	want := `{"ready":false,"checks":[{"name":"workers","ok":true},{"name":"database","ok":false,"error":"The service does not answer right now."}]}` + "\n"
+	want := `{"ready":false,"checks":[{"name":"workers","ok":true},{"name":"memory","ok":true,"info":"off"},{"name":"database","ok":false,"error":"The service does not answer right now."}]}` + "\n"
 	if status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("%d %s", status, body)
 	}

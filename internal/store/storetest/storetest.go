@@ -213,3 +213,20 @@ func open(t testing.TB, options store.Options) *store.Store {
 func Log(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
+
+// WithVectors skips a test if the PostgreSQL server of a store has no pgvector;
+// REQUIRE_PGVECTOR=1 makes that a failure.
+func WithVectors(t testing.TB, s *store.Store) {
+	t.Helper()
+	state, err := s.Vectors(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case state.Ready:
+	case os.Getenv("REQUIRE_PGVECTOR") == "1":
+		t.Fatalf("REQUIRE_PGVECTOR=1, but no pgvector: %+v", state)
+	default:
+		t.Skip("the PostgreSQL server has no pgvector")
+	}
+}

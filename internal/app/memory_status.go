@@ -1,0 +1,146 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory/embed"
+	"remote-agent/internal/store"
+	"remote-agent/internal/web"
+)
+
+// vectorsEvery is how often vectors of pgvector are looked after.
+const vectorsEvery = time.Hour
+
+// keepVectors keeps what pgvector has in step, until ctx ends.
+func (d *daemon) keepVectors(ctx context.Context) {
+	for {
+		if err := d.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "Could not look after the vectors of pgvector", "err", err)
+		}
+		if !sleep(ctx, vectorsEvery) {
+			return
+		}
+	}
+}
+
+// memorySearch tells on /readyz how memories are found. It judges nothing: the
+// service is ready also where memory is off.
+func (d *daemon) memorySearch() []web.Check {
+	if d.memory == nil {
+		return []web.Check{{Name: "memory", Info: "off"}}
+	}
+	return []web.Check{{Name: "memory", Info: searchInUse(d.config, d.vectors)}}
+}
+
+// searchInUse says how memories are found, in a few words.
+func searchInUse(cfg config.Config, v store.VectorState) string {
+	how := "full text, because no embeddings API is set"
+	if cfg.Memory.Embeds() {
+		how = "embeddings of " + cfg.Memory.Model + " by sketches and exact cosine"
+	}
+	if v.Ready {
+		how += "; pgvector " + v.Installed + " for SQL"
+	}
+	return how
+}
+
+// MemoryStatus prints how memories are found and why, how many there are, and
+// whether the embeddings API answers. It changes nothing.
+func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
+	if !cfg.Memory.On {
+		say(env.Stdout, "memory      off (MEMORY=off): nothing is learned or recalled\n")
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var counts store.MemoryCounts
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			var err error
+			counts, err = tx.CountAllMemories(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		vectors, err := s.Vectors(ctx)
+		if err != nil {
+			return err
+		}
+		say(env.Stdout, "search      %s\n", searchInUse(cfg, vectors))
+		say(env.Stdout, "memories    %d facts, %d episodes, of %d people\n", counts.Facts, counts.Episodes, counts.People)
+		sayModels(cfg, env, counts)
+		say(env.Stdout, "sketches    of %d memories; the others are few for each person, and all compared\n", counts.Sketched)
+		if err := sayVectors(ctx, env, s, vectors); err != nil {
+			return err
+		}
+		sayEmbedder(ctx, cfg, env)
+		return nil
+	})
+}
+
+// sayModels says by which model memories are embedded.
+func sayModels(cfg config.Config, env Env, counts store.MemoryCounts) {
+	for _, model := range slices.Sorted(maps.Keys(counts.Models)) {
+		switch n := counts.Models[model]; {
+		case model == "":
+			say(env.Stdout, "embedded    %d by no model: found by their words\n", n)
+		case !cfg.Memory.Embeds():
+			say(env.Stdout, "embedded    %d by %s, which is not set: found by their words\n", n, model)
+		case model != cfg.Memory.Model:
+			say(env.Stdout, "embedded    %d by %s: found by their words until the daemon has embedded them again\n", n, model)
+		default:
+			say(env.Stdout, "embedded    %d by %s\n", n, model)
+		}
+	}
+}
+
+// sayVectors says what pgvector is used for.
+func sayVectors(ctx context.Context, env Env, s *store.Store, v store.VectorState) error {
+	switch {
+	case s.Dialect() == "sqlite":
+		return nil
+	case v.Available == "" && v.Installed == "":
+		say(env.Stdout, "pgvector    the server has none; only the functions in SQL need it\n")
+		return nil
+	case !v.Ready:
+		say(env.Stdout, "pgvector    not used: %s\n", v.Todo)
+		return nil
+	}
+	missing, err := s.MissingVectors(ctx)
+	if err != nil {
+		return err
+	}
+	say(env.Stdout, "pgvector    %s, for the functions in SQL; %d vectors still to be copied\n", v.Installed, missing)
+	for _, index := range v.Indexes {
+		state := "in use"
+		if !index.Valid {
+			state = "being made, or left over; the daemon makes it anew"
+		}
+		say(env.Stdout, "index       %s %s\n", index.Name, state)
+	}
+	if len(v.Indexes) == 0 {
+		say(env.Stdout, "index       none yet: the daemon makes one from %d vectors on\n", store.VectorIndexFrom)
+	}
+	return nil
+}
+
+// sayEmbedder asks the embeddings API for one embedding.
+func sayEmbedder(ctx context.Context, cfg config.Config, env Env) {
+	if !cfg.Memory.Embeds() {
+		say(env.Stdout, "embeddings  no API; set EMBEDDING_BASE_URL or EMBEDDING_API_KEY\n")
+		return
+	}
+	client, err := embed.New(embed.Config{BaseURL: cfg.Memory.BaseURL, APIKey: cfg.Memory.APIKey.Reveal(), Model: cfg.Memory.Model})
+	if err == nil {
+		defer client.Close()
+		begin := time.Now()
+		if _, err = client.Embed(ctx, []string{"Is anybody there?"}); err == nil {
+			say(env.Stdout, "embeddings  %s answers, in %s\n", cfg.Memory.Model, time.Since(begin).Round(time.Millisecond))
+			return
+		}
+	}
+	say(env.Stdout, "embeddings  %s does not answer: %s\n", cfg.Memory.Model, fault.Public(err))
+}

@@ -1,0 +1,209 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/memory/sketch"
+)
+
+// nearQuery asks for the memories nearest to an embedding.
+type nearQuery struct {
+	scope     memory.Scope
+	exactly   bool // only those of the scope's codebase, not those that hold everywhere too
+	to        memory.Embedding
+	limit     int
+	threshold float64
+	now       time.Time
+}
+
+// where is the condition on the rows of a table, m, and on their sketches but for
+// alive. Its arguments are from $1 to $4.
+func (q nearQuery) where(alive string) (condition string, args []any) {
+	condition = `m.user_id = $1 AND m.embedding_model = $2 AND ` + strings.ReplaceAll(alive, "$2", "$3")
+	if q.exactly {
+		condition += ` AND m.codebase_id IS NOT DISTINCT FROM $4`
+	} else {
+		condition += ` AND (m.codebase_id IS NULL OR m.codebase_id = $4)`
+	}
+	return condition, []any{q.scope.Person, q.to.Model, rfc3339(q.now), orNull(q.scope.Codebase)}
+}
+
+// ranked is a row with its similarity, before the rest of it is read.
+type ranked struct {
+	id, number int64
+	similarity float64
+}
+
+// better orders rows, the best first. Of two alike the newer one is better.
+func better(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(b.number, a.number))
+}
+
+const (
+	// shortlisted is how many rows are compared by their whole embeddings at most,
+	// besides those without a sketch; comparing is how many of them at once.
+	shortlisted = 1500
+	comparing   = 100
+)
+
+// nearest returns the limit rows nearest to an embedding that reach the threshold,
+// best first. Sketches tell which rows may be: those are compared by their whole
+// embeddings, the most promising first, until no other can be among the best. Rows
+// without a sketch are all compared.
+//
+// Sketches are read first: a row leaves them without the lock on its person, but
+// enters them only with it. So who holds the lock, or reads a snapshot, sees each
+// row in one place at least.
+func (t *Tx) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
+	short, err := t.shortlist(ctx, table, q)
+	if err != nil {
+		return nil, err
+	}
+	best := bestRows{limit: q.limit, threshold: q.threshold}
+	where, args := q.where(table.alive)
+	if err := t.compare(ctx, table, q, &best, where+` AND m.sketch_id IS NULL`, args...); err != nil {
+		return nil, err
+	}
+	for len(short) > 0 && short[0].Upper >= best.worst() {
+		some := short[:min(comparing, len(short))]
+		short = short[len(some):]
+		ids := make([]int64, len(some))
+		for i, e := range some {
+			ids[i] = e.ID
+		}
+		among, list := t.among(ids, 5)
+		if err := t.compare(ctx, table, q, &best, where+` AND `+among, append(slices.Clone(args), list)...); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]memory.Candidate, 0, len(best.rows))
+	for _, r := range best.rows {
+		list, err := t.memories(ctx, table, `WHERE m.id = $1`, r.id)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			all = append(all, memory.Candidate{Memory: m, Similarity: r.similarity})
+		}
+	}
+	return all, nil
+}
+
+// shortlist returns the rows that may be near by their sketches, the most
+// promising first.
+func (t *Tx) shortlist(ctx context.Context, table memoryTable, q nearQuery) ([]sketch.Estimate, error) {
+	if err := q.to.Vector.Check(); err != nil {
+		return nil, err
+	}
+	short := sketch.NewShortlist(sketch.NewProbe(q.to.Vector), shortlisted, q.threshold, q.now)
+	where, args := q.where(memoryTables[memory.Semantic].alive)
+	var unknown []int64
+	var key chunkKey
+	err := t.each(ctx, func(scan func(...any) error) error {
+		if err := scan(&key.id, &key.live); err != nil {
+			return err
+		}
+		if chunk, ok := t.chunks.get(key); ok {
+			short.Add(chunk)
+		} else {
+			unknown = append(unknown, key.id)
+		}
+		return nil
+	}, `SELECT m.id, m.live FROM memory_sketches m WHERE `+where+` AND m.kind = $5`, append(args, string(table.kind))...)
+	for some := range slices.Chunk(unknown, comparing) {
+		if err != nil {
+			break
+		}
+		among, list := t.among(some, 1)
+		err = t.each(ctx, func(scan func(...any) error) error {
+			return scan(&key.id, &key.live, rawBytes(func(chunk []byte) {
+				short.Add(chunk)
+				if t.text.reads { // a snapshot: what it sees is committed
+					t.chunks.put(key, chunk)
+				}
+			}))
+		}, `SELECT m.id, m.live, m.data FROM memory_sketches m WHERE `+among, list)
+	}
+	return short.Best(), wrap(err, "look through sketches")
+}
+
+// among is a condition that the id of a row is one of a list, $place, and the list.
+func (t *Tx) among(list []int64, place int) (condition, arg string) {
+	ids := make([]string, len(list))
+	for i, id := range list {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
+	if arg = strings.Join(ids, ","); t.pg != nil {
+		return `m.id = ANY(CAST($` + strconv.Itoa(place) + ` AS bigint[]))`, "{" + arg + "}"
+	}
+	return `m.id IN (SELECT value FROM json_each($` + strconv.Itoa(place) + `))`, "[" + arg + "]"
+}
+
+// compare compares rows by their whole embeddings.
+func (t *Tx) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows, where string, args ...any) error {
+	probe := memory.NewProbe(q.to.Vector)
+	var row ranked
+	dest := []any{&row.id, &row.number, rawBytes(func(raw []byte) { row.similarity = probe.Cosine(raw) })}
+	err := t.each(ctx, func(scan func(...any) error) error {
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		best.add(row)
+		return nil
+	}, `SELECT m.id, m.seq, m.embedding FROM `+table.name+` m WHERE `+where+` AND m.embedding IS NOT NULL`, args...)
+	return wrap(err, "compare memories")
+}
+
+// bestRows keeps the best rows that were added, in order and each once.
+type bestRows struct {
+	limit     int
+	threshold float64
+	rows      []ranked
+}
+
+// worst is what a row has to reach to be among the best.
+func (b *bestRows) worst() float64 {
+	if len(b.rows) < b.limit {
+		return b.threshold
+	}
+	return b.rows[b.limit-1].similarity
+}
+
+func (b *bestRows) add(row ranked) {
+	if !(row.similarity >= b.threshold) || len(b.rows) == b.limit && better(row, b.rows[b.limit-1]) >= 0 {
+		return
+	}
+	at, there := slices.BinarySearchFunc(b.rows, row, better)
+	if there {
+		return // numbers are unique: it is the same row
+	}
+	b.rows = slices.Insert(b.rows, at, row)
+	b.rows = b.rows[:min(len(b.rows), b.limit)]
+}
+
+// rawBytes scans a column of bytes by looking at the driver's own: copying them
+// would cost more than reading.
+type rawBytes func(raw []byte)
+
+// Scan implements sql.Scanner.
+func (look rawBytes) Scan(value any) error {
+	raw, ok := value.([]byte)
+	if !ok {
+		return fault.Newf(fault.Internal, "a column of bytes is %T", value)
+	}
+	look(raw)
+	return nil
+}
+
+// ScanBytes is what pgx calls instead of Scan, without a copy.
+func (look rawBytes) ScanBytes(raw []byte) error {
+	look(raw)
+	return nil
+}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"context"
+	_ "embed" // the SQL below
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed pgvector.sql
+var pgvectorSQL string
+
+// pgvectorVersion is written beside what pgvectorSQL makes; a database with a
+// higher one was set up by a newer binary and is left as it is. Raise it with every
+// change of the file.
+const pgvectorVersion = 1
+
+// VectorState says what pgvector is used for.
+type VectorState struct {
+	Available string // version that the server could install; empty: none
+	Installed string // version in this database; empty: not there
+	Ready     bool   // the vectors of memories and seed 004's functions are there
+
+	// Todo is what an operator has to do so that they are; may be empty.
+	Todo string
+
+	Indexes []VectorIndex // cosine indexes; made when there are many vectors
+}
+
+// VectorIndex is an index of vectors.
+type VectorIndex struct {
+	Name  string
+	Valid bool // false while it is made, or if that failed
+}
+
+// vectorTables have the vectors of memories, in the type of pgvector.
+var vectorTables = []struct{ memories, vectors, index string }{
+	{"semantic_memories", "semantic_vectors", "semantic_embedding_idx"},
+	{"episodic_memories", "episodic_vectors", "episodic_embedding_idx"},
+}
+
+// madeForVectors finds the names of what pgvectorSQL makes.
+var madeForVectors = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:TABLE IF NOT EXISTS|FUNCTION|TRIGGER) (\w+)`)
+
+// OfVectors reports whether a table, function, trigger or index with this name is
+// there for pgvector only: a copy of the database is whole without it, and Migrate
+// makes it again where the server has pgvector.
+func OfVectors(name string) bool {
+	for _, t := range vectorTables {
+		if name == t.index {
+			return true
+		}
+	}
+	return slices.ContainsFunc(madeForVectors.FindAllStringSubmatch(pgvectorSQL, -1), func(m []string) bool { return m[1] == name })
+}
+
+// setUpVectors makes the extension and what pgvectorSQL says, if the server has
+// pgvector. Nothing of it is needed by the program's own work, so what cannot be
+// done is told and is no error.
+func (s *Store) setUpVectors(ctx context.Context) {
+	state, err := s.Vectors(ctx)
+	if err == nil && state.Installed == "" && state.Available != "" {
+		_, err = s.pg.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS vector`)
+		if err == nil {
+			state, err = s.Vectors(ctx)
+		}
+		if isState(err, "42501") { // insufficient_privilege
+			s.log.WarnContext(ctx, "pgvector is available and not used", "fix", todoExtension)
+			return
+		}
+	}
+	if err == nil && state.Installed != "" {
+		err = s.applyVectors(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "pgvector is not used", "err", classifyPostgres(err))
+	}
+}
+
+// todoExtension is for the operator.
+const todoExtension = "run CREATE EXTENSION vector; as a superuser in this database, then start the bot again"
+
+// applyVectors runs pgvectorSQL unless it was run already.
+func (s *Store) applyVectors(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pg, func(tx pgx.Tx) error {
+		var tables, extension string
+		err := tx.QueryRow(ctx, `
+			SELECT quote_ident(current_schema()), quote_ident(n.nspname)
+			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'`).Scan(&tables, &extension)
+		if err != nil {
+			return err
+		}
+		var version int
+		var whole bool
+		if err := tx.QueryRow(ctx, vectorVersionSQL).Scan(&version, &whole); err != nil {
+			return err
+		}
+		if whole && version >= pgvectorVersion {
+			return nil
+		}
+		path := tables + ", pg_temp"
+		if extension != tables {
+			path = tables + ", " + extension + ", pg_temp"
+		}
+		statements := []string{`SET LOCAL search_path = ` + path}
+		if !whole { // pgvector was taken away and has come back
+			statements = append(statements, `DROP TABLE IF EXISTS semantic_vectors, episodic_vectors CASCADE`)
+		}
+		statements = append(statements, pgvectorSQL, fmt.Sprintf(`COMMENT ON TABLE semantic_vectors IS '%s%d'`, vectorComment, pgvectorVersion))
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const vectorComment = "vectors for pgvector, made by the bot; version "
+
+// vectorVersionSQL tells which version of pgvectorSQL was run, and whether both
+// tables still have their vectors: dropping the extension takes the columns.
+var vectorVersionSQL = `
+	SELECT COALESCE((SELECT NULLIF(replace(obj_description(to_regclass('semantic_vectors')), '` + vectorComment + `', ''), '')::int), 0),
+		(SELECT count(*) FROM pg_attribute a WHERE a.attname = 'embedding' AND NOT a.attisdropped
+			AND a.attrelid IN (to_regclass('semantic_vectors'), to_regclass('episodic_vectors'))) = 2
+		AND EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'retrieve_similar_categorized_memories')`
+
+// Vectors tells what pgvector is used for. On SQLite it is the zero VectorState.
+func (s *Store) Vectors(ctx context.Context) (state VectorState, err error) {
+	if s.pg == nil {
+		return state, nil
+	}
+	err = s.pg.QueryRow(ctx, `
+		SELECT COALESCE((SELECT default_version FROM pg_available_extensions WHERE name = 'vector'), ''),
+			COALESCE((SELECT extversion FROM pg_extension WHERE extname = 'vector'), '')`).Scan(&state.Available, &state.Installed)
+	if err != nil {
+		return state, fmt.Errorf("ask for pgvector: %w", classifyPostgres(err))
+	}
+	if state.Installed == "" || state.Available == "" {
+		switch {
+		case state.Available != "":
+			state.Todo = todoExtension
+		case state.Installed != "":
+			state.Todo = "this database has pgvector and the server's files of it are gone: install it, or DROP EXTENSION vector CASCADE"
+		}
+		return state, nil
+	}
+	var version int
+	if err := s.pg.QueryRow(ctx, vectorVersionSQL).Scan(&version, &state.Ready); err != nil {
+		return state, fmt.Errorf("ask for vectors: %w", classifyPostgres(err))
+	}
+	if state.Ready = state.Ready && version > 0; !state.Ready {
+		state.Todo = "start the bot again: it makes the vectors"
+		return state, nil
+	}
+	for _, t := range vectorTables {
+		var index VectorIndex
+		err := s.pg.QueryRow(ctx, `SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)`, t.index).Scan(&index.Name, &index.Valid)
+		if err == nil {
+			state.Indexes = append(state.Indexes, index)
+		} else if !errors.Is(err, pgx.ErrNoRows) {
+			return state, fmt.Errorf("look for an index: %w", classifyPostgres(err))
+		}
+	}
+	return state, nil
+}
+
+// MissingVectors counts the memories whose vectors KeepVectors has to copy. It
+// reads whole tables.
+func (s *Store) MissingVectors(ctx context.Context) (n int64, err error) {
+	for _, t := range vectorTables {
+		var some int64
+		if err := s.pg.QueryRow(ctx, `SELECT count(*) `+missingVectors(t.memories, t.vectors)).Scan(&some); err != nil {
+			return 0, fmt.Errorf("count vectors: %w", classifyPostgres(err))
+		}
+		n += some
+	}
+	return n, nil
+}
+
+func missingVectors(memories, vectors string) string {
+	return `FROM ` + memories + ` m WHERE m.embedding IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ` + vectors + ` v WHERE v.id = m.id)`
+}
+
+const (
+	// VectorIndexFrom is from how many vectors on an index helps: fewer are compared
+	// faster than one can be kept.
+	VectorIndexFrom = 20_000
+
+	vectorBatch = 500
+
+	// vectorLock keeps other replicas from the same work.
+	vectorLock = 0x626f7476 // "botv"
+)
+
+// KeepVectors copies embeddings that pgvector does not have yet, which were stored
+// while it was away, and makes its indexes when there are vectors enough, without
+// stopping those who write. One process at a time does so; others return at once.
+// It does nothing without pgvector. It may take minutes and can be stopped any time.
+func (s *Store) KeepVectors(ctx context.Context) (err error) {
+	if s.pg == nil {
+		return nil
+	}
+	state, err := s.Vectors(ctx)
+	if err != nil || !state.Ready {
+		return err
+	}
+	conn, err := s.pg.Acquire(ctx)
+	if err != nil {
+		return classifyPostgres(err)
+	}
+	defer conn.Release()
+	var mine bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, vectorLock).Scan(&mine); err != nil || !mine {
+		return classifyPostgres(err)
+	}
+	defer func() {
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		if _, unlockErr := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, vectorLock); unlockErr != nil {
+			err = errors.Join(err, conn.Conn().Close(ctx)) // the lock ends with the connection
+		}
+	}()
+	for _, t := range vectorTables {
+		if err := copyVectors(ctx, conn.Conn(), t.memories, t.vectors); err != nil {
+			return fmt.Errorf("copy vectors: %w", classifyPostgres(err))
+		}
+		if err := indexVectors(ctx, conn.Conn(), state.Installed, t.vectors, t.index); err != nil {
+			return fmt.Errorf("index vectors: %w", classifyPostgres(err))
+		}
+	}
+	return nil
+}
+
+// copyVectors copies what is missing, a batch at a time and each row once: one
+// that has no vector, because it cannot be compared, is passed over.
+func copyVectors(ctx context.Context, conn *pgx.Conn, memories, vectors string) error {
+	for after := int64(0); ; {
+		var last *int64
+		err := conn.QueryRow(ctx, `
+			WITH batch AS MATERIALIZED (SELECT m.id, m.embedding `+missingVectors(memories, vectors)+` AND m.id > $1 ORDER BY m.id LIMIT $2 FOR UPDATE OF m),
+			copied AS (
+				INSERT INTO `+vectors+` (id, embedding)
+				SELECT b.id, v FROM batch b, LATERAL (SELECT memory_vector(b.embedding) AS v) d WHERE v IS NOT NULL
+				ON CONFLICT (id) DO NOTHING)
+			SELECT max(id) FROM batch`, after, vectorBatch).Scan(&last)
+		if err != nil || last == nil {
+			return err
+		}
+		after = *last
+	}
+}
+
+// indexVectors makes the index if there are vectors enough for it.
+func indexVectors(ctx context.Context, conn *pgx.Conn, version, vectors, index string) error {
+	var rows int64
+	var valid *bool
+	err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+vectors+`), (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1))`, index).Scan(&rows, &valid)
+	if err != nil || rows < VectorIndexFrom || valid != nil && *valid {
+		return err
+	}
+	if valid != nil { // left over by one who was stopped
+		if _, err := conn.Exec(ctx, `DROP INDEX CONCURRENTLY IF EXISTS `+index); err != nil {
+			return err
+		}
+	}
+	method := ` USING hnsw (embedding vector_cosine_ops)`
+	if older(version, 0, 5) {
+		method = fmt.Sprintf(` USING ivfflat (embedding vector_cosine_ops) WITH (lists = %d)`, max(100, rows/1000))
+	}
+	if _, err := conn.Exec(ctx, `CREATE INDEX CONCURRENTLY IF NOT EXISTS `+index+` ON `+vectors+method); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `ANALYZE `+vectors)
+	return err
+}
+
+// older reports whether a version like "0.4.2" is before another. What cannot be
+// read is.
+func older(version string, major, minor int) bool {
+	var a, b int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &a, &b); err != nil {
+		return true
+	}
+	return a < major || a == major && b < minor
+}
+
+// MemoryCounts says how many memories there are.
+type MemoryCounts struct {
+	People   int64
+	Facts    int64
+	Episodes int64
+	Models   map[string]int64 // by embedding model; "" has none
+	Sketched int64            // are found by sketches; the others are all compared
+}
+
+// CountAllMemories counts the memories of everybody.
+func (t *Tx) CountAllMemories(ctx context.Context) (c MemoryCounts, err error) {
+	c.Models = make(map[string]int64)
+	if _, err := t.one(ctx, []any{&c.People}, `SELECT count(*) FROM memory_people`); err != nil {
+		return c, fmt.Errorf("count people: %w", err)
+	}
+	for name, to := range map[string]*int64{"semantic_memories": &c.Facts, "episodic_memories": &c.Episodes} {
+		err := t.each(ctx, func(scan func(...any) error) error {
+			var model string
+			var n, sketched int64
+			if err := scan(&model, &n, &sketched); err != nil {
+				return err
+			}
+			c.Models[model] += n
+			*to += n
+			c.Sketched += sketched
+			return nil
+		}, `SELECT embedding_model, count(*), count(sketch_id) FROM `+name+` GROUP BY embedding_model`)
+		if err != nil {
+			return c, fmt.Errorf("count memories: %w", err)
+		}
+	}
+	return c, nil
+}

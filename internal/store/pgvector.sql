@@ -1,0 +1,324 @@
+-- What the program adds to a database that has pgvector: vectors of the memories
+-- and the functions of seed 004. None of it is needed by the program's own tables,
+-- and all of it can be made again from them: a backup leaves it out, and so it is
+-- no migration. It is run with search_path set to the schemas of the tables and of
+-- the extension, which the functions keep.
+--
+-- The functions compare vectors of one embedding model: the one in the setting
+-- bot.embedding_model, else that of the newest memory that has a vector. They see
+-- memories that hold everywhere, and not those of one codebase. They may do what
+-- the owner of the tables may, for any person: so only whom the owner grants it may
+-- execute them.
+
+CREATE TABLE IF NOT EXISTS semantic_vectors (
+  id BIGINT PRIMARY KEY REFERENCES semantic_memories(id) ON DELETE CASCADE,
+  embedding vector(384) NOT NULL
+);
+CREATE TABLE IF NOT EXISTS episodic_vectors (
+  id BIGINT PRIMARY KEY REFERENCES episodic_memories(id) ON DELETE CASCADE,
+  embedding vector(384) NOT NULL
+);
+
+-- memory_vector reads 384 little-endian 32-bit floats. It is NULL for what cannot
+-- be compared: another length, a number that is not finite, nothing but zeros.
+CREATE OR REPLACE FUNCTION memory_vector(raw BYTEA) RETURNS vector
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+  SELECT CASE WHEN count(*) = 384 AND bool_and(e < 255) AND bool_or(e > 0 OR m > 0) THEN
+    array_agg((CASE WHEN s = 1 THEN -1 ELSE 1 END
+      * CASE WHEN e = 255 THEN 0 WHEN e = 0 THEN m * power(2::float8, -149) ELSE (m + 8388608) * power(2::float8, e - 150) END)::real ORDER BY i)::vector END
+  FROM (
+    SELECT i, b3 >> 7 AS s, ((b3 & 127) << 1) | (b2 >> 7) AS e, ((b2 & 127) << 16) | (b1 << 8) | b0 AS m
+    FROM (
+      SELECT i, get_byte(raw, 4 * i) AS b0, get_byte(raw, 4 * i + 1) AS b1, get_byte(raw, 4 * i + 2) AS b2, get_byte(raw, 4 * i + 3) AS b3
+      FROM generate_series(0, length(raw) / 4 - 1) AS i
+    ) bytes
+  ) parts
+$$;
+
+-- memory_bytes is the opposite of memory_vector.
+CREATE OR REPLACE FUNCTION memory_bytes(v vector) RETURNS BYTEA
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+  SELECT string_agg(substring(f FROM 4 FOR 1) || substring(f FROM 3 FOR 1) || substring(f FROM 2 FOR 1) || substring(f FROM 1 FOR 1), ''::bytea ORDER BY i)
+  FROM (SELECT float4send(x) AS f, i FROM unnest(v::real[]) WITH ORDINALITY AS u(x, i)) numbers
+$$;
+
+-- Whoever stores an embedding, this program in any version or a person, the vector
+-- follows. Without pgvector, which may have been removed since, nothing happens.
+CREATE OR REPLACE FUNCTION memory_vector_follows() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF OLD.embedding IS NOT DISTINCT FROM NEW.embedding THEN
+      RETURN NULL;
+    END IF;
+    IF TG_TABLE_NAME = 'semantic_memories' THEN
+      DELETE FROM semantic_vectors WHERE id = NEW.id;
+    ELSE
+      DELETE FROM episodic_vectors WHERE id = NEW.id;
+    END IF;
+  END IF;
+  IF TG_TABLE_NAME = 'semantic_memories' THEN
+    INSERT INTO semantic_vectors (id, embedding) SELECT NEW.id, v FROM memory_vector(NEW.embedding) AS v WHERE v IS NOT NULL;
+  ELSE
+    INSERT INTO episodic_vectors (id, embedding) SELECT NEW.id, v FROM memory_vector(NEW.embedding) AS v WHERE v IS NOT NULL;
+  END IF;
+  RETURN NULL;
+EXCEPTION WHEN undefined_table OR undefined_column OR undefined_object OR undefined_function OR undefined_file THEN
+  RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER semantic_vectors_follow AFTER INSERT OR UPDATE OF embedding ON semantic_memories
+  FOR EACH ROW EXECUTE FUNCTION memory_vector_follows();
+CREATE OR REPLACE TRIGGER episodic_vectors_follow AFTER INSERT OR UPDATE OF embedding ON episodic_memories
+  FOR EACH ROW EXECUTE FUNCTION memory_vector_follows();
+
+-- flatten_array returns each element once, in the order of first appearance.
+CREATE OR REPLACE FUNCTION flatten_array(anyarray) RETURNS anyarray LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN $1 IS NULL THEN NULL ELSE COALESCE((
+    SELECT array_agg(x ORDER BY first) FROM (SELECT x, min(i) AS first FROM unnest($1) WITH ORDINALITY AS u(x, i) GROUP BY x) AS once), '{}') END
+$$;
+
+CREATE OR REPLACE FUNCTION memory_check(p_user_id VARCHAR, p_embedding vector, p_threshold FLOAT) RETURNS void
+  LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+BEGIN
+  IF p_user_id IS NULL OR p_user_id = '' OR octet_length(p_user_id) > 300 THEN
+    RAISE EXCEPTION 'p_user_id names nobody, or is longer than 300 bytes' USING ERRCODE = '22023';
+  ELSIF p_embedding IS NULL OR vector_dims(p_embedding) <> 384 THEN
+    RAISE EXCEPTION 'p_embedding has to have 384 numbers' USING ERRCODE = '22023', HINT = 'Ask the embedding model for 384 dimensions.';
+  ELSIF vector_norm(p_embedding) = 0 THEN
+    RAISE EXCEPTION 'p_embedding is all zeros, so it is like nothing' USING ERRCODE = '22023';
+  ELSIF p_threshold IS NULL OR NOT (p_threshold > 0 AND p_threshold <= 1) THEN
+    RAISE EXCEPTION 'a threshold is above 0 and at most 1, not %', p_threshold USING ERRCODE = '22023';
+  END IF;
+END
+$$;
+
+-- memory_clean is a text as it is stored: on one line.
+CREATE OR REPLACE FUNCTION memory_clean(p_text TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $$
+DECLARE
+  cleaned TEXT := btrim(regexp_replace(p_text, '\s+', ' ', 'g'));
+BEGIN
+  IF cleaned IS NULL OR cleaned = '' OR length(cleaned) > 2000 THEN
+    RAISE EXCEPTION 'a memory has from 1 to 2000 characters' USING ERRCODE = '22023';
+  END IF;
+  RETURN cleaned;
+END
+$$;
+
+-- memory_hash is that of the program. Where the database's locale does not know the
+-- small letters of a script, the program puts it right when it indexes the row.
+CREATE OR REPLACE FUNCTION memory_hash(p_text TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+  SELECT encode(sha256(convert_to(rtrim(lower(p_text), '.!。！ '), 'UTF8')), 'hex')
+$$;
+
+-- memory_contradicts errs on the side of yes, as the program's rule does: one text
+-- denies and the other does not, they differ in one word, or in the order.
+CREATE OR REPLACE FUNCTION memory_contradicts(p_before TEXT, p_after TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+  SELECT memory_hash(p_before) <> memory_hash(p_after) AND (
+    (SELECT count(*) FILTER (WHERE w ~ '^(not|no|never|neither|nor|without|cannot|.*n''t|nicht|keine?n?|nie|pas|jamais|nunca)\Z') % 2 FROM unnest(a) AS w)
+      <> (SELECT count(*) FILTER (WHERE w ~ '^(not|no|never|neither|nor|without|cannot|.*n''t|nicht|keine?n?|nie|pas|jamais|nunca)\Z') % 2 FROM unnest(b) AS w)
+    OR gone = come AND gone <= 1)
+  FROM (
+    SELECT a, b, (SELECT count(DISTINCT w) FROM unnest(a) AS w WHERE w <> ALL (b)) AS gone,
+      (SELECT count(DISTINCT w) FROM unnest(b) AS w WHERE w <> ALL (a)) AS come
+    FROM (SELECT regexp_split_to_array(btrim(lower(p_before), ' .!'), '[\s,;:]+') AS a, regexp_split_to_array(btrim(lower(p_after), ' .!'), '[\s,;:]+') AS b) words
+  ) compared
+$$;
+
+CREATE OR REPLACE FUNCTION memory_model() RETURNS TEXT LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+  SELECT COALESCE(
+    NULLIF(current_setting('bot.embedding_model', true), ''),
+    (SELECT m.embedding_model FROM semantic_vectors v JOIN semantic_memories m ON m.id = v.id ORDER BY v.id DESC LIMIT 1),
+    (SELECT m.embedding_model FROM episodic_vectors v JOIN episodic_memories m ON m.id = v.id ORDER BY v.id DESC LIMIT 1),
+    'sql')
+$$;
+
+-- memory_person locks a person, who is made if they are not there. All that
+-- changes their memories does so first; see lockPerson of the program.
+CREATE OR REPLACE FUNCTION memory_person(p_user_id VARCHAR) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  INSERT INTO memory_people (user_id) VALUES (p_user_id) ON CONFLICT (user_id) DO NOTHING;
+  PERFORM 1 FROM memory_people WHERE user_id = p_user_id AND enabled FOR UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'memory is off for %', p_user_id USING ERRCODE = '55000', HINT = 'They switch it on with /memory on.';
+  END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION memory_number(p_user_id VARCHAR) RETURNS BIGINT LANGUAGE sql SET search_path FROM CURRENT AS $$
+  UPDATE memory_people SET seq = seq + 1 WHERE user_id = p_user_id RETURNING seq
+$$;
+
+-- memory_json_union is the union of two lists in order, the newest 100.
+CREATE OR REPLACE FUNCTION memory_json_union(p_old JSONB, p_new JSONB) RETURNS JSONB LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+  SELECT COALESCE(jsonb_agg(x ORDER BY first), '[]') FROM (
+    SELECT x, min(i) AS first FROM jsonb_array_elements(COALESCE(p_old, '[]') || COALESCE(p_new, '[]')) WITH ORDINALITY AS u(x, i)
+    WHERE x <> 'null' GROUP BY x ORDER BY first DESC LIMIT 100) AS kept
+$$;
+
+CREATE OR REPLACE FUNCTION upsert_semantic_memory_smart(
+  p_user_id VARCHAR(100), p_run_id UUID, p_fact TEXT, p_embedding vector(384), p_category VARCHAR(50) DEFAULT NULL,
+  p_source_events INTEGER[] DEFAULT '{}', p_similarity_threshold FLOAT DEFAULT 0.85
+) RETURNS TABLE (memory_id BIGINT, operation TEXT, similarity_score FLOAT, matched_fact TEXT)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  stored TEXT := memory_clean(p_fact);
+  model TEXT := memory_model();
+  near RECORD;
+BEGIN
+  PERFORM memory_check(p_user_id, p_embedding, p_similarity_threshold);
+  PERFORM memory_person(p_user_id);
+  SELECT c.* INTO near FROM (
+    SELECT m.id, m.fact, m.confidence, 1::float AS similarity, 0 AS later FROM semantic_memories m
+    WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.content_hash = memory_hash(stored)
+    UNION ALL
+    (WITH own AS MATERIALIZED ( -- an index of vectors would look among everybody's
+      SELECT m.id, m.fact, m.confidence, m.seq, 1 - (v.embedding <=> p_embedding) AS similarity
+      FROM semantic_memories m JOIN semantic_vectors v ON v.id = m.id
+      WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.embedding_model = model)
+    SELECT own.id, own.fact, own.confidence, own.similarity, 1 FROM own
+    WHERE own.similarity >= p_similarity_threshold AND own.similarity <= 1.001 -- NaN is more than any number
+    ORDER BY own.similarity DESC, own.seq LIMIT 1)
+  ) c ORDER BY c.later LIMIT 1;
+
+  IF near.id IS NULL THEN
+    INSERT INTO semantic_memories (user_id, run_id, fact, embedding, embedding_model, category, source_events, seq, content_hash)
+    VALUES (p_user_id, p_run_id, stored, memory_bytes(p_embedding), model, p_category,
+      memory_json_union('[]', to_jsonb(p_source_events)), memory_number(p_user_id), memory_hash(stored))
+    RETURNING id INTO memory_id;
+    operation := 'INSERT_NEW';
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  UPDATE semantic_memories SET
+    fact = stored, embedding = memory_bytes(p_embedding), embedding_model = model, content_hash = memory_hash(stored), run_id = p_run_id,
+    terms = CASE WHEN fact = stored THEN terms ELSE '' END, last_key = '',
+    updated_at = clock_timestamp(), access_count = access_count + 1, category = COALESCE(p_category, category),
+    source_events = memory_json_union(source_events, to_jsonb(p_source_events)),
+    confidence = CASE WHEN memory_contradicts(near.fact, stored) THEN least(confidence, 0.5)
+      ELSE least(round((confidence + 0.1)::numeric, 2)::float, 0.99) END,
+    history = CASE WHEN fact = stored THEN history ELSE (
+      SELECT jsonb_agg(h ORDER BY i) FROM (SELECT h, i FROM jsonb_array_elements(history || jsonb_build_object(
+        'text', fact, 'confidence', confidence, 'until', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'why', CASE WHEN memory_contradicts(near.fact, stored) THEN 'contradicted' ELSE 'rephrased' END)) WITH ORDINALITY AS u(h, i)
+        ORDER BY i DESC LIMIT 20) AS kept) END
+  WHERE id = near.id;
+  memory_id := near.id;
+  operation := 'UPDATE_SIMILAR';
+  similarity_score := near.similarity;
+  matched_fact := near.fact;
+  RETURN NEXT;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION insert_episodic_memory_smart(
+  p_user_id VARCHAR(100), p_run_id UUID, p_content TEXT, p_embedding vector(384), p_sources TEXT[] DEFAULT '{}',
+  p_confidence FLOAT DEFAULT 1.0, p_similarity_threshold FLOAT DEFAULT 0.95
+) RETURNS TABLE (memory_id BIGINT, operation TEXT, similar_memory_id BIGINT, similar_memory_content TEXT, similarity_score FLOAT)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  stored TEXT := memory_clean(p_content);
+  model TEXT := memory_model();
+  near RECORD;
+BEGIN
+  PERFORM memory_check(p_user_id, p_embedding, p_similarity_threshold);
+  IF p_confidence IS NULL OR NOT (p_confidence > 0 AND p_confidence <= 10) THEN
+    RAISE EXCEPTION 'the confidence of an episode is above 0 and at most 10, not %', p_confidence USING ERRCODE = '22023';
+  END IF;
+  PERFORM memory_person(p_user_id);
+  SELECT c.* INTO near FROM (
+    SELECT m.id, m.content, 1::float AS similarity, 0 AS later, m.seq FROM episodic_memories m
+    WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.content_hash = memory_hash(stored) AND m.expires_at > clock_timestamp()
+    UNION ALL
+    (WITH own AS MATERIALIZED (
+      SELECT m.id, m.content, m.seq, 1 - (v.embedding <=> p_embedding) AS similarity
+      FROM episodic_memories m JOIN episodic_vectors v ON v.id = m.id
+      WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.embedding_model = model AND m.expires_at > clock_timestamp())
+    SELECT own.id, own.content, own.similarity, 1, own.seq FROM own
+    WHERE own.similarity >= p_similarity_threshold AND own.similarity <= 1.001
+    ORDER BY own.similarity DESC, own.seq LIMIT 1)
+  ) c ORDER BY c.later, c.seq LIMIT 1;
+
+  IF near.id IS NULL THEN
+    INSERT INTO episodic_memories (user_id, run_id, content, embedding, embedding_model, sources, confidence, expires_at, seq, content_hash)
+    VALUES (p_user_id, p_run_id, stored, memory_bytes(p_embedding), model, memory_json_union('[]', to_jsonb(p_sources)), p_confidence,
+      clock_timestamp() + INTERVAL '30 days', memory_number(p_user_id), memory_hash(stored))
+    RETURNING id INTO memory_id;
+    operation := 'INSERT_NEW';
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  UPDATE episodic_memories SET confidence = least(confidence + 0.5, 10.0), access_count = access_count + 1, updated_at = clock_timestamp(), last_key = ''
+  WHERE id = near.id;
+  memory_id := near.id;
+  operation := 'SKIP_DUPLICATE';
+  similar_memory_id := near.id;
+  similar_memory_content := near.content;
+  similarity_score := near.similarity;
+  RETURN NEXT;
+END
+$$;
+
+-- p_run_id is taken and not looked at: what was learned in another run is known too.
+-- The indexes of vectors are asked only for a person who has a good part of all
+-- memories: for others they would lead through everybody else's and miss some.
+CREATE OR REPLACE FUNCTION retrieve_similar_categorized_memories(
+  p_user_id VARCHAR(100), p_run_id UUID, p_embedding vector(384), p_threshold FLOAT DEFAULT 0.35, p_limit INTEGER DEFAULT 10
+) RETURNS TABLE (memory_type TEXT, memory_id BIGINT, content TEXT, similarity FLOAT, metadata JSONB)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  model TEXT := memory_model();
+  facts BIGINT[];
+  episodes BIGINT[];
+BEGIN
+  PERFORM memory_check(p_user_id, p_embedding, p_threshold);
+  IF p_limit IS NULL OR p_limit < 0 OR p_limit > 1000 THEN
+    RAISE EXCEPTION 'p_limit is from 0 to 1000, not %', p_limit USING ERRCODE = '22023';
+  END IF;
+  facts := memory_near('semantic', p_user_id, model, p_embedding, p_limit);
+  episodes := memory_near('episodic', p_user_id, model, p_embedding, p_limit);
+  RETURN QUERY
+    SELECT a.kind, a.id, a.body, a.score, a.data FROM (
+      SELECT 'semantic'::text AS kind, m.id, m.fact AS body, 1 - (v.embedding <=> p_embedding) AS score, jsonb_build_object(
+        'confidence', m.confidence, 'access_count', m.access_count, 'category', m.category, 'created_at', m.created_at, 'updated_at', m.updated_at) AS data
+      FROM semantic_memories m JOIN semantic_vectors v ON v.id = m.id WHERE m.id = ANY (facts)
+      UNION ALL
+      SELECT 'episodic', m.id, m.content, 1 - (v.embedding <=> p_embedding), jsonb_build_object(
+        'confidence', m.confidence, 'access_count', m.access_count, 'sources', m.sources, 'created_at', m.created_at, 'updated_at', m.updated_at,
+        'expires_at', m.expires_at)
+      FROM episodic_memories m JOIN episodic_vectors v ON v.id = m.id WHERE m.id = ANY (episodes)
+    ) a WHERE a.score >= p_threshold AND a.score <= 1.001 ORDER BY a.score DESC, a.kind DESC, a.id LIMIT p_limit;
+END
+$$;
+
+-- memory_near returns ids of the nearest memories of a person.
+CREATE OR REPLACE FUNCTION memory_near(p_kind TEXT, p_user_id VARCHAR, p_model TEXT, p_embedding vector, p_limit INTEGER) RETURNS BIGINT[]
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+  source CONSTANT TEXT := format('FROM %I m JOIN %I v ON v.id = m.id WHERE m.user_id = $1 AND m.codebase_id IS NULL AND m.embedding_model = $2%s',
+    p_kind || '_memories', p_kind || '_vectors', CASE p_kind WHEN 'episodic' THEN ' AND m.expires_at > now()' ELSE '' END);
+  found BIGINT[];
+  many BOOLEAN := false;
+BEGIN
+  -- Without iterative scans, of pgvector 0.8, an index returns its few nearest and no more.
+  IF current_setting('hnsw.iterative_scan', true) IS NOT NULL AND EXISTS (
+    SELECT 1 FROM pg_index x WHERE x.indexrelid = to_regclass(p_kind || '_embedding_idx') AND x.indisvalid
+  ) THEN
+    EXECUTE format('SELECT count(*) >= greatest(5000, (SELECT reltuples / 10 FROM pg_class WHERE oid = %L::regclass)) FROM (
+      SELECT 1 FROM %I m WHERE m.user_id = $1 AND m.embedding_model = $2) x', p_kind || '_memories', p_kind || '_memories')
+      INTO many USING p_user_id, p_model;
+  END IF;
+  IF many THEN
+    PERFORM set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', '200', true);
+    EXECUTE 'SELECT array_agg(id) FROM (SELECT m.id ' || source || ' ORDER BY v.embedding <=> $3 LIMIT $4) x'
+      INTO found USING p_user_id, p_model, p_embedding, p_limit;
+  ELSE
+    EXECUTE 'WITH own AS MATERIALIZED (SELECT m.id, v.embedding <=> $3 AS distance ' || source || ')
+      SELECT array_agg(id) FROM (SELECT id FROM own WHERE distance >= -0.001 AND distance < 2.001 ORDER BY distance, id LIMIT $4) x'
+      INTO found USING p_user_id, p_model, p_embedding, p_limit;
+  END IF;
+  RETURN COALESCE(found, '{}');
+END
+$$;
+
+REVOKE EXECUTE ON FUNCTION upsert_semantic_memory_smart, insert_episodic_memory_smart, retrieve_similar_categorized_memories FROM PUBLIC;
