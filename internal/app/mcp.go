@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/sandbox"
@@ -40,14 +41,13 @@ type mcpServers struct {
 	trouble []string
 }
 
-// openMCP reads the file of MCP servers; without one there are none. What is
+// readMCPConfig reads the file of MCP servers; without one there are none. What is
 // wrong with it is a fault.Invalid that names MCP_CONFIG.
-func (d *daemon) openMCP() (*mcpServers, error) {
-	m := &mcpServers{runner: d.runner, log: d.log}
-	if d.config.Tools.MCPConfig == "" {
-		return m, nil
+func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
+	if cfg.Tools.MCPConfig == "" {
+		return nil, nil //nolint:nilnil // a map of none
 	}
-	text, err := os.ReadFile(d.config.Tools.MCPConfig)
+	text, err := os.ReadFile(cfg.Tools.MCPConfig)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: "MCP_CONFIG: the file cannot be read."}
 	}
@@ -55,15 +55,24 @@ func (d *daemon) openMCP() (*mcpServers, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not JSON of the form {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
 	}
-	if m.home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
-	}
 	for name, s := range file.Servers {
 		if (s.Command == "") == (s.URL == "") {
 			return nil, fault.Newf(fault.Invalid, "MCP_CONFIG: the server %q needs either a command or a url.", name)
 		}
 	}
-	m.waiting = startable(file.Servers)
+	return file.Servers, nil
+}
+
+// openMCP gets the MCP servers of the configuration ready, without starting them.
+func (d *daemon) openMCP() (*mcpServers, error) {
+	servers, err := readMCPConfig(d.config)
+	if err != nil {
+		return nil, err
+	}
+	m := &mcpServers{runner: d.runner, log: d.log, waiting: startable(servers)}
+	if m.home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	}
 	return m, nil
 }
 
@@ -115,6 +124,17 @@ func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
 	}
 	m.waiting = still
 	return m.tools
+}
+
+// names are the names of the tools of the servers that answered.
+func (m *mcpServers) names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, len(m.tools))
+	for i, t := range m.tools {
+		names[i] = t.Spec().Name
+	}
+	return names
 }
 
 // status is what /status says of the servers.

@@ -41,12 +41,15 @@ var allowed = map[string][]string{
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
-	"internal/platform":      {"internal/fault", "internal/messages"},
-	"internal/platform/*":    {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
-	"internal/assistant":     {"internal/fault", "internal/messages"},
-	"internal/assistant/*":   {"internal/fault", "internal/messages", "internal/assistant"},
-	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
-	"internal/queue":         {"internal/fault"},
+	"internal/platform":            {"internal/fault", "internal/messages"},
+	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
+	"internal/assistant":           {"internal/fault", "internal/messages"},
+	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
+	"internal/assistant/openai":    {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
+	"internal/assistant/anthropic": {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
+	"internal/assistant/modelhttp": {"internal/fault"},
+	"internal/queue":               {"internal/fault"},
 	"internal/store": {
 		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
@@ -83,8 +86,14 @@ var allowed = map[string][]string{
 	"docs":         {},
 
 	// Stand-ins for services know nothing of the program that they test.
-	"internal/emulator":   {},
-	"internal/emulator/*": {"internal/emulator"},
+	"internal/emulator":           {},
+	"internal/emulator/*":         {"internal/emulator"},
+	"internal/emulator/openai":    {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/anthropic": {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/responses": {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/telegram":  {"internal/emulator", "internal/emulator/calls"},
+	"internal/emulator/github":    {"internal/emulator", "internal/emulator/calls"},
+	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/calls"},
 
 	// They run the whole program against the stand-ins.
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},

@@ -7,6 +7,7 @@
 package profile
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -104,6 +105,25 @@ func New(name string) Profile {
 
 // Every is how often the standing task runs; 0 for never.
 func (p Profile) Every() time.Duration { return time.Duration(p.Interval) * time.Second }
+
+// Often says in words how often the standing task runs: "every 2 hours".
+func (p Profile) Often() string {
+	for _, unit := range []struct {
+		name    string
+		seconds int64
+	}{{"day", 24 * 3600}, {"hour", 3600}, {"minute", 60}, {"second", 1}} {
+		switch n := p.Interval / unit.seconds; {
+		case p.Interval <= 0:
+			return "never"
+		case p.Interval%unit.seconds != 0:
+		case n == 1:
+			return "every " + unit.name
+		default:
+			return fmt.Sprintf("every %d %ss", n, unit.name)
+		}
+	}
+	return ""
+}
 
 // Title is how people call the profile: its name, with the group where that is
 // not the default one.

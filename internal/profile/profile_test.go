@@ -238,6 +238,17 @@ func TestPromptIsTheSameBytesEachTime(t *testing.T) {
 	}
 }
 
+func TestHowOftenInWords(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]string{
+		0: "never", -5: "never", 60: "every minute", 90: "every 90 seconds", 3600: "every hour", 7200: "every 2 hours", 5400: "every 90 minutes", 86400: "every day",
+	} {
+		if got := (profile.Profile{Interval: seconds}).Often(); got != want {
+			t.Errorf("%d seconds are %q, want %q", seconds, got, want)
+		}
+	}
+}
+
 func TestNamesThatPeopleType(t *testing.T) {
 	t.Parallel()
 	a, b, c := profile.New("reviewer"), profile.New("reviewer"), profile.New("writer")

@@ -224,6 +224,9 @@ func fields() []string {
 // Format writes profiles as YAML, a document each, with the fields in a fixed
 // order. Parse gives back the same profiles.
 func Format(list ...Profile) ([]byte, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
