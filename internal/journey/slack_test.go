@@ -29,11 +29,11 @@ func eachTransport(t *testing.T, journey func(t *testing.T, w *world)) {
 			t.Parallel()
 			t.Run("SQLite", func(t *testing.T) {
 				t.Parallel()
-				journey(t, newSlackWorld(t, "", transport))
+				journey(t, newSlackWorld(t, "", transport).migrated())
 			})
 			t.Run("PostgreSQL", func(t *testing.T) {
 				t.Parallel()
-				journey(t, newSlackWorld(t, storetest.PostgresURL(t), transport))
+				journey(t, newSlackWorld(t, storetest.PostgresMigratedURL(t), transport))
 			})
 		})
 	}

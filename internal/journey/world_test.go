@@ -52,15 +52,13 @@ func TestMain(m *testing.M) {
 }
 
 // eachDatabase runs a journey on SQLite and on PostgreSQL. The schema is there
-// already; journeys that make their own world, and those of several replicas,
-// begin with nothing.
+// already; journeys that make their own world, among them those of crashes and of
+// several replicas, begin with nothing.
 func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, "")
-		storetest.SQLiteFile(t, w.env["DATA_DIR"])
-		journey(t, w)
+		journey(t, newWorld(t, "").migrated())
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
@@ -127,6 +125,14 @@ func newWorld(t testing.TB, databaseURL string) *world {
 			t.Errorf("the model API refused %d requests, the first: %+v", len(refused), refused[0])
 		}
 	})
+	return w
+}
+
+// migrated puts a database with the current schema where a bot without a
+// DATABASE_URL has its own.
+func (w *world) migrated() *world {
+	w.t.Helper()
+	storetest.SQLiteFile(w.t, w.env["DATA_DIR"])
 	return w
 }
 
