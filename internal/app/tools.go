@@ -346,7 +346,8 @@ func (t *toolroom) sweep(before time.Time) error {
 func (t *toolroom) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := errors.Join(t.mcp.close(), t.agents.close())
+	t.agents.close()
+	all := t.mcp.close()
 	for id, p := range t.open {
 		if p.idle != nil {
 			p.idle.Stop()

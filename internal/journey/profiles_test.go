@@ -88,7 +88,7 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.says(ann, "second")
 		w.seesText(ann, "[4 messages], - releases are on Fridays")
 		w.says(ann, "/status")
-		w.seesText(ann, "profile: reviewer")
+		w.seesText(ann, "profile: reviewer, version 2")
 
 		t.Log("it survives a restart, and what a person chooses goes before it")
 		w.restart()
@@ -105,6 +105,10 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.seesText(ann, "model other-model", "[2 messages], Everybody reads this.")
 		w.says(ann, "/agent default")
 		w.seesText(ann, "default is used here already")
+		names := strings.Join(w.rows(`SELECT agent_name, CAST(agent_id AS TEXT) IS NOT NULL FROM remote_agent_sessions ORDER BY id`), "; ")
+		if db := strings.NewReplacer("| 1", "| true", "| 0", "| false").Replace(names); db != "default | false; reviewer | true; team/writer | true; default | false" {
+			t.Errorf("the sessions are of %s", db)
+		}
 	})
 }
 

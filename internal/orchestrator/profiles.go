@@ -185,6 +185,9 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 	if len(h.missing) > 0 {
 		problems = append(problems, fmt.Sprintf("there is no tool %s here; it works without.", strings.Join(h.missing, ", ")))
 	}
+	if h.agent && len(p.Plugins)+len(p.MCPServers) > 0 {
+		problems = append(problems, fmt.Sprintf("%s brings tools of its own, which plugins do not limit and mcp_servers do not reach; mode does.", h.w.conv.Assistant))
+	}
 	text := strings.Join(problems, " And ")
 	session := &h.d.begun.session
 	if told, _ := session.Metadata[metaTold].(string); text == "" || told == text {
