@@ -105,7 +105,7 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 	if t.mcp, err = d.openMCP(); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{runner: d.runner, home: filepath.Join(t.mcp.home, "agents"), log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{runner: d.runner, home: t.mcp.home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName

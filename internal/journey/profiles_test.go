@@ -361,6 +361,38 @@ func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
 	})
 }
 
+// A chat that gets a new row, because a real assistant answers now or another one
+// takes over, keeps its profile and its standing task.
+func TestAStandingTaskMovesWithTheChat(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		c := newClock()
+		w.now = c.now
+		w.with(map[string]string{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}).start()
+		w.profiles(watcher)
+		w.says(ann, "/agent watcher")
+		w.seesText(ann, "watcher answers here")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "in your name")
+		w.shutdown()
+		w.with(map[string]string{"OPENAI_API_KEY": key, "OPENAI_BASE_URL": w.ai.URL(), "OPENAI_MODEL": "test-model"})
+		w.ai.Script(func(r openai.Request) openai.Response {
+			return openai.Text("answer to " + r.Messages[len(r.Messages)-1].Text())
+		})
+		c.pass(time.Hour)
+		w.start()
+		w.seesText(ann, "From here on openai answers")
+		w.seesText(ann, "answer to Scheduled run of watcher", "Look at the gauges")
+		w.says(ann, "/schedule")
+		w.seesText(ann, "1 run so far", "next at 2026-11-21 14:00 UTC")
+		w.says(ann, "/status")
+		w.seesText(ann, "profile: watcher")
+		if n := w.runsOf(); n != 1 {
+			t.Errorf("%d runs, want 1", n)
+		}
+	})
+}
+
 // On several replicas exactly one runs it.
 func TestReplicasRunAStandingTaskOnce(t *testing.T) {
 	t.Parallel()
