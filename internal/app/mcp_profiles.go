@@ -2,9 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type profileServers struct {
 	mu     sync.Mutex // guards all below
 	closed bool
 	open   map[string]*servedProfile // by the profile's id
+	ending sync.WaitGroup            // of servers that are being ended; Go is called with mu held
 }
 
 // servedProfile is the servers of one version of a profile.
@@ -77,14 +79,18 @@ func (s *profileServers) retire(id string, served *servedProfile) {
 		served.idle.Stop()
 	}
 	if served.users == 0 {
-		go s.end(served.servers) // it takes a second or two, and nobody needs it to be over
+		s.end(served)
 	}
 }
 
-func (s *profileServers) end(servers *mcpServers) {
-	if err := servers.close(); err != nil {
-		s.log.Warn("Could not end the MCP servers of a profile", "err", err)
-	}
+// end ends servers in the background: it takes a second or two, and no turn has to
+// wait for it. close does.
+func (s *profileServers) end(served *servedProfile) {
+	s.ending.Go(func() {
+		if err := served.servers.close(); err != nil {
+			s.log.Warn("Could not end the MCP servers of a profile", "err", err)
+		}
+	})
 }
 
 func (s *profileServers) leave(id string, served *servedProfile) error {
@@ -94,17 +100,15 @@ func (s *profileServers) leave(id string, served *servedProfile) error {
 		return nil
 	}
 	if served.stale || s.closed {
-		return served.servers.close()
+		s.end(served)
+		return nil
 	}
 	served.idle = time.AfterFunc(idleServers, func() {
 		s.mu.Lock()
-		unused := served.users == 0 && s.open[id] == served
-		if unused {
+		defer s.mu.Unlock()
+		if served.users == 0 && s.open[id] == served {
 			delete(s.open, id)
-		}
-		s.mu.Unlock()
-		if unused {
-			s.end(served.servers)
+			s.end(served)
 		}
 	})
 	return nil
@@ -124,25 +128,25 @@ func (s *profileServers) names(id string) []string {
 // status is what /status says of servers that do not answer.
 func (s *profileServers) status() (lines []string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, served := range s.open {
+	all := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	for _, served := range all { // one that is being started answers late
 		lines = append(lines, served.servers.status()...)
 	}
 	return lines
 }
 
 // close ends all servers. The turns that used them are over.
-func (s *profileServers) close() error {
+func (s *profileServers) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	var all error
 	for id, served := range s.open {
 		if served.idle != nil {
 			served.idle.Stop()
 		}
-		all = errors.Join(all, served.servers.close())
 		delete(s.open, id)
+		s.end(served)
 	}
-	return all
+	s.mu.Unlock()
+	s.ending.Wait()
 }

@@ -105,7 +105,7 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 	if t.mcp, err = d.openMCP(); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{runner: d.runner, home: filepath.Join(t.mcp.home, "agents"), log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{runner: d.runner, home: t.mcp.home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName
@@ -346,7 +346,8 @@ func (t *toolroom) sweep(before time.Time) error {
 func (t *toolroom) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := errors.Join(t.mcp.close(), t.agents.close())
+	t.agents.close()
+	all := t.mcp.close()
 	for id, p := range t.open {
 		if p.idle != nil {
 			p.idle.Stop()

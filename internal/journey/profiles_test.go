@@ -88,7 +88,7 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.says(ann, "second")
 		w.seesText(ann, "[4 messages], - releases are on Fridays")
 		w.says(ann, "/status")
-		w.seesText(ann, "profile: reviewer")
+		w.seesText(ann, "profile: reviewer, version 2")
 
 		t.Log("it survives a restart, and what a person chooses goes before it")
 		w.restart()
@@ -105,6 +105,10 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.seesText(ann, "model other-model", "[2 messages], Everybody reads this.")
 		w.says(ann, "/agent default")
 		w.seesText(ann, "default is used here already")
+		names := strings.Join(w.rows(`SELECT agent_name, CAST(agent_id AS TEXT) IS NOT NULL FROM remote_agent_sessions ORDER BY id`), "; ")
+		if db := strings.NewReplacer("| 1", "| true", "| 0", "| false").Replace(names); db != "default | false; reviewer | true; team/writer | true; default | false" {
+			t.Errorf("the sessions are of %s", db)
+		}
 	})
 }
 
@@ -353,6 +357,38 @@ func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
 		w.restart()
 		if n := w.runsOf(); n != 0 {
 			t.Errorf("%d runs in the name of somebody who may not", n)
+		}
+	})
+}
+
+// A chat that gets a new row, because a real assistant answers now or another one
+// takes over, keeps its profile and its standing task.
+func TestAStandingTaskMovesWithTheChat(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		c := newClock()
+		w.now = c.now
+		w.with(map[string]string{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}).start()
+		w.profiles(watcher)
+		w.says(ann, "/agent watcher")
+		w.seesText(ann, "watcher answers here")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "in your name")
+		w.shutdown()
+		w.with(map[string]string{"OPENAI_API_KEY": key, "OPENAI_BASE_URL": w.ai.URL(), "OPENAI_MODEL": "test-model"})
+		w.ai.Script(func(r openai.Request) openai.Response {
+			return openai.Text("answer to " + r.Messages[len(r.Messages)-1].Text())
+		})
+		c.pass(time.Hour)
+		w.start()
+		w.seesText(ann, "From here on openai answers")
+		w.seesText(ann, "answer to Scheduled run of watcher", "Look at the gauges")
+		w.says(ann, "/schedule")
+		w.seesText(ann, "1 run so far", "next at 2026-11-21 14:00 UTC")
+		w.says(ann, "/status")
+		w.seesText(ann, "profile: watcher")
+		if n := w.runsOf(); n != 1 {
+			t.Errorf("%d runs, want 1", n)
 		}
 	})
 }

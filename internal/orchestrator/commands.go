@@ -241,10 +241,14 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		session sessions.Session
 		active  bool
 		waiting int
+		used    *profile.Profile
 	)
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
 		if session, active, err = tx.ActiveSession(ctx, r.Conv.ID); err != nil {
+			return err
+		}
+		if used, err = profileByID(ctx, tx, r.Conv.AgentID); err != nil {
 			return err
 		}
 		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
@@ -281,8 +285,8 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	} else {
 		b.WriteString("- session: none; the next message starts one\n")
 	}
-	if active && session.AgentName != "" && session.AgentName != profile.Default {
-		fmt.Fprintf(&b, "- profile: %s\n", session.AgentName)
+	if used != nil {
+		fmt.Fprintf(&b, "- profile: %s, version %d\n", used.Title(), used.Version)
 	}
 	if o.config.Workshop != nil {
 		for _, line := range o.config.Workshop.Status(ctx, r.Conv) {

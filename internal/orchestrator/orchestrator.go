@@ -149,6 +149,7 @@ type Orchestrator struct {
 	decided  decided
 	asking   bool // something here can ask a person
 
+	due     sync.Mutex    // held while standing tasks are looked for
 	control chan struct{} // limits control commands at work
 
 	mu   sync.Mutex

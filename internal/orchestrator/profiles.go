@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,10 +58,11 @@ func profileByID(ctx context.Context, tx Tx, id string) (*profile.Profile, error
 		return nil, nil //nolint:nilnil // no profile is no error
 	}
 	p, err := tx.Agent(ctx, id)
+	wrong, _ := errors.AsType[*fault.Error](err)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil //nolint:nilnil // as above
-	case fault.Is(err, fault.Internal) && fault.Public(err) != "": // a row that somebody wrote by hand
+	case wrong != nil && wrong.Kind == fault.Internal && wrong.Public != "": // a row that somebody wrote by hand
 		return nil, &refusal{err}
 	case err != nil:
 		return nil, err
@@ -184,6 +186,9 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 	}
 	if len(h.missing) > 0 {
 		problems = append(problems, fmt.Sprintf("there is no tool %s here; it works without.", strings.Join(h.missing, ", ")))
+	}
+	if h.agent && len(p.Plugins)+len(p.MCPServers) > 0 {
+		problems = append(problems, fmt.Sprintf("%s brings tools of its own, which plugins do not limit and mcp_servers do not reach; mode does.", h.w.conv.Assistant))
 	}
 	text := strings.Join(problems, " And ")
 	session := &h.d.begun.session

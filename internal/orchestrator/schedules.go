@@ -221,6 +221,22 @@ func (o *Orchestrator) scheduleLine(ctx context.Context, tx Tx, s sessions.Sched
 		count(int(s.Runs), "run", "runs"), when), nil
 }
 
+// startDue runs runDue in the background, so that a platform that is slow to say
+// who may keeps no sweep from ringing; one at a time.
+func (o *Orchestrator) startDue() {
+	if !o.due.TryLock() {
+		return
+	}
+	started := o.spawn(func(ctx context.Context) {
+		defer o.due.Unlock()
+		defer o.recoverPanic(ctx, "standing tasks", nil)
+		o.runDue(ctx)
+	})
+	if !started {
+		o.due.Unlock()
+	}
+}
+
 // runDue puts the standing tasks that are due into the inboxes of their
 // conversations. What goes wrong with one of them does not keep the others.
 func (o *Orchestrator) runDue(ctx context.Context) {

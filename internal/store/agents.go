@@ -289,11 +289,16 @@ func (t *Tx) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, err
 
 func (t *Tx) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
 	var r AgentsRemoved
-	if err := t.each(ctx, func(scan func(...any) error) error { // nobody may begin to use them in between
-		var id string
-		return scan(text{&id})
-	}, `SELECT a.id FROM agents a WHERE `+which+` ORDER BY a.id {lock}`, value); err != nil {
-		return r, fmt.Errorf("lock agents: %w", err)
+	// Conversations first, as a turn locks them, so that the two do not wait for each
+	// other; then the profiles, so that nobody begins to use one in between.
+	for _, query := range []string{
+		`SELECT c.id FROM remote_agent_conversations c WHERE c.agent_id IN (SELECT a.id FROM agents a WHERE ` + which + `) ORDER BY c.id {lock}`,
+		`SELECT a.id FROM agents a WHERE ` + which + ` ORDER BY a.id {lock}`,
+	} {
+		err := t.each(ctx, func(scan func(...any) error) error { return scan(text{new(string)}) }, query, value)
+		if err != nil {
+			return r, fmt.Errorf("lock agents: %w", err)
+		}
 	}
 	for _, step := range []struct {
 		count *int64

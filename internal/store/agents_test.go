@@ -129,6 +129,16 @@ func TestRowsOfTheSeedAreProfiles(t *testing.T) {
 		if !p.Same(want) || p.Check(profile.Rules{}) != nil || len(p.ID) != 36 {
 			t.Errorf("got %+v", p)
 		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE agents SET lore = '{"no":"list"}'`)
+		})
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Agent(ctx, p.ID)
+			return err
+		})
+		if !fault.Is(err, fault.Internal) || !strings.Contains(fault.Public(err), "seeded cannot be read: its lore") {
+			t.Errorf("a column of another form: %v", err)
+		}
 	})
 }
 
