@@ -17,6 +17,7 @@ type commandLine struct {
 	Demo        demoCommand        `cmd:"" help:"Play a conversation between emulated services, on screen and offline."`
 	Bench       benchCommand       `cmd:"" help:"Measure latency and throughput against emulated services."`
 	Repo        repoCommand        `cmd:"" help:"Add, list, fetch and remove repositories."`
+	Agent       agentCommand       `cmd:"" help:"Create, list, change and remove agent profiles."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
 	Messages    messagesCommand    `cmd:"" help:"List messages of a conversation, a session or a profile."`
 	Costs       costsCommand       `cmd:"" help:"Sum up tokens and costs by person, codebase, model, day or conversation."`

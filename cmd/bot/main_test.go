@@ -59,7 +59,7 @@ func TestHelpListsCommandsAndOptions(t *testing.T) {
 	if r.code != exitOK || r.stderr != "" {
 		t.Errorf("code %d, stderr %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"serve", "config show", "config example", "migrate", "version", "healthcheck", "demo", "bench"} {
+	for _, want := range []string{"serve", "config show", "config example", "migrate", "agent edit", "version", "healthcheck", "demo", "bench"} {
 		if !strings.Contains(r.stdout, "\n  "+want) {
 			t.Errorf("no command %s", want)
 		}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"strings"
-
 	"remote-agent/internal/app"
 	"remote-agent/internal/fault"
 )
@@ -43,12 +39,8 @@ type repoRmCommand struct {
 
 // Run implements the command. It asks first.
 func (c repoRmCommand) Run(p *program) error {
-	if !c.Yes {
-		_, _ = fmt.Fprintf(p.stdout, "Remove %s and delete its clone? [y/N] ", c.Name) // the question may go unseen
-		line, _ := bufio.NewReader(p.stdin).ReadString('\n')                           // no answer is a no
-		if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-			return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
-		}
+	if !c.Yes && !p.confirm("Remove "+c.Name+" and delete its clone?") {
+		return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
 	}
 	return p.repo(app.RepoRemove, c.Name)
 }

@@ -48,6 +48,9 @@ type Env struct {
 	Lookup  func(name string) (string, bool)
 	EnvFile string
 
+	// Now is the clock of standing tasks; nil: time.Now.
+	Now func() time.Time
+
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
 }

@@ -276,6 +276,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Grace:          d.config.ShutdownGrace,
 		RenewEvery:     renew,
 		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
+		Now:            d.env.Now,
 		Version:        d.env.Version,
 		Log:            d.log,
 		Metrics:        d.metrics,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/mcp"
@@ -38,60 +41,56 @@ type mcpServers struct {
 	trouble []string
 }
 
-// mcpFile is the form that other programs use for the same thing.
-type mcpFile struct {
-	Servers map[string]struct {
-		Command string            `json:"command"`
-		Args    []string          `json:"args"`
-		Env     map[string]string `json:"env"`
-		URL     string            `json:"url"`
-		Headers map[string]string `json:"headers"`
-		Allow   []string          `json:"allow"`
-	} `json:"mcpServers"`
-}
-
-// openMCP reads the file of MCP servers; without one there are none. What is
+// readMCPConfig reads the file of MCP servers; without one there are none. What is
 // wrong with it is a fault.Invalid that names MCP_CONFIG.
-func (d *daemon) openMCP() (*mcpServers, error) {
-	m := &mcpServers{runner: d.runner, log: d.log}
-	if d.config.Tools.MCPConfig == "" {
-		return m, nil
+func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
+	if cfg.Tools.MCPConfig == "" {
+		return nil, nil //nolint:nilnil // a map of none
 	}
-	text, err := os.ReadFile(d.config.Tools.MCPConfig)
+	text, err := os.ReadFile(cfg.Tools.MCPConfig)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: "MCP_CONFIG: the file cannot be read."}
 	}
-	var file mcpFile
+	var file mcpserver.File
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not JSON of the form {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
 	}
+	for name, s := range file.Servers {
+		if (s.Command == "") == (s.URL == "") {
+			return nil, fault.Newf(fault.Invalid, "MCP_CONFIG: the server %q needs either a command or a url.", name)
+		}
+	}
+	return file.Servers, nil
+}
+
+// openMCP gets the MCP servers of the configuration ready, without starting them.
+func (d *daemon) openMCP() (*mcpServers, error) {
+	servers, err := readMCPConfig(d.config)
+	if err != nil {
+		return nil, err
+	}
+	m := &mcpServers{runner: d.runner, log: d.log, waiting: startable(servers)}
 	if m.home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	for name, s := range file.Servers {
-		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Headers: make(http.Header)}
-		switch {
-		case (s.Command == "") == (s.URL == ""):
-			return nil, fault.Newf(fault.Invalid, "MCP_CONFIG: the server %q needs either a command or a url.", name)
-		case s.Command != "":
+	return m, nil
+}
+
+// startable returns servers in the form that starts them, by name.
+func startable(servers map[string]mcpserver.Server) []mcp.Server {
+	var list []mcp.Server
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s := servers[name]
+		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Env: s.Environ(), Headers: make(http.Header)}
+		if s.Command != "" {
 			server.Command = append([]string{s.Command}, s.Args...)
-		}
-		for key, value := range s.Env {
-			server.Env = append(server.Env, key+"="+value)
 		}
 		for key, value := range s.Headers {
 			server.Headers.Set(key, value)
 		}
-		slices.Sort(server.Env)
-		m.waiting = append(m.waiting, server)
+		list = append(list, server)
 	}
-	slices.SortFunc(m.waiting, func(a, b mcp.Server) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return m, nil
+	return list
 }
 
 // offer returns the tools of the servers that answer, in a fixed order.
@@ -125,6 +124,17 @@ func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
 	}
 	m.waiting = still
 	return m.tools
+}
+
+// names are the names of the tools of the servers that answered.
+func (m *mcpServers) names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, len(m.tools))
+	for i, t := range m.tools {
+		names[i] = t.Spec().Name
+	}
+	return names
 }
 
 // status is what /status says of the servers.

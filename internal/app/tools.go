@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,11 +16,13 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
+	"remote-agent/internal/tool/memo"
 	"remote-agent/internal/tool/projectdb"
 	"remote-agent/internal/tool/shell"
 )
@@ -32,6 +35,8 @@ type toolroom struct {
 	config   config.Config
 	runner   *sandbox.Runner
 	mcp      *mcpServers
+	agents   *profileServers
+	builtin  []string // names of the program's own tools that are switched on
 	ripgrep  string
 	homes    string             // a home for the programs of each conversation
 	projects string             // the databases of projects, by codebase
@@ -97,7 +102,15 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 	}
 	t.ripgrep = lookPath("rg", d.env.Lookup)
 	var err error
-	t.mcp, err = d.openMCP()
+	if t.mcp, err = d.openMCP(); err != nil {
+		return nil, err
+	}
+	t.agents = &profileServers{runner: d.runner, home: filepath.Join(t.mcp.home, "agents"), log: d.log, open: make(map[string]*servedProfile)}
+	all, err := builtinTools()
+	t.builtin = slices.DeleteFunc(all, func(name string) bool {
+		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName
+		return name == fetch.Name && !t.config.Tools.Fetch || memory && t.memory == nil
+	})
 	return t, err
 }
 
@@ -132,16 +145,49 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	if t.config.Tools.Fetch {
 		all = append(all, fetch.New(fetch.Options{}))
 	}
-	if t.memory != nil {
+	if t.memory != nil && (turn.Profile == nil || turn.Profile.Memory.Enabled) {
 		all = append(all, t.memory.Tools(turn)...)
 	}
-	all = append(all, t.mcp.offer(ctx)...)
+	all = append(all, t.served(ctx, box, turn.Profile)...)
 	for _, one := range all {
+		if turn.Profile != nil && !turn.Profile.Offers(one.Spec().Name) {
+			continue
+		}
 		if err := box.Add(one); err != nil {
 			return nil, errors.Join(err, box.Close())
 		}
 	}
 	return box, nil
+}
+
+// served are the tools of MCP servers: those of the service, then those of the
+// profile. One of the profile's that has the name of another is left out.
+func (t *toolroom) served(ctx context.Context, box *tool.Box, p *profile.Profile) []tool.Tool {
+	all := slices.Clone(t.mcp.offer(ctx))
+	if p == nil || len(p.MCPServers) == 0 {
+		return all
+	}
+	own, leave := t.agents.offer(ctx, *p)
+	box.OnClose(leave)
+	for _, one := range own {
+		name := one.Spec().Name
+		if slices.ContainsFunc(all, func(other tool.Tool) bool { return other.Spec().Name == name }) {
+			t.log.WarnContext(ctx, "A tool of a profile's MCP server has the name of another one and is left out", "profile", p.Title(), "tool", name)
+			continue
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// Missing implements orchestrator.Toolroom.
+func (t *toolroom) Missing(turn orchestrator.ToolTurn) []string {
+	p := turn.Profile
+	if p == nil || len(p.Plugins) == 0 {
+		return nil
+	}
+	known := slices.Concat(t.builtin, t.mcp.names(), t.agents.names(p.ID))
+	return p.Missing(known)
 }
 
 // workTools are the tools of a conversation with a codebase.
@@ -277,7 +323,7 @@ func (t *toolroom) leave(codebaseID string) error {
 
 // Status implements orchestrator.Toolroom.
 func (t *toolroom) Status() []string {
-	return append([]string{"sandbox: " + t.runner.Level().String()}, t.mcp.status()...)
+	return append([]string{"sandbox: " + t.runner.Level().String()}, slices.Concat(t.mcp.status(), t.agents.status())...)
 }
 
 // sweep removes the homes of conversations that have not run a program since
@@ -300,7 +346,7 @@ func (t *toolroom) sweep(before time.Time) error {
 func (t *toolroom) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.mcp.close()
+	all := errors.Join(t.mcp.close(), t.agents.close())
 	for id, p := range t.open {
 		if p.idle != nil {
 			p.idle.Stop()

@@ -27,31 +27,37 @@ var allowed = map[string][]string{
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
+	"internal/mcpserver":  {"internal/fault"},
+	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
-	"internal/platform":      {"internal/fault", "internal/messages"},
-	"internal/platform/*":    {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
-	"internal/assistant":     {"internal/fault", "internal/messages"},
-	"internal/assistant/*":   {"internal/fault", "internal/messages", "internal/assistant"},
-	"internal/assistant/acp": {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
-	"internal/queue":         {"internal/fault"},
+	"internal/platform":            {"internal/fault", "internal/messages"},
+	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
+	"internal/assistant":           {"internal/fault", "internal/messages"},
+	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
+	"internal/assistant/openai":    {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
+	"internal/assistant/anthropic": {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
+	"internal/assistant/modelhttp": {"internal/fault"},
+	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/approval", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
 		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/plan", "internal/platform", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
+		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 
 	"internal/work": {
@@ -77,8 +83,14 @@ var allowed = map[string][]string{
 	"internal/web": {"internal/fault"},
 
 	// Stand-ins for services know nothing of the program that they test.
-	"internal/emulator":   {},
-	"internal/emulator/*": {"internal/emulator"},
+	"internal/emulator":           {},
+	"internal/emulator/*":         {"internal/emulator"},
+	"internal/emulator/openai":    {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/anthropic": {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/responses": {"internal/emulator", "internal/emulator/modelapi"},
+	"internal/emulator/telegram":  {"internal/emulator", "internal/emulator/calls"},
+	"internal/emulator/github":    {"internal/emulator", "internal/emulator/calls"},
+	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/calls"},
 
 	// They run the whole program against the stand-ins.
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
@@ -124,6 +136,7 @@ var external = map[string][]string{
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
 	"github.com/yuin/goldmark":            {"internal/platform/*"},
+	"go.yaml.in/yaml/v3":                  {"internal/profile"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},

@@ -10,6 +10,7 @@ import (
 	"context"
 	"iter"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
 
@@ -210,3 +211,12 @@ func (e *OverflowError) Error() string { return "context window exceeded: " + e.
 
 // Unwrap returns the provider's error.
 func (e *OverflowError) Unwrap() error { return e.Err }
+
+// Overflow returns the Exhausted error for a message array that does not fit the
+// model. limit is in tokens, zero if it is not known.
+func Overflow(limit int, err error) error {
+	return &fault.Error{
+		Kind: fault.Exhausted, Public: "This conversation is too long for the model.",
+		Err: &OverflowError{Limit: limit, Err: err},
+	}
+}

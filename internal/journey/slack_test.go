@@ -93,6 +93,18 @@ func (w *world) threadIn(channel, root string, parts ...string) slack.Message {
 	return m
 }
 
+// threadEnds waits until a whole message of the bot shows parts: what is still
+// streamed belongs to a turn that runs.
+func (w *world) threadEnds(root string, parts ...string) {
+	w.t.Helper()
+	_, err := w.sl.WaitMessage(w.ctx(), channel, root, func(m slack.Message) bool {
+		return m.User == w.sl.BotUser() && m.Stream != slack.Streaming && containsAll(m.Plain, parts)
+	})
+	if err != nil {
+		w.t.Fatalf("no whole message shows %q; the thread shows %q", parts, w.sl.Thread(channel, root).Texts())
+	}
+}
+
 func TestSlackThread(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, w *world) {
@@ -103,7 +115,7 @@ func TestSlackThread(t *testing.T) {
 		w.restart()
 
 		ann.InThread(asked.TS).Says("and why?") // without a mention
-		w.threadShows(asked.TS, "and why?", "[3 messages]")
+		w.threadEnds(asked.TS, "and why?", "[3 messages]")
 		w.sl.User(slackBo).In(channel).Says("nobody asked the bot")
 		ann.InThread(asked.TS).Says("status") // one word is a command here
 		w.threadShows(asked.TS, "idle", "openai")
@@ -244,7 +256,7 @@ func TestSlackGesturesAreOneTurn(t *testing.T) {
 				p = p.AtOnce()
 			}
 			roots = append(roots, p.Mentions(fmt.Sprintf("gesture %d", i)).TS)
-			if i%50 == 49 { // more at once only make the machine late
+			if i%20 == 19 { // more at once only make the machine late
 				if err := w.sl.WaitIdle(w.ctx()); err != nil {
 					t.Fatal("deliveries are still under way")
 				}

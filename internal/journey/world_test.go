@@ -50,16 +50,20 @@ func TestMain(m *testing.M) {
 	os.Exit(storetest.Main(m))
 }
 
-// eachDatabase runs a journey on SQLite and on PostgreSQL.
+// eachDatabase runs a journey on SQLite and on PostgreSQL. The schema is there
+// already; journeys that make their own world, and those of several replicas,
+// begin with nothing.
 func eachDatabase(t *testing.T, journey func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		journey(t, newWorld(t, ""))
+		w := newWorld(t, "")
+		storetest.SQLiteFile(t, w.env["DATA_DIR"])
+		journey(t, w)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		journey(t, newWorld(t, storetest.PostgresURL(t)))
+		journey(t, newWorld(t, storetest.PostgresMigratedURL(t)))
 	})
 }
 
@@ -77,6 +81,8 @@ type world struct {
 	level   slog.Level     // of what the test logs
 
 	slow time.Duration // added to the patience of waits
+
+	now func() time.Time // the clock of standing tasks; nil is the machine's
 
 	addr string
 	stop context.CancelFunc
@@ -157,6 +163,7 @@ func (w *world) start() *world {
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
+		Now:     w.now,
 	}
 	if w.typed != nil {
 		read, write := io.Pipe()
@@ -205,7 +212,7 @@ func (w *world) restart() {
 // started yet.
 func (w *world) replica() *world {
 	w.t.Helper()
-	r := &world{t: w.t, tg: w.tg, ai: w.ai, env: maps.Clone(w.env)}
+	r := &world{t: w.t, tg: w.tg, ai: w.ai, env: maps.Clone(w.env), now: w.now}
 	r.env["DATA_DIR"] = filepath.Join(w.t.TempDir(), "replica")
 	w.t.Cleanup(r.shutdown)
 	return r

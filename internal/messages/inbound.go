@@ -137,6 +137,10 @@ type Inbound struct {
 	// starts its turn takes the mark away that says so.
 	Queued bool `json:"queued,omitempty"`
 
+	// Schedule is set by the program on a run of a standing task: nobody wrote it
+	// just now, and Sender is whoever switched the task on.
+	Schedule int64 `json:"schedule,omitempty"`
+
 	// MigratedTo is the new conversation id of KindMigrated.
 	MigratedTo string `json:"migrated_to,omitempty"`
 

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,6 +327,20 @@ func TestWindowOfAnArrayThatNobodyRepaired(t *testing.T) {
 				t.Errorf("%d messages left, want %d: %+v", len(got), tt.want, got)
 			}
 		})
+	}
+}
+
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	turn := []messages.Message{user("question"), call("1"), result("1", "x"), bot("answer")}
+	msgs := append(slices.Concat(turn, turn, turn), user("last"))
+	for limit, want := range map[int]int{100: 13, 13: 13, 12: 9, 9: 9, 8: 5, 5: 5, 4: 1, 1: 1, 0: 1, -1: 1} {
+		if got := messages.Newest(msgs, limit); len(got) != want {
+			t.Errorf("Newest(%d) has %d messages, want %d", limit, len(got), want)
+		}
+	}
+	if got := messages.Newest(msgs[:12], 2); len(got) != 4 {
+		t.Errorf("the last turn is cut to %d messages", len(got))
 	}
 }
 

@@ -14,11 +14,21 @@ import "slices"
 // history; only an array in which a result stands in a later turn than its
 // call, or without one, is read as a whole.
 func Window(msgs []Message, budgetTokens int) []Message {
-	start, blocked := windowStart(msgs, budgetTokens, nil)
+	return window(msgs, budgetTokens, EstimateTokens)
+}
+
+// Newest returns the newest messages of msgs, at most limit of them, cut as by
+// Window: the last turn is kept even if it alone has more.
+func Newest(msgs []Message, limit int) []Message {
+	return window(msgs, limit, func(Message) int { return 1 })
+}
+
+func window(msgs []Message, budget int, cost func(Message) int) []Message {
+	start, blocked := windowStart(msgs, budget, cost, nil)
 	if blocked {
 		// Every call that is waited for now has a turn before it, so that there
 		// is a beginning.
-		start, _ = windowStart(msgs, budgetTokens, firstCalls(msgs))
+		start, _ = windowStart(msgs, budget, cost, firstCalls(msgs))
 	}
 	if start < 0 {
 		return nil
@@ -30,13 +40,13 @@ func Window(msgs []Message, budgetTokens int) []Message {
 // blocked reports that a turn could not be its beginning because a result of
 // it, or after it, had no call yet. With calls, the first position of each call
 // id, results that no call comes before are not waited for.
-func windowStart(msgs []Message, budgetTokens int, calls map[string]int) (start int, blocked bool) {
+func windowStart(msgs []Message, budget int, cost func(Message) int, calls map[string]int) (start int, blocked bool) {
 	start = -1
-	tokens := 0
+	used := 0
 	open := map[string]bool{} // results whose call was not met yet, going backward
 	for i, m := range slices.Backward(msgs) {
-		tokens += EstimateTokens(m)
-		if start >= 0 && tokens > budgetTokens {
+		used += cost(m)
+		if start >= 0 && used > budget {
 			break
 		}
 		for _, b := range m.Blocks {

@@ -265,7 +265,8 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 	}
 	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && o.slots.try()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
-	a.entry.In.Queued = a.waits
+	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
+	a.entry.In.Queued = a.waits && !unmarked
 	a, err = o.store(ctx, tx, a)
 	if slot && (err != nil || !a.fresh) {
 		o.slots.release()
@@ -283,11 +284,16 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 		a.lease = &lease
 		return a, nil
 	}
-	o.willMark(a.entry)
+	if !unmarked {
+		o.willMark(a.entry)
+	}
 	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
 		if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
 			return a, err
 		}
+	}
+	if a.waits = !unmarked; unmarked {
+		return a, nil
 	}
 	return a, o.noticeWaiting(ctx, tx, a.entry)
 }
@@ -367,6 +373,10 @@ func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (se
 	if err != nil {
 		return conv, err
 	}
+	if err := takeAlong(ctx, tx, conv, next); err != nil {
+		return conv, err
+	}
+	next.AgentID = conv.AgentID
 	a.entry.ConversationID = next.ID
 	return next, addNotice(ctx, tx, next.ID, "", fmt.Sprintf(
 		"This chat began with the %s assistant. From here on %s answers, in a fresh conversation; the earlier one is kept.",

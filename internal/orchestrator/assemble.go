@@ -60,6 +60,7 @@ func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision
 	}
 	array := messages.Window(recent, budget)
 	w.o.windows.put(session, array)
+	array = shortTerm(array, d.begun.profile)
 	array = messages.Elide(array, budget)
 	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
 		return messages.Repair(array), nil

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
 
@@ -279,6 +280,9 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		}
 	} else {
 		b.WriteString("- session: none; the next message starts one\n")
+	}
+	if active && session.AgentName != "" && session.AgentName != profile.Default {
+		fmt.Fprintf(&b, "- profile: %s\n", session.AgentName)
 	}
 	if o.config.Workshop != nil {
 		for _, line := range o.config.Workshop.Status(ctx, r.Conv) {

@@ -109,7 +109,7 @@ type Memory interface {
 	//
 	// The turn's request shows it to the assistant, and nothing keeps it there: in
 	// a conversation of several people, what one of them told is not for the next.
-	Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) ([]messages.Quote, error)
+	Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, limits RecallLimits) ([]messages.Quote, error)
 }
 
 // Prompt is a command whose text goes to the assistant: a turn like any other,

@@ -101,6 +101,9 @@ func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sess
 	if err := tx.UpdateConversation(ctx, next.ID, update); err != nil {
 		return next, err
 	}
+	if err := takeAlong(ctx, tx, conv, next); err != nil {
+		return next, err
+	}
 	carried := 0
 	if active {
 		if carried, err = o.carryOver(ctx, tx, old, next, to); err != nil {
@@ -132,7 +135,7 @@ func (o *Orchestrator) carryOver(ctx context.Context, tx Tx, old sessions.Sessio
 		model = a.Model()
 	}
 	s, err := tx.CreateSession(ctx, sessions.NewSession{
-		ConversationID: next.ID, CodebaseID: next.CodebaseID, ParentID: old.ID, Assistant: to, AgentName: old.AgentName,
+		ConversationID: next.ID, CodebaseID: next.CodebaseID, ParentID: old.ID, Assistant: to, AgentName: old.AgentName, AgentID: old.AgentID,
 		Model: model, SystemPrompt: old.SystemPrompt, UserPrompt: old.UserPrompt,
 	})
 	if err != nil {

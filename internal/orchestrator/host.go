@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/tool"
 )
@@ -27,6 +28,10 @@ type Toolroom interface {
 
 	// Status returns what /status says of tools, a line each.
 	Status() []string
+
+	// Missing returns which tools the profile of an opened turn names that there
+	// are none of here. Those that only lack a codebase are not among them.
+	Missing(t ToolTurn) []string
 }
 
 // ToolTurn says what the tools of a turn work on.
@@ -35,6 +40,10 @@ type ToolTurn struct {
 	Session      sessions.Session
 	Entry        sessions.Entry // what is answered
 	Dir          string         // the worktree, or the folder in it; empty without a codebase
+
+	// Profile is the agent profile of the turn, nil for none: only the tools that it
+	// names are offered, and those of its own MCP servers besides.
+	Profile *profile.Profile
 }
 
 // host is what a running turn gets from the program: tools, and the people who
@@ -48,7 +57,8 @@ type host struct {
 	agent bool // the assistant has tools of its own
 	limit *turnLimit
 
-	rounds int64 // requests of earlier runs of this turn
+	rounds  int64    // requests of earlier runs of this turn
+	missing []string // tools that the profile names and that are gone
 
 	mu       sync.Mutex // guards all below
 	effects  map[string]tool.Effect
@@ -70,9 +80,13 @@ func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision
 	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Toolroom == nil {
 		return h, nil
 	}
-	h.box, err = w.o.config.Toolroom.Open(ctx, ToolTurn{Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Dir: d.begun.work.Dir})
+	turn := ToolTurn{Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Dir: d.begun.work.Dir, Profile: d.begun.profile}
+	h.box, err = w.o.config.Toolroom.Open(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)
+	}
+	if d.begun.profile != nil {
+		h.missing = w.o.config.Toolroom.Missing(turn)
 	}
 	h.box.OnPanic(func(name string, value any, stack []byte) {
 		w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
@@ -86,10 +100,11 @@ func (w *worker) mode(d decision) approval.Mode {
 	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
 		return approval.ModeAsk
 	}
-	if m, err := approval.ParseMode(w.conv.Settings.Mode); err == nil {
-		return m
+	mode, err := approval.ParseMode(w.conv.Settings.Mode)
+	if err != nil {
+		mode = w.o.config.Mode
 	}
-	return w.o.config.Mode
+	return capped(mode, d.begun.profile)
 }
 
 // modeName is the mode of a turn as assistants know it.

@@ -108,7 +108,7 @@ func (h *host) mayGoOn(ctx context.Context, tx Tx, rounds int64) (ruling, error)
 			return h.ask(ctx, tx, approval.ToolBudget, allowed, fmt.Sprintf("Let this turn go on? It has used its budget: %s.", used))
 		}
 	}
-	every := int64(h.w.o.config.MaxRounds)
+	every := h.w.maxRounds(h.d)
 	if rounds < every {
 		return ruling{}, nil
 	}
@@ -157,7 +157,7 @@ func (h *host) ask(ctx context.Context, tx Tx, what string, times int64, title s
 // mayBegin checks the limits before the first request of a run.
 func (h *host) mayBegin(ctx context.Context) error {
 	b := h.w.o.config.Budget
-	if b.IsZero() && h.rounds < int64(h.w.o.config.MaxRounds) {
+	if b.IsZero() && h.rounds < h.w.maxRounds(h.d) {
 		return nil
 	}
 	var asked ruling
@@ -198,6 +198,9 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if isCommand || e.In.Kind != messages.KindMessage || len(e.In.Attachments) > 0 {
 			break
 		}
+		if e.In.Schedule != 0 {
+			break // it has an answer of its own
+		}
 		if actor(e.In) != actor(d.entry.In) {
 			break // what a turn does is done in the name of one person
 		}
@@ -227,11 +230,8 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 // modelOf returns the model that a turn asks: that of its prompt, else the one
 // that was chosen for the conversation, else the assistant's own.
 func (w *worker) modelOf(d decision) string {
-	if m := d.begun.model(); m != "" {
+	if m := w.turnModel(d); m != "" {
 		return m
-	}
-	if w.conv.Settings.Model != "" {
-		return w.conv.Settings.Model
 	}
 	if a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]; a != nil {
 		return a.Model()

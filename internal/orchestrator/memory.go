@@ -24,9 +24,13 @@ func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.
 	if m == nil || w.o.commands[call.Name].Job || w.runsAgent() && !entry.In.Private {
 		return nil
 	}
+	p := w.profileFor(ctx, entry)
+	if !remembersHere(p) {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, recallPatience)
 	defer cancel()
-	quotes, err := m.Recall(ctx, w.conv, entry)
+	quotes, err := m.Recall(ctx, w.conv, entry, LimitsOf(p))
 	if err != nil {
 		w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", w.conv.Key, "entry", entry.ID, "err", err)
 		return nil

@@ -91,6 +91,9 @@ type Config struct {
 	// over at the start belongs to a dead one.
 	Exclusive bool
 
+	// Now is the clock of standing tasks; default time.Now.
+	Now func() time.Time
+
 	Version string // for /status
 	Log     *slog.Logger
 	Metrics *metrics.Metrics // may be nil
@@ -108,6 +111,9 @@ func (c *Config) defaults() {
 	set(&c.RenewEvery, 5*time.Second)
 	if c.Mode == "" {
 		c.Mode = approval.ModeEdit
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	for _, n := range []struct {
 		v *int

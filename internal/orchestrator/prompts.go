@@ -83,7 +83,7 @@ func requestMessage(in messages.Inbound, prompt *Prompt, call command.Call, plan
 	}
 	var b strings.Builder
 	b.WriteString(quoted(in.Quotes))
-	if !in.Private && in.Sender.Name != "" {
+	if !in.Private && in.Sender.Name != "" && in.Schedule == 0 {
 		fmt.Fprintf(&b, "%s: ", strings.Join(strings.Fields(in.Sender.Name), " "))
 	}
 	b.WriteString(text)

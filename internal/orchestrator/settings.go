@@ -21,6 +21,8 @@ func (o *Orchestrator) workCommands() []Command {
 	return []Command{
 		{Name: "mode", Usage: "mode [ask|edit|auto]", Summary: "how much may happen without asking", Run: o.runMode},
 		{Name: "model", Usage: "model [name|fast|smart|cheap]", Summary: "which model answers here", Run: o.runModel},
+		{Name: "agent", Usage: "agent [name|default]", Summary: "which profile answers here", Run: o.runAgent},
+		{Name: "schedule", Usage: "schedule [on|off|list]", Summary: "the standing task of the profile here", Run: o.runSchedule},
 		{Name: "verbose", Usage: "verbose 0|1|2", Summary: "how much you see while I work", Run: o.runVerbose},
 		{Name: "cost", Usage: "cost [week] [by model]", Summary: "what was used here, by you, and today, or by day, model, codebase, person", Run: o.runCost},
 		{Name: "approvals", Usage: "approvals", Summary: "what waits for a decision", Run: o.runApprovals},

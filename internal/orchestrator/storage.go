@@ -38,6 +38,8 @@ type Tx interface {
 	codebaseTx
 	planTx
 	undoTx
+	profileTx
+	scheduleTx
 	approvalTx
 	usageTx
 }

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
 
@@ -27,8 +28,9 @@ type begunTurn struct {
 	job         *Command      // a command that runs in order; it has no session
 	again       bool          // it has begun before
 	session     sessions.Session
-	prompt      *Prompt    // nil for a plain message
-	plan        *plan.Plan // the plan that the turn carries out
+	prompt      *Prompt          // nil for a plain message
+	plan        *plan.Plan       // the plan that the turn carries out
+	profile     *profile.Profile // of the session, as it is now; nil for the default
 	work        Prepared
 	placeholder *messages.Delivery
 }
@@ -157,6 +159,9 @@ func (w *worker) beginSession(ctx context.Context, tx Tx, entry sessions.Entry, 
 	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
 		return err
 	}
+	if err = w.dress(ctx, tx, entry, b); err != nil {
+		return err
+	}
 	return w.storeRequest(ctx, tx, entry, b)
 }
 
@@ -237,14 +242,23 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 	if a := w.o.config.Assistants[name]; a != nil {
 		model = a.Model()
 	}
+	p, err := profileByID(ctx, tx, w.conv.AgentID)
+	if err != nil {
+		return s, err
+	}
+	title, prompt := profile.Default, w.o.config.SystemPrompt
+	if p != nil {
+		title, prompt = p.Title(), p.Prompt(prompt)
+	}
 	return tx.CreateSession(ctx, sessions.NewSession{
 		ConversationID: w.conv.ID,
 		CodebaseID:     w.conv.CodebaseID,
 		ParentID:       parent,
 		Assistant:      w.conv.Assistant,
-		AgentName:      "default",
+		AgentName:      title,
+		AgentID:        w.conv.AgentID,
 		Model:          model,
-		SystemPrompt:   w.o.config.SystemPrompt,
+		SystemPrompt:   prompt,
 		UserPrompt:     entry.In.Text,
 	})
 }
@@ -312,6 +326,9 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		return outcome{err: err}
 	}
 	defer h.close()
+	if err := h.tellOfProfile(ctx); err != nil {
+		return outcome{err: err, host: h}
+	}
 	budget := w.o.config.ContextTokens
 	for try := 1; ; try++ {
 		array, err := w.assemble(ctx, a, d, budget)
@@ -437,5 +454,9 @@ func (w *worker) turnModel(d decision) string {
 	if m := d.begun.model(); m != "" {
 		return m
 	}
-	return w.conv.Settings.Model
+	if w.conv.Settings.Model != "" {
+		return w.conv.Settings.Model
+	}
+	model, _ := w.o.profileModel(d.begun.profile, w.conv)
+	return model
 }

@@ -53,6 +53,7 @@ const settleTime = 5 * time.Second
 // control commands that a crash left over. It is what makes lost wake-ups and
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
+	o.runDue(ctx)
 	_, err := o.ringAll(ctx, time.Now().Add(-settleTime))
 	return err
 }
@@ -60,6 +61,7 @@ func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 // firstSweep is the sweep at the start. What it has no slot for gets a job, so
 // that it does not wait for the next sweep.
 func (o *Orchestrator) firstSweep(ctx context.Context) error {
+	o.runDue(ctx)
 	before := time.Now()
 	if !o.config.Exclusive {
 		before = before.Add(-settleTime)

@@ -6,6 +6,7 @@
 package recollect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,6 +171,14 @@ func (s *Service) embed(ctx context.Context, text string, patience time.Duration
 	return memory.Embedding{}
 }
 
+// embedWithin is embed, unless a profile does without embeddings of this model.
+func (s *Service) embedWithin(ctx context.Context, text string, patience time.Duration, limits orchestrator.RecallLimits) memory.Embedding {
+	if s.config.Embedder == nil || limits.WordsOnly || limits.EmbeddingModel != "" && limits.EmbeddingModel != s.config.Embedder.Model() {
+		return memory.Embedding{}
+	}
+	return s.embed(ctx, text, patience)
+}
+
 func (s *Service) embedding(v memory.Vector) memory.Embedding {
 	if v == nil {
 		return memory.Embedding{}
@@ -188,7 +197,7 @@ const (
 // Recall implements orchestrator.Memory. It returns one quote at most: first what
 // has to do with the text, then what the person said of themself, as far as the
 // budget of tokens goes.
-func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) ([]messages.Quote, error) {
+func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, limits orchestrator.RecallLimits) ([]messages.Quote, error) {
 	if entry.In.Sender.Bot || entry.In.Sender.ID == "" {
 		return nil, nil
 	}
@@ -197,7 +206,8 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 		return nil, err
 	}
 	text := head(entry.In.Text, 4*memory.MaxText)
-	q := memory.Query{Scope: scope, Text: text, Embedding: s.embed(ctx, text, s.config.Patience), Limit: maxRecalled, Now: s.config.Now()}
+	limit := cmp.Or(limits.Max, maxRecalled)
+	q := memory.Query{Scope: scope, Text: text, Embedding: s.embedWithin(ctx, text, s.config.Patience, limits), Limit: limit, Now: s.config.Now()}
 	var matches []memory.Match
 	var standing []memory.Memory
 	err := s.config.Storage.InRead(ctx, func(tx Tx) error {
@@ -215,7 +225,7 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 	for _, m := range matches {
 		all = append(all, m.Memory)
 	}
-	if list := s.within(append(all, standing...)); list != "" {
+	if list := s.within(append(all, standing...), limit); list != "" {
 		return []messages.Quote{{Relation: relation, Text: preamble + "\n" + list}}, nil
 	}
 	return nil, nil
@@ -235,13 +245,14 @@ func (s *Service) any(ctx context.Context, person string) (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// within lists memories for a model, each once, up to the budget of tokens.
-func (s *Service) within(list []memory.Memory) string {
+// within lists memories for a model, each once, up to the limit and the budget of
+// tokens.
+func (s *Service) within(list []memory.Memory, limit int) string {
 	var b strings.Builder
 	seen := make(map[int64]bool)
 	left := s.config.Tokens
 	for _, m := range list {
-		if seen[m.Number] || len(seen) == maxRecalled {
+		if seen[m.Number] || len(seen) == limit {
 			continue
 		}
 		seen[m.Number] = true

@@ -97,7 +97,7 @@ func (d *desk) says(user, text string, parts ...string) {
 
 func (d *desk) recalls(user, text string) string {
 	d.t.Helper()
-	quotes, err := d.Recall(d.t.Context(), sessions.Conversation{}, entry(user, text, true))
+	quotes, err := d.Recall(d.t.Context(), sessions.Conversation{}, entry(user, text, true), orchestrator.RecallLimits{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestRecallBeforeATurn(t *testing.T) {
 	}
 	bot := entry("ann", "topic3", true)
 	bot.In.Sender.Bot = true
-	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot); len(quotes) != 0 || err != nil {
+	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot, orchestrator.RecallLimits{}); len(quotes) != 0 || err != nil {
 		t.Errorf("a bot: %v, %v", quotes, err)
 	}
 	d.says("ann", "/memory off", "off")
@@ -294,6 +294,50 @@ func TestTools(t *testing.T) {
 		r, _ := tt.box.Run(t.Context(), messages.ToolCall{ID: "1", Name: tt.name, Arguments: tt.args})
 		if !strings.Contains(r.Content, tt.say) || r.IsError != tt.fails {
 			t.Errorf("%s %s: %+v, want %q", tt.name, tt.args, r, tt.say)
+		}
+	}
+}
+
+// counted counts what it is asked to embed.
+type counted struct {
+	memorytest.Embedder
+	asked atomic.Int64
+}
+
+func (c *counted) Embed(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	c.asked.Add(int64(len(texts)))
+	return c.Embedder.Embed(ctx, texts)
+}
+
+// What a profile says about recall holds: how many, and whether by embedding.
+func TestAProfileLimitsRecall(t *testing.T) {
+	t.Parallel()
+	e := &counted{}
+	d := setup(t, func(c *recollect.Config) { c.Embedder, c.Patience = e, time.Minute })
+	for i := range 4 {
+		d.says("ann", fmt.Sprintf("/remember Fact %d is about tea", i), fmt.Sprint("number ", i+1))
+	}
+	for name, tt := range map[string]struct {
+		limits orchestrator.RecallLimits
+		lines  int // with the sentence before them
+		embeds int64
+	}{
+		"None":         {orchestrator.RecallLimits{}, 5, 1},
+		"Two":          {orchestrator.RecallLimits{Max: 2}, 3, 1},
+		"Words":        {orchestrator.RecallLimits{WordsOnly: true}, 5, 0},
+		"ThisModel":    {orchestrator.RecallLimits{EmbeddingModel: memorytest.Model}, 5, 1},
+		"AnotherModel": {orchestrator.RecallLimits{EmbeddingModel: "another"}, 5, 0},
+	} {
+		before := e.asked.Load()
+		quotes, err := d.Recall(t.Context(), sessions.Conversation{}, entry("ann", "tea, for "+name, true), tt.limits)
+		if err != nil || len(quotes) != 1 {
+			t.Fatalf("%s: %v, %v", name, quotes, err)
+		}
+		if n := strings.Count(quotes[0].Text, "\n") + 1; n != tt.lines {
+			t.Errorf("%s: %d lines, want %d: %s", name, n, tt.lines, quotes[0].Text)
+		}
+		if n := e.asked.Load() - before; n != tt.embeds {
+			t.Errorf("%s: %d texts were embedded, want %d", name, n, tt.embeds)
 		}
 	}
 }

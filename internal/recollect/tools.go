@@ -29,7 +29,7 @@ func (s *Service) Tools(t orchestrator.ToolTurn) []tool.Tool {
 	}
 	if in.Private {
 		ports.Recall = func(ctx context.Context, query string) (string, error) {
-			return s.find(ctx, memory.Scope{Person: who, Codebase: t.Conversation.CodebaseID}, query)
+			return s.find(ctx, memory.Scope{Person: who, Codebase: t.Conversation.CodebaseID}, query, orchestrator.LimitsOf(t.Profile))
 		}
 	}
 	return memo.New(ports)
@@ -79,11 +79,11 @@ func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note
 }
 
 // find lists memories that have to do with a question, for the model.
-func (s *Service) find(ctx context.Context, scope memory.Scope, query string) (string, error) {
+func (s *Service) find(ctx context.Context, scope memory.Scope, query string, limits orchestrator.RecallLimits) (string, error) {
 	if any, err := s.any(ctx, scope.Person); !any {
 		return "", err
 	}
-	q := memory.Query{Scope: scope, Text: query, Embedding: s.embed(ctx, query, storePatience), Now: s.config.Now()}
+	q := memory.Query{Scope: scope, Text: query, Embedding: s.embedWithin(ctx, query, storePatience, limits), Limit: limits.Max, Now: s.config.Now()}
 	var found []memory.Match
 	err := s.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error

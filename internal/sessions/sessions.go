@@ -48,6 +48,7 @@ type Conversation struct {
 	UpdatedAt  time.Time
 
 	Settings Settings // what people chose for it
+	AgentID  string   // the agent profile that it uses; empty for the default
 
 	InboxSeq int64  // the last inbox sequence number given out
 	StopSeq  int64  // entries up to this one were told to stop
@@ -82,6 +83,7 @@ type ConversationUpdate struct {
 	Cwd        *string
 	Key        *messages.ConversationKey // archive or migrate to another platform id
 	Settings   *Settings
+	AgentID    *string // "" goes back to the default profile
 }
 
 // Lease is the right to work on a conversation. Every write of a turn is
@@ -129,6 +131,7 @@ type Session struct {
 	Metadata           Metadata
 	Status             Status
 	AgentName          string // agent profile (seed 003's agent_name)
+	AgentID            string // empty for the default profile, and once the profile is deleted
 	Model              string
 	SystemPrompt       string
 	UserPrompt         string // the first request
@@ -149,6 +152,7 @@ type NewSession struct {
 	ParentID       string
 	Assistant      string
 	AgentName      string
+	AgentID        string
 	Model          string
 	SystemPrompt   string
 	UserPrompt     string
@@ -276,4 +280,19 @@ type AuditEntry struct {
 	ConversationID string
 	Target         string
 	Detail         string // JSON or empty; never secrets
+}
+
+// Schedule is the standing task of an agent profile in a conversation: every so
+// often, as the profile says, it is a message of whoever switched it on.
+type Schedule struct {
+	ID             int64
+	AgentID        string
+	ConversationID string
+	CreatedBy      string           // who switched it on, such as "telegram/42"
+	Origin         messages.Inbound // the message that did
+	EntryID        string           // of the last run; empty before the first
+	Runs           int64
+	LastAt         time.Time // of the last run; zero before the first
+	NextAt         time.Time
+	CreatedAt      time.Time
 }

@@ -368,7 +368,7 @@ func TestListsAreFast(t *testing.T) {
 				}
 				best = min(best, time.Since(start))
 			}
-			if best > 50*time.Millisecond {
+			if best > 50*time.Millisecond && !raceDetector { // with it, most of the time is the detector's
 				t.Errorf("listing codebases and commands takes %v, want less than 50 ms", best)
 			}
 		})

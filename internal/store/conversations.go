@@ -12,13 +12,13 @@ import (
 
 const conversationColumns = `
 	id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at,
-	inbox_seq, stop_seq, settings, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
+	inbox_seq, stop_seq, settings, agent_id, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
 
 func scanConversation(c *sessions.Conversation) []any {
 	return []any{
 		text{&c.ID}, &c.Key.Platform, &c.Key.ID, text{&c.CodebaseID}, text{&c.Cwd}, &c.Assistant,
 		stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
-		&c.InboxSeq, &c.StopSeq, settings{&c.Settings}, text{&c.Owner}, &c.Epoch, &c.Leased,
+		&c.InboxSeq, &c.StopSeq, settings{&c.Settings}, text{&c.AgentID}, text{&c.Owner}, &c.Epoch, &c.Leased,
 	}
 }
 
@@ -113,7 +113,7 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 			return err
 		}
 	}
-	var platform, platformID, codebase, cwd, chosen any
+	var platform, platformID, codebase, cwd, chosen, agent any
 	if u.Key != nil {
 		platform, platformID = string(u.Key.Platform), u.Key.ID
 	}
@@ -122,6 +122,9 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 	}
 	if u.Cwd != nil {
 		cwd = orNull(*u.Cwd)
+	}
+	if u.AgentID != nil {
+		agent = orNull(*u.AgentID)
 	}
 	if u.Settings != nil {
 		encoded, err := encodeJSON(*u.Settings, fault.Invalid, "settings")
@@ -137,9 +140,10 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 			codebase_id = CASE WHEN $4 THEN $5 ELSE codebase_id END,
 			cwd = CASE WHEN $6 THEN $7 ELSE cwd END,
 			settings = COALESCE($8, settings),
+			agent_id = CASE WHEN $9 THEN $10 ELSE agent_id END,
 			updated_at = {stamp}
 		WHERE id = $1`,
-		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd, chosen)
+		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd, chosen, u.AgentID != nil, agent)
 	if err != nil {
 		return fmt.Errorf("update conversation: %w", err)
 	}

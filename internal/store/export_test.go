@@ -31,6 +31,19 @@ func String(ctx context.Context, tx *Tx, query string, args ...any) (s string, e
 	return s, err
 }
 
+// Rows returns the rows of a query, whose columns are all text.
+func Rows(ctx context.Context, tx *Tx, query string, columns int) (rows [][]string, err error) {
+	err = tx.each(ctx, func(scan func(dest ...any) error) error {
+		row, dest := make([]string, columns), make([]any, columns)
+		for i := range row {
+			dest[i] = text{&row[i]}
+		}
+		rows = append(rows, row)
+		return scan(dest...)
+	}, query)
+	return rows, err
+}
+
 const someID = "01900000-0000-7000-8000-000000000000"
 
 // HotQueries are the reads that every turn makes, with arguments.

@@ -12,7 +12,7 @@ import (
 
 const sessionColumns = `
 	id, conversation_id, codebase_id, parent_session_id, ai_assistant_type, assistant_session_id, active, metadata,
-	status, agent_name, model, system_prompt, user_prompt, config, result, error,
+	status, agent_name, agent_id, model, system_prompt, user_prompt, config, result, error,
 	input_tokens, output_tokens, last_seq, started_at, ended_at`
 
 // sessionRow is a session on its way out of the database.
@@ -27,7 +27,7 @@ func (r *sessionRow) dest() []any {
 	return []any{
 		text{&s.ID}, text{&s.ConversationID}, text{&s.CodebaseID}, text{&s.ParentID}, &s.Assistant,
 		text{&s.AssistantSessionID}, &s.Active, text{&r.metadata},
-		&s.Status, &s.AgentName, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, text{&r.config},
+		&s.Status, &s.AgentName, text{&s.AgentID}, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, text{&r.config},
 		text{&s.Result}, text{&s.Error},
 		&s.InputTokens, &s.OutputTokens, &s.LastSeq, stamp{&s.StartedAt}, stamp{&s.EndedAt},
 	}
@@ -90,11 +90,11 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	n, err := t.exec(ctx, `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
-			agent_name, model, system_prompt, user_prompt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+			agent_name, agent_id, model, system_prompt, user_prompt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (conversation_id) WHERE active DO NOTHING`,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
-		s.AgentName, s.Model, orNull(s.SystemPrompt), s.UserPrompt)
+		s.AgentName, orNull(s.AgentID), s.Model, orNull(s.SystemPrompt), s.UserPrompt)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create session: %w", err)
 	}
@@ -139,6 +139,13 @@ func (t *Tx) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, 
 func (t *Tx) UpdateSession(ctx context.Context, id, assistantSessionID string) error {
 	return t.updateSession(ctx, `
 		UPDATE remote_agent_sessions SET assistant_session_id = $2 WHERE id = $1`, id, orNull(assistantSessionID))
+}
+
+// UpdateSessionAgent records what a session has become by a change of its profile:
+// the profile's name as it is now, and the system prompt.
+func (t *Tx) UpdateSessionAgent(ctx context.Context, id, agentName, systemPrompt string) error {
+	return t.updateSession(ctx, `
+		UPDATE remote_agent_sessions SET agent_name = $2, system_prompt = $3 WHERE id = $1`, id, agentName, orNull(systemPrompt))
 }
 
 // UpdateSessionMetadata merges the given keys into the metadata.

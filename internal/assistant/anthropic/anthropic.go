@@ -22,7 +22,6 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -30,6 +29,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
 )
 
@@ -101,11 +101,12 @@ func New(c Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := words.CheckKey(key); err != nil {
+		return nil, err
+	}
 	switch {
 	case key == "" && c.BaseURL == "":
 		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY is not set. Set it, or ANTHROPIC_BASE_URL for an API that needs no key.")
-	case strings.ContainsFunc(key, notHeaderRune):
-		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY holds a space, a line break or another character that a key cannot have.")
 	case strings.TrimSpace(c.Model) == "":
 		return nil, fault.New(fault.Invalid, "ANTHROPIC_MODEL is empty. Set it to a model of the API, such as claude-sonnet-4-5.")
 	}
@@ -113,7 +114,7 @@ func New(c Config) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		http: httpClient(c.HTTPClient), model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget,
+		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget,
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	if m.maxTokens == 0 {
@@ -150,24 +151,14 @@ func (c Config) checkLimits() error {
 	return nil
 }
 
+// baseURL returns the address of the API without the /v1 that its paths begin with.
 func baseURL(raw string) (string, error) {
-	raw = strings.TrimRight(strings.TrimSpace(raw), "/")
-	if raw == "" {
-		return defaultBaseURL, nil
+	base, err := words.Address(raw)
+	if err != nil || base == "" {
+		return defaultBaseURL, err
 	}
-	u, err := url.Parse(raw)
-	switch {
-	// The value may hold a password, so the text does not repeat it.
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fault.New(fault.Invalid, "ANTHROPIC_BASE_URL is not a URL like https://api.example.com.")
-	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", fault.New(fault.Invalid, "ANTHROPIC_BASE_URL must not hold a user, a query or a fragment. A key belongs into ANTHROPIC_API_KEY.")
-	}
-	// The paths of the API begin with it.
-	return strings.TrimRight(strings.TrimSuffix(raw, "/v1"), "/"), nil
+	return strings.TrimRight(strings.TrimSuffix(base, "/v1"), "/"), nil
 }
-
-func notHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
 
 // Name implements assistant.Model.
 func (m *Model) Name() assistant.Name { return Name }
@@ -245,8 +236,8 @@ func (c *completion) do(ctx context.Context) error {
 // ask sends one request and takes its whole stream in.
 func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error {
 	x := newExchange(c.model.idle)
-	streamCtx := x.start(ctx)
-	defer x.stop()
+	streamCtx := x.Start(ctx)
+	defer x.Stop()
 
 	c.answer.begin()
 	stream := c.model.messages.NewStreaming(streamCtx, params)
@@ -258,11 +249,11 @@ func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error
 		}
 		if c.answer.stopped {
 			// The connection can be used again if the end of the stream was read.
-			x.settle()
+			x.Settle(settleTimeout)
 			for stream.Next() {
 			}
 			if ctx.Err() != nil {
-				return canceled(ctx)
+				return modelhttp.Canceled(ctx)
 			}
 			return nil
 		}
@@ -270,14 +261,14 @@ func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error
 			continue
 		}
 		// A caller that takes its time is no silence of the API.
-		x.pause()
+		x.Pause()
 		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
 			return errStopped
 		}
 		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
 			return errStopped
 		}
-		x.alive()
+		x.Alive()
 	}
 	err := stream.Err()
 	switch {
@@ -300,24 +291,21 @@ func (c *completion) finish(ctx context.Context) error {
 		"stop_reason", string(a.stop), "duration", time.Since(c.started))
 	switch {
 	case a.stop == "" || a.unfinished():
-		return cutOff(errors.New("the stream ended without a stop reason or inside a call"))
+		return modelhttp.CutOff(errors.New("the stream ended without a stop reason or inside a call"))
 	case a.stop == api.StopReasonRefusal:
 		return &fault.Error{
 			Kind: fault.Invalid, Public: "The model refused to go on with this. Please put it another way.",
 			Err: errors.New("stop reason refusal: " + c.model.clean(a.refusal)),
 		}
 	case a.stop == api.StopReasonModelContextWindowExceeded:
-		return overflow(0, errors.New("the model stopped at the end of its context window"))
+		return assistant.Overflow(0, errors.New("the model stopped at the end of its context window"))
 	case a.stop == api.StopReasonPauseTurn:
 		return fault.New(fault.Unavailable, "The model interrupted its answer too often.")
 	case a.stop == api.StopReasonMaxTokens && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit (ANTHROPIC_MAX_TOKENS) before it wrote an answer. Ask for something smaller.")
 	case a.stop == api.StopReasonMaxTokens:
 		// Calls cut at the limit have unfinished arguments and are left out.
-		note := "\n\n*(cut off here: the model reached its output limit)*"
-		if strings.Count("\n"+text, "\n```")%2 == 1 {
-			note = "\n```" + note
-		}
+		note := assistant.CutNote(text)
 		a.cut(note)
 		if !c.yield(assistant.TextDelta{Text: note}, nil) {
 			return errStopped

@@ -3,7 +3,6 @@ package anthropic_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,39 +16,19 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/anthropic"
+	"remote-agent/internal/assistant/assistanttest"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/messages/messagestest"
 )
 
-// result is what a request came to.
-type result struct {
-	Text, Thoughts string
-	Messages       []messages.Message
-	Finished       *assistant.Finished
-	Err            error
+type result = assistanttest.Result
+
+func ask(ctx context.Context, m *anthropic.Model, r assistant.Request) result {
+	return assistanttest.Collect(m.Complete(ctx, r))
 }
 
-func ask(ctx context.Context, m *anthropic.Model, r assistant.Request) (got result) {
-	for event, err := range m.Complete(ctx, r) {
-		if err != nil {
-			got.Err = err
-			continue
-		}
-		switch e := event.(type) {
-		case assistant.TextDelta:
-			got.Text += e.Text
-		case assistant.ThoughtDelta:
-			got.Thoughts += e.Text
-		case assistant.MessageDone:
-			got.Messages = append(got.Messages, e.Message)
-		case assistant.Finished:
-			got.Finished = &e
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.UsageUpdated, assistant.Notice:
-		}
-	}
-	return got
-}
+var fails, page = assistanttest.Fails, assistanttest.Page
 
 // stream answers with events, each a data line under the name of its type.
 func stream(events ...string) http.HandlerFunc {
@@ -97,17 +76,6 @@ func piece(index int, s string) string {
 }
 
 func end(index int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index) }
-
-func fails(status int, body string, headers ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
 
 func newModel(tb testing.TB, url string) *anthropic.Model {
 	tb.Helper()
@@ -198,13 +166,6 @@ func repeat(s string, n int) []string {
 	return all
 }
 
-func page(kind, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	noID := strings.Replace(call(3, `{}`), "toolu_3", "", 1)
@@ -285,112 +246,45 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := askServer(t, tt.handler).Err
-			if fault.KindOf(err) != tt.kind || !strings.Contains(fault.Public(err), tt.public) {
-				t.Fatalf("error of kind %q, public %q, want %q, %q: %v", fault.KindOf(err), fault.Public(err), tt.kind, tt.public, err)
-			}
-			if strings.Contains(err.Error(), "/v1/messages") {
-				t.Errorf("the error repeats the address, which may hold a secret: %v", err)
-			}
-			f, _ := errors.AsType[*fault.Error](err)
-			if f != nil && f.RetryAfter != tt.wait {
-				t.Errorf("retry after %v, want %v", f.RetryAfter, tt.wait)
-			}
-			o, overflow := errors.AsType[*assistant.OverflowError](err)
-			if overflow != tt.overflow || overflow && o.Limit != tt.limit {
-				t.Errorf("overflow %v (%+v), want %v with limit %d", overflow, o, tt.overflow, tt.limit)
-			}
+			assistanttest.Failure{
+				Kind: tt.kind, Public: tt.public, Wait: tt.wait, Overflow: tt.overflow, Limit: tt.limit, Secret: "/v1/messages",
+			}.Check(t, err)
 		})
 	}
 }
 
-func TestUnreachableServer(t *testing.T) {
+func TestConnection(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	err := ask(t.Context(), newModel(t, server.URL), question("Hi")).Err
-	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
-		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
+	events := func(list ...string) string {
+		var s strings.Builder
+		writeEvents(&s, list...)
+		return s.String()
 	}
-}
-
-// pipeTransport answers with a body that the test writes, without a network, so
-// that time can be faked.
-type pipeTransport struct {
-	write func(ctx context.Context, w io.Writer)
-}
-
-func (p pipeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	r, w := io.Pipe()
-	go func() {
-		stop := context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(context.Cause(req.Context())) })
-		defer stop()
-		p.write(req.Context(), w)
-		_ = w.Close()
-	}()
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r, Request: req,
-	}, nil
+	q := question("Hi")
+	assistanttest.ExerciseHTTP(t, assistanttest.HTTPHarness{
+		New: func(tb testing.TB, url string, client *http.Client) assistant.Assistant {
+			tb.Helper()
+			m, err := anthropic.New(anthropic.Config{APIKey: testKey, BaseURL: url, Model: "m", HTTPClient: client})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			tb.Cleanup(m.CloseIdleConnections)
+			return assistanttest.Once(m)
+		},
+		Turn:      assistant.Turn{Conversation: q.Conversation, Run: q.Run, System: q.System, Array: q.Array},
+		Hello:     events(begin, open, text("Hello")),
+		Yes:       events(begin, open, text("yes"), closed, endTurn, stop),
+		KeepAlive: events(ping),
+	})
 }
 
 func pipeModel(t *testing.T, write func(ctx context.Context, w io.Writer)) *anthropic.Model {
 	t.Helper()
-	m, err := anthropic.New(anthropic.Config{APIKey: testKey, Model: "m", HTTPClient: &http.Client{Transport: pipeTransport{write}}})
+	m, err := anthropic.New(anthropic.Config{APIKey: testKey, Model: "m", HTTPClient: assistanttest.Pipe(write)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
-}
-
-func TestSilenceEndsTheRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		from := time.Now()
-		got := ask(t.Context(), pipeModel(t, func(ctx context.Context, w io.Writer) {
-			writeEvents(w, begin, open, text("Hello"))
-			<-ctx.Done()
-		}), question("Hi"))
-		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "silent") || len(got.Messages) != 0 {
-			t.Errorf("%+v", got)
-		}
-		if took := time.Since(from); took != 90*time.Second {
-			t.Errorf("gave up after %v, want 90s", took)
-		}
-	})
-}
-
-func TestSlowListenerIsNoSilence(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := pipeModel(t, func(_ context.Context, w io.Writer) { writeEvents(w, begin, open, text("yes"), closed, endTurn, stop) })
-		for event, err := range m.Complete(t.Context(), question("Hi")) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := event.(assistant.TextDelta); ok {
-				<-time.After(10 * time.Minute)
-			}
-		}
-	})
-}
-
-func TestPingsKeepTheRequestAlive(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		got := ask(t.Context(), pipeModel(t, func(ctx context.Context, w io.Writer) {
-			for range 20 {
-				select {
-				case <-time.After(80 * time.Second):
-				case <-ctx.Done():
-					return
-				}
-				writeEvents(w, ping)
-			}
-			writeEvents(w, begin, open, text("yes"), closed, endTurn, stop)
-		}), question("Hi"))
-		if got.Err != nil || got.Text != "yes" {
-			t.Errorf("%+v", got)
-		}
-	})
 }
 
 func TestStreamThatGoesOnAfterTheMessage(t *testing.T) {
@@ -412,23 +306,6 @@ func TestStreamThatGoesOnAfterTheMessage(t *testing.T) {
 		}
 		if took := time.Since(from); took > time.Second {
 			t.Errorf("waited %v for the end of the stream", took)
-		}
-	})
-}
-
-func TestEndlessLineIsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		got := ask(t.Context(), pipeModel(t, func(ctx context.Context, w io.Writer) {
-			piece := []byte("data: " + strings.Repeat("x", 1<<20))
-			for ctx.Err() == nil {
-				if _, err := w.Write(piece); err != nil {
-					return
-				}
-			}
-		}), question("Hi"))
-		if !fault.Is(got.Err, fault.Unavailable) {
-			t.Errorf("error %v", got.Err)
 		}
 	})
 }
@@ -496,12 +373,7 @@ func TestNewNamesTheOptionToChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := anthropic.New(tt.config)
-			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
-				t.Fatalf("error %v, want one that names %s", err, tt.want)
-			}
-			if strings.Contains(err.Error(), "secret-word") {
-				t.Errorf("the error repeats a secret: %v", err)
-			}
+			assistanttest.CheckOption(t, err, tt.want)
 		})
 	}
 	m, err := anthropic.New(anthropic.Config{BaseURL: " http://127.0.0.1:1/v1/ ", Model: " m ", ThinkingBudget: 50000})

@@ -2,13 +2,8 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,13 +11,15 @@ import (
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
 )
 
-const (
-	maxErrorText = 400 // bytes of a foreign text that go into ours
-	minSecret    = 4   // bytes; a shorter key is a placeholder for a server without keys
-)
+// words are how the errors of this package speak of the API.
+var words = modelhttp.API{
+	Prefix: "ANTHROPIC", Example: "https://api.example.com",
+	NotStream: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator has to look at it.",
+}
 
 // errThinking is in the chain of an error that says that the API does not take
 // the thinking in the array.
@@ -33,7 +30,7 @@ var errThinking = errors.New("the thinking in the array was refused")
 // errors themselves are not, because they may hold it.
 func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	if ctx.Err() != nil {
-		return canceled(ctx)
+		return modelhttp.Canceled(ctx)
 	}
 	if x.failure != nil {
 		return m.classifyFailure(x.failure)
@@ -42,86 +39,18 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 		// An error inside the stream: the status of the response was 200.
 		return m.classifyFailure(parseFailure(http.StatusOK, []byte(sent.RawJSON())))
 	}
-	cause := errors.New("asking the model: " + m.clean(transportText(err)))
+	cause := errors.New("asking the model: " + m.clean(modelhttp.Describe(err)))
 	switch {
-	case errors.Is(err, errNotStream):
-		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
-			Public: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator has to look at it.",
-		}
-	case errors.Is(err, errRedirect):
-		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
-			Public: "ANTHROPIC_BASE_URL redirects to another address. An operator has to set the address itself.",
-		}
-	case errors.Is(err, errIdle), errors.Is(err, context.Canceled):
-		// Nobody else cancels: the turn's own context is still alive.
-		return &fault.Error{
-			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", m.idle),
-		}
-	case errors.Is(err, errCut), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return cutOff(cause)
-	case errors.Is(err, errTooLong), errors.Is(err, errMalformed), isDecoding(err):
-		return &fault.Error{
-			Kind: fault.Unavailable, Err: cause,
-			Public: "The model API sent something that is not an answer.",
-		}
+	case errors.Is(err, errCut):
+		return modelhttp.CutOff(cause)
+	case errors.Is(err, errMalformed):
+		return modelhttp.Garbled(cause)
 	}
-	return &fault.Error{Kind: fault.Unavailable, Err: cause, Public: "The model cannot be reached right now."}
+	return words.Fault(err, cause, m.idle)
 }
-
-func canceled(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &fault.Error{Kind: fault.Unavailable, Public: "The model took too long to answer.", Err: cause}
-	}
-	return &fault.Error{Kind: fault.Canceled, Err: cause}
-}
-
-func cutOff(cause error) error {
-	return &fault.Error{Kind: fault.Unavailable, Public: "The model's answer was cut off before it was complete.", Err: cause}
-}
-
-// overflow returns the error for an array that does not fit the model.
-func overflow(limit int, err error) error {
-	return &fault.Error{
-		Kind: fault.Exhausted, Public: "This conversation is too long for the model.",
-		Err: &assistant.OverflowError{Limit: limit, Err: err},
-	}
-}
-
-func isDecoding(err error) bool {
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
-	return syntax || kind
-}
-
-// transportText describes err without the URL of the request.
-func transportText(err error) string {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		return op.Op + " " + op.Addr.String() + ": " + op.Err.Error()
-	}
-	return err.Error()
-}
-
-var keyPattern = regexp.MustCompile(`\b(sk|pk|key)[-_A-Za-z0-9*.]{12,}`)
 
 // clean returns a foreign text without keys, on one line, cut.
-func (m *Model) clean(text string) string {
-	if len(m.key) >= minSecret {
-		text = strings.ReplaceAll(text, m.key, "[key]")
-	}
-	text = keyPattern.ReplaceAllString(text, "[key]")
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
-	}
-	return text
-}
+func (m *Model) clean(text string) string { return modelhttp.Clean(text, m.key) }
 
 var (
 	noCredit    = regexp.MustCompile(`enforced_spend_limit|spend(?:ing)? limit|credit balance|billing_error|specified api usage limits|insufficient (?:credits|funds|quota)`)
@@ -174,7 +103,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	text := strings.ToLower(f.kind + " " + f.message)
 	status := f.effectiveStatus()
 	if limit, ok := f.overflows(status, text); ok {
-		return overflow(limit, err)
+		return assistant.Overflow(limit, err)
 	}
 	fail := func(kind fault.Kind, public string) error {
 		return &fault.Error{Kind: kind, Public: public, Err: err}
@@ -235,7 +164,7 @@ func (f *apiFailure) label() string {
 	if f.status == http.StatusOK {
 		s = "an error in the stream"
 	}
-	if f.kind != "" && len(f.kind) < 60 && !strings.ContainsFunc(f.kind, notHeaderRune) {
+	if f.kind != "" && len(f.kind) < 60 && !strings.ContainsFunc(f.kind, modelhttp.NotHeaderRune) {
 		s += " " + f.kind
 	}
 	return s

@@ -118,28 +118,9 @@ func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
 	server := emulated.New(emulated.Options{KeepRequests: -1})
 	defer server.Close()
 	strs := rapid.SampledFrom([]string{"", " ", "a", "b", "x y", "é/1", "\xff{", `{"a":"\ud800"}`, `{"a":1}`, strings.Repeat("z", 130)})
-	block := rapid.Custom(func(t *rapid.T) messages.Block {
-		switch rapid.IntRange(0, 4).Draw(t, "kind") {
-		case 0:
-			return messages.Text{Text: strs.Draw(t, "text")}
-		case 1:
-			return messages.ToolCall{ID: strs.Draw(t, "id"), Name: strs.Draw(t, "name"), Arguments: strs.Draw(t, "arguments")}
-		case 2:
-			return messages.ToolResult{CallID: strs.Draw(t, "id"), Content: strs.Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error")}
-		case 3:
-			return messages.Thinking{Text: strs.Draw(t, "thought"), Signature: strs.Draw(t, "signature"), Provider: strs.Draw(t, "provider")}
-		default:
-			return messages.Attachment{Name: strs.Draw(t, "name"), Text: strs.Draw(t, "text")}
-		}
-	})
-	message := rapid.Custom(func(t *rapid.T) messages.Message {
-		return messages.Message{
-			Role:   rapid.SampledFrom([]messages.Role{messages.RoleUser, messages.RoleAssistant, messages.RoleTool}).Draw(t, "role"),
-			Blocks: rapid.SliceOfN(block, 0, 4).Draw(t, "blocks"),
-		}
-	})
+	arrays := messagestest.Arrays(strs)
 	rapid.Check(t, func(rt *rapid.T) {
-		array := messages.Repair(rapid.SliceOfN(message, 0, 12).Draw(rt, "array"))
+		array := messages.Repair(arrays.Draw(rt, "array"))
 		if len(array) == 0 {
 			return
 		}

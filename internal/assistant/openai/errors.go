@@ -2,13 +2,8 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,36 +12,28 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
 )
 
-const (
-	maxErrorText = 400 // bytes of a foreign text that go into ours
-	minSecret    = 4   // bytes; a shorter key is a placeholder for a server without keys
-)
+// words are how the errors of this package speak of the API.
+var words = modelhttp.API{
+	Prefix: "OPENAI", Example: "https://api.example.com/v1",
+	NotStream: "What answers at OPENAI_BASE_URL is not a streaming chat API. An operator has to look at it; the address often ends in /v1.",
+}
 
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
 // the errors themselves are not, because they may hold it.
 func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	if ctx.Err() != nil {
-		return canceled(ctx)
+		return modelhttp.Canceled(ctx)
 	}
-	if x.failure != nil && !errors.Is(err, errNotStream) {
-		return m.classifyFailure(x)
+	if x.failure != nil && !errors.Is(err, modelhttp.ErrNotStream) {
+		return m.classifyFailure(x.failure)
 	}
-	cause := errors.New("asking the model: " + m.clean(transportText(err)))
+	cause := errors.New("asking the model: " + m.clean(modelhttp.Describe(err)))
 	switch {
-	case errors.Is(err, errNotStream):
-		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
-			Public: "What answers at OPENAI_BASE_URL is not a streaming chat API. An operator has to look at it; the address often ends in /v1.",
-		}
-	case errors.Is(err, errRedirect):
-		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
-			Public: "OPENAI_BASE_URL redirects to another address. An operator has to set the address itself.",
-		}
 	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: cause,
@@ -57,32 +44,8 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 			Kind: fault.Invalid, Err: cause,
 			Public: "The model in OPENAI_MODEL does not support chat in this way. An operator has to choose another one.",
 		}
-	case errors.Is(err, errIdle), errors.Is(err, context.Canceled):
-		// Nobody else cancels: the turn's own context is still alive.
-		return &fault.Error{
-			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", m.idle),
-		}
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return &fault.Error{
-			Kind: fault.Unavailable, Err: cause,
-			Public: "The model's answer was cut off before it was complete.",
-		}
-	case errors.Is(err, errTooLong), isDecoding(err):
-		return &fault.Error{
-			Kind: fault.Unavailable, Err: cause,
-			Public: "The model API sent something that is not an answer.",
-		}
 	}
-	return &fault.Error{Kind: fault.Unavailable, Err: cause, Public: "The model cannot be reached right now."}
-}
-
-func canceled(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &fault.Error{Kind: fault.Unavailable, Public: "The model took too long to answer.", Err: cause}
-	}
-	return &fault.Error{Kind: fault.Canceled, Err: cause}
+	return words.Fault(err, cause, m.idle)
 }
 
 func isValidation(err error) bool {
@@ -98,54 +61,24 @@ func isValidation(err error) bool {
 	return false
 }
 
-func isDecoding(err error) bool {
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
-	return syntax || kind
-}
-
-// transportText describes err without the URL of the request.
-func transportText(err error) string {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		return op.Op + " " + op.Addr.String() + ": " + op.Err.Error()
-	}
-	return err.Error()
-}
-
-var keyPattern = regexp.MustCompile(`\b(sk|gsk|xai|AIza|pk|key)[-_A-Za-z0-9*.]{12,}`)
-
 // clean returns a foreign text without keys, on one line, cut.
-func (m *Model) clean(text string) string {
-	if len(m.key) >= minSecret {
-		text = strings.ReplaceAll(text, m.key, "[key]")
-	}
-	text = keyPattern.ReplaceAllString(text, "[key]")
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
-	}
-	return text
-}
+func (m *Model) clean(text string) string { return modelhttp.Clean(text, m.key) }
 
 // classifyFailure classifies an error that the API sent.
-func (m *Model) classifyFailure(x *exchange) error {
-	f := x.failure
+func (m *Model) classifyFailure(f *apiFailure) error {
 	err := errors.New("the model API answered " + m.clean(f.label()+": "+f.message))
 	text := strings.ToLower(f.code + " " + f.kind + " " + f.message)
 	if limit, ok := overflows(f, text); ok {
-		return overflow(limit, err)
+		return assistant.Overflow(limit, err)
 	}
 	fail := func(kind fault.Kind, public string) error {
 		return &fault.Error{Kind: kind, Public: public, Err: err}
 	}
 	switch status := f.effectiveStatus(); {
-	case status == http.StatusPaymentRequired, outOfQuota(f, text, x.retryAfter):
+	case status == http.StatusPaymentRequired, outOfQuota(f, text):
 		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")
 	case status == http.StatusTooManyRequests:
-		wait := x.retryAfter
+		wait := f.retryAfter
 		if wait == 0 {
 			wait = waitInText(text)
 		}
@@ -158,7 +91,7 @@ func (m *Model) classifyFailure(x *exchange) error {
 		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check OPENAI_MODEL and OPENAI_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
-		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: x.retryAfter, Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: f.retryAfter, Err: err}
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }
@@ -174,13 +107,13 @@ var (
 
 // outOfQuota reports whether waiting will not help. A quota text with a time to
 // wait is an ordinary rate limit.
-func outOfQuota(f *apiFailure, text string, wait time.Duration) bool {
+func outOfQuota(f *apiFailure, text string) bool {
 	switch f.effectiveStatus() {
 	case http.StatusTooManyRequests, http.StatusForbidden, http.StatusBadRequest:
 	default:
 		return false
 	}
-	return noQuota.MatchString(text) || quota.MatchString(text) && wait == 0 && waitInText(text) == 0
+	return noQuota.MatchString(text) || quota.MatchString(text) && f.retryAfter == 0 && waitInText(text) == 0
 }
 
 func waitInText(text string) time.Duration {
@@ -192,7 +125,7 @@ func waitInText(text string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(d, 0), maxWait)
+	return min(max(d, 0), modelhttp.MaxWait)
 }
 
 // effectiveStatus returns the HTTP status, or for an error inside a stream the
@@ -223,17 +156,9 @@ func (f *apiFailure) label() string {
 		s = "an error in the stream"
 	}
 	for _, extra := range []string{f.code, f.kind} {
-		if extra != "" && len(extra) < 60 && !strings.ContainsFunc(extra, notHeaderRune) {
+		if extra != "" && len(extra) < 60 && !strings.ContainsFunc(extra, modelhttp.NotHeaderRune) {
 			s += " " + extra
 		}
 	}
 	return s
-}
-
-// overflow returns the error for an array that does not fit the model.
-func overflow(limit int, err error) error {
-	return &fault.Error{
-		Kind: fault.Exhausted, Public: "This conversation is too long for the model.",
-		Err: &assistant.OverflowError{Limit: limit, Err: err},
-	}
 }

@@ -14,13 +14,13 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
 )
 
@@ -71,20 +71,24 @@ var _ assistant.Model = (*Model)(nil)
 // option to change.
 func New(c Config) (*Model, error) {
 	key := strings.TrimSpace(c.APIKey)
-	base, err := baseURL(c.BaseURL)
+	base, err := words.Address(c.BaseURL)
 	if err != nil {
+		return nil, err
+	}
+	if base == "" {
+		base = defaultBaseURL
+	}
+	if err := words.CheckKey(key); err != nil {
 		return nil, err
 	}
 	switch {
 	case key == "" && c.BaseURL == "":
 		return nil, fault.New(fault.Invalid, "OPENAI_API_KEY is not set. Set it, or OPENAI_BASE_URL for an API that needs no key.")
-	case strings.ContainsFunc(key, notHeaderRune):
-		return nil, fault.New(fault.Invalid, "OPENAI_API_KEY holds a space, a line break or another character that a key cannot have.")
 	case strings.TrimSpace(c.Model) == "":
 		return nil, fault.New(fault.Invalid, "OPENAI_MODEL is empty. Set it to a model of the API, such as gpt-5-mini.")
 	}
 	m := &Model{
-		http: httpClient(c.HTTPClient), model: strings.TrimSpace(c.Model),
+		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model),
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	if m.idle <= 0 {
@@ -101,24 +105,6 @@ func New(c Config) (*Model, error) {
 	m.client = api.NewClientWithConfig(cfg)
 	return m, nil
 }
-
-func baseURL(raw string) (string, error) {
-	raw = strings.TrimRight(strings.TrimSpace(raw), "/")
-	if raw == "" {
-		return defaultBaseURL, nil
-	}
-	u, err := url.Parse(raw)
-	switch {
-	// The value may hold a password, so the text does not repeat it.
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fault.New(fault.Invalid, "OPENAI_BASE_URL is not a URL like https://api.example.com/v1.")
-	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", fault.New(fault.Invalid, "OPENAI_BASE_URL must not hold a user, a query or a fragment. A key belongs into OPENAI_API_KEY.")
-	}
-	return raw, nil
-}
-
-func notHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
 
 // Name implements assistant.Model.
 func (m *Model) Name() assistant.Name { return Name }
@@ -166,8 +152,8 @@ func (c *completion) do(ctx context.Context) error {
 		return err
 	}
 	x := newExchange(c.model.idle)
-	streamCtx := x.start(ctx)
-	defer x.stop()
+	streamCtx := x.Start(ctx)
+	defer x.Stop()
 
 	stream, err := c.model.client.CreateChatCompletionStream(streamCtx, req)
 	if err != nil {
@@ -191,20 +177,20 @@ func (c *completion) do(ctx context.Context) error {
 		}
 		text, thought := c.answer.add(chunk)
 		if c.answer.finish != "" {
-			x.setIdle(min(settleTimeout, c.model.idle))
+			x.SetIdle(min(settleTimeout, c.model.idle))
 		}
 		if text == "" && thought == "" {
 			continue
 		}
 		// A caller that takes its time is no silence of the API.
-		x.pause()
+		x.Pause()
 		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
 			return errStopped
 		}
 		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
 			return errStopped
 		}
-		x.alive()
+		x.Alive()
 	}
 }
 
@@ -217,14 +203,11 @@ func (c *completion) finish(ctx context.Context) error {
 		"finish_reason", string(c.answer.finish), "duration", time.Since(c.started))
 	switch reason := c.answer.finish; {
 	case reason == "":
-		return &fault.Error{
-			Kind: fault.Unavailable, Public: "The model's answer was cut off before it was complete.",
-			Err: errors.New("the stream ended without a finish reason"),
-		}
+		return modelhttp.CutOff(errors.New("the stream ended without a finish reason"))
 	case reason == api.FinishReasonContentFilter:
 		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Please put it another way.")
 	case reason == finishOverflow, reason == api.FinishReasonLength && empty && c.answer.usage.OutputTokens == 0:
-		return overflow(0, errors.New("the model stopped at its limit without output"))
+		return assistant.Overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit before it wrote an answer. Ask for something smaller.")
 	case reason == finishError, reason == finishNoResources:
@@ -234,10 +217,7 @@ func (c *completion) finish(ctx context.Context) error {
 		}
 	case reason == api.FinishReasonLength:
 		// Calls cut at the limit have unfinished arguments and are left out.
-		note := "\n\n*(cut off here: the model reached its output limit)*"
-		if strings.Count("\n"+text, "\n```")%2 == 1 {
-			note = "\n```" + note
-		}
+		note := assistant.CutNote(text)
 		c.answer.text.WriteString(note)
 		c.answer.calls = nil
 		if !c.yield(assistant.TextDelta{Text: note}, nil) {

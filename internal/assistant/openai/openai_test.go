@@ -3,7 +3,6 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -73,17 +72,6 @@ const (
 	done  = "[DONE]"
 )
 
-func fails(status int, body string, headers ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
 func endless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -129,36 +117,14 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// result is what a turn came to.
-type result struct {
-	Text     string
-	Thoughts string
-	Messages []messages.Message
-	Finished *assistant.Finished
-	Err      error
-}
+type result = assistanttest.Result
 
 // ask runs a turn with m behind the loop.
-func ask(ctx context.Context, m *openai.Model, turn assistant.Turn) (r result) {
-	for event, err := range loop.New(m, loop.Config{}).Run(ctx, turn) {
-		if err != nil {
-			r.Err = err
-			continue
-		}
-		switch e := event.(type) {
-		case assistant.TextDelta:
-			r.Text += e.Text
-		case assistant.ThoughtDelta:
-			r.Thoughts += e.Text
-		case assistant.MessageDone:
-			r.Messages = append(r.Messages, e.Message)
-		case assistant.Finished:
-			r.Finished = &e
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
-		}
-	}
-	return r
+func ask(ctx context.Context, m *openai.Model, turn assistant.Turn) result {
+	return assistanttest.Collect(loop.New(m, loop.Config{}).Run(ctx, turn))
 }
+
+var fails, page = assistanttest.Fails, assistanttest.Page
 
 func askServer(t *testing.T, handler http.HandlerFunc) result {
 	t.Helper()
@@ -241,13 +207,6 @@ func repeat(s string, n int) []string {
 		all[i] = s
 	}
 	return all
-}
-
-func page(kind, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		_, _ = io.WriteString(w, body)
-	}
 }
 
 func TestAnswerCutAtTheLimitIsKeptAndSaysSo(t *testing.T) {
@@ -337,31 +296,10 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := askServer(t, tt.handler).Err
-			if fault.KindOf(err) != tt.kind || !strings.Contains(fault.Public(err), tt.public) {
-				t.Errorf("error of kind %q, public %q, want %q, %q: %v", fault.KindOf(err), fault.Public(err), tt.kind, tt.public, err)
-			}
-			if strings.Contains(err.Error(), "/chat/completions") {
-				t.Errorf("the error repeats the address, which may hold a secret: %v", err)
-			}
-			f, _ := errors.AsType[*fault.Error](err)
-			if f != nil && f.RetryAfter != tt.wait {
-				t.Errorf("retry after %v, want %v", f.RetryAfter, tt.wait)
-			}
-			o, overflow := errors.AsType[*assistant.OverflowError](err)
-			if overflow != tt.overflow || overflow && o.Limit != tt.limit {
-				t.Errorf("overflow %v (%+v), want %v with limit %d", overflow, o, tt.overflow, tt.limit)
-			}
+			assistanttest.Failure{
+				Kind: tt.kind, Public: tt.public, Wait: tt.wait, Overflow: tt.overflow, Limit: tt.limit, Secret: "/chat/completions",
+			}.Check(t, err)
 		})
-	}
-}
-
-func TestUnreachableServer(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	err := ask(t.Context(), newModel(t, server.URL), question("Hi")).Err
-	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
-		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
 	}
 }
 
@@ -384,72 +322,32 @@ func TestKeysOfAnyFormStayOutOfErrors(t *testing.T) {
 	}
 }
 
-// pipeTransport answers with a body that the test writes, without a network, so
-// that time can be faked.
-type pipeTransport struct {
-	write func(ctx context.Context, w io.Writer)
-}
-
-func (p pipeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	r, w := io.Pipe()
-	go func() {
-		stop := context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(context.Cause(req.Context())) })
-		defer stop()
-		p.write(req.Context(), w)
-		_ = w.Close()
-	}()
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r, Request: req,
-	}, nil
+func TestConnection(t *testing.T) {
+	t.Parallel()
+	assistanttest.ExerciseHTTP(t, assistanttest.HTTPHarness{
+		New: func(tb testing.TB, url string, client *http.Client) assistant.Assistant {
+			tb.Helper()
+			m, err := openai.New(openai.Config{APIKey: testKey, BaseURL: url + "/v1", Model: "m", HTTPClient: client})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			tb.Cleanup(m.CloseIdleConnections)
+			return loop.New(m, loop.Config{})
+		},
+		Turn:      question("Hi"),
+		Hello:     fmt.Sprintf("data: %s\n\n", text("Hello")),
+		Yes:       fmt.Sprintf("data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", text("yes"), finish("stop")),
+		KeepAlive: ": still thinking\n\n",
+	})
 }
 
 func askPipe(t *testing.T, write func(ctx context.Context, w io.Writer)) result {
 	t.Helper()
-	a, err := openai.New(openai.Config{APIKey: testKey, Model: "m", HTTPClient: &http.Client{Transport: pipeTransport{write}}})
+	a, err := openai.New(openai.Config{APIKey: testKey, Model: "m", HTTPClient: assistanttest.Pipe(write)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ask(t.Context(), a, question("Hi"))
-}
-
-func TestSilenceEndsTheTurn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		from := time.Now()
-		got := askPipe(t, func(ctx context.Context, w io.Writer) {
-			_, _ = fmt.Fprintf(w, "data: %s\n\n", text("Hello"))
-			<-ctx.Done()
-		})
-		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "silent") || len(got.Messages) != 0 {
-			t.Errorf("turn: %+v", got)
-		}
-		if took := time.Since(from); took != 90*time.Second {
-			t.Errorf("gave up after %v, want 90s", took)
-		}
-	})
-}
-
-func TestSlowListenerIsNoSilence(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a, err := openai.New(openai.Config{APIKey: testKey, Model: "m", HTTPClient: &http.Client{Transport: pipeTransport{
-			func(_ context.Context, w io.Writer) {
-				_, _ = fmt.Fprintf(w, "data: %s\n\n", text("yes"))
-				_, _ = fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", finish("stop"))
-			},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for event, err := range loop.New(a, loop.Config{}).Run(t.Context(), question("Hi")) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := event.(assistant.TextDelta); ok {
-				<-time.After(10 * time.Minute)
-			}
-		}
-	})
 }
 
 func TestAnswerCutInsideCodeClosesIt(t *testing.T) {
@@ -458,26 +356,6 @@ func TestAnswerCutInsideCodeClosesIt(t *testing.T) {
 	if n := strings.Count(got.Text, "```"); n != 2 {
 		t.Errorf("%d code fences in %q", n, got.Text)
 	}
-}
-
-func TestKeepAlivesKeepTheTurnAlive(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		got := askPipe(t, func(ctx context.Context, w io.Writer) {
-			for range 20 {
-				select {
-				case <-time.After(80 * time.Second):
-				case <-ctx.Done():
-					return
-				}
-				_, _ = io.WriteString(w, ": still thinking\n\n")
-			}
-			_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", text("yes"), finish("stop"))
-		})
-		if got.Err != nil || got.Text != "yes" {
-			t.Errorf("turn: %+v", got)
-		}
-	})
 }
 
 func TestStreamThatStaysOpenAfterTheFinish(t *testing.T) {
@@ -493,23 +371,6 @@ func TestStreamThatStaysOpenAfterTheFinish(t *testing.T) {
 		}
 		if took := time.Since(from); took > 10*time.Second {
 			t.Errorf("waited %v for the end of the stream", took)
-		}
-	})
-}
-
-func TestEndlessLineIsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		got := askPipe(t, func(ctx context.Context, w io.Writer) {
-			piece := []byte("data: " + strings.Repeat("x", 1<<20))
-			for ctx.Err() == nil {
-				if _, err := w.Write(piece); err != nil {
-					return
-				}
-			}
-		})
-		if !fault.Is(got.Err, fault.Unavailable) {
-			t.Errorf("error %v", got.Err)
 		}
 	})
 }
@@ -559,12 +420,7 @@ func TestNewNamesTheOptionToChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := openai.New(tt.config)
-			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
-				t.Fatalf("error %v, want one that names %s", err, tt.want)
-			}
-			if strings.Contains(err.Error(), "secret-word") {
-				t.Errorf("the error repeats a secret: %v", err)
-			}
+			assistanttest.CheckOption(t, err, tt.want)
 		})
 	}
 	if _, err := openai.New(openai.Config{BaseURL: " http://127.0.0.1:1/v1/ ", Model: "m"}); err != nil {

@@ -53,23 +53,12 @@ func TestCallsAreAssembled(t *testing.T) {
 }
 
 // completeOnce asks the model without the loop.
-func completeOnce(t *testing.T, handler http.HandlerFunc) (r result) {
+func completeOnce(t *testing.T, handler http.HandlerFunc) result {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	request := assistant.Request{Array: question("Hi").Array, Tools: assistanttest.ToolSpecs()}
-	for event, err := range newModel(t, server.URL).Complete(t.Context(), request) {
-		r.Err = err
-		switch e := event.(type) {
-		case assistant.MessageDone:
-			r.Messages = append(r.Messages, e.Message)
-		case assistant.Finished:
-			r.Finished = &e
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated,
-			assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished:
-		}
-	}
-	return r
+	return assistanttest.Collect(newModel(t, server.URL).Complete(t.Context(), request))
 }
 
 func TestCallsWithoutIDsGetOne(t *testing.T) {

@@ -3,73 +3,45 @@ package openai
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"mime"
-	"net"
 	"net/http"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
+
+	"remote-agent/internal/assistant/modelhttp"
 )
 
-const (
-	maxErrorBody = 64 << 10
-	maxLine      = 4 << 20  // of a stream; a chunk with a whole answer fits
-	maxStream    = 64 << 20 // of a whole answer, with its framing
-	maxWait      = 24 * time.Hour
-)
+const maxLine = 4 << 20 // of a stream; a chunk with a whole answer fits
 
-var (
-	errIdle      = errors.New("the API went silent")
-	errNotStream = errors.New("the API did not answer with an event stream")
-	errTooLong   = errors.New("the API sent more than the limit")
-	errRedirect  = errors.New("the API redirects elsewhere")
-)
-
-// httpClient returns a client whose transport reports to the exchange of the
-// request. Without one of the caller it has a connection for each of 64 turns
-// at once, and no timeout of its own: the idle timeout is the limit.
-func httpClient(own *http.Client) *http.Client {
-	var c http.Client
-	if own != nil {
-		c = *own
-	}
-	if c.Transport == nil {
-		c.Transport = &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout:    10 * time.Second,
-			ForceAttemptHTTP2:      true,
-			MaxIdleConns:           128,
-			MaxIdleConnsPerHost:    64,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression:     true, // it would hold pieces of the stream back
-			// Finds a dead connection that many turns share.
-			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		}
-	}
-	c.Transport = &roundTripper{next: c.Transport}
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
-	return &c
-}
-
-// exchange is one request and what its response said beyond what go-openai
-// passes on: the wait that was asked for, and errors as they were sent.
+// exchange is one request and the error that the API answered with, which
+// go-openai does not pass on as it was sent.
 type exchange struct {
-	retryAfter time.Duration
-	failure    *apiFailure // nil while nothing failed
+	*modelhttp.Exchange
 
-	mu     sync.Mutex // guards idle and timer
-	idle   time.Duration
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
+	failure *apiFailure // nil while nothing failed
 }
+
+func newExchange(idle time.Duration) *exchange {
+	x := &exchange{}
+	x.Exchange = modelhttp.NewExchange(idle, x)
+	return x
+}
+
+// Refused implements modelhttp.Receiver.
+func (x *exchange) Refused(status int, _ http.Header, body []byte) bool {
+	x.fail(parseFailure(status, body))
+	return x.failure.message != ""
+}
+
+// fail keeps an error, with the wait that came with the answer.
+func (x *exchange) fail(f *apiFailure) {
+	f.retryAfter = x.RetryAfter
+	x.failure = f
+}
+
+// Stream implements modelhttp.Receiver.
+func (x *exchange) Stream(body io.ReadCloser) io.ReadCloser { return newEventReader(body, x) }
 
 // apiFailure is an error that the API sent.
 type apiFailure struct {
@@ -78,95 +50,8 @@ type apiFailure struct {
 	kind    string // error.type
 	message string
 	body    bool // there was a body
-}
 
-type exchangeKey struct{}
-
-func newExchange(idle time.Duration) *exchange { return &exchange{idle: idle} }
-
-// start returns the context to send the request with. It ends with errIdle when
-// nothing is received for the idle timeout. stop must be called.
-func (x *exchange) start(ctx context.Context) context.Context {
-	ctx, x.cancel = context.WithCancelCause(ctx)
-	x.timer = time.AfterFunc(x.idle, func() { x.cancel(errIdle) })
-	return context.WithValue(ctx, exchangeKey{}, x)
-}
-
-func (x *exchange) stop() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.timer.Stop()
-	x.cancel(context.Canceled)
-}
-
-// alive is called whenever something was received.
-func (x *exchange) alive() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.timer.Reset(x.idle)
-}
-
-// pause stops the watch until alive is called.
-func (x *exchange) pause() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.timer.Stop()
-}
-
-func (x *exchange) setIdle(idle time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if idle != x.idle {
-		x.idle = idle
-		x.timer.Reset(idle)
-	}
-}
-
-// roundTripper keeps what go-openai drops, and cleans the stream that it reads.
-type roundTripper struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return t.next.RoundTrip(req)
-	}
-	resp, err := t.next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	x.alive()
-	x.retryAfter = retryAfter(resp.Header, time.Now())
-	switch {
-	case resp.StatusCode >= http.StatusBadRequest, resp.StatusCode == http.StatusOK && isDocument(resp.Header):
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-		_ = resp.Body.Close()
-		if err != nil {
-			return nil, fmt.Errorf("reading the error of the API: %w", err)
-		}
-		x.failure = parseFailure(resp.StatusCode, body)
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		if resp.StatusCode == http.StatusOK && x.failure.message == "" {
-			return nil, errNotStream
-		}
-	default:
-		resp.Body = newEventReader(resp.Body, x)
-	}
-	return resp, nil
-}
-
-// CloseIdleConnections lets http.Client reach the transport below.
-func (t *roundTripper) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-// isDocument reports whether a response is certainly no event stream: a web
-// page, or a server that cannot stream.
-func isDocument(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && (kind == "text/html" || kind == "application/json")
+	retryAfter time.Duration // zero if the API did not say
 }
 
 // parseFailure reads the errors of all the servers that call themselves
@@ -236,32 +121,6 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// retryAfter reads how long to wait: retry-after-ms, or Retry-After in seconds
-// or as a date. It is zero if there is none.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
-		return seconds(ms / 1000)
-	}
-	value := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		return seconds(s)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return seconds(at.Sub(now).Seconds())
-	}
-	return 0
-}
-
-func seconds(s float64) time.Duration {
-	switch {
-	case !(s > 0): // also not a number
-		return 0
-	case s > maxWait.Seconds():
-		return maxWait
-	}
-	return time.Duration(s * float64(time.Second))
-}
-
 // eventReader passes on the data lines of an event stream, each with a blank
 // line after it. go-openai mixes comments and "event:" lines into the error
 // that follows them and then cannot read it, so errors are taken out here.
@@ -271,28 +130,11 @@ type eventReader struct {
 	x     *exchange
 	rest  []byte // of the line being passed on
 	buf   []byte // what rest is cut from; used again
-	total int
 	err   error
 }
 
 func newEventReader(body io.ReadCloser, x *exchange) *eventReader {
-	r := &eventReader{body: body, x: x}
-	r.lines = bufio.NewReaderSize(&aliveReader{body, x}, 8<<10)
-	return r
-}
-
-// aliveReader tells the exchange about every byte, so that comments count.
-type aliveReader struct {
-	r io.Reader
-	x *exchange
-}
-
-func (a *aliveReader) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if n > 0 {
-		a.x.alive()
-	}
-	return n, err
+	return &eventReader{body: body, lines: bufio.NewReaderSize(body, 8<<10), x: x}
 }
 
 // Read implements io.Reader.
@@ -330,7 +172,8 @@ func (r *eventReader) next() {
 		return
 	}
 	if f := streamFailure(data); f != nil {
-		r.x.failure, r.err = f, errors.New("the API sent an error inside the stream")
+		r.x.fail(f)
+		r.err = errors.New("the API sent an error inside the stream")
 		return
 	}
 	r.buf = append(r.buf[:0], "data: {"...)
@@ -349,9 +192,8 @@ func (r *eventReader) readLine() ([]byte, error) {
 	var line []byte
 	for {
 		piece, err := r.lines.ReadSlice('\n')
-		r.total += len(piece)
-		if len(line)+len(piece) > maxLine || r.total > maxStream {
-			return nil, errTooLong
+		if len(line)+len(piece) > maxLine {
+			return nil, modelhttp.ErrTooLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if line == nil {

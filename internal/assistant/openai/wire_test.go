@@ -70,28 +70,9 @@ func TestToWire(t *testing.T) {
 func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
 	t.Parallel()
 	strs := rapid.SampledFrom([]string{"", " ", "a", "b", "x y", "é/1", strings.Repeat("z", 70)})
-	block := rapid.Custom(func(t *rapid.T) messages.Block {
-		switch rapid.IntRange(0, 4).Draw(t, "kind") {
-		case 0:
-			return messages.Text{Text: strs.Draw(t, "text")}
-		case 1:
-			return messages.ToolCall{ID: strs.Draw(t, "id"), Name: strs.Draw(t, "name"), Arguments: strs.Draw(t, "arguments")}
-		case 2:
-			return messages.ToolResult{CallID: strs.Draw(t, "id"), Content: strs.Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error")}
-		case 3:
-			return messages.Thinking{Text: strs.Draw(t, "thought")}
-		default:
-			return messages.Attachment{Name: strs.Draw(t, "name"), Text: strs.Draw(t, "text")}
-		}
-	})
-	message := rapid.Custom(func(t *rapid.T) messages.Message {
-		return messages.Message{
-			Role:   rapid.SampledFrom([]messages.Role{messages.RoleUser, messages.RoleAssistant, messages.RoleTool}).Draw(t, "role"),
-			Blocks: rapid.SliceOfN(block, 0, 4).Draw(t, "blocks"),
-		}
-	})
+	arrays := messagestest.Arrays(strs)
 	rapid.Check(t, func(t *rapid.T) {
-		array := messages.Repair(rapid.SliceOfN(message, 0, 12).Draw(t, "array"))
+		array := messages.Repair(arrays.Draw(t, "array"))
 		if len(array) == 0 {
 			return
 		}
@@ -111,8 +92,7 @@ func FuzzParseFailure(f *testing.F) {
 	f.Add(500, []byte(`{"message":{"a":1},"detail":[1]}`))
 	m := &Model{key: "sk-canary"}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		x := &exchange{failure: parseFailure(status, body)}
-		if err := m.classifyFailure(x); err == nil || strings.Contains(err.Error(), m.key) {
+		if err := m.classifyFailure(parseFailure(status, body)); err == nil || strings.Contains(err.Error(), m.key) {
 			t.Fatalf("error %v", err)
 		}
 	})
@@ -125,8 +105,8 @@ func FuzzEventReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		read := func(body io.Reader) (string, error) {
 			x := newExchange(time.Hour)
-			x.start(t.Context())
-			defer x.stop()
+			x.Start(t.Context())
+			defer x.Stop()
 			out, err := io.ReadAll(newEventReader(io.NopCloser(body), x))
 			return string(out), err
 		}

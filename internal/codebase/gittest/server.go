@@ -8,6 +8,7 @@ package gittest
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -102,34 +103,58 @@ func (s *Server) Dir(name string) string {
 // main, and returns its address. Without files it stays empty.
 func (s *Server) Repo(name string, files map[string]string) string {
 	s.t.Helper()
-	s.Run("", nil, "init", "-q", "--bare", "-b", "main", s.Dir(name))
-	s.Run(name, nil, "config", "http.receivepack", "true")
+	s.Run("", nil, "init", "-q", "--bare", "--template=", "-b", "main", s.Dir(name))
+	s.allowPushes(name)
 	if len(files) > 0 {
-		s.Commit(name, files)
+		s.write(name, "refs/heads/main", "", regular(files))
 	}
 	return s.URL(name)
+}
+
+// allowPushes writes what "git config" would take a process for.
+func (s *Server) allowPushes(name string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.Dir(name), "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, err = f.WriteString("[http]\n\treceivepack = true\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Commit adds a commit with these files changed to main and returns its object
 // name. Files that are not named stay as they are.
 func (s *Server) Commit(name string, files map[string]string) string {
 	s.t.Helper()
+	return s.CommitTo(name, "main", regular(files))
+}
+
+func regular(files map[string]string) []Entry {
 	var entries []Entry
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		entries = append(entries, Entry{Path: path, Data: files[path]})
 	}
-	return s.CommitTo(name, "main", entries)
+	return entries
 }
 
 // CommitTo adds a commit to a branch, which is made if there is none, and returns
 // its object name.
 func (s *Server) CommitTo(name, branch string, entries []Entry) string {
 	s.t.Helper()
-	var b bytes.Buffer
 	ref := "refs/heads/" + branch
-	fmt.Fprintf(&b, "commit %s\ncommitter Tester <tester@example.com> 1700000000 +0000\ndata 6\nchange\n", ref)
-	if s.try(name, "rev-parse", "-q", "--verify", ref) == nil {
-		fmt.Fprintf(&b, "from %s^0\n", ref)
+	return s.write(name, ref, s.Ref(name, ref), entries)
+}
+
+// write adds a commit to a ref that has this one, or none, and returns its object
+// name.
+func (s *Server) write(name, ref, parent string, entries []Entry) string {
+	s.t.Helper()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "commit %s\nmark :1\ncommitter Tester <tester@example.com> 1700000000 +0000\ndata 6\nchange\n", ref)
+	if parent != "" {
+		fmt.Fprintf(&b, "from %s\n", parent)
 	}
 	for _, e := range entries {
 		switch mode := e.Mode; mode {
@@ -142,8 +167,8 @@ func (s *Server) CommitTo(name, branch string, entries []Entry) string {
 			fmt.Fprintf(&b, "M %s inline %s\ndata %d\n%s\n", mode, e.Path, len(e.Data), e.Data)
 		}
 	}
-	s.Run(name, &b, "fast-import", "--quiet")
-	return strings.TrimSpace(s.Run(name, nil, "rev-parse", ref))
+	b.WriteString("get-mark :1\n")
+	return strings.TrimSpace(s.Run(name, &b, "fast-import", "--quiet"))
 }
 
 // Run runs git in a repository of the server, or nowhere, and returns its output.
@@ -158,8 +183,6 @@ func (s *Server) Run(name string, stdin io.Reader, args ...string) string {
 	}
 	return string(out)
 }
-
-func (s *Server) try(name string, args ...string) error { return s.command(name, args...).Run() }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(s.git, args...)

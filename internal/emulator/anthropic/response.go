@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Response is what the model answers to one request. The zero value answers
@@ -74,21 +73,7 @@ func Text(pieces ...string) Response {
 
 // Pieces answers with a text cut into pieces of at most size bytes, without
 // cutting a character.
-func Pieces(text string, size int) Response {
-	var r Response
-	var piece strings.Builder
-	for _, c := range text {
-		if piece.Len() > 0 && piece.Len()+len(string(c)) > size {
-			r.steps = append(r.steps, Delta(piece.String()))
-			piece.Reset()
-		}
-		piece.WriteRune(c)
-	}
-	if piece.Len() > 0 {
-		r.steps = append(r.steps, Delta(piece.String()))
-	}
-	return r
-}
+func Pieces(text string, size int) Response { return Text(modelapi.Pieces(text, size)...) }
 
 // Reply answers with the given steps.
 func Reply(steps ...Step) Response { return Response{steps: steps} }
@@ -180,13 +165,8 @@ func Unauthorized() Response {
 func RateLimited(after time.Duration) Response {
 	r := Fail(http.StatusTooManyRequests, "rate_limit_error",
 		"This request would exceed your organization's rate limit of 40,000 input tokens per minute.")
-	switch {
-	case after <= 0:
-		return r
-	case after%time.Second == 0:
-		return r.WithHeader("Retry-After", strconv.Itoa(int(after/time.Second)))
-	}
-	return r.WithHeader("Retry-After-Ms", strconv.FormatInt(after.Milliseconds(), 10))
+	r.header = modelapi.WithRetryAfter(r.header, after)
+	return r
 }
 
 // SpendLimit answers 429 without Retry-After because the organization may spend
@@ -236,11 +216,7 @@ func Page(status int, body string) Response {
 
 // WithHeader adds a header.
 func (r Response) WithHeader(name, value string) Response {
-	r.header = r.header.Clone()
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	r.header.Set(name, value)
+	r.header = modelapi.WithHeader(r.header, name, value)
 	return r
 }
 

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -13,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -48,53 +46,40 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Outcome says how a request ended.
-type Outcome string
-
-// The outcomes.
+// How a request ended; see modelapi.Outcome.
 const (
-	Completed Outcome = "completed" // the whole script was played
-	Canceled  Outcome = "canceled"  // the client went away before that
-	Refused   Outcome = "refused"   // the request did not pass the checks
+	Completed = modelapi.Completed
+	Canceled  = modelapi.Canceled
+	Refused   = modelapi.Refused
 )
 
-// Script decides what the model answers. It may be called concurrently.
-type Script func(Request) Response
+type (
+	// Outcome says how a request ended.
+	Outcome = modelapi.Outcome
 
-// Stats count requests for messages.
-type Stats struct {
-	Received  int // that passed the checks
-	Active    int // being answered
-	Completed int
-	Canceled  int // because the client disconnected
-	Refused   int // that did not pass the checks
-}
+	// Script decides what the model answers. It may be called concurrently.
+	Script = func(Request) Response
 
-// Refusal is a request that did not pass the checks.
-type Refusal struct {
-	Error APIError
-	Body  []byte
-	At    time.Time
-}
+	// Stats count requests to the model.
+	Stats = modelapi.Stats
+
+	// Refusal is a request that did not pass the checks.
+	Refusal = modelapi.Refusal[APIError]
+
+	core = modelapi.Server[Request, Response, APIError]
+)
 
 // Server is an emulated Messages API. It is safe for concurrent use.
 type Server struct {
-	opts    Options
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	changed emulator.Signal
-	cache   cache
+	*core
+
+	opts  Options
+	cache cache
 
 	// mu guards all that follows.
-	mu       sync.Mutex
-	loop     *emulator.Loopback
-	script   Script
-	queue    []Response
-	requests []Request
-	refusals []Refusal
-	stats    Stats
-	paused   map[string]bool // contents of answers that may be continued
-	replies  int
+	mu      sync.Mutex
+	paused  map[string]bool // contents of answers that may be continued
+	replies int
 }
 
 // New returns a server that is not listening yet. It answers with Echo.
@@ -102,113 +87,19 @@ func New(opts Options) *Server {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Server{opts: opts, script: Echo, paused: map[string]bool{}}
-	// Close ends this context: the server owns its lifetime, as a listener does.
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s := &Server{opts: opts, paused: map[string]bool{}}
+	s.core = modelapi.New[APIError](modelapi.Options[Request]{
+		KeepRequests: opts.KeepRequests, OnDone: opts.OnDone, Addr: opts.Addr,
+	}, modelapi.Dialect[Request, Response]{
+		Name: "Anthropic", Handler: s.Handler, Echo: Echo, Number: func(r *Request) *int { return &r.N },
+	})
 	return s
-}
-
-// Start serves on Options.Addr.
-func (s *Server) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
-	if err != nil {
-		return fmt.Errorf("starting the Anthropic emulator: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loop = loop
-	return nil
-}
-
-// URL returns the base URL for a client, without /v1, or the empty string before
-// Start.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.loop == nil {
-		return ""
-	}
-	return s.loop.URL()
-}
-
-// Close ends all answers and waits for them. What was recorded stays readable.
-// It may be called more than once.
-func (s *Server) Close() {
-	s.cancel()
-	s.mu.Lock()
-	loop := s.loop
-	s.mu.Unlock()
-	if loop != nil {
-		loop.Close()
-	}
 }
 
 // Echo is the script of a new server. It answers "echo: TEXT [N messages]" with
 // the text of the last user message and the number of messages in the request.
 func Echo(r Request) Response {
 	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(len(r.Messages))+" messages]")
-}
-
-// Script replaces what the model answers. Nil is Echo.
-func (s *Server) Script(script Script) {
-	if script == nil {
-		script = Echo
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.script = script
-}
-
-// Enqueue answers the next requests, one each, before the script is asked again.
-func (s *Server) Enqueue(responses ...Response) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue = append(s.queue, responses...)
-}
-
-// Requests returns the requests that passed the checks, oldest first.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// Refusals returns the requests that did not pass the checks. A correct client
-// causes none.
-func (s *Server) Refusals() []Refusal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.refusals)
-}
-
-// Stats returns the counts.
-func (s *Server) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stats
-}
-
-// Wait returns nil as soon as check reports true. It looks after changes, not
-// all the time, and returns the cause of ctx if that ends first.
-func (s *Server) Wait(ctx context.Context, check func(Stats) bool) error {
-	return s.changed.Wait(ctx, func() bool { return check(s.Stats()) })
-}
-
-// WaitRequest waits for the nth request that passes the checks, counted from 1,
-// and returns it. The answer may not have begun. A request that is not kept any
-// more is returned with its number only.
-func (s *Server) WaitRequest(ctx context.Context, n int) (Request, error) {
-	if err := s.Wait(ctx, func(st Stats) bool { return st.Received >= n }); err != nil {
-		return Request{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.requests {
-		if r.N == n {
-			return r, nil
-		}
-	}
-	return Request{N: n}, nil
 }
 
 // Handler returns the HTTP interface.
@@ -277,7 +168,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	if n := len(list); n > 0 {
 		page["first_id"], page["last_id"] = list[0].ID, list[n-1].ID
 	}
-	writeJSON(w, http.StatusOK, page)
+	modelapi.WriteJSON(w, http.StatusOK, page)
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
@@ -289,7 +180,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, e)
 		return
 	}
-	writeJSON(w, http.StatusOK, describeModel(r.PathValue("id")))
+	modelapi.WriteJSON(w, http.StatusOK, describeModel(r.PathValue("id")))
 }
 
 // read reads and checks a request. It returns false if the client is gone.
@@ -323,7 +214,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	case e != nil:
 		s.refuse(w, req, e)
 	default:
-		writeJSON(w, http.StatusOK, map[string]int{"input_tokens": promptTokens(req.points())})
+		modelapi.WriteJSON(w, http.StatusOK, map[string]int{"input_tokens": promptTokens(req.points())})
 	}
 }
 
@@ -351,75 +242,19 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, req, e)
 		return
 	}
-	response := s.accept(&req, points)
-	// An answer that is abandoned by a panic to break the connection was played
-	// as scripted.
-	outcome := Completed
-	defer func() { s.finish(req, outcome) }()
-	if s.play(r.Context(), w, req, response) != nil {
-		outcome = Canceled
-	}
+	modelapi.Answer(r.Context(), s.core, req, func(req *Request, queued *Response) {
+		// A request that an error answers neither reads nor writes the cache.
+		if queued == nil || queued.fail == nil {
+			req.Usage = s.cache.account(points, req.At)
+		}
+	}, func(ctx context.Context, req Request, response Response) error {
+		return s.play(ctx, w, req, response)
+	})
 }
 
 func (s *Server) refuse(w http.ResponseWriter, req Request, e *APIError) {
-	s.mu.Lock()
-	s.stats.Refused++
-	if s.opts.KeepRequests >= 0 {
-		s.refusals = append(s.refusals, Refusal{Error: *e, Body: req.Body, At: req.At})
-	}
-	s.mu.Unlock()
-	s.changed.Notify()
-	if s.opts.OnDone != nil {
-		s.opts.OnDone(req, Refused)
-	}
+	modelapi.Refuse(s.core, req, Refusal{Error: *e, Body: req.Body, At: req.At})
 	s.writeError(w, e)
-}
-
-// accept records a request and returns what to answer.
-func (s *Server) accept(req *Request, points []point) Response {
-	s.mu.Lock()
-	var next *Response
-	if len(s.queue) > 0 {
-		next, s.queue = &s.queue[0], s.queue[1:]
-	}
-	script := s.script
-	s.mu.Unlock()
-	// A request that an error answers neither reads nor writes the cache.
-	if next == nil || next.fail == nil {
-		req.Usage = s.cache.account(points, req.At)
-	}
-	s.mu.Lock()
-	s.stats.Received++
-	s.stats.Active++
-	req.N = s.stats.Received
-	if keep := s.opts.KeepRequests; keep >= 0 {
-		s.requests = append(s.requests, *req)
-		if keep > 0 && len(s.requests) > keep {
-			s.requests[0] = Request{}
-			s.requests = s.requests[1:]
-		}
-	}
-	s.mu.Unlock()
-	s.changed.Notify()
-	if next != nil {
-		return *next
-	}
-	return script(*req)
-}
-
-func (s *Server) finish(req Request, outcome Outcome) {
-	s.mu.Lock()
-	s.stats.Active--
-	if outcome == Canceled {
-		s.stats.Canceled++
-	} else {
-		s.stats.Completed++
-	}
-	s.mu.Unlock()
-	if s.opts.OnDone != nil {
-		s.opts.OnDone(req, outcome)
-	}
-	s.changed.Notify()
 }
 
 // maxPaused bounds what is remembered of paused turns.
@@ -453,7 +288,7 @@ func contentKey(content []ContentBlock) string {
 func (s *Server) writeError(w http.ResponseWriter, e *APIError) {
 	id := s.newID("req_emulated")
 	w.Header().Set("Request-Id", id)
-	writeJSON(w, e.Status, map[string]any{"type": "error", "error": e, "request_id": id})
+	modelapi.WriteJSON(w, e.Status, map[string]any{"type": "error", "error": e, "request_id": id})
 }
 
 func (s *Server) newID(kind string) string {
@@ -461,15 +296,4 @@ func (s *Server) newID(kind string) string {
 	defer s.mu.Unlock()
 	s.replies++
 	return kind + strconv.Itoa(s.replies)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		b = []byte(`{}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	w.WriteHeader(status)
-	_, _ = w.Write(b)
 }

@@ -9,16 +9,12 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // play carries out a response. It returns an error if the client, or the
 // server, went away before the end.
 func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
-	// The client's end and the server's end both stop what waits.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
-
 	maps.Copy(w.Header(), r.header)
 	if r.fail != nil {
 		s.playError(w, r)
@@ -29,19 +25,16 @@ func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r
 	if !req.Stream {
 		return out.whole(ctx)
 	}
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
+	modelapi.BeginStream(w)
 	return out.stream(ctx)
 }
 
 func (s *Server) playError(w http.ResponseWriter, r Response) {
-	if r.body == "" {
-		s.writeError(w, r.fail)
+	if r.body != "" {
+		modelapi.WritePage(w, r.fail.Status, r.body)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(r.fail.Status)
-	_, _ = w.Write([]byte(r.body))
+	s.writeError(w, r.fail)
 }
 
 // countThoughts returns how many thinking blocks an answer will have: their
@@ -213,26 +206,13 @@ func (a *answer) toolUse(c Call) error {
 	}
 	a.size += len(c.Arguments)
 	// The first piece is empty, as that of the API.
-	for _, piece := range append([]string{""}, split(c.Arguments, max(c.Pieces, 2))...) {
+	for _, piece := range append([]string{""}, modelapi.Split(c.Arguments, max(c.Pieces, 2))...) {
 		a.blocks[a.open].text.WriteString(piece)
 		if err := a.delta(map[string]any{"type": "input_json_delta", "partial_json": piece}); err != nil {
 			return err
 		}
 	}
 	return a.end()
-}
-
-// split cuts text into about n pieces of whole characters.
-func split(text string, n int) []string {
-	runes := []rune(text)
-	size := max((len(runes)+n-1)/n, 1)
-	var out []string
-	for len(runes) > 0 {
-		k := min(size, len(runes))
-		out = append(out, string(runes[:k]))
-		runes = runes[k:]
-	}
-	return out
 }
 
 func (a *answer) nextStamp() stamp {
@@ -288,14 +268,7 @@ func (a *answer) event(kind string, fields map[string]any) error {
 	return a.flush()
 }
 
-func (a *answer) flush() error {
-	_, err := a.w.Write(a.buf.Bytes())
-	a.buf.Reset()
-	if err != nil {
-		return err
-	}
-	return http.NewResponseController(a.w).Flush()
-}
+func (a *answer) flush() error { return modelapi.Flush(a.w, &a.buf) }
 
 func (a *answer) stopReason() string {
 	if a.response.stop != "" {
@@ -399,6 +372,6 @@ func (a *answer) whole(ctx context.Context) error {
 	a.remember()
 	m := a.message(a.content(), a.stopReason())
 	m["usage"] = a.usage(a.outputTokens())
-	writeJSON(a.w, http.StatusOK, m)
+	modelapi.WriteJSON(a.w, http.StatusOK, m)
 	return nil
 }

@@ -3,7 +3,6 @@ package github
 import (
 	"encoding/json"
 	"net/url"
-	"slices"
 	"time"
 )
 
@@ -29,49 +28,19 @@ func (c Call) Text(name string) string {
 	return text
 }
 
-// callLog keeps calls, guarded by the server.
-type callLog struct {
-	keep   int
-	calls  []Call
-	counts map[string]int
-}
-
 func (s *Server) log(c Call) {
-	s.mu.Lock()
-	l := &s.calls
-	l.counts[c.Operation]++
-	if l.keep >= 0 {
-		l.calls = append(l.calls, c)
-		if l.keep > 0 && len(l.calls) > l.keep {
-			l.calls[0] = Call{}
-			l.calls = l.calls[1:]
-		}
-	}
-	s.mu.Unlock()
+	s.calls.Add(c.Operation, c)
 	s.changed.Notify()
 }
 
 // Calls returns the calls of the given operations, or all, in the order in which
 // they were answered. Refused calls and those with faults are included.
 func (s *Server) Calls(operations ...string) []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(operations) == 0 {
-		return slices.Clone(s.calls.calls)
-	}
-	var out []Call
-	for _, c := range s.calls.calls {
-		if slices.Contains(operations, c.Operation) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return s.calls.Named(operations, func(c Call) string { return c.Operation })
 }
 
 // CallCount returns how often an operation was called, also those calls that are
 // not kept.
 func (s *Server) CallCount(operation string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls.counts[operation]
+	return s.calls.Count(operation)
 }

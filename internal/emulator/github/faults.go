@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // Fault is something that goes wrong with one call. The zero value lets the call
@@ -18,20 +19,8 @@ type Fault struct {
 	delay   time.Duration
 	gate    *emulator.Gate
 	stall   *emulator.Gate // after the call was carried out
-	end     ending
+	end     calls.Ending
 }
-
-// ending says how the answer to a call that was carried out gets lost.
-type ending int
-
-const (
-	endNormal    ending = iota
-	endBefore           // connection broken, nothing was done
-	endAfter            // connection broken, the effect has happened
-	endShort            // half an answer, then the connection breaks
-	endTruncated        // a complete HTTP answer with half of its JSON
-	endGarbage          // 200 with something that is not JSON
-)
 
 // Pass lets one call through, to script "the second call fails".
 func Pass() Fault { return Fault{} }
@@ -67,21 +56,21 @@ func ServerErrorAfter(status int) Fault {
 }
 
 // DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{end: endBefore} }
+func DropBefore() Fault { return Fault{end: calls.Before} }
 
 // DropAfter does what was asked and then breaks the connection, which is the
 // case in which the caller cannot know.
-func DropAfter() Fault { return Fault{end: endAfter} }
+func DropAfter() Fault { return Fault{end: calls.After} }
 
 // CutAnswer does what was asked and breaks the connection in the middle of the
 // answer.
-func CutAnswer() Fault { return Fault{end: endShort} }
+func CutAnswer() Fault { return Fault{end: calls.Short} }
 
 // TruncatedJSON does what was asked and answers with half of the JSON.
-func TruncatedJSON() Fault { return Fault{end: endTruncated} }
+func TruncatedJSON() Fault { return Fault{end: calls.Truncated} }
 
 // Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{end: endGarbage} }
+func Garbage() Fault { return Fault{end: calls.Garbage} }
 
 // Delay holds the call back before it is carried out.
 func Delay(d time.Duration) Fault { return Fault{delay: d} }
@@ -99,77 +88,33 @@ func (f Fault) After(d time.Duration) Fault { f.delay = d; return f }
 // AfterGate returns f with a gate in front of it.
 func (f Fault) AfterGate(gate *emulator.Gate) Fault { f.gate = gate; return f }
 
-// faults are the scripts of a server, guarded by its lock.
-type faults struct {
-	queues map[string][]Fault
-	decide func(Call) Fault
-}
-
 // Inject makes the next calls of an operation fail, one fault for each call. More
 // faults are added to the end.
 func (s *Server) Inject(operation string, fs ...Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.faults.queues == nil {
-		s.faults.queues = map[string][]Fault{}
-	}
-	s.faults.queues[operation] = append(s.faults.queues[operation], fs...)
+	s.faults.Inject(operation, fs...)
 }
 
 // InjectFunc asks decide about every call for which no fault is queued. Nil ends
 // it. decide may be called concurrently.
 func (s *Server) InjectFunc(decide func(Call) Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults.decide = decide
+	s.faults.Decide(decide)
 }
 
 // ClearFaults takes back everything that was injected.
-func (s *Server) ClearFaults() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = faults{}
-}
+func (s *Server) ClearFaults() { s.faults.Clear() }
 
 // QueuedFaults returns how many faults injected for an operation are still to
 // come.
 func (s *Server) QueuedFaults(operation string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.faults.queues[operation])
+	return s.faults.Queued(operation)
 }
 
-func (s *Server) nextFault(c Call) Fault {
-	s.mu.Lock()
-	decide := s.faults.decide
-	for _, key := range [...]string{c.Operation, AnyOperation} {
-		if queue := s.faults.queues[key]; len(queue) > 0 {
-			s.faults.queues[key] = queue[1:]
-			s.mu.Unlock()
-			return queue[0]
-		}
-	}
-	s.mu.Unlock()
-	if decide == nil {
-		return Fault{}
-	}
-	return decide(c)
-}
+func (s *Server) nextFault(c Call) Fault { return s.faults.Next(c, c.Operation, AnyOperation) }
 
 // pause spends time before or after a call is carried out and reports whether
 // somebody is still there.
 func (s *Server) pause(ctx context.Context, d time.Duration, gate *emulator.Gate) bool {
-	if d <= 0 && gate == nil {
-		return true
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(s.ctx, cancel) //nolint:contextcheck // of the server, besides the caller's
-	defer stop()
-	if gate != nil && gate.Pass(ctx) != nil {
-		return false
-	}
-	return emulator.Sleep(ctx, d) == nil
+	return calls.Hold(ctx, s.ctx.Done(), gate, d) == nil
 }
 
 // answer carries out one call with the fault that is due.
@@ -178,10 +123,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 	if !s.pause(r.Context(), fault.delay, fault.gate) {
 		panic(http.ErrAbortHandler)
 	}
-	call.Faulty = fault.refuse != nil || fault.instead != nil || fault.end != endNormal || fault.stall != nil
+	call.Faulty = fault.refuse != nil || fault.instead != nil || fault.end != calls.Normal || fault.stall != nil
 	w.Header().Set("X-Github-Request-Id", strings.ToUpper(letters(16)))
 	w.Header().Set("X-Github-Media-Type", "github.v3; format=json")
-	if fault.end == endBefore {
+	if fault.end == calls.Before {
 		call.Error = "dropped"
 		s.log(call)
 		emulator.Reset(w)
@@ -257,11 +202,11 @@ func (a *reply) tag(w http.ResponseWriter, r *http.Request) bool {
 	return strings.TrimPrefix(r.Header.Get("If-None-Match"), "W/") == tag[2:]
 }
 
-func writeEnding(w http.ResponseWriter, status int, answer *reply, refused *apiError, end ending) {
+func writeEnding(w http.ResponseWriter, status int, answer *reply, refused *apiError, end calls.Ending) {
 	switch {
-	case end == endAfter:
+	case end == calls.After:
 		emulator.Reset(w)
-	case end == endGarbage:
+	case end == calls.Garbage:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte("<html><body>Something went wrong</body></html>"))
 		return
@@ -274,14 +219,10 @@ func writeEnding(w http.ResponseWriter, status int, answer *reply, refused *apiE
 	}
 	body := answer.raw
 	switch end {
-	case endTruncated:
+	case calls.Truncated:
 		writeBody(w, status, answer.contentType, body[:len(body)/2])
-	case endShort:
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.WriteHeader(status)
-		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
+	case calls.Short:
+		calls.CutShort(w, status, body)
 	default:
 		writeBody(w, status, answer.contentType, body)
 	}

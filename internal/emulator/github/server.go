@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -141,6 +142,8 @@ type Server struct {
 	tasks   sync.WaitGroup // deliveries
 	client  *http.Client   // for deliveries
 	key     func() *rsa.PrivateKey
+	faults  calls.Faults[Call, Fault]
+	calls   *calls.Log[Call]
 
 	// mu guards all that follows.
 	mu            sync.Mutex
@@ -160,8 +163,6 @@ type Server struct {
 	network       Network
 	dice          *rand.Rand
 	lag           lag
-	faults        faults
-	calls         callLog
 	pace          pacing
 	problems      []Violation
 	changes       []Change // for OnChange, after the lock is given back
@@ -182,7 +183,7 @@ func New(opts Options) *Server {
 		byGUID:   map[string]*delivery{},
 		tokens:   map[string]*token{},
 		dice:     rand.New(rand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
-		calls:    callLog{keep: opts.KeepCalls, counts: map[string]int{}},
+		calls:    calls.NewLog[Call](opts.KeepCalls),
 		pace:     pacing{byWho: map[string]*paceState{}},
 	}
 	s.key = sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Response is what the model answers to one request. The zero value answers
@@ -79,21 +79,7 @@ func Text(pieces ...string) Response {
 
 // Pieces answers with a text cut into pieces of at most size bytes, without
 // cutting a character.
-func Pieces(text string, size int) Response {
-	var r Response
-	var piece strings.Builder
-	for _, c := range text {
-		if piece.Len() > 0 && piece.Len()+len(string(c)) > size {
-			r.steps = append(r.steps, Delta(piece.String()))
-			piece.Reset()
-		}
-		piece.WriteRune(c)
-	}
-	if piece.Len() > 0 {
-		r.steps = append(r.steps, Delta(piece.String()))
-	}
-	return r
-}
+func Pieces(text string, size int) Response { return Text(modelapi.Pieces(text, size)...) }
 
 // Reply answers with the given steps.
 func Reply(steps ...Step) Response { return Response{steps: steps} }
@@ -118,7 +104,7 @@ func CallSteps(calls ...Call) []Step {
 		d := toolCallDelta{Index: i, ID: c.ID, Type: "function"}
 		d.Function.Name = c.Name
 		steps = append(steps, Step{kind: stepCall, call: d})
-		rest[i] = split(c.Arguments, max(c.Pieces, 2))
+		rest[i] = modelapi.Split(c.Arguments, max(c.Pieces, 2))
 	}
 	for more := true; more; {
 		more = false
@@ -133,19 +119,6 @@ func CallSteps(calls ...Call) []Step {
 		}
 	}
 	return steps
-}
-
-// split cuts text into about n pieces of whole characters.
-func split(text string, n int) []string {
-	runes := []rune(text)
-	size := max((len(runes)+n-1)/n, 1)
-	var out []string
-	for len(runes) > 0 {
-		k := min(size, len(runes))
-		out = append(out, string(runes[:k]))
-		runes = runes[k:]
-	}
-	return out
 }
 
 // Delta streams a piece of text.
@@ -198,13 +171,8 @@ func Unauthorized() Response {
 // else retry-after-ms; with zero neither.
 func RateLimited(after time.Duration) Response {
 	r := Fail(http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for requests.")
-	switch {
-	case after <= 0:
-		return r
-	case after%time.Second == 0:
-		return r.WithHeader("Retry-After", strconv.Itoa(int(after/time.Second)))
-	}
-	return r.WithHeader("Retry-After-Ms", strconv.FormatInt(after.Milliseconds(), 10))
+	r.header = modelapi.WithRetryAfter(r.header, after)
+	return r
 }
 
 // QuotaExhausted answers 429 for which waiting does not help.
@@ -230,11 +198,7 @@ func Page(status int, body string) Response {
 
 // WithHeader adds a header.
 func (r Response) WithHeader(name, value string) Response {
-	r.header = r.header.Clone()
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	r.header.Set(name, value)
+	r.header = modelapi.WithHeader(r.header, name, value)
 	return r
 }
 

@@ -11,16 +11,12 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // play carries out a response. It returns an error if the client, or the
 // server, went away before the end.
 func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
-	// The client's end and the server's end both stop what waits.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
-
 	maps.Copy(w.Header(), r.header)
 	if r.fail != nil {
 		playError(w, r)
@@ -28,21 +24,18 @@ func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r
 	}
 	out := &answer{id: "chatcmpl-" + strconv.Itoa(req.N), created: req.At, req: req, response: r, w: w}
 	if req.Stream {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-cache")
+		modelapi.BeginStream(w)
 		return out.stream(ctx)
 	}
 	return out.whole(ctx)
 }
 
 func playError(w http.ResponseWriter, r Response) {
-	if r.body == "" {
-		writeError(w, r.fail)
+	if r.body != "" {
+		modelapi.WritePage(w, r.fail.Status, r.body)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(r.fail.Status)
-	_, _ = w.Write([]byte(r.body))
+	writeError(w, r.fail)
 }
 
 // answer is one answer on its way.
@@ -238,14 +231,7 @@ func (a *answer) newline() string {
 	return "\n"
 }
 
-func (a *answer) flush() error {
-	_, err := a.w.Write(a.buf.Bytes())
-	a.buf.Reset()
-	if err != nil {
-		return err
-	}
-	return http.NewResponseController(a.w).Flush()
-}
+func (a *answer) flush() error { return modelapi.Flush(a.w, &a.buf) }
 
 // whole answers in one piece.
 func (a *answer) whole(ctx context.Context) error {
@@ -283,7 +269,7 @@ func (a *answer) whole(ctx context.Context) error {
 	for _, c := range a.calls {
 		m.ToolCalls = append(m.ToolCalls, toolCallWhole{ID: c.ID, Type: c.Type, Function: c.Function})
 	}
-	writeJSON(a.w, http.StatusOK, map[string]any{
+	modelapi.WriteJSON(a.w, http.StatusOK, map[string]any{
 		"id": a.id, "object": "chat.completion", "created": a.created.Unix(), "model": a.req.Model,
 		"choices": []any{map[string]any{
 			"index": 0, "message": m, "logprobs": nil, "finish_reason": a.finishReason(),

@@ -3,11 +3,11 @@ package responses
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Response is what the model answers to one request. The zero value answers
@@ -64,21 +64,7 @@ func Text(pieces ...string) Response {
 
 // Pieces answers with a message cut into pieces of at most size bytes, without
 // cutting a character.
-func Pieces(text string, size int) Response {
-	var r Response
-	var piece strings.Builder
-	for _, c := range text {
-		if piece.Len() > 0 && piece.Len()+len(string(c)) > size {
-			r.steps = append(r.steps, Delta(piece.String()))
-			piece.Reset()
-		}
-		piece.WriteRune(c)
-	}
-	if piece.Len() > 0 {
-		r.steps = append(r.steps, Delta(piece.String()))
-	}
-	return r
-}
+func Pieces(text string, size int) Response { return Text(modelapi.Pieces(text, size)...) }
 
 // Reply answers with the given steps.
 func Reply(steps ...Step) Response { return Response{steps: steps} }
@@ -179,13 +165,8 @@ func Unauthorized() Response {
 // else retry-after-ms; with zero neither.
 func RateLimited(after time.Duration) Response {
 	r := Fail(http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for requests.")
-	switch {
-	case after <= 0:
-		return r
-	case after%time.Second == 0:
-		return r.WithHeader("Retry-After", strconv.Itoa(int(after/time.Second)))
-	}
-	return r.WithHeader("Retry-After-Ms", strconv.FormatInt(after.Milliseconds(), 10))
+	r.header = modelapi.WithRetryAfter(r.header, after)
+	return r
 }
 
 // QuotaExhausted answers 429 for which waiting does not help.
@@ -211,11 +192,7 @@ func Page(status int, body string) Response {
 
 // WithHeader adds a header.
 func (r Response) WithHeader(name, value string) Response {
-	r.header = r.header.Clone()
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	r.header.Set(name, value)
+	r.header = modelapi.WithHeader(r.header, name, value)
 	return r
 }
 

@@ -11,16 +11,12 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // play carries out a response. It returns an error if the client, or the
 // server, went away before the end.
 func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
-	// The client's end and the server's end both stop what waits.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
-
 	maps.Copy(w.Header(), r.header)
 	if r.fail != nil {
 		playError(w, r)
@@ -30,19 +26,16 @@ func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r
 	if !req.Stream {
 		return out.whole(ctx)
 	}
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
+	modelapi.BeginStream(w)
 	return out.stream(ctx)
 }
 
 func playError(w http.ResponseWriter, r Response) {
-	if r.body == "" {
-		writeError(w, r.fail)
+	if r.body != "" {
+		modelapi.WritePage(w, r.fail.Status, r.body)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(r.fail.Status)
-	_, _ = w.Write([]byte(r.body))
+	writeError(w, r.fail)
 }
 
 // answer is one answer on its way.
@@ -270,7 +263,7 @@ func (a *answer) call(step Step) error {
 		return err
 	}
 	if key != "" {
-		for _, piece := range split(c.Arguments, max(c.Pieces, 2)) {
+		for _, piece := range modelapi.Split(c.Arguments, max(c.Pieces, 2)) {
 			if err := a.event(event+".delta", map[string]any{"item_id": item["id"], "delta": piece}); err != nil {
 				return err
 			}
@@ -282,19 +275,6 @@ func (a *answer) call(step Step) error {
 	}
 	item["status"] = "completed"
 	return a.done(item)
-}
-
-// split cuts text into about n pieces of whole characters.
-func split(text string, n int) []string {
-	runes := []rune(text)
-	size := max((len(runes)+n-1)/n, 1)
-	var out []string
-	for len(runes) > 0 {
-		k := min(size, len(runes))
-		out = append(out, string(runes[:k]))
-		runes = runes[k:]
-	}
-	return out
 }
 
 // event streams one event. An answer in one piece has none.
@@ -315,14 +295,7 @@ func (a *answer) event(kind string, fields map[string]any) error {
 	return a.flush()
 }
 
-func (a *answer) flush() error {
-	_, err := a.w.Write(a.buf.Bytes())
-	a.buf.Reset()
-	if err != nil {
-		return err
-	}
-	return http.NewResponseController(a.w).Flush()
-}
+func (a *answer) flush() error { return modelapi.Flush(a.w, &a.buf) }
 
 // object is the response as it is now.
 func (a *answer) object(status string) map[string]any {
@@ -368,6 +341,6 @@ func (a *answer) whole(ctx context.Context) error {
 	if err := a.end(); err != nil {
 		return err
 	}
-	writeJSON(a.w, http.StatusOK, a.object(a.status()))
+	modelapi.WriteJSON(a.w, http.StatusOK, a.object(a.status()))
 	return nil
 }

@@ -20,13 +20,6 @@ type Call struct {
 	Faulty  bool // a fault was injected
 }
 
-// callLog keeps calls, guarded by the server.
-type callLog struct {
-	keep   int
-	calls  []Call
-	counts map[string]int
-}
-
 func (s *Server) log(c Call, refused *apiError, faulty, dropped bool) {
 	c.Status, c.Faulty = 200, faulty
 	if refused != nil {
@@ -38,42 +31,19 @@ func (s *Server) log(c Call, refused *apiError, faulty, dropped bool) {
 	if dropped {
 		c.Status = 0
 	}
-	s.mu.Lock()
-	l := &s.calls
-	l.counts[c.Method]++
-	if l.keep >= 0 {
-		l.calls = append(l.calls, c)
-		if l.keep > 0 && len(l.calls) > l.keep {
-			l.calls[0] = Call{}
-			l.calls = l.calls[1:]
-		}
-	}
-	s.mu.Unlock()
+	s.calls.Add(c.Method, c)
 	s.changed.Notify()
 }
 
 // Calls returns the calls of the given methods, or all, in the order in which
 // they were answered. Refused calls and those with faults are included.
 func (s *Server) Calls(methods ...string) []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(methods) == 0 {
-		return slices.Clone(s.calls.calls)
-	}
-	var out []Call
-	for _, c := range s.calls.calls {
-		if slices.Contains(methods, c.Method) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return s.calls.Named(methods, func(c Call) string { return c.Method })
 }
 
 // Count returns how often a method was called, whatever became of it.
 func (s *Server) Count(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls.counts[method]
+	return s.calls.Count(method)
 }
 
 // Limits are how often methods may be called in each workspace.

@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // apiError is a refusal as the Web API words it.
@@ -47,20 +47,8 @@ type Fault struct {
 	instead *apiError // answered after the call was carried out
 	delay   time.Duration
 	gate    *emulator.Gate
-	end     ending
+	end     calls.Ending
 }
-
-// ending says how the answer to a call that was carried out gets lost.
-type ending int
-
-const (
-	endNormal    ending = iota
-	endBefore           // connection broken, nothing was done
-	endAfter            // connection broken, the effect has happened
-	endShort            // half an answer, then the connection breaks
-	endTruncated        // a complete HTTP answer with half of its JSON
-	endGarbage          // 200 with something that is not JSON
-)
 
 // Pass lets one call through, to script "the second call fails".
 func Pass() Fault { return Fault{} }
@@ -83,21 +71,21 @@ func FailAfter(code string) Fault { return Fault{instead: refuse(code)} }
 func ServerErrorAfter(status int) Fault { return Fault{instead: &apiError{status: status}} }
 
 // DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{end: endBefore} }
+func DropBefore() Fault { return Fault{end: calls.Before} }
 
 // DropAfter does what was asked and then breaks the connection, which is the
 // case in which the caller cannot know.
-func DropAfter() Fault { return Fault{end: endAfter} }
+func DropAfter() Fault { return Fault{end: calls.After} }
 
 // CutAnswer does what was asked and breaks the connection in the middle of the
 // answer.
-func CutAnswer() Fault { return Fault{end: endShort} }
+func CutAnswer() Fault { return Fault{end: calls.Short} }
 
 // TruncatedJSON does what was asked and answers 200 with half of the JSON.
-func TruncatedJSON() Fault { return Fault{end: endTruncated} }
+func TruncatedJSON() Fault { return Fault{end: calls.Truncated} }
 
 // Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{end: endGarbage} }
+func Garbage() Fault { return Fault{end: calls.Garbage} }
 
 // Delay holds the call back before it is carried out.
 func Delay(d time.Duration) Fault { return Fault{delay: d} }
@@ -111,71 +99,27 @@ func (f Fault) After(d time.Duration) Fault { f.delay = d; return f }
 // AfterGate returns f with a gate in front of it.
 func (f Fault) AfterGate(gate *emulator.Gate) Fault { f.gate = gate; return f }
 
-// wait spends the time that f takes before the call is carried out.
-func (f Fault) wait(ctx context.Context) error {
-	if f.gate != nil {
-		if err := f.gate.Pass(ctx); err != nil {
-			return err
-		}
-	}
-	return emulator.Sleep(ctx, f.delay)
-}
-
-// faults are the scripts of a server, guarded by its lock.
-type faults struct {
-	queues map[string][]Fault
-	decide func(Call) Fault
-}
-
 // Inject makes the next calls of a method fail, one fault for each call. More
 // faults are added to the end.
 func (s *Server) Inject(method string, fs ...Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.faults.queues == nil {
-		s.faults.queues = map[string][]Fault{}
-	}
-	s.faults.queues[method] = append(s.faults.queues[method], fs...)
+	s.faults.Inject(method, fs...)
 }
 
 // InjectFunc asks decide about every call for which no fault is queued. Nil ends
 // it. decide may be called concurrently.
 func (s *Server) InjectFunc(decide func(Call) Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults.decide = decide
+	s.faults.Decide(decide)
 }
 
 // ClearFaults takes back everything that was injected.
-func (s *Server) ClearFaults() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = faults{}
-}
+func (s *Server) ClearFaults() { s.faults.Clear() }
 
 // QueuedFaults returns how many faults injected for a method are still to come.
 func (s *Server) QueuedFaults(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.faults.queues[method])
+	return s.faults.Queued(method)
 }
 
-func (s *Server) nextFault(c Call) Fault {
-	s.mu.Lock()
-	decide := s.faults.decide
-	for _, key := range [...]string{c.Method, AnyMethod} {
-		if queue := s.faults.queues[key]; len(queue) > 0 {
-			s.faults.queues[key] = queue[1:]
-			s.mu.Unlock()
-			return queue[0]
-		}
-	}
-	s.mu.Unlock()
-	if decide == nil {
-		return Fault{}
-	}
-	return decide(c)
-}
+func (s *Server) nextFault(c Call) Fault { return s.faults.Next(c, c.Method, AnyMethod) }
 
 // outcome carries out a call and returns the scopes of its token too.
 type outcome func() (map[string]any, *apiError, []string)
@@ -185,12 +129,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do ou
 	call.Team = s.teamOf(p)
 	s.checkPause(call)
 	fault := s.nextFault(call)
-	if fault.gate != nil || fault.delay > 0 {
-		if s.waitFault(r.Context(), fault) != nil {
-			panic(http.ErrAbortHandler)
-		}
+	if s.waitFault(r.Context(), fault) != nil {
+		panic(http.ErrAbortHandler)
 	}
-	if fault.end == endBefore {
+	if fault.end == calls.Before {
 		s.log(call, &apiError{code: "dropped"}, true, true)
 		emulator.Reset(w)
 	}
@@ -202,7 +144,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do ou
 	}
 	result, refused, scopes := do()
 	s.noteRetryAfter(call, refused)
-	s.log(call, refused, fault.end != endNormal || fault.instead != nil, false)
+	s.log(call, refused, fault.end != calls.Normal || fault.instead != nil, false)
 	if len(scopes) > 0 {
 		w.Header().Set("X-Oauth-Scopes", strings.Join(scopes, ","))
 		if m, ok := s.methods[call.Method]; ok && len(m.scopes) > 0 {
@@ -235,11 +177,11 @@ func withWarning(result map[string]any, warning string) map[string]any {
 	return result
 }
 
-func writeEnding(w http.ResponseWriter, result map[string]any, refused *apiError, end ending) {
+func writeEnding(w http.ResponseWriter, result map[string]any, refused *apiError, end calls.Ending) {
 	switch {
-	case end == endAfter:
+	case end == calls.After:
 		emulator.Reset(w)
-	case end == endGarbage:
+	case end == calls.Garbage:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte("<html><body>Something went wrong</body></html>"))
 		return
@@ -249,13 +191,10 @@ func writeEnding(w http.ResponseWriter, result map[string]any, refused *apiError
 	}
 	body := encode(result)
 	switch end {
-	case endTruncated:
+	case calls.Truncated:
 		writeBody(w, http.StatusOK, body[:len(body)/2])
-	case endShort:
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
+	case calls.Short:
+		calls.CutShort(w, http.StatusOK, body)
 	default:
 		writeBody(w, http.StatusOK, body)
 	}

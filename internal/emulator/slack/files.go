@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"remote-agent/internal/emulator/calls"
 )
 
 // File is a file that people see at a message.
@@ -202,9 +204,9 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	case !allowed:
 		refused = &apiError{code: "not_authed", status: http.StatusFound}
 	}
-	s.log(call, refused, fault.refuse != nil || fault.end != endNormal, false)
+	s.log(call, refused, fault.refuse != nil || fault.end != calls.Normal, false)
 	switch {
-	case fault.end == endBefore || fault.end == endAfter:
+	case fault.end == calls.Before || fault.end == calls.After:
 		panic(http.ErrAbortHandler)
 	case refused != nil && refused.status == http.StatusFound:
 		http.Redirect(w, r, "/signin?redir="+url.QueryEscape(r.URL.Path), http.StatusFound)
@@ -213,7 +215,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-		if fault.end != endNormal {
+		if fault.end != calls.Normal {
 			_, _ = w.Write(data[:len(data)/2])
 			panic(http.ErrAbortHandler)
 		}

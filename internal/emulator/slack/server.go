@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -139,6 +139,8 @@ type Server struct {
 	changed emulator.Signal
 	tasks   sync.WaitGroup // deliveries and connections
 	client  *http.Client   // for deliveries
+	faults  calls.Faults[Call, Fault]
+	calls   *calls.Log[Call]
 
 	// mu guards all that follows, and the workspaces.
 	mu         sync.Mutex
@@ -157,8 +159,6 @@ type Server struct {
 	responses  map[string]*responseURL
 	views      map[string]*view
 	files      map[string]*file
-	faults     faults
-	calls      callLog
 	pace       pacing
 	problems   []Violation
 	changes    []Change // for OnChange, after the lock is given back
@@ -178,7 +178,7 @@ func New(opts Options) *Server {
 		responses:  map[string]*responseURL{},
 		views:      map[string]*view{},
 		files:      map[string]*file{},
-		calls:      callLog{keep: opts.KeepCalls, counts: map[string]int{}},
+		calls:      calls.NewLog[Call](opts.KeepCalls),
 		hub:        newHub(),
 		socketMode: true,
 	}
@@ -385,16 +385,10 @@ func (s *Server) run(ctx context.Context, name string, p params) (map[string]any
 	return result, refused, req.scopes
 }
 
-var errClosed = errors.New("the emulator was closed")
-
 // waitFault spends the time of a fault, unless the client or the server goes
 // away first.
 func (s *Server) waitFault(ctx context.Context, fault Fault) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(errClosed) }) //nolint:contextcheck // of the server, besides the caller's
-	defer stop()
-	defer cancel(nil)
-	return fault.wait(ctx)
+	return calls.Hold(ctx, s.ctx.Done(), fault.gate, fault.delay)
 }
 
 func methods() map[string]method {

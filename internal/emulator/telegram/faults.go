@@ -1,12 +1,12 @@
 package telegram
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // apiError is a refusal as the Bot API words it.
@@ -47,20 +47,8 @@ type Fault struct {
 	refuse *apiError
 	delay  time.Duration
 	gate   *emulator.Gate
-	end    ending
+	end    calls.Ending
 }
-
-// ending says how the answer to a call that was carried out gets lost.
-type ending int
-
-const (
-	endNormal    ending = iota
-	endBefore           // connection broken, nothing was done
-	endAfter            // connection broken, the effect has happened
-	endShort            // half an answer, then the connection breaks
-	endTruncated        // a complete HTTP answer with half of its JSON
-	endGarbage          // 200 with something that is not JSON
-)
 
 // Pass lets one call through, to script "the second call fails".
 func Pass() Fault { return Fault{} }
@@ -78,21 +66,21 @@ func FloodWait(retryAfter time.Duration) Fault { return Fault{refuse: floodWait(
 func ServerError(status int) Fault { return Refuse(status, http.StatusText(status)) }
 
 // DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{end: endBefore} }
+func DropBefore() Fault { return Fault{end: calls.Before} }
 
 // DropAfter does what was asked and then breaks the connection, which is the
 // case in which the caller cannot know.
-func DropAfter() Fault { return Fault{end: endAfter} }
+func DropAfter() Fault { return Fault{end: calls.After} }
 
 // CutAnswer does what was asked and breaks the connection in the middle of the
 // answer.
-func CutAnswer() Fault { return Fault{end: endShort} }
+func CutAnswer() Fault { return Fault{end: calls.Short} }
 
 // TruncatedJSON does what was asked and answers 200 with half of the JSON.
-func TruncatedJSON() Fault { return Fault{end: endTruncated} }
+func TruncatedJSON() Fault { return Fault{end: calls.Truncated} }
 
 // Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{end: endGarbage} }
+func Garbage() Fault { return Fault{end: calls.Garbage} }
 
 // Delay holds the call back before it is carried out.
 func Delay(d time.Duration) Fault { return Fault{delay: d} }
@@ -106,72 +94,31 @@ func (f Fault) After(d time.Duration) Fault { f.delay = d; return f }
 // AfterGate returns f with a gate in front of it.
 func (f Fault) AfterGate(gate *emulator.Gate) Fault { f.gate = gate; return f }
 
-// wait spends the time that f takes before the call is carried out.
-func (f Fault) wait(ctx context.Context) error {
-	if f.gate != nil {
-		if err := f.gate.Pass(ctx); err != nil {
-			return err
-		}
-	}
-	return emulator.Sleep(ctx, f.delay)
-}
-
-// faults are the scripts of a server, guarded by its lock.
-type faults struct {
-	queues map[string][]Fault
-	decide func(Call) Fault
-}
-
 // Inject makes the next calls of a method fail, one fault for each call. More
 // faults are added to the end.
 func (s *Server) Inject(method string, fs ...Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.faults.queues == nil {
-		s.faults.queues = map[string][]Fault{}
-	}
-	key := canonical(method)
-	s.faults.queues[key] = append(s.faults.queues[key], fs...)
+	s.faults.Inject(canonical(method), fs...)
 }
 
 // InjectFunc asks decide about every call for which no fault is queued. Nil ends
 // it. decide may be called concurrently.
 func (s *Server) InjectFunc(decide func(Call) Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults.decide = decide
+	s.faults.Decide(decide)
 }
 
 // ClearFaults takes back everything that was injected.
-func (s *Server) ClearFaults() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = faults{}
-}
+func (s *Server) ClearFaults() { s.faults.Clear() }
 
 // QueuedFaults returns how many faults injected for a method are still to come.
 func (s *Server) QueuedFaults(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.faults.queues[canonical(method)])
+	return s.faults.Queued(canonical(method))
 }
 
 // nextFault returns the fault for a call.
 func (s *Server) nextFault(c Call) Fault {
-	s.mu.Lock()
-	decide := s.faults.decide
-	for _, key := range [...]string{canonical(c.Method), AnyMethod} {
-		queue := s.faults.queues[key]
-		if len(queue) == 0 || (key == AnyMethod && canonical(c.Method) == "getupdates") {
-			continue
-		}
-		s.faults.queues[key] = queue[1:]
-		s.mu.Unlock()
-		return queue[0]
+	name := canonical(c.Method)
+	if name == "getupdates" {
+		return s.faults.Next(c, name)
 	}
-	s.mu.Unlock()
-	if decide == nil {
-		return Fault{}
-	}
-	return decide(c)
+	return s.faults.Next(c, name, AnyMethod)
 }

@@ -233,56 +233,28 @@ type Call struct {
 	FromWebhook bool // named in the answer to a webhook
 }
 
-// callLog keeps calls, guarded by the server.
-type callLog struct {
-	keep   int
-	calls  []Call
-	counts map[string]int
-}
-
-func newCallLog(keep int) callLog { return callLog{keep: keep, counts: map[string]int{}} }
-
 func (s *Server) log(c Call, refused *apiError, faulty bool) {
 	c.Status, c.Faulty = 200, faulty
 	if refused != nil {
 		c.Status, c.Description = refused.code, refused.text
 	}
-	s.mu.Lock()
-	l := &s.calls
-	l.counts[canonical(c.Method)]++
-	if l.keep >= 0 {
-		l.calls = append(l.calls, c)
-		if l.keep > 0 && len(l.calls) > l.keep {
-			l.calls[0] = Call{}
-			l.calls = l.calls[1:]
-		}
-	}
-	s.mu.Unlock()
+	s.calls.Add(canonical(c.Method), c)
 	s.changed.Notify()
 }
 
 // Calls returns the calls of the given methods, or all, in the order in which
 // they were answered. Refused calls and those with faults are included.
 func (s *Server) Calls(methods ...string) []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(methods) == 0 {
-		return slices.Clone(s.calls.calls)
+	names := make([]string, len(methods))
+	for i, m := range methods {
+		names[i] = canonical(m)
 	}
-	var out []Call
-	for _, c := range s.calls.calls {
-		if slices.ContainsFunc(methods, func(m string) bool { return canonical(m) == canonical(c.Method) }) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return s.calls.Named(names, func(c Call) string { return canonical(c.Method) })
 }
 
 // Count returns how often a method was called, whatever became of it.
 func (s *Server) Count(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls.counts[canonical(method)]
+	return s.calls.Count(canonical(method))
 }
 
 // changedMessage tells everyone who watches about a change. The lock must not

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/calls"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -84,6 +84,8 @@ type Server struct {
 	changed emulator.Signal
 	tasks   sync.WaitGroup // webhook deliveries
 	client  *http.Client   // for webhook deliveries
+	faults  calls.Faults[Call, Fault]
+	calls   *calls.Log[Call]
 
 	// mu guards all that follows.
 	mu        sync.Mutex
@@ -96,13 +98,11 @@ type Server struct {
 	poll      *poller
 	lastPoll  pollMemory
 	hook      *webhook
-	allowed   []string // allowed_updates; nil is the default
-	faults    faults
+	allowed   []string             // allowed_updates; nil is the default
 	commands  map[string][]Command // by scope and language
 	files     map[string]*file
 	callbacks map[string]bool // open callback queries
 	answers   []CallbackAnswer
-	calls     callLog
 	pace      pacing
 	problems  []Violation
 }
@@ -138,7 +138,7 @@ func New(opts Options) *Server {
 		commands:  map[string][]Command{},
 		files:     map[string]*file{},
 		callbacks: map[string]bool{},
-		calls:     newCallLog(opts.KeepCalls),
+		calls:     calls.NewLog[Call](opts.KeepCalls),
 	}
 }
 
@@ -237,18 +237,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(r.Context(), w, method, p, files)
 }
 
-var errClosed = errors.New("the emulator was closed")
-
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method string, p params, files uploads) {
 	call := Call{Method: method, ChatID: p.int("chat_id", 0), Params: p, At: s.opts.Now()}
 	fault := s.nextFault(call)
-	if fault.gate != nil || fault.delay > 0 {
-		if s.waitFault(ctx, fault) != nil {
-			panic(http.ErrAbortHandler)
-		}
+	if s.waitFault(ctx, fault) != nil {
+		panic(http.ErrAbortHandler)
 	}
-	if fault.end == endBefore {
+	if fault.end == calls.Before {
 		s.log(call, &apiError{}, true)
 		emulator.Reset(w)
 	}
@@ -258,25 +254,14 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method strin
 		return
 	}
 	result, refused := s.dispatch(ctx, method, p, files)
-	s.log(call, refused, fault.end != endNormal)
+	s.log(call, refused, fault.end != calls.Normal)
 	writeEnding(w, result, refused, fault.end)
 }
 
 // waitFault spends the time of a fault, unless the client or the server goes
 // away first.
 func (s *Server) waitFault(ctx context.Context, fault Fault) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	waited := make(chan error, 1)
-	// The canceled context ends this goroutine.
-	go func() { waited <- fault.wait(ctx) }()
-	select {
-	case err := <-waited:
-		return err
-	case <-s.done:
-		cancel(errClosed)
-		return <-waited
-	}
+	return calls.Hold(ctx, s.done, fault.gate, fault.delay)
 }
 
 // dispatch carries out a method, by its name in any case.
@@ -327,11 +312,11 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 
 func canonical(method string) string { return strings.ToLower(method) }
 
-func writeEnding(w http.ResponseWriter, result any, refused *apiError, end ending) {
-	if end == endAfter {
+func writeEnding(w http.ResponseWriter, result any, refused *apiError, end calls.Ending) {
+	if end == calls.After {
 		emulator.Reset(w)
 	}
-	if end == endGarbage {
+	if end == calls.Garbage {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<html><body>502 Bad Gateway</body></html>"))
 		return
@@ -342,13 +327,10 @@ func writeEnding(w http.ResponseWriter, result any, refused *apiError, end endin
 	}
 	body := encodeResult(result)
 	switch end {
-	case endTruncated:
+	case calls.Truncated:
 		writeBody(w, http.StatusOK, body[:len(body)/2])
-	case endShort:
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
+	case calls.Short:
+		calls.CutShort(w, http.StatusOK, body)
 	default:
 		writeBody(w, http.StatusOK, body)
 	}

@@ -313,7 +313,7 @@ func (a *Adapter) inRepo(ctx context.Context, repo string, r request, out any) (
 	}
 	header, err := a.limited(ctx, who, r, out)
 	if fault.Is(err, fault.Gone) {
-		a.homes.put(repo, 0) // ask again where the App is installed
+		a.homes.Put(repo, 0) // ask again where the App is installed
 	}
 	return header, err
 }

@@ -38,16 +38,16 @@ func (a *Adapter) Admits(ctx context.Context, in messages.Inbound) (bool, error)
 // a login; the number in its answer says whose that is now.
 func (a *Adapter) mayWrite(ctx context.Context, repo string, id int64, login string) (bool, error) {
 	memory := repo + " " + strconv.FormatInt(id, 10)
-	if until, ok := a.admits.get(memory); ok && time.Now().Before(until) {
+	if until, ok := a.admits.Get(memory); ok && time.Now().Before(until) {
 		return true, nil
 	}
 	ok, err := a.askPermission(ctx, repo, id, login)
 	if err != nil || !ok {
-		a.admits.put(memory, time.Time{})
+		a.admits.Put(memory, time.Time{})
 		return false, err
 	}
 	if a.cfg.PermissionTTL > 0 {
-		a.admits.put(memory, time.Now().Add(min(a.cfg.PermissionTTL, time.Minute)))
+		a.admits.Put(memory, time.Now().Add(min(a.cfg.PermissionTTL, time.Minute)))
 	}
 	return true, nil
 }

@@ -121,16 +121,16 @@ type Adapter struct {
 	links   map[string]bool // hosts
 
 	self      atomic.Pointer[identity]
-	selfing   chan struct{}                       // has room for the one who asks who we are
-	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
-	tokens    *recent[tokenKey, *minted]          // of installations
-	homes     *recent[string, int64]              // repository -> installation
-	admits    *recent[string, time.Time]          // who may write where -> until when that holds
-	sent      *recent[messages.MessageID, string] // comment -> the delivery that made it
+	selfing   chan struct{}                                // has room for the one who asks who we are
+	allowed   atomic.Pointer[map[int64]bool]               // nil until Config.Allowed is resolved
+	tokens    *platform.Recent[tokenKey, *minted]          // of installations
+	homes     *platform.Recent[string, int64]              // repository -> installation
+	admits    *platform.Recent[string, time.Time]          // who may write where -> until when that holds
+	sent      *platform.Recent[messages.MessageID, string] // comment -> the delivery that made it
 	guard     *loopGuard
-	feeds     *recent[string, feedState]
-	retried   *recent[string, int] // delivery -> how often it was asked for again
-	assertion minted               // of the App
+	feeds     *platform.Recent[string, feedState]
+	retried   *platform.Recent[string, int] // delivery -> how often it was asked for again
+	assertion minted                        // of the App
 
 	// grace is how old something must be for a sweep to look at it.
 	grace time.Duration
@@ -167,14 +167,14 @@ func New(cfg Config) (*Adapter, error) {
 		only:    make(map[string]bool),
 		links:   make(map[string]bool),
 		selfing: make(chan struct{}, 1),
-		tokens:  newRecent[tokenKey, *minted](1024),
-		homes:   newRecent[string, int64](4096),
-		admits:  newRecent[string, time.Time](4096),
-		sent:    newRecent[messages.MessageID, string](4096),
+		tokens:  platform.NewRecent[tokenKey, *minted](1024),
+		homes:   platform.NewRecent[string, int64](4096),
+		admits:  platform.NewRecent[string, time.Time](4096),
+		sent:    platform.NewRecent[messages.MessageID, string](4096),
 		guard:   newLoopGuard(),
-		feeds:   newRecent[string, feedState](4096),
-		retried: newRecent[string, int](4096),
-		pause:   sleep,
+		feeds:   platform.NewRecent[string, feedState](4096),
+		retried: platform.NewRecent[string, int](4096),
+		pause:   platform.Sleep,
 	}
 	if !cfg.Poll {
 		a.grace = min(maxGrace, cfg.SweepEvery/10)
@@ -335,7 +335,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are, and who is allowed, until GitHub answers. It
 // returns an error for what an operator has to change.
 func (a *Adapter) introduce(ctx context.Context) error {
-	wait := newBackoff(200*time.Millisecond, 30*time.Second)
+	wait := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		_, err := a.whoami(ctx)
 		if err == nil {
@@ -349,7 +349,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 			return err
 		case ctx.Err() == nil:
 			a.log.WarnContext(ctx, "github does not answer, trying again", "error", err)
-			if wait.sleep(ctx, retryAfter(err)) != nil {
+			if wait.Sleep(ctx, retryAfter(err)) != nil {
 				return nil //nolint:nilerr // the end of ctx is no failure
 			}
 		}
@@ -376,7 +376,7 @@ func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(c
 			pause = max(pause, retryAfter(err))
 			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "error", err)
 		}
-		if sleep(ctx, pause) != nil {
+		if platform.Sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // the end of ctx is no failure
 		}
 	}

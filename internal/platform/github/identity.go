@@ -113,7 +113,7 @@ func (a *Adapter) credential(ctx context.Context, who caller) (string, *minted, 
 }
 
 func (a *Adapter) minted(k tokenKey) *minted {
-	return a.tokens.change(k, func(m *minted) *minted {
+	return a.tokens.Change(k, func(m *minted) *minted {
 		if m == nil {
 			m = &minted{lock: make(chan struct{}, 1)}
 		}
@@ -177,7 +177,7 @@ func (a *Adapter) callerFor(ctx context.Context, repo string) (caller, error) {
 	if a.cfg.AppID == "" {
 		return asToken, nil
 	}
-	if id, ok := a.homes.get(repo); ok && id > 0 {
+	if id, ok := a.homes.Get(repo); ok && id > 0 {
 		return caller(id), nil
 	}
 	var out installation
@@ -191,7 +191,7 @@ func (a *Adapter) callerFor(ctx context.Context, repo string) (caller, error) {
 	if out.ID < 1 {
 		return 0, fault.Wrap(errNoToken, fault.Unavailable, "finding the App's installation")
 	}
-	a.homes.put(repo, out.ID)
+	a.homes.Put(repo, out.ID)
 	return caller(out.ID), nil
 }
 

@@ -55,7 +55,7 @@ func (a *Adapter) translate(ctx context.Context, event string, guid messages.Eve
 		return r
 	}
 	if p.Installation.ID > 0 {
-		a.homes.put(repo, p.Installation.ID)
+		a.homes.Put(repo, p.Installation.ID)
 	}
 	if len(a.only) > 0 && !a.only[repo] {
 		return r
@@ -88,14 +88,14 @@ func (a *Adapter) housekeeping(ctx context.Context, event string, p payload) boo
 		return true
 	case "installation":
 		if p.Action == "deleted" || p.Action == "suspend" {
-			a.tokens.put(tokenKey{installation: p.Installation.ID}, nil)
+			a.tokens.Put(tokenKey{installation: p.Installation.ID}, nil)
 		}
 		a.log.InfoContext(ctx, "the installation of the github app changed", "action", cut(p.Action, 40), "account", cut(p.Installation.Account.Login, 100))
 		return true
 	case "installation_repositories":
 		for _, r := range p.Removed {
 			if repo, ok := repoName(r.FullName); ok {
-				a.homes.put(repo, 0)
+				a.homes.Put(repo, 0)
 			}
 		}
 		return true

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 )
 
 // cost is what a call counts for.
@@ -125,7 +126,7 @@ func (l *limiter) wait(ctx context.Context, who caller, c cost) error {
 		return limitedFor(delay)
 	}
 	l.mu.Unlock()
-	if err := sleep(ctx, delay); err != nil {
+	if err := platform.Sleep(ctx, delay); err != nil {
 		giveBack()
 		return fault.Wrap(err, fault.KindOf(err), "waiting for GitHub's rate limit")
 	}

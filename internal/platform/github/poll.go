@@ -151,7 +151,7 @@ func (a *Adapter) installed(ctx context.Context, id int64) ([]repository, error)
 		}
 		for _, r := range out.Repositories {
 			if name, ok := repoName(r.FullName); ok {
-				a.homes.put(name, id)
+				a.homes.Put(name, id)
 			}
 		}
 		all = append(all, out.Repositories...)
@@ -198,7 +198,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list route, id fu
 		return err
 	}
 	since := at.Add(-overlap)
-	state, _ := s.a.feeds.get(key)
+	state, _ := s.a.feeds.Get(key)
 	next := feedState{seen: make(map[string]bool)}
 	newest := at
 	early := false // met what is too young to be looked at
@@ -247,7 +247,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list route, id fu
 			break
 		}
 	}
-	s.a.feeds.put(key, next)
+	s.a.feeds.Put(key, next)
 	return s.a.advance(ctx, key, at, newest)
 }
 

@@ -48,10 +48,10 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 	}
 	until := started
 	for _, d := range slices.Backward(failed) { // oldest first
-		if n, _ := a.retried.get(d.GUID); n >= maxRedeliver {
+		if n, _ := a.retried.Get(d.GUID); n >= maxRedeliver {
 			continue
 		}
-		a.retried.change(d.GUID, func(n int) int { return n + 1 })
+		a.retried.Change(d.GUID, func(n int) int { return n + 1 })
 		// It answers 202, which the library takes for an error of its own.
 		_, err := a.limited(ctx, asApp, request{route: routeRedeliver, args: []any{d.ID}, idempotent: true}, nil)
 		if err != nil && !fault.Is(err, fault.NotFound) {

@@ -68,7 +68,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 // madeBy notes what a delivery became.
 func (a *Adapter) madeBy(at place, p post, delivery string) messages.Ref {
 	ref := messages.Ref{Conversation: at.key(), Message: p.message()}
-	a.sent.put(ref.Message, delivery)
+	a.sent.Put(ref.Message, delivery)
 	a.guard.spoke(ref.Conversation.ID, time.Now())
 	return ref
 }
@@ -156,7 +156,7 @@ func (a *Adapter) inRepoOrShed(ctx context.Context, repo string, r request, out 
 
 // deliveryOf returns the mark of a comment. After a restart the comment is asked.
 func (a *Adapter) deliveryOf(ctx context.Context, at place, p post, e platform.Edit) (string, error) {
-	if delivery, ok := a.sent.get(e.Ref.Message); ok {
+	if delivery, ok := a.sent.Get(e.Ref.Message); ok {
 		return delivery, nil
 	}
 	r := request{route: routeComment, args: repoArgs(at.repo, p.id), idempotent: true}
@@ -168,7 +168,7 @@ func (a *Adapter) deliveryOf(ctx context.Context, at place, p post, e platform.E
 		return "", err
 	}
 	delivery := deliveryIn(out.Body)
-	a.sent.put(e.Ref.Message, delivery)
+	a.sent.Put(e.Ref.Message, delivery)
 	return delivery, nil
 }
 

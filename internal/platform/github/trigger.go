@@ -132,6 +132,10 @@ func commandAfter(body string, m span) (command string, from, to int, ok bool) {
 	return command, from, to, ok
 }
 
+// brief are commands that take one word at most. With more behind them they are
+// how people begin a sentence: "schedule a call with Ann".
+var brief = map[string]bool{"agent": true, "schedule": true}
+
 // commanded turns what follows "/agent" into a command if it is one.
 func (a *Adapter) commanded(rest string) string {
 	if rest == "" {
@@ -142,6 +146,9 @@ func (a *Adapter) commanded(rest string) string {
 	}
 	word, args, _ := strings.Cut(rest, " ")
 	same := func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
+	if brief[same(word)] && len(strings.Fields(args)) > 1 {
+		return rest
+	}
 	for _, name := range a.cfg.Commands() {
 		if same(name) == same(word) {
 			return strings.TrimSpace("/" + word + " " + args)

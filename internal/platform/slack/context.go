@@ -124,7 +124,7 @@ func (a *Adapter) askName(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	name := first(out.User.Profile.name(), cut(out.User.Name, 80), id)
-	a.names.put(id, name)
+	a.names.Put(id, name)
 	return name, nil
 }
 

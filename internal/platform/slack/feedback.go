@@ -52,14 +52,14 @@ func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) erro
 	if a.sessionState() >= sessionsNoStop {
 		every = sessionEvery
 	}
-	if at, ok := a.statuses.get(key.ID); to.thread == "" || ok && time.Since(at) < every || a.streams.in(key) {
+	if at, ok := a.statuses.Get(key.ID); to.thread == "" || ok && time.Since(at) < every || a.streams.in(key) {
 		return nil
 	}
-	a.statuses.put(key.ID, time.Now())
+	a.statuses.Put(key.ID, time.Now())
 	a.left.done(key)
 	err = a.setStatus(ctx, to, true)
 	if fault.Is(err, fault.RateLimited) {
-		a.statuses.put(key.ID, time.Time{}) // it was not set; the next time may do
+		a.statuses.Put(key.ID, time.Time{}) // it was not set; the next time may do
 	}
 	return err
 }
@@ -157,7 +157,7 @@ func (a *Adapter) clearStatus(ctx context.Context, key messages.ConversationKey,
 	if err != nil || to.thread == "" {
 		return
 	}
-	at, ok := a.statuses.take(key.ID, time.Time{})
+	at, ok := a.statuses.Take(key.ID, time.Time{})
 	switch stands := ok && !at.IsZero(); {
 	case stands:
 	case !ok && unknown && a.sessionState() != sessionsOff: // else it is gone in two minutes
@@ -197,7 +197,7 @@ func (a *Adapter) Whisper(ctx context.Context, to messages.Inbound, text string)
 		return err
 	}
 	c := render(shorten(text, maxPlain), nil)
-	address, answerable := a.replyTo.get(string(to.Event))
+	address, answerable := a.replyTo.Get(string(to.Event))
 	if answerable && at.opening != "" && a.respond(ctx, address, c) == nil {
 		return nil
 	}

@@ -215,7 +215,7 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 		first := ev.TS
 		if ev.ClientID != "" {
 			// One gesture can come as two messages (contract B1.10).
-			first = a.gestures.first(ev.Channel+" "+ev.ClientID, ev.TS)
+			first = a.gestures.First(ev.Channel+" "+ev.ClientID, ev.TS)
 			in.Aliases = []messages.EventID{eventID("client", ev.Channel, ev.ClientID)}
 		}
 		in.Event = eventID("msg", ev.Channel, first)
@@ -236,13 +236,13 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 // stream that may answer it. The team of a person of another organization is only
 // known if the event tells.
 func (a *Adapter) rememberAsker(me identity, env envelope, ev event) {
-	a.askers.put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
+	a.askers.Put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
 	team := first(ev.UserTeam, ev.SourceTeam, ev.Team)
 	if team == "" && !env.External {
 		team = me.team
 	}
 	if team != "" {
-		a.homes.put(ev.User, team)
+		a.homes.Put(ev.User, team)
 	}
 }
 
@@ -256,7 +256,7 @@ func (a *Adapter) senderName(ev event) string {
 	if name := ev.Profile.name(); name != "" {
 		return name
 	}
-	name, known := a.names.get(ev.User)
+	name, known := a.names.Get(ev.User)
 	if !known {
 		select {
 		case a.unnamed <- ev.User:
@@ -273,11 +273,11 @@ func (a *Adapter) askNames(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-a.unnamed:
-			if _, known := a.names.get(id); known {
+			if _, known := a.names.Get(id); known {
 				continue
 			}
 			if _, err := a.askName(ctx, id); err != nil && ctx.Err() == nil {
-				a.names.put(id, "")
+				a.names.Put(id, "")
 				a.log.DebugContext(ctx, "could not find out a name", "error", err)
 			}
 		}
@@ -286,7 +286,7 @@ func (a *Adapter) askNames(ctx context.Context) {
 
 // nameOf returns the name of a user if it is known.
 func (a *Adapter) nameOf(id string) string {
-	name, _ := a.names.get(id)
+	name, _ := a.names.Get(id)
 	return name
 }
 

@@ -113,7 +113,7 @@ func TestCommandsByName(t *testing.T) {
 	t.Parallel()
 	commands := func(c *slack.Config) {
 		c.Commands = func() []string {
-			return []string{"stop", "status", "help", "new", "plan", "plan_feature", "undo", "commands", "repos", "retry"}
+			return []string{"stop", "status", "help", "new", "plan", "plan_feature", "undo", "commands", "repos", "retry", "agent", "schedule"}
 		}
 	}
 	for text, want := range map[string]string{
@@ -128,6 +128,10 @@ func TestCommandsByName(t *testing.T) {
 		"<@UBOT> help me with this":  "help me with this",
 		"<@UBOT> new tests, please":  "new tests, please",
 		"<@UBOT> repos":              "/repos",
+		"<@UBOT> agent reviewer":     "/agent reviewer",
+		"<@UBOT> agent of change":    "agent of change",
+		"<@UBOT> schedule on":        "/schedule on",
+		"<@UBOT> schedule a call":    "schedule a call",
 		"<@UBOT> cost":               "cost", // there is no such command
 		"<@UBOT> what is the status": "what is the status",
 		"<@UBOT> planning is hard":   "planning is hard",

@@ -42,7 +42,7 @@ func (a *Adapter) translateCommand(payload []byte) result {
 	}
 	in.Conversation = makeKey(at)
 	a.rememberURL(in, s.ResponseURL)
-	a.replyTo.put(in.Conversation.ID, s.ResponseURL)
+	a.replyTo.Put(in.Conversation.ID, s.ResponseURL)
 	r.events = []messages.Inbound{in}
 	return r
 }
@@ -72,7 +72,7 @@ func (a *Adapter) accountOf(team, enterprise string, orgWide bool) string {
 // credential, so it is not stored with the event.
 func (a *Adapter) rememberURL(in messages.Inbound, url string) {
 	if url != "" {
-		a.replyTo.put(string(in.Event), url)
+		a.replyTo.Put(string(in.Event), url)
 	}
 }
 

@@ -113,7 +113,7 @@ func (a *Adapter) tellStops(ctx context.Context, sink platform.Sink) {
 		case <-ctx.Done():
 			return
 		case in := <-a.stops:
-			wait := newBackoff(50*time.Millisecond, 2*time.Second)
+			wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 			for ctx.Err() == nil {
 				err := sink.Accept(ctx, in)
 				if err == nil {
@@ -121,7 +121,7 @@ func (a *Adapter) tellStops(ctx context.Context, sink platform.Sink) {
 				}
 				a.observe("sink_error")
 				a.log.WarnContext(ctx, "could not stop a turn whose stream was stopped, trying again", "error", err)
-				wait.sleep(ctx, 0)
+				_ = wait.Sleep(ctx, 0)
 			}
 		}
 	}
@@ -135,7 +135,9 @@ type claimed struct {
 }
 
 // claims remembers that of the newest messages.
-type claims struct{ *recent[string, claimed] }
+type claims struct {
+	*platform.Recent[string, claimed]
+}
 
 // noDelivery is written where a message has to be claimed for a delivery that
 // only another process knew.
@@ -143,7 +145,7 @@ const noDelivery = messages.DeliveryID("-")
 
 // metadata returns the metadata for a message.
 func (c claims) metadata(id string) string {
-	known, _ := c.get(id)
+	known, _ := c.Get(id)
 	if known.delivery == "" {
 		known.delivery = noDelivery
 	}
@@ -152,9 +154,9 @@ func (c claims) metadata(id string) string {
 
 // attached notes that a message has its metadata.
 func (c claims) attached(id string) {
-	known, _ := c.get(id)
+	known, _ := c.Get(id)
 	known.attached = true
-	c.put(id, known)
+	c.Put(id, known)
 }
 
 // leftovers are statuses that could not be taken away when their turn ended.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 )
 
 // pace is how often a method may be called.
@@ -162,7 +163,7 @@ func (l *limiter) wait(ctx context.Context, method, channel string) error {
 	if blocked > shortWait {
 		return limited(blocked)
 	}
-	if err := sleep(ctx, blocked); err != nil {
+	if err := platform.Sleep(ctx, blocked); err != nil {
 		return fault.Wrap(err, fault.KindOf(err), "waiting for Slack's rate limit")
 	}
 	if bucket == nil {

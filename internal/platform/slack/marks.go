@@ -36,7 +36,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	}
 	id := messageID(to, ts)
 	defer a.marking.lock(id)()
-	has, known := a.marks.get(id)
+	has, known := a.marks.Get(id)
 	over := mark == platform.MarkDone || mark == platform.MarkFailed
 	switch want := emojiOf[mark]; {
 	case mark != platform.MarkNone && !over && (has == emojiDone || has == emojiFailed), known && has == want:
@@ -51,7 +51,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	if !known && (over || mark == platform.MarkNone) {
 		old = []string{emojiSeen, emojiQueued} // perhaps: set by another process
 	}
-	a.marks.put(id, emojiOf[mark])
+	a.marks.Put(id, emojiOf[mark])
 	for _, emoji := range old {
 		if emoji == "" {
 			continue

@@ -71,9 +71,9 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		return messages.Ref{}, err
 	}
 	a.observe("sent")
-	a.claims.put(messageID(to, ts), claimed{delivery: out.Delivery, attached: out.Delivery != ""})
+	a.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery, attached: out.Delivery != ""})
 	if who := asker.FindStringSubmatch(out.Text); to.opening != "" && who != nil {
-		a.askers.put(messageID(to, ts), who[1])
+		a.askers.Put(messageID(to, ts), who[1])
 	}
 	a.statusAfter(ctx, out)
 	return sentAs(to, ts), nil
@@ -84,7 +84,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 func (a *Adapter) statusAfter(ctx context.Context, out messages.Outbound) {
 	switch {
 	case a.sessionState() == sessionsOff:
-		a.statuses.put(out.Conversation.ID, time.Time{}) // a message ends that of an assistant's thread
+		a.statuses.Put(out.Conversation.ID, time.Time{}) // a message ends that of an assistant's thread
 	case out.Text != platform.Placeholder && !a.streams.in(out.Conversation):
 		a.clearStatus(ctx, out.Conversation, out.Again)
 	}
@@ -156,7 +156,7 @@ func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbou
 	c := render(out.Text, out.Buttons)
 	ts, err := a.postEphemeral(ctx, to, out.OnlyFor, c)
 	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
-		if address, ok := a.replyTo.get(out.Conversation.ID); ok && a.respond(ctx, address, c) == nil {
+		if address, ok := a.replyTo.Get(out.Conversation.ID); ok && a.respond(ctx, address, c) == nil {
 			ts, err = strconv.FormatInt(time.Now().UnixNano(), 10), nil
 		}
 	}
@@ -185,7 +185,7 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	if fault.Is(err, fault.Gone) {
 		text = "I cannot post in this channel: it is archived, or I am not in it. Invite me with /invite, then ask again."
 	}
-	if address, ok := a.replyTo.get(makeKey(to).ID); ok {
+	if address, ok := a.replyTo.Get(makeKey(to).ID); ok {
 		if err := a.respond(ctx, address, render(text, nil)); err != nil {
 			a.log.InfoContext(ctx, "could not tell that nothing can be posted", "error", err)
 		}
@@ -209,7 +209,7 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 			return err
 		}
 	}
-	_, known := a.claims.get(id)
+	_, known := a.claims.Get(id)
 	err = a.update(ctx, to, ts, edit)
 	if codeOf(err) == "streaming_state_conflict" {
 		// A stream of a process that is gone.
@@ -228,7 +228,7 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform.Edit) error {
 	id := messageID(to, ts)
 	if edit.Progress {
-		if at, ok := a.edited.get(id); ok && time.Since(at) < editEvery {
+		if at, ok := a.edited.Get(id); ok && time.Since(at) < editEvery {
 			a.observe("shed")
 			return limited(editEvery - time.Since(at))
 		}
@@ -246,7 +246,7 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 	}
 	switch {
 	case err == nil && edit.Progress:
-		a.edited.put(id, time.Now())
+		a.edited.Put(id, time.Now())
 	case err == nil:
 		a.claims.attached(id)
 	}
@@ -260,7 +260,7 @@ func (a *Adapter) change(ctx context.Context, to place, ts string, edit platform
 	id := messageID(to, ts)
 	params := c.params(place{channel: to.channel})
 	params.Set("ts", ts)
-	if known, ok := a.claims.get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
+	if known, ok := a.claims.Get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
 		params.Set("metadata", a.claims.metadata(id))
 	}
 	r := request{method: methodUpdate, params: params, idempotent: true}
@@ -306,7 +306,7 @@ type found struct {
 // and not closed since: a message of the bot in that thread, later than what is
 // answered, that neither its metadata nor this process gives to another delivery.
 func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, m found) bool {
-	known, _ := a.claims.get(messageID(in, m.TS))
+	known, _ := a.claims.Get(messageID(in, m.TS))
 	after := timeOf(in.thread)
 	if isTS(string(out.ReplyTo)) {
 		after = timeOf(string(out.ReplyTo))
@@ -351,7 +351,7 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 	switch {
 	case ts != "" && isTS(ts):
 		a.observe("found_sent")
-		a.claims.put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
+		a.claims.Put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
 		return ts, nil
 	case fault.Is(err, fault.Forbidden):
 		a.log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)

@@ -90,23 +90,23 @@ type Adapter struct {
 	revoked chan struct{}
 
 	streams   *streamSet
-	noStreams [2]atomic.Int64            // by kindOfPlace: none are opened until then, in Unix nanoseconds
-	stops     chan messages.Inbound      // stops that Run passes on
-	askers    *recent[string, string]    // message -> user id of who wrote it
-	homes     *recent[string, string]    // user id -> team
-	claims    claims                     // message -> delivery
-	edited    *recent[string, time.Time] // message -> when it last showed progress
+	noStreams [2]atomic.Int64                     // by kindOfPlace: none are opened until then, in Unix nanoseconds
+	stops     chan messages.Inbound               // stops that Run passes on
+	askers    *platform.Recent[string, string]    // message -> user id of who wrote it
+	homes     *platform.Recent[string, string]    // user id -> team
+	claims    claims                              // message -> delivery
+	edited    *platform.Recent[string, time.Time] // message -> when it last showed progress
 
-	sessions atomic.Int32               // what sessionState is known
-	noStatus atomic.Bool                // the workspace has no status of assistant threads
-	left     leftovers                  // statuses to take away
-	gestures *recent[string, string]    // client_msg_id -> ts that it was first seen with
-	replyTo  *recent[string, string]    // event or new- key -> response_url
-	names    *recent[string, string]    // user id -> name
-	unnamed  chan string                // user ids whose names Run asks for
-	statuses *recent[string, time.Time] // conversation id -> when its status was set
-	marks    *recent[string, string]    // message -> reaction that it has
-	marking  keyed                      // by message
+	sessions atomic.Int32                        // what sessionState is known
+	noStatus atomic.Bool                         // the workspace has no status of assistant threads
+	left     leftovers                           // statuses to take away
+	gestures *platform.Recent[string, string]    // client_msg_id -> ts that it was first seen with
+	replyTo  *platform.Recent[string, string]    // event or new- key -> response_url
+	names    *platform.Recent[string, string]    // user id -> name
+	unnamed  chan string                         // user ids whose names Run asks for
+	statuses *platform.Recent[string, time.Time] // conversation id -> when its status was set
+	marks    *platform.Recent[string, string]    // message -> reaction that it has
+	marking  keyed                               // by message
 }
 
 // identity is the bot's own account.
@@ -166,18 +166,18 @@ func New(cfg Config) (*Adapter, error) {
 		limits:   newLimiter(),
 		revoked:  make(chan struct{}, 1),
 		selfing:  make(chan struct{}, 1),
-		gestures: newRecent[string, string](4096),
-		replyTo:  newRecent[string, string](4096),
-		names:    newRecent[string, string](4096),
+		gestures: platform.NewRecent[string, string](4096),
+		replyTo:  platform.NewRecent[string, string](4096),
+		names:    platform.NewRecent[string, string](4096),
 		unnamed:  make(chan string, 256),
 		streams:  newStreamSet(),
 		stops:    make(chan messages.Inbound, 64),
-		askers:   newRecent[string, string](4096),
-		homes:    newRecent[string, string](4096),
-		claims:   claims{newRecent[string, claimed](4096)},
-		edited:   newRecent[string, time.Time](4096),
-		statuses: newRecent[string, time.Time](4096),
-		marks:    newRecent[string, string](4096),
+		askers:   platform.NewRecent[string, string](4096),
+		homes:    platform.NewRecent[string, string](4096),
+		claims:   claims{platform.NewRecent[string, claimed](4096)},
+		edited:   platform.NewRecent[string, time.Time](4096),
+		statuses: platform.NewRecent[string, time.Time](4096),
+		marks:    platform.NewRecent[string, string](4096),
 	}
 	if a.client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -267,7 +267,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are until Slack answers. It returns an error only for
 // refused credentials.
 func (a *Adapter) introduce(ctx context.Context) error {
-	wait := newBackoff(200*time.Millisecond, 30*time.Second)
+	wait := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		_, err := a.whoami(ctx)
 		switch {
@@ -278,7 +278,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 			return err
 		case ctx.Err() == nil:
 			a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
-			wait.sleep(ctx, retryAfter(err))
+			_ = wait.Sleep(ctx, retryAfter(err))
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	wait := newBackoff(100*time.Millisecond, 30*time.Second)
+	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		conn, err := a.connect(ctx)
 		if fault.Is(err, fault.Unauthorized) {
@@ -67,7 +67,7 @@ func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
 				break
 			}
 			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "error", err)
-			wait.sleep(ctx, retryAfter(err))
+			_ = wait.Sleep(ctx, retryAfter(err))
 			continue
 		}
 		l := &link{a: a, sink: sink, conn: conn, arrived: make(chan frame, 4*maxBatch), leaving: make(chan error, 1)}
@@ -80,13 +80,13 @@ func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
 		a.observe("socket_reconnect")
 		a.log.DebugContext(ctx, "a socket is replaced", "reason", err)
 		if time.Since(opened) > time.Minute {
-			wait = newBackoff(100*time.Millisecond, 30*time.Second)
+			wait = platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 		}
 		if errors.Is(err, errLinkDisabled) {
 			a.log.WarnContext(ctx, "socket mode is switched off for the slack app; switch it on or set SLACK_SIGNING_SECRET")
-			wait.sleep(ctx, 30*time.Second)
+			_ = wait.Sleep(ctx, 30*time.Second)
 		} else if err != nil {
-			wait.sleep(ctx, 0)
+			_ = wait.Sleep(ctx, 0)
 		}
 	}
 	return nil
@@ -275,7 +275,7 @@ func (l *link) store(ctx context.Context, batch []frame) {
 // storeOne tries until the envelope is durable, for a while.
 func (l *link) storeOne(ctx context.Context, p pending) {
 	deadline := time.Now().Add(storeFor)
-	wait := newBackoff(50*time.Millisecond, 2*time.Second)
+	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 	for ctx.Err() == nil {
 		var err error
 		if len(p.events) == 0 && p.reason == "" {
@@ -294,7 +294,7 @@ func (l *link) storeOne(ctx context.Context, p pending) {
 			return
 		}
 		l.a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "error", err)
-		wait.sleep(ctx, 0)
+		_ = wait.Sleep(ctx, 0)
 	}
 }
 

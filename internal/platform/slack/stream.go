@@ -181,8 +181,8 @@ func (a *Adapter) openStream(ctx context.Context, to place, out messages.Outboun
 	}
 	now := time.Now()
 	st = &stream{key: out.Conversation, to: to, ts: sent.TS, asker: user, opened: now, touched: now}
-	a.claims.put(messageID(to, sent.TS), claimed{delivery: out.Delivery})
-	a.statuses.put(out.Conversation.ID, now) // Slack shows that the agent works
+	a.claims.Put(messageID(to, sent.TS), claimed{delivery: out.Delivery})
+	a.statuses.Put(out.Conversation.ID, now) // Slack shows that the agent works
 	a.observe("stream_opened")
 	return sent.TS, true, nil
 }
@@ -194,13 +194,13 @@ func (a *Adapter) recipient(to place, out messages.Outbound) (user, team string,
 	user = string(out.Asker.ID)
 	for _, ts := range []string{string(out.ReplyTo), to.thread} {
 		if user == "" {
-			user, _ = a.askers.get(messageID(to, ts))
+			user, _ = a.askers.Get(messageID(to, ts))
 		}
 	}
 	if strings.HasPrefix(to.channel, "D") {
 		return user, "", true
 	}
-	team, known := a.homes.get(user)
+	team, known := a.homes.Get(user)
 	if !known && !out.Asker.External {
 		team = to.account[strings.LastIndexByte(to.account, ':')+1:]
 	}
@@ -375,7 +375,7 @@ func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edi
 		err = stop(params)
 	}
 	if err == nil {
-		a.statuses.put(makeKey(to).ID, time.Time{}) // this ends the session's status, too
+		a.statuses.Put(makeKey(to).ID, time.Time{}) // this ends the session's status, too
 	}
 	switch codeOf(err) {
 	case "message_not_in_streaming_state", "stopped_by_user":

@@ -87,7 +87,7 @@ var words = map[string]bool{
 
 // brief are commands that take one word at most. With more behind them they are
 // how people begin a sentence: "help me with this", "new tests, please".
-var brief = map[string]bool{"start": true, "reset": true, "whoami": true, "commands": true, "repos": true}
+var brief = map[string]bool{"start": true, "reset": true, "whoami": true, "commands": true, "repos": true, "agent": true, "schedule": true}
 
 // command reports whether a name is that of a command. If the commands are not
 // known, the words are.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 )
 
 const (
@@ -141,7 +142,7 @@ func (l *limiter) wait(ctx context.Context, chatID int64) error {
 	if blocked > shortWait {
 		return limited(blocked)
 	}
-	if err := sleep(ctx, blocked); err != nil {
+	if err := platform.Sleep(ctx, blocked); err != nil {
 		return fault.Wrap(err, fault.KindOf(err), "waiting for Telegram's rate limit")
 	}
 	for _, b := range []*rate.Limiter{bucket, l.all} {
@@ -160,19 +161,4 @@ func (l *limiter) wait(ctx context.Context, chatID int64) error {
 
 func limited(after time.Duration) error {
 	return &fault.Error{Kind: fault.RateLimited, RetryAfter: after}
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

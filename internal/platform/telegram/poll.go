@@ -52,7 +52,7 @@ func newBackoff(first, longest time.Duration) *waiter {
 // sleep waits for the next pause, but at least for least, or until ctx is done.
 func (w *waiter) sleep(ctx context.Context, least time.Duration) {
 	w.fail = true
-	_ = sleep(ctx, max(w.b.NextBackOff(), least))
+	_ = platform.Sleep(ctx, max(w.b.NextBackOff(), least))
 }
 
 // reset makes the next pause the first again.
@@ -102,7 +102,7 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			failed.reset()
 			if time.Since(started) < 100*time.Millisecond {
 				// A server without long polling: do not ask in a tight loop.
-				_ = sleep(ctx, 100*time.Millisecond)
+				_ = platform.Sleep(ctx, 100*time.Millisecond)
 			}
 			continue
 		}
@@ -172,7 +172,7 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *w
 	case fault.Is(err, fault.RateLimited):
 		a.observe("rate_limited")
 		a.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", retryAfter(err))
-		_ = sleep(ctx, max(retryAfter(err), time.Second))
+		_ = platform.Sleep(ctx, max(retryAfter(err), time.Second))
 	default:
 		a.observe("poll_error")
 		a.log.WarnContext(ctx, "polling telegram failed, trying again", "error", err)

@@ -281,7 +281,7 @@ func (p *presses) serve(ctx context.Context, answer func(ctx context.Context, id
 				continue
 			}
 			// All wait equally long, so the next is never due before this one.
-			if sleep(ctx, time.Until(next.at)) != nil {
+			if platform.Sleep(ctx, time.Until(next.at)) != nil {
 				return
 			}
 			if p.claim(next.id) {

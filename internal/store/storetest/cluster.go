@@ -30,11 +30,12 @@ var shared cluster
 type cluster struct {
 	databases atomic.Int64
 
-	once   sync.Once
-	base   string // URL of its postgres database
-	dir    string
-	server *exec.Cmd
-	err    error
+	once    sync.Once
+	base    string // URL of its postgres database
+	copying string // how CREATE DATABASE copies; empty for the server's own way
+	dir     string
+	server  *exec.Cmd
+	err     error
 
 	templateOnce sync.Once
 	template     string // name of the migrated database
@@ -60,7 +61,7 @@ func (c *cluster) start() error {
 		return err
 	}
 	// Short, because a Unix socket's path may have only 107 bytes.
-	if c.dir, err = os.MkdirTemp("/tmp", "botpg"); err != nil {
+	if c.dir, err = os.MkdirTemp(scratch(), "botpg"); err != nil {
 		return err
 	}
 	who, err := unprivileged()
@@ -77,6 +78,13 @@ func (c *cluster) start() error {
 		"-D", data, "-U", "bot", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	// Since 15 a new database goes page by page through the log unless it is told
+	// otherwise, which costs many times the tests that it is made for.
+	if version, err := os.ReadFile(filepath.Join(data, "PG_VERSION")); err != nil { //nolint:gosec // of initdb
+		return err
+	} else if n, _ := strconv.Atoi(strings.TrimSpace(string(version))); n >= 15 {
+		c.copying = " STRATEGY file_copy"
 	}
 	// The server itself and not pg_ctl: it is then a child of the test, which dies
 	// with it.

@@ -11,8 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -58,6 +61,7 @@ func EachDialect(t *testing.T, test func(t *testing.T, open func(t testing.TB) *
 func SQLite(t testing.TB) func(t testing.TB) *store.Store {
 	t.Helper()
 	dir, opened := t.TempDir(), false
+	SQLiteFile(t, dir)
 	return func(t testing.TB) *store.Store {
 		t.Helper()
 		options := store.Options{DataDir: dir, Log: Log(t), Exclusive: !opened}
@@ -66,15 +70,64 @@ func SQLite(t testing.TB) func(t testing.TB) *store.Store {
 	}
 }
 
+// SQLiteFile puts a database with the current schema and nothing else where a
+// store with this DataDir has its own. It creates the directory.
+func SQLiteFile(t testing.TB, dataDir string) {
+	t.Helper()
+	content, err := migratedFile()
+	if err != nil {
+		t.Fatalf("making the template: %v", err)
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dataDir, sqliteName), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const sqliteName = "bot.db" // what the store calls it
+
+// migratedFile returns the content of a database with the current schema. It is
+// made once, because migrating costs more than most tests.
+var migratedFile = sync.OnceValues(func() (content []byte, err error) {
+	dir, err := os.MkdirTemp("", "botlite")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx := context.Background() // of all tests of the binary
+	s, err := store.Open(ctx, store.Options{DataDir: dir, Log: slog.New(slog.DiscardHandler), Exclusive: true})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Migrate(ctx)
+	// The last connection that is closed brings the write-ahead log into the file.
+	if err := errors.Join(err, s.Close()); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, sqliteName+"-wal")); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the write-ahead log of a closed store is still there: %w", err)
+	}
+	return os.ReadFile(filepath.Join(dir, sqliteName)) //nolint:gosec // a file of its own
+})
+
 // Postgres returns an opener of one fresh PostgreSQL database. It skips the test
 // if there is no server to be had.
 func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 	t.Helper()
-	url := postgres(t, shared.migrated)
+	url := PostgresMigratedURL(t)
 	return func(t testing.TB) *store.Store {
 		t.Helper()
 		return open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
 	}
+}
+
+// PostgresMigratedURL is PostgresURL, but with the current schema in the
+// database.
+func PostgresMigratedURL(t testing.TB) string {
+	t.Helper()
+	return postgres(t, shared.migrated)
 }
 
 // PostgresURL creates an empty database that is dropped when the test ends, and
@@ -95,7 +148,7 @@ func postgres(t testing.TB, template func(t testing.TB, base string) string) str
 		t.Skipf("no PostgreSQL: %v", err)
 	}
 	name := fmt.Sprintf("bot_test_%d_%d", os.Getpid(), shared.databases.Add(1))
-	admin(t, base, "CREATE DATABASE "+name+" TEMPLATE "+template(t, base))
+	admin(t, base, "CREATE DATABASE "+name+" TEMPLATE "+template(t, base)+shared.copying)
 	t.Cleanup(func() { admin(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return withDatabase(t, base, name)
 }
@@ -106,7 +159,7 @@ func (c *cluster) migrated(t testing.TB, base string) string {
 	t.Helper()
 	c.templateOnce.Do(func() {
 		name := fmt.Sprintf("bot_test_%d_template", os.Getpid())
-		admin(t, base, "CREATE DATABASE "+name+" TEMPLATE template0")
+		admin(t, base, "CREATE DATABASE "+name+" TEMPLATE template0"+c.copying)
 		c.template = name
 		ctx := context.WithoutCancel(t.Context())
 		s, err := store.Open(ctx, store.Options{URL: withDatabase(t, base, name), Log: Log(t)})

@@ -15,10 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +24,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/tool"
 )
 
@@ -151,40 +149,23 @@ type line interface {
 	stop() error // ends it; whoever waits for something on it is freed
 }
 
-var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-
 func (s Server) check(opts Options) error {
-	for _, pattern := range s.Allow {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return fault.Newf(fault.Invalid, "The pattern %q of the MCP server %q is not valid.", pattern, s.Name)
-		}
+	if err := mcpserver.CheckPatterns(s.Name, s.Allow); err != nil {
+		return err
 	}
-	switch {
-	case !serverName.MatchString(s.Name):
-		return fault.Newf(fault.Invalid, "The name %q of an MCP server is not valid; use at most 32 lower case letters, digits and dashes.", tool.Line(s.Name, 50))
-	case (len(s.Command) > 0) == (s.URL != ""):
-		return fault.Newf(fault.Invalid, "The MCP server %q needs either a command or a URL.", s.Name)
-	case s.URL == "" && opts.Start == nil:
+	if err := mcpserver.CheckName(s.Name); err != nil {
+		return err
+	}
+	if err := mcpserver.CheckKind(s.Name, len(s.Command) > 0, s.URL != ""); err != nil {
+		return err
+	}
+	if s.URL != "" {
+		return mcpserver.CheckURL(s.Name, s.URL, opts.AllowLoopback)
+	}
+	if opts.Start == nil {
 		return fault.Newf(fault.Unsupported, "The MCP server %q is a program, and programs cannot be started here.", s.Name)
-	case s.URL == "":
-		return nil
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Host == "" || u.User != nil {
-		return fault.Newf(fault.Invalid, "The address of the MCP server %q cannot be used. It is like https://example.com/mcp, without a user name.", s.Name)
-	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !opts.AllowLoopback || !loopback(u.Hostname())) {
-		return fault.Newf(fault.Invalid, "The address of the MCP server %q must begin with https://.", s.Name)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
 }
 
 // open connects to one server. It returns in time whatever the server does.

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+)
+
+// agentCommand is about agent profiles.
+type agentCommand struct {
+	List   agentListCommand   `cmd:"" help:"List the profiles."`
+	Show   agentShowCommand   `cmd:"" help:"Print a profile as YAML; values of MCP servers are hidden."`
+	Create agentCreateCommand `cmd:"" help:"Make a profile of a YAML file."`
+	Edit   agentEditCommand   `cmd:"" help:"Change a profile, in $EDITOR or to what a file says."`
+	Rm     agentRmCommand     `cmd:"" help:"Remove a profile or a group of them; it says what goes with them and asks."`
+	Export agentExportCommand `cmd:"" help:"Write a profile, or all, as YAML, with the values of MCP servers."`
+	Import agentImportCommand `cmd:"" help:"Create or change the profiles of a YAML file, all or none."`
+}
+
+type agentListCommand struct {
+	Group string `help:"Only of this group."`
+}
+
+// Run implements the command.
+func (c agentListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.AgentList(p.ctx, cfg, env, c.Group) })
+}
+
+type agentShowCommand struct {
+	Name string `arg:"" help:"Name, or group/name."`
+}
+
+// Run implements the command.
+func (c agentShowCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.AgentShow(p.ctx, cfg, env, c.Name) })
+}
+
+type agentCreateCommand struct {
+	File string `help:"YAML file; - is stdin." placeholder:"FILE" required:"" short:"f"`
+}
+
+// Run implements the command.
+func (c agentCreateCommand) Run(p *program) error {
+	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error { return app.AgentCreate(p.ctx, cfg, env, text) })
+}
+
+type agentEditCommand struct {
+	Name string `arg:"" help:"Name, or group/name."`
+	File string `help:"YAML file that says it all, instead of an editor; - is stdin." placeholder:"FILE" short:"f"`
+}
+
+// Run implements the command.
+func (c agentEditCommand) Run(p *program) error {
+	if c.File == "" {
+		return p.care(func(cfg config.Config, env app.Env) error {
+			kept := ""
+			err := app.AgentEdit(p.ctx, cfg, env, c.Name, func(text []byte) (changed []byte, err error) {
+				changed, kept, err = p.editor(text)
+				return changed, err
+			})
+			if kept == "" {
+				return err
+			}
+			if err != nil {
+				_, _ = fmt.Fprintf(p.stderr, "bot: what you wrote is in %s\n", kept) // the error follows
+				return err
+			}
+			return os.RemoveAll(filepath.Dir(kept))
+		})
+	}
+	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error {
+		return app.AgentEdit(p.ctx, cfg, env, c.Name, func([]byte) ([]byte, error) { return text, nil })
+	})
+}
+
+// editor has a person change a text in $VISUAL or $EDITOR. file is where it is
+// kept until it is stored.
+func (p *program) editor(text []byte) (changed []byte, file string, err error) {
+	command := ""
+	for _, name := range []string{"EDITOR", "VISUAL"} { // the latter wins, as usual
+		if value := p.variable(name); value != "" {
+			command = value
+		}
+	}
+	if command == "" {
+		return nil, "", fault.New(fault.Invalid, "EDITOR is not set; set it to your editor, or give a file with -f")
+	}
+	dir, err := os.MkdirTemp("", "bot-agent")
+	if err != nil {
+		return nil, "", fmt.Errorf("make a folder: %w", err)
+	}
+	file = filepath.Join(dir, "profile.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(dir))
+	}
+	// As others do it: the variable is a command line, such as "code --wait".
+	run := exec.CommandContext(p.ctx, "sh", "-c", command+` "$1"`, "editor", file) //nolint:gosec // the operator's own editor
+	run.Stdin, run.Stdout, run.Stderr, run.Env = p.stdin, p.stdout, p.stderr, p.environ
+	if err := run.Run(); err != nil {
+		return nil, file, fault.Newf(fault.Invalid, "the editor %q ended with an error (%v); nothing was changed", command, err)
+	}
+	changed, err = os.ReadFile(file) //nolint:gosec // made above
+	return changed, file, err
+}
+
+// variable returns a variable of the environment.
+func (p *program) variable(name string) string {
+	value := ""
+	for _, pair := range p.environ {
+		if rest, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = rest
+		}
+	}
+	return value
+}
+
+type agentRmCommand struct {
+	Name  string `arg:"" help:"Name, or group/name."  optional:""`
+	Group string `help:"Remove all profiles of this group."`
+	Yes   bool   `help:"Do not ask."                  short:"y"`
+}
+
+// Run implements the command. It asks first.
+func (c agentRmCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.AgentRemove(p.ctx, cfg, env, c.Name, c.Group, func(question string) bool {
+			return c.Yes || p.confirm(question)
+		})
+	})
+}
+
+// confirm asks a question that is answered with y; no answer is a no.
+func (p *program) confirm(question string) bool {
+	_, _ = fmt.Fprint(p.stdout, question+" [y/N] ") // the question may go unseen
+	line, _ := bufio.NewReader(p.stdin).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
+
+type agentExportCommand struct {
+	Name   string `arg:"" help:"Name, or group/name."                            optional:""`
+	All    bool   `help:"All profiles."`
+	Output string `help:"File to write, which must not exist; without it stdout." placeholder:"FILE" short:"o"`
+}
+
+// Run implements the command.
+func (c agentExportCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		if c.Output == "" {
+			return app.AgentExport(p.ctx, cfg, env, p.stdout, c.Name, c.All)
+		}
+		return writeNew(c.Output, func(out io.Writer) error { return app.AgentExport(p.ctx, cfg, env, out, c.Name, c.All) })
+	})
+}
+
+type agentImportCommand struct {
+	File string `arg:"" help:"YAML file that bot agent export wrote; - is stdin."`
+}
+
+// Run implements the command.
+func (c agentImportCommand) Run(p *program) error {
+	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error { return app.AgentImport(p.ctx, cfg, env, text) })
+}
+
+// maxProfiles is the longest file of profiles that is read, in bytes.
+const maxProfiles = 32 << 20
+
+// withFile runs a command on the data with the text of a file.
+func (p *program) withFile(name string, run func(text []byte, cfg config.Config, env app.Env) error) error {
+	in := p.stdin
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // the operator's own path
+		if err != nil {
+			return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
+		}
+		defer f.Close() //nolint:errcheck // only read
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxProfiles+1)) // one more, which is refused
+	if err != nil {
+		return fault.Newf(fault.Invalid, "%s cannot be read: it is no file of text", name)
+	}
+	return p.care(func(cfg config.Config, env app.Env) error { return run(text, cfg, env) })
+}

@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sandbox"
+	"remote-agent/internal/tool"
+)
+
+// idleServers is how long the MCP servers of a profile run without a turn that uses
+// them.
+const idleServers = 10 * time.Minute
+
+// profileServers are the MCP servers that profiles bring along. Those of a profile
+// are started by its first turn, shared by its conversations, and ended when the
+// profile has changed or nobody has used it for a while. It is safe for concurrent
+// use.
+type profileServers struct {
+	runner *sandbox.Runner
+	home   string
+	log    *slog.Logger
+
+	mu     sync.Mutex // guards all below
+	closed bool
+	open   map[string]*servedProfile // by the profile's id
+}
+
+// servedProfile is the servers of one version of a profile.
+type servedProfile struct {
+	version int64
+	servers *mcpServers
+	users   int
+	stale   bool // the profile has changed: the last user ends it
+	idle    *time.Timer
+}
+
+// offer returns the tools of the servers of a profile, and what gives them back
+// when the turn is over. A server that does not answer has no tools; the turn runs
+// without.
+func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []tool.Tool, leave func() error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, func() error { return nil }
+	}
+	served := s.open[p.ID]
+	if served != nil && served.version != p.Version {
+		s.retire(p.ID, served)
+		served = nil
+	}
+	if served == nil {
+		served = &servedProfile{version: p.Version, servers: &mcpServers{
+			runner: s.runner, home: filepath.Join(s.home, p.ID), log: s.log.With("profile", p.Title()), waiting: startable(p.MCPServers),
+		}}
+		s.open[p.ID] = served
+	}
+	if served.idle != nil {
+		served.idle.Stop()
+		served.idle = nil
+	}
+	served.users++
+	s.mu.Unlock()
+	return served.servers.offer(ctx), func() error { return s.leave(p.ID, served) }
+}
+
+// retire takes servers of an older version out of use. mu is held.
+func (s *profileServers) retire(id string, served *servedProfile) {
+	served.stale = true
+	delete(s.open, id)
+	if served.idle != nil {
+		served.idle.Stop()
+	}
+	if served.users == 0 {
+		go s.end(served.servers) // it takes a second or two, and nobody needs it to be over
+	}
+}
+
+func (s *profileServers) end(servers *mcpServers) {
+	if err := servers.close(); err != nil {
+		s.log.Warn("Could not end the MCP servers of a profile", "err", err)
+	}
+}
+
+func (s *profileServers) leave(id string, served *servedProfile) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if served.users--; served.users > 0 {
+		return nil
+	}
+	if served.stale || s.closed {
+		return served.servers.close()
+	}
+	served.idle = time.AfterFunc(idleServers, func() {
+		s.mu.Lock()
+		unused := served.users == 0 && s.open[id] == served
+		if unused {
+			delete(s.open, id)
+		}
+		s.mu.Unlock()
+		if unused {
+			s.end(served.servers)
+		}
+	})
+	return nil
+}
+
+// names are the names of the tools that the servers of a profile have.
+func (s *profileServers) names(id string) []string {
+	s.mu.Lock()
+	served := s.open[id]
+	s.mu.Unlock()
+	if served == nil {
+		return nil
+	}
+	return served.servers.names()
+}
+
+// status is what /status says of servers that do not answer.
+func (s *profileServers) status() (lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, served := range s.open {
+		lines = append(lines, served.servers.status()...)
+	}
+	return lines
+}
+
+// close ends all servers. The turns that used them are over.
+func (s *profileServers) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	var all error
+	for id, served := range s.open {
+		if served.idle != nil {
+			served.idle.Stop()
+		}
+		all = errors.Join(all, served.servers.close())
+		delete(s.open, id)
+	}
+	return all
+}

@@ -1,0 +1,284 @@
+// Package modelapi is what the emulated model APIs share: a server with a script
+// and a queue of answers, a record of its requests, and the ways in which an
+// answer is written. What an API checks and how it words its answers is in the
+// package of that API.
+package modelapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"remote-agent/internal/emulator"
+)
+
+// Options configure a Server. The zero value is usable.
+type Options[Req any] struct {
+	APIKey string   // the only key that is taken; empty takes any
+	Models []string // the only models that exist; empty takes any
+
+	// ContextTokens is the context window of the models, zero for no limit. Four
+	// bytes of content count as a token.
+	ContextTokens int
+
+	// KeepRequests is how many requests are kept. Zero keeps all, a negative
+	// number none.
+	KeepRequests int
+
+	// OnDone is called when an answer has been sent completely, or not. It may
+	// be called concurrently.
+	OnDone func(Req, Outcome)
+
+	// Addr is where Start listens; default a free port of 127.0.0.1.
+	Addr string
+
+	// Now is the clock of all dates; default time.Now.
+	Now func() time.Time
+}
+
+// Outcome says how a request ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Completed Outcome = "completed" // the whole script was played
+	Canceled  Outcome = "canceled"  // the client went away before that
+	Refused   Outcome = "refused"   // the request did not pass the checks
+)
+
+// Stats count requests to the model.
+type Stats struct {
+	Received  int // that passed the checks
+	Active    int // being answered
+	Completed int
+	Canceled  int // because the client disconnected
+	Refused   int // that did not pass the checks
+}
+
+// Refusal is a request that did not pass the checks.
+type Refusal[Err any] struct {
+	Error Err
+	Body  []byte
+	At    time.Time
+}
+
+// Dialect is what a Server has to know of its API.
+type Dialect[Req, Resp any] struct {
+	Name    string // for errors
+	Path    string // what a client's base URL ends with
+	Handler func() http.Handler
+	Echo    func(Req) Resp  // the script of a new server
+	Number  func(*Req) *int // where a request has its number
+}
+
+// Server is an emulated model API. It is safe for concurrent use.
+type Server[Req, Resp, Err any] struct {
+	opts    Options[Req]
+	dialect Dialect[Req, Resp]
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	changed emulator.Signal
+
+	// mu guards all that follows.
+	mu       sync.Mutex
+	loop     *emulator.Loopback
+	script   func(Req) Resp
+	queue    []Resp
+	requests []Req
+	refusals []Refusal[Err]
+	stats    Stats
+}
+
+// New returns a server that is not listening yet.
+func New[Err, Req, Resp any](opts Options[Req], d Dialect[Req, Resp]) *Server[Req, Resp, Err] {
+	s := &Server[Req, Resp, Err]{opts: opts, dialect: d, script: d.Echo}
+	// Close ends this context: the server owns its lifetime, as a listener does.
+	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	return s
+}
+
+// Start serves on Options.Addr.
+func (s *Server[Req, Resp, Err]) Start() error {
+	loop, err := emulator.Listen(s.opts.Addr, s.dialect.Handler())
+	if err != nil {
+		return fmt.Errorf("starting the %s emulator: %w", s.dialect.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loop = loop
+	return nil
+}
+
+// URL returns the base URL for a client, in the form that clients of this API
+// take, or the empty string before Start.
+func (s *Server[Req, Resp, Err]) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loop == nil {
+		return ""
+	}
+	return s.loop.URL() + s.dialect.Path
+}
+
+// Close ends all answers and waits for them. What was recorded stays readable.
+// It may be called more than once.
+func (s *Server[Req, Resp, Err]) Close() {
+	s.cancel()
+	s.mu.Lock()
+	loop := s.loop
+	s.mu.Unlock()
+	if loop != nil {
+		loop.Close()
+	}
+}
+
+// Script replaces what the model answers. It may be called concurrently. Nil is
+// the script of a new server.
+func (s *Server[Req, Resp, Err]) Script(script func(Req) Resp) {
+	if script == nil {
+		script = s.dialect.Echo
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = script
+}
+
+// Enqueue answers the next requests, one each, before the script is asked again.
+func (s *Server[Req, Resp, Err]) Enqueue(responses ...Resp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, responses...)
+}
+
+// Requests returns the requests that passed the checks, oldest first.
+func (s *Server[Req, Resp, Err]) Requests() []Req {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Refusals returns the requests that did not pass the checks. A correct client
+// causes none.
+func (s *Server[Req, Resp, Err]) Refusals() []Refusal[Err] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refusals)
+}
+
+// Stats returns the counts.
+func (s *Server[Req, Resp, Err]) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// Wait returns nil as soon as check reports true. It looks after changes, not
+// all the time, and returns the cause of ctx if that ends first.
+func (s *Server[Req, Resp, Err]) Wait(ctx context.Context, check func(Stats) bool) error {
+	return s.changed.Wait(ctx, func() bool { return check(s.Stats()) })
+}
+
+// WaitRequest waits for the nth request that passes the checks, counted from 1,
+// and returns it. The answer may not have begun. A request that is not kept any
+// more is returned with its number only.
+func (s *Server[Req, Resp, Err]) WaitRequest(ctx context.Context, n int) (Req, error) {
+	var none Req
+	if err := s.Wait(ctx, func(st Stats) bool { return st.Received >= n }); err != nil {
+		return none, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if *s.dialect.Number(&r) == n {
+			return r, nil
+		}
+	}
+	*s.dialect.Number(&none) = n
+	return none, nil
+}
+
+// Refuse records a request that did not pass the checks. It is answered by the
+// caller. Functions for the APIs are no methods, so that those who use a server
+// do not see them.
+func Refuse[Req, Resp, Err any](s *Server[Req, Resp, Err], req Req, refusal Refusal[Err]) {
+	s.mu.Lock()
+	s.stats.Refused++
+	if s.opts.KeepRequests >= 0 {
+		s.refusals = append(s.refusals, refusal)
+	}
+	s.mu.Unlock()
+	s.changed.Notify()
+	if s.opts.OnDone != nil {
+		s.opts.OnDone(req, Refused)
+	}
+}
+
+// Answer records a request and has play carry out what the model answers to it.
+// The context of play ends with that of the client and with the server.
+//
+// prepare, if there is one, completes a request before it is recorded. It gets
+// the answer from the queue, or nil if the script will be asked, and is called
+// under the server's lock.
+func Answer[Req, Resp, Err any](ctx context.Context, s *Server[Req, Resp, Err], req Req,
+	prepare func(req *Req, queued *Resp), play func(context.Context, Req, Resp) error,
+) {
+	response := s.accept(&req, prepare)
+	// An answer that is abandoned by a panic to break the connection was played
+	// as scripted.
+	outcome := Completed
+	defer func() { s.finish(req, outcome) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
+	if play(ctx, req, response) != nil {
+		outcome = Canceled
+	}
+}
+
+// accept records a request and returns what to answer.
+func (s *Server[Req, Resp, Err]) accept(req *Req, prepare func(*Req, *Resp)) Resp {
+	s.mu.Lock()
+	script := s.script
+	var next *Resp
+	if len(s.queue) > 0 {
+		next, s.queue = &s.queue[0], s.queue[1:]
+	}
+	if prepare != nil {
+		prepare(req, next)
+	}
+	s.stats.Received++
+	s.stats.Active++
+	*s.dialect.Number(req) = s.stats.Received
+	if keep := s.opts.KeepRequests; keep >= 0 {
+		s.requests = append(s.requests, *req)
+		if keep > 0 && len(s.requests) > keep {
+			var none Req
+			s.requests[0] = none
+			s.requests = s.requests[1:]
+		}
+	}
+	s.mu.Unlock()
+	s.changed.Notify()
+	if next != nil {
+		return *next
+	}
+	return script(*req)
+}
+
+func (s *Server[Req, Resp, Err]) finish(req Req, outcome Outcome) {
+	s.mu.Lock()
+	s.stats.Active--
+	if outcome == Canceled {
+		s.stats.Canceled++
+	} else {
+		s.stats.Completed++
+	}
+	s.mu.Unlock()
+	if s.opts.OnDone != nil {
+		s.opts.OnDone(req, outcome)
+	}
+	s.changed.Notify()
+}

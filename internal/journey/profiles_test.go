@@ -1,0 +1,443 @@
+package journey_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/store/storetest"
+)
+
+// profiles creates or changes profiles beside the running bot, as an operator
+// does.
+func (w *world) profiles(yaml string) {
+	w.t.Helper()
+	cfg := w.config()
+	w.operator("import profiles", func(env app.Env) error { return app.AgentImport(w.t.Context(), cfg, env, []byte(yaml)) })
+}
+
+// dressed answers with what the model saw of the profile: the model's name, how
+// many messages there were, the tools, and the end of the system prompt.
+func dressed(r openai.Request) openai.Response {
+	system := ""
+	if len(r.Messages) > 0 && r.Messages[0].Role == "system" {
+		text := r.Messages[0].Text()
+		system = text[strings.LastIndex(text, "\n")+1:]
+	}
+	return openai.Text(fmt.Sprintf("model %s, tools %v, [%d messages], %s", r.Model, toolNames(r), len(r.Messages), system))
+}
+
+func toolNames(r openai.Request) []string {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Function.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+const twoProfiles = `
+name: reviewer
+description: reviews what others wrote
+system_prompt: Be strict.
+knowledge: releases are on Mondays
+plugins: [remember]
+model_tier: smart
+---
+name: writer
+group: team
+system_prompt: Be kind.
+plugins: [fetch_url, recall]
+`
+
+func TestTwoProfilesAnswerDifferently(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.ai.Script(dressed)
+		w.with(map[string]string{"MODEL_SMART": "openai:clever-model", "FETCH_URL": "on", "SYSTEM_PROMPT": "Everybody reads this."}).start()
+		w.says(ann, "/agent")
+		w.seesText(ann, "There are no profiles yet")
+		w.profiles(twoProfiles)
+		w.says(ann, "/agent")
+		w.seesText(ann, "default, used here", "reviewer: reviews what others wrote", "team/writer")
+		w.says(ann, "hello")
+		w.seesText(ann, "model test-model", "[2 messages]", "Everybody reads this.")
+
+		w.says(ann, "/agent Reviewer")
+		w.seesText(ann, "reviewer answers here from now on, in a fresh session", "The session before it ended")
+		w.says(bob, "/agent writer")
+		w.seesText(bob, "team/writer answers here from now on")
+		w.says(ann, "first")
+		w.seesText(ann, "model clever-model", "tools [remember]", "[2 messages], - releases are on Mondays")
+		w.says(bob, "first")
+		w.seesText(bob, "model test-model", "tools [fetch_url recall]", "[2 messages], Be kind.")
+		if text := w.asked(); !strings.Contains(text, "Everybody reads this.") {
+			t.Errorf("the service's own prompt is missing: %s", text)
+		}
+
+		t.Log("a change holds from the next turn on, in the same session, also while the bot runs")
+		w.profiles(strings.ReplaceAll(twoProfiles, "releases are on Mondays", "releases are on Fridays"))
+		w.says(ann, "second")
+		w.seesText(ann, "[4 messages], - releases are on Fridays")
+		w.says(ann, "/status")
+		w.seesText(ann, "profile: reviewer")
+
+		t.Log("it survives a restart, and what a person chooses goes before it")
+		w.restart()
+		w.says(ann, "/model other-model")
+		w.seesText(ann, "other-model answers here")
+		w.says(ann, "third")
+		w.seesText(ann, "model other-model", "[6 messages], - releases are on Fridays")
+
+		w.says(ann, "/agent reviwer")
+		w.seesText(ann, "There is no profile reviwer. Did you mean reviewer?")
+		w.says(ann, "/agent default")
+		w.seesText(ann, "default answers here from now on")
+		w.says(ann, "fourth")
+		w.seesText(ann, "model other-model", "[2 messages], Everybody reads this.")
+		w.says(ann, "/agent default")
+		w.seesText(ann, "default is used here already")
+	})
+}
+
+// Tools that are gone, and a model that is not there, are told once; the turn runs.
+func TestWhatAProfileLacksIsToldOnce(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.ai.Script(dressed)
+		w.start()
+		w.profiles("name: keeper\nplugins: [remember, fetch_url, read_file]\nmodel_tier: cheap\n")
+		w.says(ann, "/agent keeper")
+		w.seesText(ann, "keeper", "model tier cheap is not configured")
+		for i := range 3 {
+			w.says(ann, fmt.Sprint("question ", i))
+			w.seesText(ann, "model test-model", "tools [remember]", fmt.Sprintf("[%d messages]", 2*i+1))
+		}
+		told := 0
+		for _, text := range w.tg.ChatView(ann).BotTexts() {
+			if strings.Contains(text, "there is no tool fetch_url here; it works without") {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("told %d times: %q", told, w.tg.ChatView(ann).BotTexts())
+		}
+	})
+}
+
+// A profile narrows: it caps what the model sees of the session and of memory, how
+// often it is asked, and what it may do.
+func TestAProfileNarrows(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.start()
+		w.profiles("name: brief\nmemory: {enabled: false, short_term_memory_size: 3}\n---\nname: halting\nmax_iterations: 2\nplugins: [remember]\n")
+		w.says(ann, "/remember I prefer "+canary)
+		w.seesText(ann, "I remember that")
+		w.ai.Script(counting)
+		w.says(ann, "/agent brief")
+		w.seesText(ann, "brief answers here")
+		for i, want := range []int{1, 3, 3} {
+			answers := len(w.tg.ChatView(ann).BotTexts())
+			w.says(ann, fmt.Sprint("question ", i))
+			w.sees(ann, "an answer", func(texts []string) bool {
+				return len(texts) > answers && strings.Contains(texts[len(texts)-1], fmt.Sprintf("[%d messages]", want))
+			})
+		}
+		if text := w.asked(); strings.Contains(text, canary) || strings.Contains(text, "tool remember") {
+			t.Errorf("memory is off, and the model read %s", text)
+		}
+		w.says(ann, "/agent halting")
+		w.seesText(ann, "halting answers here")
+		w.ai.Script(nil)
+		w.ai.Enqueue(openai.Calls(call("remember", `{"fact":"likes tea"}`)), openai.Calls(call("remember", `{"fact":"likes coffee"}`)))
+		w.says(ann, "go on for ever")
+		w.seesText(ann, "asked the model 2 times")
+	})
+}
+
+// The group is removed with all that belongs to it, and people are told.
+func TestRemovingAGroupOfProfiles(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		w.ai.Script(dressed)
+		w.start()
+		w.profiles("name: one\ngroup: team\nsystem_prompt: I am one.\nobjectives: look\ninterval: 3600\n---\nname: two\nsystem_prompt: I am two.\n")
+		w.says(ann, "/agent one")
+		w.seesText(ann, "team/one answers here", "standing task")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "does its standing task here every hour")
+		w.says(bob, "/agent two")
+		w.seesText(bob, "two answers here")
+		w.says(ann, "hello")
+		w.seesText(ann, "- look")
+		cfg := w.config()
+		question := ""
+		out := w.operator("remove a group", func(env app.Env) error {
+			return app.AgentRemove(t.Context(), cfg, env, "", "team", func(q string) bool {
+				question = q
+				return true
+			})
+		})
+		const counted = "1 profiles, 1 standing tasks, 0 memories that they wrote by themselves; 1 conversations go on with the default"
+		if !strings.Contains(question, counted) || !strings.Contains(out, counted) {
+			t.Errorf("asked %q, printed %q", question, out)
+		}
+		w.says(ann, "hello again")
+		w.seesText(ann, "The profile team/one is gone")
+		w.seesText(ann, "model test-model", "[3 messages]") // and no system prompt
+		w.says(bob, "hello")
+		w.seesText(bob, "I am two.")
+		w.says(ann, "/schedule")
+		w.seesText(ann, "No standing task is on here")
+	})
+}
+
+// clock is a time that a test moves.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time       { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) pass(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+const watcher = "name: watcher\nobjectives: [Look at the gauges.]\ninterval: 3600\n"
+
+// runsOf counts the runs of the standing task that the model was asked for.
+func (w *world) runsOf() (n int) {
+	for _, r := range w.ai.Requests() {
+		if last := r.Messages[len(r.Messages)-1]; strings.Contains(last.Text(), "Look at the gauges") && last.Role == "user" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAStandingTaskRunsOnSchedule(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		c := newClock()
+		w.now = c.now
+		answers := 0
+		w.ai.Script(func(openai.Request) openai.Response {
+			answers++
+			return openai.Text(fmt.Sprintf("report %d", answers))
+		})
+		w.start()
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "No profile is used here")
+		w.profiles(watcher + "---\nname: idle\n")
+		w.says(ann, "/agent idle")
+		w.seesText(ann, "idle answers here")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "has no standing task: its interval is 0")
+		w.says(ann, "/agent watcher")
+		w.seesText(ann, "watcher answers here", "/schedule on runs it here")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "every hour, in your name; the first time at 2026-11-21 13:00 UTC")
+		w.says(ann, "/schedule list")
+		w.seesText(ann, "here, watcher every hour, by telegram/42", "0 runs so far")
+
+		c.pass(time.Hour)
+		w.seesText(ann, "report 1")
+
+		t.Log("after a time without the bot it is one run, not five")
+		w.shutdown()
+		c.pass(5 * time.Hour)
+		w.start()
+		w.seesText(ann, "report 2")
+		w.says(ann, "/schedule")
+		w.seesText(ann, "2 runs so far", "next at 2026-11-21 19:00 UTC")
+		w.restart()
+		c.pass(time.Hour)
+		w.seesText(ann, "report 3")
+
+		t.Log("while one run works there is no second one")
+		c.pass(time.Hour)
+		w.seesText(ann, "report 4")
+		if n := w.runsOf(); n != 4 {
+			t.Errorf("%d runs, want 4", n)
+		}
+		w.says(ann, "/schedule off")
+		w.seesText(ann, "The standing task is off")
+		c.pass(24 * time.Hour)
+		w.restart() // it begins with a sweep
+		w.says(ann, "/schedule")
+		w.seesText(ann, "No standing task is on here")
+		if n := w.runsOf(); n != 4 {
+			t.Errorf("%d runs after it was switched off, want 4", n)
+		}
+	})
+}
+
+// A run that has not ended keeps the next ones away; they are not made up for.
+func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		c := newClock()
+		w.now = c.now
+		stuck := w.hang()
+		w.start()
+		w.profiles(watcher)
+		w.says(ann, "/agent watcher")
+		w.seesText(ann, "watcher answers here")
+		w.says(ann, "/schedule on")
+		w.seesText(ann, "in your name")
+		c.pass(time.Hour)
+		w.seesText(ann, stuck)
+		c.pass(3 * time.Hour)
+		w.nextRun("2026-11-21 17:00:00")
+		w.says(ann, "/stop")
+		w.seesText(ann, "Stopped")
+		w.ai.Script(func(openai.Request) openai.Response { return openai.Text("all is well") })
+		c.pass(time.Hour)
+		w.seesText(ann, "all is well")
+		if n := w.runsOf(); n != 2 {
+			t.Errorf("%d runs, want 2", n)
+		}
+	})
+}
+
+// nextRun waits until a sweep has moved the standing task to a time.
+func (w *world) nextRun(at string) {
+	w.t.Helper()
+	want, err := time.Parse(time.DateTime, at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; {
+		rows := w.rows(`SELECT next_ms, runs FROM agent_schedules`)
+		if slices.Equal(rows, []string{fmt.Sprintf("%d | 1", want.UnixMilli())}) {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("the next run is not at %s with one run so far: %q", at, rows)
+		}
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the database tells nobody that it changed
+	}
+}
+
+// Whoever may not use the bot any more has no standing tasks either.
+func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		const group = int64(-1001)
+		c := newClock()
+		w.now = c.now
+		w.tg.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, Title: "Team"})
+		w.start()
+		w.profiles(watcher)
+		b := w.tg.Person(bob).In(group)
+		b.Says("/agent@acme_bot watcher")
+		w.seesText(group, "watcher answers here")
+		b.Says("/schedule@acme_bot on")
+		w.seesText(group, "in your name")
+		w.shutdown()
+		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": itoa(ann)})
+		c.pass(time.Hour)
+		w.start()
+		w.seesText(group, "The standing task of watcher is off", "telegram/77", "may not use this bot any more")
+		c.pass(time.Hour)
+		w.restart()
+		if n := w.runsOf(); n != 0 {
+			t.Errorf("%d runs in the name of somebody who may not", n)
+		}
+	})
+}
+
+// On several replicas exactly one runs it.
+func TestReplicasRunAStandingTaskOnce(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	w := newWorld(t, storetest.PostgresURL(t))
+	w.now = c.now
+	var answers atomic.Int64
+	w.ai.Script(func(openai.Request) openai.Response { return openai.Text(fmt.Sprintf("report %d", answers.Add(1))) })
+	w.start()
+	second := w.replica().start()
+	w.profiles(watcher)
+	w.says(ann, "/agent watcher")
+	w.seesText(ann, "watcher answers here")
+	w.says(ann, "/schedule on")
+	w.seesText(ann, "in your name")
+	for i := range 3 {
+		c.pass(time.Hour)
+		if i == 1 {
+			second.restart() // its start looks for what is due as well
+		}
+		w.seesText(ann, fmt.Sprintf("report %d", i+1))
+	}
+	w.says(ann, "/schedule")
+	w.seesText(ann, "3 runs so far")
+	if n := w.runsOf(); n != 3 {
+		t.Errorf("%d runs, want 3", n)
+	}
+}
+
+// A profile brings MCP servers along: they are started for its turns, under the
+// same rules, and others do not see them; a change ends them.
+func TestAProfileBringsMCPServers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "weather")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+self+" "+asMCPServer+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	w.with(map[string]string{"TOOL_READ_PATHS": filepath.Dir(self) + "," + filepath.Dir(script)}).start()
+	forecaster := fmt.Sprintf("name: forecaster\nplugins: [mcp__weather__*]\nmcp_servers:\n  weather: {command: %q}\n", script)
+	w.profiles(forecaster)
+	w.says(ann, "/agent forecaster")
+	w.seesText(ann, "forecaster answers here")
+	w.ai.Enqueue(openai.Calls(call("mcp__weather__forecast", `{"city":"Bonn"}`)), openai.Text("It rains."))
+	w.says(ann, "what is the weather?")
+	w.seesText(ann, "✋", "a-1", "Bonn")
+	w.press(ann, "Allow")
+	w.seesText(ann, "It rains.")
+	w.ai.Script(dressed)
+	w.says(bob, "what have you got?")
+	w.sees(bob, "an answer", func(texts []string) bool {
+		return len(texts) > 0 && strings.Contains(texts[0], "tools [") && !strings.Contains(texts[0], "mcp__")
+	})
+	w.profiles(strings.ReplaceAll(forecaster, "weather: ", "weather: # the same\n    ") + "description: changed\n")
+	w.says(ann, "and now?")
+	w.seesText(ann, "tools [mcp__weather__forecast]")
+	w.profiles("name: forecaster\nplugins: [remember]\n")
+	w.says(ann, "and without?")
+	w.seesText(ann, "tools [remember]")
+}
+
+// In Slack "/agent" is the bot's own command: behind it, and in a thread, the name
+// of a profile is a command and a sentence is not.
+func TestProfilesInSlack(t *testing.T) {
+	t.Parallel()
+	w := newSlackWorld(t, "", "Socket")
+	w.ai.Script(dressed)
+	w.start()
+	w.profiles("name: reviewer\nsystem_prompt: Be strict.\n")
+	bot := w.sl.BotUser()
+	root := w.sl.User(slackAn).In(channel).Says("<@" + bot + "> hello")
+	w.threadShows(root.TS, "[1 messages]")
+	thread := w.sl.User(slackAn).In(channel).InThread(root.TS)
+	thread.Says("<@" + bot + "> agent reviewer")
+	w.threadShows(root.TS, "reviewer", "answers here from now on")
+	thread.Says("<@" + bot + "> agent of change, what is that?")
+	w.threadShows(root.TS, "[2 messages], Be strict.")
+	thread.Says("<@" + bot + "> agent default")
+	w.threadShows(root.TS, "default", "answers here from now on")
+}

@@ -1,0 +1,319 @@
+package profile_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/profile"
+)
+
+// pixel is a PNG of one pixel, as far as its kind is recognized.
+const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+
+func reviewer() profile.Profile {
+	p := profile.New("reviewer")
+	p.Description = "reviews changes"
+	p.Lore = profile.Texts{"Ten years of Go.", "Has seen\nit all."}
+	p.Objectives = profile.Texts{"Look at the newest commits."}
+	p.Knowledge = profile.Texts{"Releases are on Mondays."}
+	p.SystemPrompt = "Be strict."
+	p.Interval = 3600
+	p.Plugins = profile.Texts{"read_file", "mcp__jira__*"}
+	p.Memory = profile.Memory{ShortTerm: 20, Size: 5}
+	p.RAG = profile.RAG{EmbeddingModel: "small"}
+	p.Mode, p.MaxIterations, p.ModelTier = profile.Ask, 7, "smart"
+	p.MCPServers = map[string]mcpserver.Server{"jira": {
+		Command: "jira-mcp", Args: []string{"--read-only"}, Env: map[string]string{"JIRA_URL": "https://jira.example"}, Allow: []string{"get_*"},
+	}}
+	p.AvatarImage, p.AvatarType = profile.Image(pixel), "image/png"
+	return p
+}
+
+func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+	t.Parallel()
+	want := []profile.Profile{reviewer(), profile.New("plain")}
+	text, err := profile.Format(want...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := profile.Parse(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, text)
+	}
+	if err := got[0].Check(profile.Rules{Tools: []string{"read_file"}, Self: "/usr/bin/bot"}); err != nil {
+		t.Errorf("a sound profile: %v", err)
+	}
+}
+
+// Whatever texts a profile has, none of them changes on its way through YAML.
+func TestTextsSurviveYAML(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		any := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+			"", " ", "\n", "a\n", "\na", " a\n b", "a\n\n", "# x", "- y", "yes", "null", "~", "0x10", "1_000", "2026-11-21", "'", "\"", "|", "&a", "*a", "!!binary x", "a: b", "\t", "\r\n", "\u0085", "\u2028", "\ufeff", "\x7f",
+		}))
+		p := profile.New("x")
+		p.Description, p.SystemPrompt = any.Draw(t, "description"), any.Draw(t, "prompt")
+		p.Lore = rapid.SliceOfN(any, 0, 4).Draw(t, "lore")
+		p.MCPServers = map[string]mcpserver.Server{"s": {Command: "c", Args: rapid.SliceOfN(any, 0, 3).Draw(t, "args")}}
+		if !validTexts(p) {
+			t.Skip("not UTF-8")
+		}
+		text, err := profile.Format(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := profile.Parse(text)
+		if err != nil {
+			t.Fatalf("%v\n%q", err, text)
+		}
+		if diff := cmp.Diff([]profile.Profile{p}, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("(-want +got):\n%s\n%q", diff, text)
+		}
+	})
+}
+
+func validTexts(p profile.Profile) bool {
+	return !strings.ContainsRune(p.Description+p.SystemPrompt+strings.Join(p.Lore, "")+strings.Join(p.MCPServers["s"].Args, ""), '\uFFFD')
+}
+
+func TestWrongYAMLIsNamedByLine(t *testing.T) {
+	t.Parallel()
+	bomb := "a0: &a0 [x,x]\n"
+	for i := 1; i < 30; i++ {
+		bomb += fmt.Sprintf("a%d: &a%d [*a%d,*a%d,*a%d,*a%d]\n", i, i, i-1, i-1, i-1, i-1)
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"UnknownField":  {"name: x\nobjective: [a]\n", `line 2: there is no field "objective"; did you mean objectives?`},
+		"UnknownInside": {"name: x\nmemory:\n  enable: true\n", `line 3: there is no field "enable"; did you mean enabled?`},
+		"Twice":         {"name: x\nname: y\n", `line 2: mapping key "name" already defined at line 1`},
+		"WrongType":     {"name: x\ninterval: soon\n", "line 2: a text `soon` stands where a whole number is wanted"},
+		"ListWanted":    {"name: x\nlore: {a: b}\n", "line 2: a group of fields stands where a list of texts is wanted"},
+		"Bomb":          {bomb, "line 1: anchors and aliases"},
+		"Cycle":         {"name: x\nlore: &l\n  - *l\n", "anchors and aliases"},
+		"Merge":         {"base: &b {name: x}\n<<: *b\n", "anchors and aliases"},
+		"NotBase64":     {"name: x\navatar_image: '@@@'\n", "line 2: avatar_image is not base64"},
+		"Nothing":       {"# only a comment\n", "no profile in it"},
+		"Text":          {"hello", "a text `hello` stands where a group of fields is wanted"},
+		"NotUTF8":       {"name: \xff\n", "not UTF-8"},
+		"Torn":          {"name: x\nlore: [a, b\n", "line 1: did not find expected"},
+		"TooManyValues": {"lore: [" + strings.Repeat("a,", 300_000) + "]", "too many values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := profile.Parse([]byte(tt.text))
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
+				t.Errorf("error %v, public %q; want %q", err, fault.Public(err), tt.want)
+			}
+		})
+	}
+}
+
+func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	rules := profile.Rules{Tools: []string{"read_file", "write_file", "bash"}, Servers: []string{"github"}, Self: "/usr/bin/bot"}
+	server := func(s mcpserver.Server) map[string]mcpserver.Server { return map[string]mcpserver.Server{"jira": s} }
+	for name, tt := range map[string]struct {
+		change func(p *profile.Profile)
+		want   string
+	}{
+		"Name":           {func(p *profile.Profile) { p.Name = "Code Reviewer" }, "name: "},
+		"NameOfDefault":  {func(p *profile.Profile) { p.Name = "default" }, "no profile at all"},
+		"Group":          {func(p *profile.Profile) { p.Group = "../x" }, "group: "},
+		"Negative":       {func(p *profile.Profile) { p.Interval = -5 }, "lie in the past"},
+		"TooShort":       {func(p *profile.Profile) { p.Interval = 59 }, "too short; use 60"},
+		"TooLong":        {func(p *profile.Profile) { p.Interval = 1 << 40 }, "too long"},
+		"NoTask":         {func(p *profile.Profile) { p.Interval, p.Objectives = 60, nil }, "nothing to do"},
+		"NearTool":       {func(p *profile.Profile) { p.Plugins = profile.Texts{"raed_file"} }, `no tool "raed_file"; did you mean read_file?`},
+		"NoTool":         {func(p *profile.Profile) { p.Plugins = profile.Texts{"teleportation"} }, "There is: read_file, write_file, bash"},
+		"ToolTwice":      {func(p *profile.Profile) { p.Plugins = profile.Texts{"bash", "bash"} }, "twice"},
+		"ForeignServer":  {func(p *profile.Profile) { p.Plugins = profile.Texts{"mcp__gitlab__*"} }, "did you mean mcp__github__*?"},
+		"BadPattern":     {func(p *profile.Profile) { p.Plugins = profile.Texts{"read_[file"} }, "not the name of a tool"},
+		"Mode":           {func(p *profile.Profile) { p.Mode = "interctive" }, "did you mean interactive?"},
+		"ModeThatWidens": {func(p *profile.Profile) { p.Mode = "auto" }, `no "auto"`},
+		"Tier":           {func(p *profile.Profile) { p.ModelTier = "smrt" }, "did you mean smart?"},
+		"TierAndModel":   {func(p *profile.Profile) { p.ModelTier, p.Model = "fast", "x" }, "keep one"},
+		"Model":          {func(p *profile.Profile) { p.ModelTier, p.Model = "", "two words" }, "not the name of a model"},
+		"Iterations":     {func(p *profile.Profile) { p.MaxIterations = -1 }, "max_iterations"},
+		"Window":         {func(p *profile.Profile) { p.Memory.ShortTerm = -1 }, "short_term_memory_size"},
+		"Recall":         {func(p *profile.Profile) { p.Memory.Size = 51 }, "memory_size"},
+		"LongText":       {func(p *profile.Profile) { p.SystemPrompt = strings.Repeat("x", profile.MaxText+1) }, "too long"},
+		"LongPrompt": {func(p *profile.Profile) {
+			p.Knowledge = slices.Repeat(profile.Texts{strings.Repeat("x", 10_000)}, 7)
+		}, "all texts together"},
+		"EmptyEntry":  {func(p *profile.Profile) { p.Lore = profile.Texts{" "} }, "lore, entry 1: it is empty"},
+		"ZeroByte":    {func(p *profile.Profile) { p.Description = "a\x00b" }, "zero byte"},
+		"NotUTF8":     {func(p *profile.Profile) { p.Description = "a\xff" }, "not UTF-8"},
+		"AvatarKind":  {func(p *profile.Profile) { p.AvatarType = "image/jpeg" }, "the picture is image/png"},
+		"AvatarSVG":   {func(p *profile.Profile) { p.AvatarImage, p.AvatarType = profile.Image("<svg/>"), "image/svg+xml" }, "use png"},
+		"AvatarSize":  {func(p *profile.Profile) { p.AvatarImage = append([]byte(pixel), make([]byte, profile.MaxAvatar)...) }, "too many"},
+		"AvatarNone":  {func(p *profile.Profile) { p.AvatarImage = nil }, "no avatar_image"},
+		"ServerName":  {func(p *profile.Profile) { p.MCPServers = map[string]mcpserver.Server{"A B": {Command: "x"}} }, "not valid"},
+		"ServerEmpty": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{}) }, "either a command or a URL"},
+		"ServerBoth": {func(p *profile.Profile) {
+			p.MCPServers = server(mcpserver.Server{Command: "x", URL: "https://x.example"})
+		}, "either a command or a URL"},
+		"ServerHTTP": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "http://x.example/mcp"}) }, "https://"},
+		"ServerUser": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "https://u:p@x.example/mcp"}) }, "without a user name"},
+		"ServerFile": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "file:///etc/passwd"}) }, "cannot be used"},
+		"ServerHeader": {func(p *profile.Profile) {
+			p.MCPServers = server(mcpserver.Server{URL: "https://x.example", Headers: map[string]string{"A": "b\r\nC: d"}})
+		}, "cannot be sent"},
+		"ServerEnv": {func(p *profile.Profile) {
+			p.MCPServers = server(mcpserver.Server{Command: "x", Env: map[string]string{"A=B": "c"}})
+		}, "not the name of a variable"},
+		"ServerSelf":       {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "/usr/bin/bot"}) }, "this very program"},
+		"ServerSelfByName": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "bot"}) }, "this very program"},
+		"ServerZero": {func(p *profile.Profile) {
+			p.MCPServers = server(mcpserver.Server{Command: "x", Args: []string{"a\x00b"}})
+		}, "zero byte"},
+		"ServerArgs": {func(p *profile.Profile) {
+			p.MCPServers = server(mcpserver.Server{Command: "x", Args: make([]string, 101)})
+		}, "101 entries"},
+		"ServerFlag":  {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "--help"}) }, "not the name of a program"},
+		"ServerTaken": {func(p *profile.Profile) { p.MCPServers = map[string]mcpserver.Server{"github": {Command: "x"}} }, "MCP_CONFIG has a server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := reviewer()
+			tt.change(&p)
+			err := p.Check(rules)
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
+				t.Errorf("error %v; want %q", err, tt.want)
+			}
+		})
+	}
+	p := reviewer()
+	p.Interval, p.Mode, p.MaxIterations = -1, "x", -1
+	if lines := strings.Split(fault.Public(p.Check(rules)), "\n"); len(lines) != 3 {
+		t.Errorf("three mistakes are told in %q", lines)
+	}
+}
+
+func TestToolsThatAreOffered(t *testing.T) {
+	t.Parallel()
+	p := profile.New("x")
+	if !p.Offers("bash") {
+		t.Error("without plugins not all tools are offered")
+	}
+	p.Plugins = profile.Texts{"read_*", "mcp__jira__get"}
+	for tool, want := range map[string]bool{"read_file": true, "bash": false, "mcp__jira__get": true, "mcp__jira__set": false} {
+		if p.Offers(tool) != want {
+			t.Errorf("offers %s: %v", tool, !want)
+		}
+	}
+	if missing := p.Missing([]string{"read_file"}); !slices.Equal(missing, []string{"mcp__jira__get"}) {
+		t.Errorf("missing %q", missing)
+	}
+}
+
+func TestPromptIsTheSameBytesEachTime(t *testing.T) {
+	t.Parallel()
+	const want = "Base.\n\nBe strict.\n\nYou are reviewer: reviews changes\n\nBackground:\n- Ten years of Go.\n- Has seen\n  it all.\n\n" +
+		"Objectives:\n- Look at the newest commits.\n\nWhat you know:\n- Releases are on Mondays."
+	for range 20 {
+		if got := reviewer().Prompt(" Base.\n"); got != want {
+			t.Fatalf("got %q", got)
+		}
+	}
+	if got := profile.New("x").Prompt("Base."); got != "Base." {
+		t.Errorf("an empty profile changes the prompt to %q", got)
+	}
+	p := reviewer()
+	p.Objectives = profile.Texts{"/stop"}
+	if strings.HasPrefix(p.Task(), "/") || !strings.Contains(p.Task(), "- /stop") {
+		t.Errorf("the task is %q", p.Task())
+	}
+}
+
+func TestHowOftenInWords(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]string{
+		0: "never", -5: "never", 60: "every minute", 90: "every 90 seconds", 3600: "every hour", 7200: "every 2 hours", 5400: "every 90 minutes", 86400: "every day",
+	} {
+		if got := (profile.Profile{Interval: seconds}).Often(); got != want {
+			t.Errorf("%d seconds are %q, want %q", seconds, got, want)
+		}
+	}
+}
+
+func TestNamesThatPeopleType(t *testing.T) {
+	t.Parallel()
+	a, b, c := profile.New("reviewer"), profile.New("reviewer"), profile.New("writer")
+	b.Group, c.Group = "team", "team"
+	all := []string{"reviewer", "team/reviewer", "team/writer"}
+	for text, want := range map[string]string{
+		"Reviewer": "reviewer", "team/reviewer": "team/reviewer", "writer": "team/writer", "default_group/reviewer": "reviewer",
+		"writter": "!Did you mean", "x/reviewer": "!There is no profile x/reviewer", "a b": "!not the name of a profile", "": "!not the name", "a/b/c": "!not the name",
+	} {
+		r, err := profile.ParseRef(text)
+		var p profile.Profile
+		if err == nil {
+			p, err = r.Choose([]profile.Profile{a, b, c}, all)
+		}
+		if wrong, ok := strings.CutPrefix(want, "!"); ok {
+			if err == nil || !strings.Contains(fault.Public(err), wrong) {
+				t.Errorf("%q: %v, want %q", text, err, wrong)
+			}
+		} else if err != nil || p.Title() != want {
+			t.Errorf("%q: %q, %v", text, p.Title(), err)
+		}
+	}
+	d := c
+	d.Group = "other"
+	_, err := profile.Ref{Name: "writer"}.Choose([]profile.Profile{c, d}, all)
+	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "team/writer or other/writer") {
+		t.Errorf("two of a name: %v", err)
+	}
+}
+
+// FuzzParse: no text makes the reader panic or take for ever, and what it takes
+// and finds sound is written and read again without a change.
+func FuzzParse(f *testing.F) {
+	text, err := profile.Format(reviewer(), profile.New("plain"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("name: x\n---\nname: y\nlore: one\n"))
+	f.Add([]byte("name: &a x\nlore: *a\n"))
+	f.Add([]byte("{name: x, memory: ~, rag: {}, mcp_servers: {a: {command: b}}}"))
+	f.Add([]byte("? [a, b]\n: c\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := profile.Parse(text)
+		if err != nil {
+			if !fault.Is(err, fault.Invalid) || fault.Public(err) == "" {
+				t.Errorf("error %v has no text for people", err)
+			}
+			return
+		}
+		for _, p := range list {
+			if p.Check(profile.Rules{}) != nil {
+				continue
+			}
+			written, err := profile.Format(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := profile.Parse(written)
+			if err != nil || !cmp.Equal([]profile.Profile{p}, again, cmpopts.EquateEmpty()) {
+				t.Fatalf("%v\n%s\n%s", err, written, cmp.Diff(p, again))
+			}
+			if second, _ := profile.Format(again...); !bytes.Equal(written, second) {
+				t.Errorf("written twice: %q and %q", written, second)
+			}
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package profile
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+)
+
+// name is what profiles and groups are called: it is typed in chats, stands in
+// commands and file names.
+var name = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// Ref is what a person typed to name a profile.
+type Ref struct {
+	Group string // empty: any, the default group first
+	Name  string
+}
+
+// ParseRef reads "name" or "group/name". Case does not count: phones begin a line
+// with a capital. What cannot be a name is a fault.Invalid.
+func ParseRef(text string) (Ref, error) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	group, rest, ok := strings.Cut(text, "/")
+	if !ok {
+		group, rest = "", text
+	}
+	if !name.MatchString(rest) || ok && !name.MatchString(group) {
+		return Ref{}, fault.Newf(fault.Invalid, "%q is not the name of a profile; a name is like reviewer, or team/reviewer.", short(text))
+	}
+	return Ref{Group: group, Name: rest}, nil
+}
+
+// String is the form that ParseRef reads.
+func (r Ref) String() string {
+	if r.Group == "" {
+		return r.Name
+	}
+	return r.Group + "/" + r.Name
+}
+
+// Choose finds the profile that r means among those of its name: the one of its
+// group, else that of the default group, else the only one. all names every
+// profile there is, for the error: fault.NotFound with the nearest name, or
+// fault.Conflict if several groups have one.
+func (r Ref) Choose(named []Profile, all []string) (Profile, error) {
+	var others []Profile
+	for _, p := range named {
+		switch {
+		case p.Name != r.Name, r.Group != "" && p.Group != r.Group:
+		case p.Group == r.Group, r.Group == "" && p.Group == DefaultGroup:
+			return p, nil
+		default:
+			others = append(others, p)
+		}
+	}
+	switch len(others) {
+	case 0:
+		return Profile{}, r.missing(all)
+	case 1:
+		return others[0], nil
+	}
+	titles := make([]string, len(others))
+	for i, p := range others {
+		titles[i] = p.Title()
+	}
+	return Profile{}, fault.Newf(fault.Conflict, "Several groups have a profile %s: say which, %s.", r.Name, strings.Join(titles, " or "))
+}
+
+func (r Ref) missing(all []string) error {
+	text := "There is no profile " + r.String() + "."
+	candidates := slices.Clone(all)
+	for _, title := range all { // a name may be typed without its group
+		if _, bare, ok := strings.Cut(title, "/"); ok && r.Group == "" {
+			candidates = append(candidates, bare)
+		}
+	}
+	switch near, ok := command.Nearest(r.String(), candidates); {
+	case ok:
+		text += " Did you mean " + near + "?"
+	case len(all) == 0:
+		text += " There are none yet; `bot agent create` makes one."
+	case len(all) <= 10:
+		text += " There is: " + strings.Join(all, ", ") + "."
+	}
+	return fault.New(fault.NotFound, text)
+}
+
+// CheckGroup checks the name of a group.
+func CheckGroup(group string) error {
+	if !name.MatchString(group) {
+		return fault.Newf(fault.Invalid, "%q is not the name of a group; use lower case letters, digits, dots, dashes and underscores.", short(group))
+	}
+	return nil
+}
+
+// short keeps a foreign text on one line of an error.
+func short(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	if runes := []rune(s); len(runes) > 50 {
+		return string(runes[:49]) + "…"
+	}
+	return s
+}

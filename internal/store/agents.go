@@ -1,0 +1,315 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/profile"
+)
+
+// agentColumns are all but the picture, which only Agent and AgentsNamed read.
+const agentColumns = `
+	id, name, "group", description, lore, objectives, knowledge, system_prompt, "interval", plugins, memory, rag, mode,
+	max_iterations, mcp_servers, avatar_mime_type, model_tier, model, version, created_at, updated_at`
+
+// agentRow is a profile on its way out of the database.
+type agentRow struct {
+	p                           profile.Profile
+	lore, objectives, knowledge string
+	plugins, memory, rag, mcp   string
+	image                       []byte
+}
+
+func (r *agentRow) dest(more ...any) []any {
+	p := &r.p
+	return append([]any{
+		text{&p.ID}, &p.Name, &p.Group, &p.Description, text{&r.lore}, text{&r.objectives}, text{&r.knowledge}, &p.SystemPrompt, &p.Interval,
+		text{&r.plugins}, text{&r.memory}, text{&r.rag}, &p.Mode, &p.MaxIterations, text{&r.mcp}, &p.AvatarType, &p.ModelTier, &p.Model,
+		&p.Version, stamp{&p.CreatedAt}, stamp{&p.UpdatedAt},
+	}, more...)
+}
+
+func (r *agentRow) decode() (profile.Profile, error) {
+	p := r.p
+	p.AvatarImage = r.image
+	for _, column := range []struct {
+		name, encoded string
+		into          any
+	}{
+		{"lore", r.lore, &p.Lore}, {"objectives", r.objectives, &p.Objectives}, {"knowledge", r.knowledge, &p.Knowledge},
+		{"plugins", r.plugins, &p.Plugins}, {"memory", r.memory, &p.Memory}, {"rag", r.rag, &p.RAG}, {"mcp_servers", r.mcp, &p.MCPServers},
+	} {
+		if err := json.Unmarshal([]byte(column.encoded), column.into); err != nil {
+			return p, &fault.Error{Kind: fault.Internal, Err: fmt.Errorf("read %s of agent %s: %w", column.name, p.ID, err),
+				Public: fmt.Sprintf("The profile %s cannot be read: its %s in the database has another form.", p.Title(), column.name)}
+		}
+	}
+	return p, nil
+}
+
+// encodeAgent returns the JSON columns of a profile, in the order of
+// agentRow.dest without what stands between them.
+func encodeAgent(p profile.Profile) (columns [7]string, err error) {
+	servers := maps.Clone(p.MCPServers)
+	for i, value := range []any{
+		list(p.Lore), list(p.Objectives), list(p.Knowledge), list(p.Plugins), p.Memory, p.RAG, servers,
+	} {
+		if columns[i], err = encodeJSON(value, fault.Invalid, "an agent profile"); err != nil {
+			return columns, err
+		}
+	}
+	if len(servers) == 0 {
+		columns[6] = "{}"
+	}
+	return columns, nil
+}
+
+// list is what a list is stored as: never null.
+func list(texts profile.Texts) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// CreateAgent stores a new profile and returns it with its id, version and times.
+// The caller has checked it. A name that its group has already is a
+// fault.Conflict.
+func (t *Tx) CreateAgent(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+	p = p.Prepare()
+	id, err := newID()
+	if err != nil {
+		return p, err
+	}
+	c, err := encodeAgent(p)
+	if err != nil {
+		return p, err
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO agents (
+			id, name, "group", description, lore, objectives, knowledge, system_prompt, "interval", plugins, memory, rag, mode,
+			max_iterations, mcp_servers, avatar_image, avatar_mime_type, model_tier, model, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, {stamp}, {stamp})
+		ON CONFLICT ("group", name) DO NOTHING`,
+		id, p.Name, p.Group, p.Description, c[0], c[1], c[2], p.SystemPrompt, p.Interval, c[3], c[4], c[5], string(p.Mode),
+		p.MaxIterations, c[6], bytesOrNull(p.AvatarImage), p.AvatarType, p.ModelTier, p.Model)
+	if err != nil {
+		return p, fmt.Errorf("create agent: %w", err)
+	}
+	if n == 0 {
+		return p, taken(p)
+	}
+	return t.Agent(ctx, id)
+}
+
+func taken(p profile.Profile) error {
+	return fault.Newf(fault.Conflict, "There is a profile %s already; choose another name, or change that one.", p.Title())
+}
+
+// Agent returns a profile by its id; fault.NotFound if there is none.
+func (t *Tx) Agent(ctx context.Context, id string) (profile.Profile, error) {
+	var row agentRow
+	ok, err := t.one(ctx, row.dest(&row.image), `SELECT `+agentColumns+`, avatar_image FROM agents WHERE CAST(id AS TEXT) = $1`, id)
+	if _, err := found(row, ok, err, "profile"); err != nil {
+		return profile.Profile{}, err
+	}
+	return row.decode()
+}
+
+// AgentsNamed returns the profiles of a name in all groups, by group.
+func (t *Tx) AgentsNamed(ctx context.Context, name string) ([]profile.Profile, error) {
+	return t.agents(ctx, true, `WHERE name = $1 ORDER BY "group"`, name)
+}
+
+// ListAgents returns the profiles of a group by name, or those of all groups if it
+// is empty, by group and name. Their pictures are left out.
+func (t *Tx) ListAgents(ctx context.Context, group string) ([]profile.Profile, error) {
+	if group == "" {
+		return t.agents(ctx, false, `ORDER BY "group", name`)
+	}
+	return t.agents(ctx, false, `WHERE "group" = $1 ORDER BY name`, group)
+}
+
+// FindAgent returns the profile that a person means. Its errors are those of
+// profile.Ref.Choose.
+func (t *Tx) FindAgent(ctx context.Context, r profile.Ref) (profile.Profile, error) {
+	named, err := t.AgentsNamed(ctx, r.Name)
+	if err != nil {
+		return profile.Profile{}, err
+	}
+	p, err := r.Choose(named, nil)
+	if !fault.Is(err, fault.NotFound) {
+		return p, err
+	}
+	all, listErr := t.ListAgents(ctx, "")
+	if listErr != nil {
+		return p, listErr
+	}
+	titles := make([]string, len(all))
+	for i, a := range all {
+		titles[i] = a.Title()
+	}
+	return r.Choose(named, titles)
+}
+
+func (t *Tx) agents(ctx context.Context, pictures bool, rest string, args ...any) (all []profile.Profile, err error) {
+	columns := agentColumns + `, NULL`
+	if pictures {
+		columns = agentColumns + `, avatar_image`
+	}
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var row agentRow
+		if err := scan(row.dest(&row.image)...); err != nil {
+			return err
+		}
+		p, err := row.decode()
+		all = append(all, p)
+		return err
+	}, `SELECT `+columns+` FROM agents `+rest, args...)
+	return all, wrap(err, "list agents")
+}
+
+// UpdateAgent replaces what a profile says, if its version is still p.Version, and
+// returns it with the next one; the caller has checked it. One that somebody
+// changed since is a fault.Conflict, as is a name that its group has already; one
+// that is gone is a fault.NotFound. A standing task keeps its place: its next run
+// is one interval after its last.
+func (t *Tx) UpdateAgent(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+	p = p.Prepare()
+	before, err := t.Agent(ctx, p.ID)
+	if err != nil {
+		return p, err
+	}
+	if before.Name != p.Name || before.Group != p.Group {
+		named, err := t.AgentsNamed(ctx, p.Name)
+		if err != nil {
+			return p, err
+		}
+		for _, other := range named {
+			if other.Group == p.Group && other.ID != p.ID {
+				return p, taken(p)
+			}
+		}
+	}
+	c, err := encodeAgent(p)
+	if err != nil {
+		return p, err
+	}
+	n, err := t.exec(ctx, `
+		UPDATE agents SET
+			name = $3, "group" = $4, description = $5, lore = $6, objectives = $7, knowledge = $8, system_prompt = $9, "interval" = $10,
+			plugins = $11, memory = $12, rag = $13, mode = $14, max_iterations = $15, mcp_servers = $16, avatar_image = $17,
+			avatar_mime_type = $18, model_tier = $19, model = $20, version = version + 1, updated_at = {stamp}
+		WHERE CAST(id AS TEXT) = $1 AND version = $2`,
+		p.ID, p.Version, p.Name, p.Group, p.Description, c[0], c[1], c[2], p.SystemPrompt, p.Interval, c[3], c[4], c[5], string(p.Mode),
+		p.MaxIterations, c[6], bytesOrNull(p.AvatarImage), p.AvatarType, p.ModelTier, p.Model)
+	if err != nil {
+		return p, fmt.Errorf("update agent: %w", err)
+	}
+	if n == 0 {
+		return p, fault.Newf(fault.Conflict, "Somebody else changed the profile %s in the meantime; look at it again and repeat your change.", before.Title())
+	}
+	if p.Interval > 0 && p.Interval != before.Interval {
+		_, err := t.exec(ctx, `
+			UPDATE agent_schedules SET next_ms = CASE WHEN last_ms > 0 THEN last_ms ELSE created_ms END + $2
+			WHERE CAST(agent_id AS TEXT) = $1`, p.ID, p.Every().Milliseconds())
+		if err != nil {
+			return p, fmt.Errorf("move standing tasks: %w", err)
+		}
+	}
+	return t.Agent(ctx, p.ID)
+}
+
+// AgentsRemoved counts what goes with profiles.
+type AgentsRemoved struct {
+	Agents        int64
+	Conversations int64 // that used one of them and go on with the default
+	Schedules     int64 // standing tasks that end
+	Memories      int64 // that they wrote by themselves; what people said to remember stays
+}
+
+// The profiles that are deleted.
+const (
+	agentByID     = `CAST(a.id AS TEXT) = $1`
+	agentsInGroup = `a."group" = $1`
+)
+
+// wroteMemory is true of a memory m that a turn of one of the profiles wrote by
+// itself. Once a session was deleted that is not known any more.
+func wroteMemory(which string) string {
+	return `m.origin <> 'person' AND EXISTS (
+		SELECT 1 FROM inbound_events e
+		JOIN remote_agent_sessions s ON s.id = e.session_id
+		JOIN agents a ON a.id = s.agent_id
+		WHERE e.id = m.run_id AND ` + which + `)`
+}
+
+// MeasureAgent says what DeleteAgent would delete, and changes nothing.
+func (t *Tx) MeasureAgent(ctx context.Context, id string) (AgentsRemoved, error) {
+	return t.measureAgents(ctx, agentByID, id)
+}
+
+// MeasureAgents says what DeleteAgents would delete, and changes nothing.
+func (t *Tx) MeasureAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+	return t.measureAgents(ctx, agentsInGroup, group)
+}
+
+func (t *Tx) measureAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+	var r AgentsRemoved
+	_, err := t.one(ctx, []any{&r.Agents, &r.Conversations, &r.Schedules, &r.Memories}, `
+		SELECT
+			(SELECT count(*) FROM agents a WHERE `+which+`),
+			(SELECT count(*) FROM remote_agent_conversations c JOIN agents a ON a.id = c.agent_id WHERE `+which+`),
+			(SELECT count(*) FROM agent_schedules s JOIN agents a ON a.id = s.agent_id WHERE `+which+`),
+			(SELECT count(*) FROM semantic_memories m WHERE `+wroteMemory(which)+`)
+				+ (SELECT count(*) FROM episodic_memories m WHERE `+wroteMemory(which)+`)`, value)
+	return r, wrap(err, "count what belongs to agents")
+}
+
+// DeleteAgent deletes a profile with its standing tasks and the memories that it
+// wrote by itself; conversations that used it go on with the default, and their
+// messages stay. One that is gone is a fault.NotFound.
+func (t *Tx) DeleteAgent(ctx context.Context, id string) (AgentsRemoved, error) {
+	r, err := t.deleteAgents(ctx, agentByID, id)
+	if err == nil && r.Agents == 0 {
+		err = notFound("profile")
+	}
+	return r, err
+}
+
+// DeleteAgents is seed 004's delete_all_agents with a scope: it deletes the
+// profiles of one group as DeleteAgent does each of them, in this transaction, and
+// the counts are of what was really deleted. A group without profiles is no error.
+func (t *Tx) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+	return t.deleteAgents(ctx, agentsInGroup, group)
+}
+
+func (t *Tx) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+	var r AgentsRemoved
+	if err := t.each(ctx, func(scan func(...any) error) error { // nobody may begin to use them in between
+		var id string
+		return scan(text{&id})
+	}, `SELECT a.id FROM agents a WHERE `+which+` ORDER BY a.id {lock}`, value); err != nil {
+		return r, fmt.Errorf("lock agents: %w", err)
+	}
+	for _, step := range []struct {
+		count *int64
+		query string
+	}{
+		{&r.Memories, `DELETE FROM semantic_memories WHERE id IN (SELECT m.id FROM semantic_memories m WHERE ` + wroteMemory(which) + `)`},
+		{&r.Memories, `DELETE FROM episodic_memories WHERE id IN (SELECT m.id FROM episodic_memories m WHERE ` + wroteMemory(which) + `)`},
+		{&r.Schedules, `DELETE FROM agent_schedules WHERE agent_id IN (SELECT a.id FROM agents a WHERE ` + which + `)`},
+		{&r.Conversations, `UPDATE remote_agent_conversations SET agent_id = NULL, updated_at = {stamp} WHERE agent_id IN (SELECT a.id FROM agents a WHERE ` + which + `)`},
+		{&r.Agents, `DELETE FROM agents WHERE id IN (SELECT a.id FROM agents a WHERE ` + which + `)`},
+	} {
+		n, err := t.exec(ctx, step.query, value)
+		if err != nil {
+			return r, fmt.Errorf("delete agents: %w", err)
+		}
+		*step.count += n
+	}
+	return r, nil
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+const scheduleColumns = `
+	s.id, s.agent_id, s.conversation_id, s.created_by, s.origin, s.event_id, s.runs, s.last_ms, s.next_ms, s.created_ms`
+
+func (t *Tx) schedules(ctx context.Context, rest string, args ...any) (all []sessions.Schedule, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var s sessions.Schedule
+		var origin string
+		err := scan(&s.ID, text{&s.AgentID}, text{&s.ConversationID}, &s.CreatedBy, &origin, text{&s.EntryID}, &s.Runs,
+			msTime{&s.LastAt}, msTime{&s.NextAt}, msTime{&s.CreatedAt})
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(origin), &s.Origin); err != nil {
+			return fault.Wrap(err, fault.Internal, "read where a standing task comes from")
+		}
+		all = append(all, s)
+		return nil
+	}, `SELECT `+scheduleColumns+` FROM agent_schedules s `+rest, args...)
+	return all, wrap(err, "read standing tasks")
+}
+
+// Schedule returns the standing task of a conversation; ok is false if it has
+// none.
+func (t *Tx) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
+	all, err := t.schedules(ctx, `WHERE CAST(s.conversation_id AS TEXT) = $1`, conversationID)
+	if err != nil || len(all) == 0 {
+		return s, false, err
+	}
+	return all[0], true, nil
+}
+
+// Schedules returns all standing tasks, up to limit, by their next run.
+func (t *Tx) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
+	return t.schedules(ctx, `ORDER BY s.next_ms, s.id LIMIT $1`, limit)
+}
+
+const dueSchedulesSQL = `
+	JOIN agents a ON a.id = s.agent_id WHERE s.next_ms <= $1 AND a."interval" > 0 ORDER BY s.next_ms, s.id LIMIT $2`
+
+// DueSchedules returns standing tasks whose next run is not after now, the longest
+// waiting first. Those of profiles without an interval rest.
+func (t *Tx) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
+	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
+}
+
+// SaveSchedule switches the standing task of a conversation on, in the place of
+// the one it has, and sets s.ID.
+func (t *Tx) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
+	origin, err := encodeJSON(s.Origin, fault.Invalid, "where a standing task comes from")
+	if err != nil {
+		return err
+	}
+	_, err = t.one(ctx, []any{&s.ID}, `
+		INSERT INTO agent_schedules (agent_id, conversation_id, created_by, origin, next_ms, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (conversation_id) DO UPDATE SET
+			agent_id = excluded.agent_id, created_by = excluded.created_by, origin = excluded.origin, event_id = NULL, runs = 0, last_ms = 0,
+			next_ms = excluded.next_ms, created_ms = excluded.created_ms
+		RETURNING id`, s.AgentID, s.ConversationID, s.CreatedBy, origin, millis(s.NextAt), millis(s.CreatedAt))
+	return wrap(err, "store a standing task")
+}
+
+// AdvanceSchedule moves a standing task to its next run, if it is still the one
+// that was read: another replica may have been faster, which ok says. With an
+// entry it counts as a run.
+func (t *Tx) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
+	n, err := t.exec(ctx, `
+		UPDATE agent_schedules SET
+			next_ms = $3,
+			runs = CASE WHEN $4 THEN runs + 1 ELSE runs END,
+			last_ms = CASE WHEN $4 THEN $5 ELSE last_ms END,
+			event_id = CASE WHEN $4 THEN $6 ELSE event_id END
+		WHERE id = $1 AND next_ms = $2`,
+		s.ID, millis(s.NextAt), millis(next), entryID != "", millis(now), orNull(entryID))
+	return n == 1, wrap(err, "advance a standing task")
+}
+
+// EndSchedule switches the standing task of a conversation off. ok is false if it
+// had none.
+func (t *Tx) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
+	n, err := t.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
+	return n > 0, wrap(err, "end a standing task")
+}
