@@ -128,7 +128,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), Log: d.log,
+		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
 	})
 	if err := d.web.Listen(ctx); err != nil {
 		return err

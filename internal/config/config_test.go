@@ -56,6 +56,7 @@ func TestDefaults(t *testing.T) {
 	c := mustLoad(t, "", nil)
 	want := config.Config{
 		ListenAddr:       "127.0.0.1:3000",
+		API:              true,
 		DataDir:          "./data",
 		Database:         config.Database{Driver: config.DriverSQLite, Path: filepath.Join("data", "bot.db")},
 		WorkspacePath:    filepath.Join("data", "workspace"),
