@@ -186,10 +186,11 @@ func (w *writer) message(m store.TranscriptMessage) {
 func spoken(m store.TranscriptMessage) bool {
 	return slices.ContainsFunc(m.Blocks, func(b messages.Block) bool {
 		switch b.(type) {
+		case messages.Text, messages.Attachment, messages.ToolCall:
+			return true
 		case messages.Thinking, messages.ToolResult:
-			return false
 		}
-		return true
+		return false
 	})
 }
 
