@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,17 +156,23 @@ func (c *class) hears(user, chat, text string, change ...func(in *messages.Inbou
 // learns runs the learner until nothing is left to be learned from.
 func (c *class) learns(accounts ...string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute) // only reached when it fails
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		c.Run(ctx)
 	}()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	for left := int64(1); left > 0; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			c.t.Fatalf("%d messages are left", left)
+		}
 		c.Noted()
-		left = 0
-		c.do(func(ctx context.Context, tx *store.Tx) error {
+		err := c.db.InRead(ctx, func(tx *store.Tx) error {
 			left = 0
 			for _, a := range accounts {
 				h, err := tx.Holdings(ctx, a)
@@ -176,8 +183,8 @@ func (c *class) learns(accounts ...string) {
 			}
 			return nil
 		})
-		if ctx.Err() != nil {
-			c.t.Fatalf("%d messages are left", left)
+		if err != nil {
+			c.t.Fatal(err)
 		}
 	}
 	cancel()
@@ -288,29 +295,27 @@ func TestWhatIsLearnedOfOneMessageIsBounded(t *testing.T) {
 func TestAModelThatFails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *class) {
-		now := time.Now()
-		c.config.Now = func() time.Time {
-			now = now.Add(10 * time.Minute)
-			return now
-		}
-		c.config.Storage = storage{c.db}
-		var mu sync.Mutex
-		clock := c.config.Now
-		c.config.Now = func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return clock()
-		}
+		var ahead atomic.Int64 // every failure takes an hour
+		c.config.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		c.Learner = learn.New(c.config)
+		answers := func(answer func([]string) (string, error)) {
+			c.model.answer = func(texts []string) (string, error) {
+				text, err := answer(texts)
+				if err != nil {
+					ahead.Add(int64(time.Hour))
+				}
+				return text, err
+			}
+		}
 		failures := []error{fault.New(fault.Unavailable, "away"), fault.New(fault.RateLimited, "slow"), &fault.Error{Kind: fault.Unavailable, Uncertain: true}}
-		c.model.answer = func(texts []string) (string, error) {
+		answers(func(texts []string) (string, error) {
 			if len(failures) > 0 {
 				err := failures[0]
 				failures = failures[1:]
 				return "", err
 			}
 			return gullible(texts)
-		}
+		})
 		c.hears("42", "c", "I prefer short answers")
 		c.learns("test/42")
 		if list := c.known("test/42"); len(list) == 0 {
@@ -321,7 +326,7 @@ func TestAModelThatFails(t *testing.T) {
 			"refused": func([]string) (string, error) { return "", fault.New(fault.Unauthorized, "key") },
 			"down":    func([]string) (string, error) { return "", fault.New(fault.Unavailable, "away") },
 		} {
-			c.model.answer = answer
+			answers(answer)
 			before := len(c.model.requests())
 			c.hears(name, "c", "I prefer short answers")
 			c.learns("test/" + name) // it ends
