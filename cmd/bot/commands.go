@@ -22,10 +22,12 @@ type commandLine struct {
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
 	Messages    messagesCommand    `cmd:"" help:"List messages of a conversation, a session or a profile."`
 	Costs       costsCommand       `cmd:"" help:"Sum up tokens and costs by person, codebase, model, day or conversation."`
+	Person      personCommand      `cmd:"" help:"Count or delete what is remembered of a person."`
 	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`
 	Retention   retentionCommand   `cmd:"" help:"Remove what is past RETENTION_RAW and RETENTION_SESSIONS; serve does it too."`
+	Key         keyCommand         `cmd:"" help:"Make, list and revoke keys of the HTTP API."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
 	GitHub      githubCommand      `cmd:"" help:"Make the GitHub App." name:"github"`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask the daemon at LISTEN_ADDR whether it runs; for containers."`

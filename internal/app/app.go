@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/learn"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -48,7 +49,8 @@ type Env struct {
 	Lookup  func(name string) (string, bool)
 	EnvFile string
 
-	// Now is the clock of standing tasks; nil: time.Now.
+	// Now is the time by which memories age and standing tasks run; nil: the time.
+	// Tests set it.
 	Now func() time.Time
 
 	// Started, if not nil, is called once everything runs.
@@ -80,9 +82,11 @@ type daemon struct {
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	shop       *work.Shop
-	memory     *recollect.Service // nil with MEMORY=off
-	embedder   *embed.Client      // nil without an embeddings API
-	vectors    store.VectorState  // as it was at the start
+	models     map[assistant.Name]assistant.Model // the model APIs
+	memory     *recollect.Service                 // nil with MEMORY=off
+	learner    *learn.Learner                     // nil if nothing is learned
+	embedder   *embed.Client                      // nil without an embeddings API
+	vectors    store.VectorState                  // as it was at the start
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 }
@@ -129,7 +133,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), Log: d.log,
+		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
 	})
 	if err := d.web.Listen(ctx); err != nil {
 		return err
@@ -209,6 +213,12 @@ func (d *daemon) run(ctx context.Context) error {
 		})
 		group.Go(func() error {
 			d.keepVectors(ctx)
+			return nil
+		})
+	}
+	if d.learner != nil {
+		group.Go(func() error {
+			d.learner.Run(ctx)
 			return nil
 		})
 	}

@@ -36,6 +36,7 @@ import (
 // conversations that began with it; it answers no other.
 func (d *daemon) buildAssistants() error {
 	d.assistants = make(map[assistant.Name]assistant.Assistant)
+	d.models = make(map[assistant.Name]assistant.Model)
 	scripted := demo.New(demo.Config{})
 	d.assistants[scripted.Name()] = scripted
 	if err := d.buildModels(); err != nil {
@@ -69,6 +70,7 @@ func (d *daemon) buildModels() error {
 		if err != nil {
 			return err
 		}
+		d.models[model.Name()] = model
 		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	}
 	if !d.config.OpenAI.Configured() {
@@ -83,6 +85,7 @@ func (d *daemon) buildModels() error {
 	if err != nil {
 		return err
 	}
+	d.models[model.Name()] = model
 	d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	return nil
 }
@@ -248,6 +251,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.buildLearner(ctx, tiers)
 	core, err := orchestrator.New(orchestrator.Config{
 		Toolroom:       tools,
 		Mode:           modeOf(d.config),
@@ -262,6 +266,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands()),
 		Workshop:       workshop,
 		Memory:         d.memoryPort(),
+		Learner:        d.learnerPort(),
 		Pressed:        shop.Pressed,
 		Queue:          d.queue,
 		Adapters:       d.adapters,

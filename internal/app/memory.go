@@ -1,16 +1,25 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/learn"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
 
-var _ recollect.Tx = (*store.Tx)(nil)
+var (
+	_ recollect.Tx = (*store.Tx)(nil)
+	_ learn.Tx     = (*store.Tx)(nil)
+)
 
 // memoryStorage shows the store through the port of memory.
 type memoryStorage struct{ store *store.Store }
@@ -25,6 +34,14 @@ func (s memoryStorage) InRead(ctx context.Context, fn func(tx recollect.Tx) erro
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
+// learnStorage shows the store through the port of learning.
+type learnStorage struct{ store *store.Store }
+
+// InTx implements learn.Storage.
+func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
 // buildMemory builds what remembers people, unless it is switched off.
 func (d *daemon) buildMemory(ctx context.Context) error {
 	c := d.config.Memory
@@ -36,7 +53,7 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 		return err
 	}
 	config := recollect.Config{
-		Storage: memoryStorage{d.store}, Redact: redact.New(d.config.Secrets()...).String, Log: d.log,
+		Storage: memoryStorage{d.store}, Redact: redact.New(d.config.Secrets()...).String, Now: d.env.Now, Log: d.log,
 	}
 	if c.Embeds() {
 		client, err := embed.New(embed.Config{BaseURL: c.BaseURL, APIKey: c.APIKey.Reveal(), Model: c.Model})
@@ -47,6 +64,50 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 	}
 	d.memory = recollect.New(config)
 	return nil
+}
+
+// buildLearner builds what learns of people by itself, if that is wanted and
+// there is a model API to ask.
+func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) {
+	if d.memory == nil || !d.config.Memory.Learning {
+		return
+	}
+	model, name := d.learningModel(tiers["cheap"])
+	if model == nil {
+		d.log.InfoContext(ctx, "Nothing is learned by itself: there is no model API to ask", "option", "MEMORY_LEARNING")
+		return
+	}
+	d.learner = learn.New(learn.Config{
+		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: spend.Budget(d.config.Budget),
+		Redact: redact.New(d.config.Secrets()...).String, Embed: d.memory.Embedding, Now: d.env.Now, Log: d.log,
+	})
+}
+
+// learningModel returns the model API to ask what can be learned: that of the
+// cheap tier, else the default assistant's, else any. The name is of its model,
+// empty for the one that it asks by default.
+func (d *daemon) learningModel(cheap spend.Tier) (assistant.Model, string) {
+	if cheap.Model != "" {
+		provider := cmp.Or(cheap.Provider, d.config.Assistant)
+		if m := d.models[assistant.Name(provider)]; m != nil {
+			return m, cheap.Model
+		}
+	}
+	if m := d.models[assistant.Name(d.config.Assistant)]; m != nil {
+		return m, ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.models)) {
+		return d.models[name], ""
+	}
+	return nil, ""
+}
+
+// learnerPort is d.learner as an interface that is nil without it.
+func (d *daemon) learnerPort() orchestrator.Learner {
+	if d.learner == nil {
+		return nil
+	}
+	return d.learner
 }
 
 // memoryPort is d.memory as an interface that is nil without it.

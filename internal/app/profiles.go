@@ -16,12 +16,12 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
-	"remote-agent/internal/transcript"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
 	"remote-agent/internal/tool/memo"
 	"remote-agent/internal/tool/projectdb"
 	"remote-agent/internal/tool/shell"
+	"remote-agent/internal/transcript"
 )
 
 // builtinTools are the names of all tools of the program, whether they are

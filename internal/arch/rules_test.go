@@ -16,7 +16,7 @@ const module = "remote-agent"
 // matches counts.
 var allowed = map[string][]string{
 	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/sandbox", "internal/tour"},
-	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "migrations"},
+	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
 	"internal/fault":      {},
@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
+	"internal/apikey":     {"internal/fault"},
 	"internal/mcpserver":  {"internal/fault"},
 	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
@@ -50,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/approval", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store"},
 	"migrations":       {},
@@ -73,6 +74,10 @@ var allowed = map[string][]string{
 		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/spend", "internal/store", "internal/transcript",
 	},
 
+	"internal/learn": {
+		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
+	},
+
 	"internal/config": {},
 
 	// Care of the data.
@@ -81,6 +86,8 @@ var allowed = map[string][]string{
 	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
 
 	"internal/web": {"internal/fault"},
+	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/profile", "internal/sessions", "internal/spend", "internal/store"},
+	"docs":         {},
 
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":           {},
@@ -144,13 +151,14 @@ var external = map[string][]string{
 	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox"},
 
 	// Tests and the packages for them.
-	"testing":                    {},
-	"github.com/google/go-cmp":   {},
-	"go.uber.org/goleak":         {},
-	"pgregory.net/rapid":         {},
-	"net/http/httptest":          {"internal/emulator", "internal/emulator/*"},
-	"testing/synctest":           {},
-	"github.com/google/go-cmp/*": {},
+	"testing":                         {},
+	"github.com/google/jsonschema-go": {},
+	"github.com/google/go-cmp":        {},
+	"go.uber.org/goleak":              {},
+	"pgregory.net/rapid":              {},
+	"net/http/httptest":               {"internal/emulator", "internal/emulator/*"},
+	"testing/synctest":                {},
+	"github.com/google/go-cmp/*":      {},
 }
 
 // environmentReaders may read the process environment. Everybody else gets a

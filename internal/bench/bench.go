@@ -205,6 +205,7 @@ func (r *run) environ() []string {
 		"OPENAI_API_KEY=" + apiKey,
 		"OPENAI_BASE_URL=" + r.world.aiURL(),
 		"OPENAI_MODEL=emulated",
+		"MEMORY_LEARNING=off", // the emulated model only answers
 		"TELEGRAM_BOT_TOKEN=" + r.world.token,
 		"TELEGRAM_API_URL=" + r.world.telegramURL(),
 		"TELEGRAM_ALLOWED_USER_IDS=*",

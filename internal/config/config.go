@@ -44,6 +44,7 @@ const (
 type Config struct {
 	ListenAddr       string // host:port
 	PublicURL        string // without a trailing slash; empty if there is none
+	API              bool   // programs with a key may read and delete data over HTTP
 	DataDir          string
 	Database         Database
 	WorkspacePath    string

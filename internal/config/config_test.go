@@ -56,6 +56,7 @@ func TestDefaults(t *testing.T) {
 	c := mustLoad(t, "", nil)
 	want := config.Config{
 		ListenAddr:       "127.0.0.1:3000",
+		API:              true,
 		DataDir:          "./data",
 		Database:         config.Database{Driver: config.DriverSQLite, Path: filepath.Join("data", "bot.db")},
 		WorkspacePath:    filepath.Join("data", "workspace"),
@@ -74,7 +75,7 @@ func TestDefaults(t *testing.T) {
 				"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CLAUDE_CONFIG_DIR",
 			},
 		},
-		Memory: config.Memory{On: true, Model: "text-embedding-3-small"},
+		Memory: config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},
 		GitHub: config.GitHub{PollEvery: 45 * time.Second, SweepEvery: 5 * time.Minute},
 		Telegram: config.Telegram{
 			APIURL: "https://api.telegram.org", Mode: config.ModePoll, Streaming: true, SendRate: 30, ChatSendRate: 1,

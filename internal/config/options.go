@@ -68,7 +68,7 @@ var options = slices.Concat(baseOptions, careOptions, modelOptions, anthropicOpt
 var baseOptions = []Option{
 	{
 		Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
-		Help:    "Address of the HTTP server for health, metrics and webhooks, as host:port; loopback unless you say otherwise.",
+		Help:    "Address of the HTTP server for health, metrics, webhooks and the API, as host:port; loopback unless you say otherwise.",
 		Aliases: []Alias{{Name: "PORT", convert: listenOnPort}},
 		parse:   parseListenAddr,
 	},
@@ -77,6 +77,12 @@ var baseOptions = []Option{
 		Help:    "Address under which the internet reaches this server; needed for webhooks only.",
 		Example: "https://bot.example.com",
 		parse:   parsePublicURL,
+	},
+	{
+		Name: "API", Default: "on", Group: groupServer,
+		Help: "on serves /api/v1 to programs with a key, and to nobody until `bot key create` has made one; off never does.",
+		parse: setChoice(func(c *Config, v string) { c.API = v == "on" },
+			"on", "off"),
 	},
 	{
 		Name: "DATA_DIR", Default: defaultDataDir, Group: groupStorage,

@@ -10,6 +10,12 @@ var memoryOptions = []Option{
 			"on", "off"),
 	},
 	{
+		Name: "MEMORY_LEARNING", Default: "on", Group: groupMemory,
+		Help: "on has what people say of themselves remembered by itself: after some turns a model API is asked once about what the person typed. MODEL_CHEAP is asked if it is set, else the usual model; with the demo, or agents alone, nobody is. off remembers only what somebody asks for. It needs MEMORY=on.",
+		parse: setChoice(func(c *Config, v string) { c.Memory.Learning = v == "on" },
+			"on", "off"),
+	},
+	{
 		Name: "EMBEDDING_BASE_URL", Empty: "the official API if EMBEDDING_API_KEY is set, else memories are found by their words", Group: groupMemory,
 		Help:    "Address of any server with an OpenAI-compatible embeddings API, with its /v1. It reads what is remembered.",
 		Example: "http://127.0.0.1:11434/v1",
@@ -29,10 +35,11 @@ var memoryOptions = []Option{
 
 // Memory configures what is remembered of people.
 type Memory struct {
-	On      bool
-	BaseURL string // empty means the provider's own
-	Model   string
-	APIKey  Secret
+	On       bool
+	Learning bool   // also by itself; needs On
+	BaseURL  string // empty means the provider's own
+	Model    string
+	APIKey   Secret
 }
 
 // Embeds reports whether there is an embeddings API to ask.

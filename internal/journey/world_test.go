@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,9 +81,11 @@ type world struct {
 	printed lockedBuffer   // what the operator reads
 	level   slog.Level     // of what the test logs
 
+	ahead atomic.Int64 // how far the clock is ahead, a time.Duration
+
 	slow time.Duration // added to the patience of waits
 
-	now func() time.Time // the clock of standing tasks; nil is the machine's
+	now func() time.Time // the clock of memory and standing tasks; nil is the machine's, and what it is ahead
 
 	addr string
 	stop context.CancelFunc
@@ -114,6 +117,7 @@ func newWorld(t testing.TB, databaseURL string) *world {
 		"TELEGRAM_SEND_RATE":        "0",
 		"TELEGRAM_CHAT_SEND_RATE":   "0",
 		"SHUTDOWN_GRACE":            "5s",
+		"MEMORY_LEARNING":           "off", // it asks the model between turns
 	}
 	t.Cleanup(func() {
 		w.shutdown()
@@ -151,6 +155,14 @@ func (w *world) config() config.Config {
 	return cfg
 }
 
+// clock is the time by which memories age and standing tasks run.
+func (w *world) clock() time.Time {
+	if w.now != nil {
+		return w.now()
+	}
+	return time.Now().Add(time.Duration(w.ahead.Load()))
+}
+
 // start runs the bot and waits until it runs.
 func (w *world) start() *world {
 	w.t.Helper()
@@ -163,7 +175,7 @@ func (w *world) start() *world {
 		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
-		Now:     w.now,
+		Now:     w.clock,
 	}
 	if w.typed != nil {
 		read, write := io.Pipe()

@@ -288,3 +288,31 @@ func BenchmarkCosine(b *testing.B) {
 		probe.Cosine(raw)
 	}
 }
+
+// What people read has the origin of its words, not of words that were there
+// before.
+func TestOriginOfAFactThatChanges(t *testing.T) {
+	t.Parallel()
+	mine := fact(t, "prefers short answers")
+	mine.Origin = memory.ByPerson
+	old := memory.Candidate{Memory: mine.NewMemory(), Similarity: 1}
+	for text, want := range map[string]memory.Origin{"Prefers short answers.": memory.ByPerson, "prefers long answers": memory.Learned} {
+		learned := fact(t, text)
+		learned.Origin = memory.Learned
+		if got := learned.Update(old).Memory.Origin; got != want {
+			t.Errorf("%q over what the person said: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestMergingTwoMemoriesOfOneText(t *testing.T) {
+	t.Parallel()
+	a, b := fact(t, "likes tea").NewMemory(), fact(t, "Likes tea!").NewMemory()
+	a.Number, b.Number, b.Confidence, b.AccessCount, b.Category, b.Events = 1, 7, 0.95, 4, memory.Preference, []int64{3}
+	b.CreatedAt, b.UpdatedAt = noon.Add(-time.Hour), noon.Add(time.Hour)
+	m := a.Merge(b)
+	if m.Number != 1 || m.Text != "likes tea" || m.Confidence != 0.99 || m.AccessCount != 5 || m.Category != memory.Preference ||
+		!slices.Equal(m.Events, []int64{3}) || m.CreatedAt != b.CreatedAt || m.UpdatedAt != b.UpdatedAt {
+		t.Errorf("merged: %+v", m)
+	}
+}

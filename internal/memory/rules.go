@@ -90,8 +90,8 @@ func (f Fact) Update(old Candidate) Outcome {
 	if f.Category != "" {
 		m.Category = f.Category
 	}
-	if f.Origin == ByPerson { // what a person said outweighs what was concluded
-		m.Origin = f.Origin
+	if f.Origin == ByPerson || f.Origin == Learned && hash != old.Hash {
+		m.Origin = f.Origin // people see whose words they read now
 	}
 	m.Events = union(old.Events, f.Events)
 	m.AccessCount++
@@ -124,6 +124,38 @@ func (e Episode) Confirm(old Candidate) Outcome {
 	m.AccessCount++
 	m.Key, m.UpdatedAt = e.Key, e.Now
 	return out
+}
+
+// Merge returns what a memory becomes when another one with the same text turns
+// out to be of the same person: it was heard twice. Its number and its spelling
+// stay.
+func (m Memory) Merge(other Memory) Memory {
+	by, limit := factStep, maxFactConfidence
+	if m.Kind == Episodic {
+		by, limit = episodeStep, maxEpisodeConfidence
+	}
+	m.Confidence = step(max(m.Confidence, other.Confidence), by, limit)
+	m.AccessCount += other.AccessCount
+	if m.Category == "" {
+		m.Category = other.Category
+	}
+	if other.Origin == ByPerson {
+		m.Origin = ByPerson
+	}
+	m.Events, m.Sources = union(m.Events, other.Events), union(m.Sources, other.Sources)
+	m.History = slices.SortedStableFunc(slices.Values(slices.Concat(m.History, other.History)),
+		func(a, b Earlier) int { return a.Until.Compare(b.Until) })
+	m.History = m.History[max(0, len(m.History)-MaxHistory):]
+	if other.CreatedAt.Before(m.CreatedAt) {
+		m.CreatedAt = other.CreatedAt
+	}
+	if other.UpdatedAt.After(m.UpdatedAt) {
+		m.UpdatedAt = other.UpdatedAt
+	}
+	if other.ExpiresAt.After(m.ExpiresAt) {
+		m.ExpiresAt = other.ExpiresAt
+	}
+	return m
 }
 
 // step raises a confidence. It is rounded, so that five steps of 0.1 are 0.5.

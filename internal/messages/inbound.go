@@ -107,7 +107,12 @@ type Inbound struct {
 	Text         string          `json:"text"`
 	Quotes       []Quote         `json:"quotes,omitempty"`
 	Attachments  []Attachment    `json:"attachments,omitempty"`
-	SentAt       time.Time       `json:"sent_at"`
+
+	// Cited are the parts of Text that the sender marked as a quotation or as
+	// code in a way that Text does not show.
+	Cited []string `json:"cited,omitempty"`
+
+	SentAt time.Time `json:"sent_at"`
 
 	// Action is the Button.ID that was pressed, for KindAction. Message is then the
 	// message that has the button, and Text what was written in a dialog.

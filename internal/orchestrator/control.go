@@ -15,6 +15,10 @@ import (
 	"remote-agent/internal/sessions"
 )
 
+// followUp begins the event ids of messages that the program put into an inbox
+// itself, because a command or a button said so.
+const followUp = "then:"
+
 // controlHold is how long the process that runs a control command has its
 // answer to itself, before a worker may bring it out.
 const controlHold = 30 * time.Second
@@ -68,11 +72,11 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 		o.whisper(ctx, entry.In, reply.Note)
 	}
 	var (
-		open []messages.Delivery
-		next bool
+		open          []messages.Delivery
+		next, settled bool
 	)
 	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
-		open, next = nil, false
+		open, next, settled = nil, false, false
 		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
@@ -88,6 +92,7 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 			return err
 		}
 		open, err = o.addControl(ctx, tx, r.Conv, entry, reply)
+		settled = err == nil
 		return err
 	})
 	if err != nil {
@@ -96,7 +101,26 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 	if next {
 		o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, r.Conv.ID) }) // else its job rings
 	}
-	return o.bringControl(ctx, r.Conv.Key, open)
+	if err := o.bringControl(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
+		return err
+	}
+	o.sendUnkept(ctx, entry.In, reply.Unkept)
+	return nil
+}
+
+// sendUnkept sends a text to the sender of a command without a record of it.
+func (o *Orchestrator) sendUnkept(ctx context.Context, in messages.Inbound, text string) {
+	adapter := o.adapters[in.Conversation.Platform]
+	if adapter == nil || !in.Private && !in.Whispered {
+		return
+	}
+	out := messages.Outbound{Delivery: newDeliveryID(), Conversation: in.Conversation, Text: text}
+	if in.Whispered {
+		out.OnlyFor, out.ReplyTo = in.Sender.ID, in.Message
+	}
+	if _, err := adapter.Send(ctx, out); err != nil {
+		o.config.Log.InfoContext(ctx, "Could not send what is not kept; the person has to ask again", "conversation", in.Conversation, "err", err)
+	}
 }
 
 // reply answers a command or a button, errors included.
@@ -169,7 +193,7 @@ func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, reply Repl
 	default:
 		return false, nil
 	}
-	in.Event = messages.EventID("then:" + r.Entry.ID)
+	in.Event = messages.EventID(followUp + r.Entry.ID)
 	in.Kind, in.Action, in.Trigger, in.Raw, in.Aliases = messages.KindMessage, "", "", nil, nil
 	in.Whispered, in.Opening, in.Queued = false, "", false
 	entry := sessions.Entry{

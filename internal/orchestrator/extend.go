@@ -54,6 +54,11 @@ type Reply struct {
 	// Edits replace messages that were delivered earlier, buttons included.
 	Edits []messages.Delivery
 
+	// Unkept is sent as a message of its own behind the text and is stored nowhere:
+	// a secret that is only good for a while. If the process dies at that moment it
+	// is not sent again. Only whoever gave the command may see it.
+	Unkept string
+
 	// Stored is called in the transaction that stores the reply, with the last
 	// message of it. It may be called again if the transaction is repeated.
 	Stored func(ctx context.Context, tx Tx, last messages.DeliveryID) error
@@ -110,6 +115,18 @@ type Memory interface {
 	// The turn's request shows it to the assistant, and nothing keeps it there: in
 	// a conversation of several people, what one of them told is not for the next.
 	Recall(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, limits RecallLimits) ([]messages.Quote, error)
+}
+
+// Learner finds out later what people say of themselves. A nil Learner learns
+// nothing.
+type Learner interface {
+	// Teaches reports whether something might be learned of its sender from a
+	// message. It is asked in the transaction that stores the answer, so it is
+	// quick and does no I/O.
+	Teaches(in messages.Inbound) bool
+
+	// Noted tells that such a message was noted and its answer stored.
+	Noted()
 }
 
 // Prompt is a command whose text goes to the assistant: a turn like any other,

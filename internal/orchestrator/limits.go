@@ -211,6 +211,9 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if v.role == sessions.Stranger {
 			break // refused when its turn comes
 		}
+		if _, err := w.note(ctx, tx, e); err != nil {
+			return nil, nil, err
+		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)
 		done := sessions.EntryDone

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"remote-agent/internal/command"
@@ -36,6 +37,17 @@ func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.
 		return nil
 	}
 	return quotes
+}
+
+// note notes that something may be learned of the sender of an entry, in the
+// transaction that settles it. Words that come from somebody else, as in a turn
+// that one person repeats in the name of another, are no lesson.
+func (w *worker) note(ctx context.Context, tx Tx, entry sessions.Entry) (bool, error) {
+	l := w.o.config.Learner
+	if l == nil || strings.HasPrefix(string(entry.In.Event), followUp) || !l.Teaches(entry.In) {
+		return false, nil
+	}
+	return true, tx.AddLesson(ctx, entry.ID, actor(entry.In), w.conv.ID, time.Now())
 }
 
 // withRemembered returns array with what is remembered before the text of the

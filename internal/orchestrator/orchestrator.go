@@ -73,6 +73,7 @@ type Config struct {
 	Commands []Command // besides the built-in ones
 	Workshop Workshop  // may be nil
 	Memory   Memory    // may be nil
+	Learner  Learner   // may be nil
 
 	// Pressed answers a button; nil where there are none.
 	Pressed func(ctx context.Context, r Request) (Reply, error)

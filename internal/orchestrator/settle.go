@@ -69,9 +69,13 @@ func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery
 		return w.settleJob(ctx, d, *out.reply, placed, out.took)
 	}
 	var seqs []int64
+	noted := false
 	err := w.hold(ctx, func(tx Tx) error {
 		var err error
 		if seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...); err != nil {
+			return err
+		}
+		if noted, err = w.note(ctx, tx, d.entry); err != nil {
 			return err
 		}
 		return w.recordAnswer(ctx, tx, d, out, placed)
@@ -81,6 +85,9 @@ func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery
 		return fmt.Errorf("store the answer: %w", err)
 	}
 	failpoint.Hit(failpoint.AnswerStored)
+	if noted {
+		w.o.config.Learner.Noted()
+	}
 	w.o.windows.extend(d.begun.session.ID, out.rest, seqs)
 	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
 	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)

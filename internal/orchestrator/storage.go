@@ -42,6 +42,7 @@ type Tx interface {
 	scheduleTx
 	approvalTx
 	usageTx
+	lessonTx
 }
 
 type inboxTx interface {

@@ -158,3 +158,11 @@ type usageTx interface {
 	// SaveTiers replaces the model tiers.
 	SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error
 }
+
+// lessonTx notes what may be learned from.
+type lessonTx interface {
+	// AddLesson stores that something may be learned of an account from a message,
+	// not before due. A second time it changes nothing, and neither does it for
+	// somebody who switched memory off.
+	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
+}

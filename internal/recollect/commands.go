@@ -26,6 +26,8 @@ func (s *Service) Commands() []orchestrator.Command {
 		{Name: "memory", Usage: "memory [on|off|edit <n> <text>|<words>]", Summary: "what I remember about you", Menu: true, Run: s.runMemory},
 		{Name: "remember", Usage: "remember <text>", Summary: "have me remember something about you", Run: s.runRemember},
 		{Name: "forget", Usage: "forget <n|all>", Summary: "delete what I remember about you", Run: s.runForget},
+		{Name: "link", Usage: "link [code]", Summary: "one memory for your accounts on several platforms", Run: s.runLink},
+		{Name: "unlink", Usage: "unlink <account>", Summary: "take an account out of that again", Run: s.runUnlink},
 	}
 }
 
@@ -150,7 +152,7 @@ func (s *Service) runMemory(ctx context.Context, r orchestrator.Request) (orches
 	}
 	if first == "here" {
 		args = args[1:]
-	} else if !r.Entry.In.Private && !r.Entry.In.Whispered {
+	} else if !private(r.Entry.In) {
 		return reply("What I remember about you is for you alone, and others read here. Ask me in a private chat, or `/memory here` to see it here all the same.")
 	}
 	if len(args) == 1 {
@@ -221,6 +223,7 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64
 	var n int64
 	on := false
 	now := s.config.Now()
+	var sources map[string]string
 	err := s.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
 		if on, err = tx.MemoryOn(ctx, r.Actor()); err != nil {
@@ -229,7 +232,10 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64
 		if n, err = tx.CountMemories(ctx, r.Actor(), now); err != nil {
 			return err
 		}
-		list, err = tx.Memories(ctx, r.Actor(), before, listed+1, now)
+		if list, err = tx.Memories(ctx, r.Actor(), before, listed+1, now); err != nil {
+			return err
+		}
+		sources, err = learnedFrom(ctx, tx, list)
 		return err
 	})
 	if err != nil {
@@ -245,7 +251,7 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64
 	var b strings.Builder
 	fmt.Fprintf(&b, "I remember %d about you (memory is %s):\n\n", n, state)
 	for _, m := range list[:min(listed, len(list))] {
-		b.WriteString(forPeople(m, now) + "\n")
+		b.WriteString(forPeople(m, now, sources) + "\n")
 	}
 	if len(list) > listed {
 		fmt.Fprintf(&b, "\nOlder ones: `/memory %d`", list[listed-1].Number)
@@ -259,9 +265,17 @@ func (s *Service) search(ctx context.Context, r orchestrator.Request, words stri
 		Embedding: s.embed(ctx, words, storePatience), Limit: listed, Now: s.config.Now(),
 	}
 	var found []memory.Match
+	var sources map[string]string
 	err := s.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
-		found, err = tx.Recall(ctx, q)
+		if found, err = tx.Recall(ctx, q); err != nil {
+			return err
+		}
+		list := make([]memory.Memory, len(found))
+		for i, m := range found {
+			list[i] = m.Memory
+		}
+		sources, err = learnedFrom(ctx, tx, list)
 		return err
 	})
 	if err != nil {
@@ -272,13 +286,38 @@ func (s *Service) search(ctx context.Context, r orchestrator.Request, words stri
 	}
 	var b strings.Builder
 	for _, m := range found {
-		b.WriteString(forPeople(m.Memory, q.Now) + "\n")
+		b.WriteString(forPeople(m.Memory, q.Now, sources) + "\n")
 	}
 	return orchestrator.Reply{Text: b.String()}, nil
 }
 
-// forPeople is a memory as an item of a list.
-func forPeople(m memory.Memory, now time.Time) string {
+// learnedFrom says where and when the person said what was learned, by the id of
+// the message. A message that is gone has no entry.
+func learnedFrom(ctx context.Context, tx Tx, list []memory.Memory) (map[string]string, error) {
+	from := make(map[string]string)
+	for _, m := range list {
+		if m.Origin != memory.Learned || from[m.RunID] != "" {
+			continue
+		}
+		e, err := tx.Entry(ctx, m.RunID)
+		if fault.Is(err, fault.NotFound) || err == nil && e.In.Conversation.Platform == "" {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		at := "`" + e.In.Conversation.String() + "`"
+		if e.In.Private {
+			at = "your private chat on " + string(e.In.Conversation.Platform)
+		}
+		from[m.RunID] = fmt.Sprintf(" from what you wrote in %s on %s", at, e.AcceptedAt.UTC().Format(time.DateOnly))
+	}
+	return from, nil
+}
+
+// forPeople is a memory as an item of a list. Sources are those of what was
+// learned.
+func forPeople(m memory.Memory, now time.Time, sources map[string]string) string {
 	parts := make([]string, 0, 5)
 	switch {
 	case m.Kind == memory.Episodic:
@@ -287,7 +326,7 @@ func forPeople(m memory.Memory, now time.Time) string {
 		parts = append(parts, string(m.Category))
 	}
 	parts = append(parts, map[memory.Origin]string{
-		memory.ByPerson: "you said so", memory.ByAssistant: "noted by the assistant", memory.Learned: "learned",
+		memory.ByPerson: "you said so", memory.ByAssistant: "noted by the assistant", memory.Learned: "learned" + sources[m.RunID],
 	}[m.Origin])
 	if m.Codebase != "" {
 		parts = append(parts, "one repository only")

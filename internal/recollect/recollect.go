@@ -35,6 +35,8 @@ type Storage interface {
 // Tx is one transaction of a Storage. Package store implements it and says more
 // about each method.
 type Tx interface {
+	linkTx
+
 	MemoryOn(ctx context.Context, person string) (bool, error)
 	SetMemoryOn(ctx context.Context, person string, on bool) error
 	UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error)
@@ -50,6 +52,7 @@ type Tx interface {
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
 	IndexWords(ctx context.Context, limit int) (int, error)
 	PackMemories(ctx context.Context, limit int) (int, error)
+	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 }
 
@@ -194,6 +197,9 @@ const (
 	maxStanding = 12
 	relation    = "remembered about you"
 	preamble    = "Known from earlier about the person who asks. Take it into account where it fits; newer messages count more."
+
+	// discreet is added where others read the answer.
+	discreet = " Others read the answer: go by it, and do not repeat it."
 )
 
 // Recall implements orchestrator.Memory. It returns one quote at most: first what
@@ -228,7 +234,11 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 		all = append(all, m.Memory)
 	}
 	if list := s.within(append(all, standing...), limit); list != "" {
-		return []messages.Quote{{Relation: relation, Text: preamble + "\n" + list}}, nil
+		before := preamble
+		if !entry.In.Private {
+			before += discreet
+		}
+		return []messages.Quote{{Relation: relation, Text: before + "\n" + list}}, nil
 	}
 	return nil, nil
 }
@@ -341,6 +351,11 @@ func (s *Service) repeat(ctx context.Context, what string, limit int, step func(
 }
 
 func (s *Service) sweep(ctx context.Context) {
+	now := s.config.Now()
+	err := s.config.Storage.InTx(ctx, func(tx Tx) error { return tx.SweepLinkCodes(ctx, now, now.Add(-triesFor)) })
+	if err != nil && ctx.Err() == nil {
+		s.config.Log.WarnContext(ctx, "Could not sweep link codes", "err", err)
+	}
 	for {
 		var n int64
 		err := s.config.Storage.InTx(ctx, func(tx Tx) error {
@@ -404,6 +419,16 @@ func (s *Service) embedSome(ctx context.Context) (int, error) {
 		return nil
 	})
 	return len(list), err
+}
+
+// Embedding returns the embedding of a text for whoever can wait some seconds for
+// it, else none: then Run makes it later.
+func (s *Service) Embedding(ctx context.Context, text string) memory.Embedding {
+	e := s.embed(ctx, text, 4*storePatience)
+	if e.IsZero() {
+		s.later()
+	}
+	return e
 }
 
 // later has Run embed soon what could not be embedded at once.

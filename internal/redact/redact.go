@@ -79,6 +79,12 @@ var shapes = []shape{
 		replace: "${1}:" + Mask + "@",
 	},
 	{
+		// Our own keys of the HTTP API.
+		hints:   []string{"rak_"},
+		pattern: regexp.MustCompile(`\brak_[a-z0-9]{4,}_[a-z0-9]{10,}`),
+		replace: Mask,
+	},
+	{
 		hints:   []string{"earer "},
 		pattern: regexp.MustCompile(`\b([Bb]earer )[A-Za-z0-9._~+/=-]{8,}`),
 		replace: "${1}" + Mask,

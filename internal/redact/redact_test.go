@@ -28,6 +28,7 @@ func canaries() map[string]string {
 		"aws":          "AKIA" + strings.Repeat("A1", 8),
 		"jwt":          "eyJ" + strings.Repeat("hb", 8) + ".eyJ" + strings.Repeat("zd", 8) + "." + strings.Repeat("c", 20),
 		"telegram":     "123456789:" + strings.Repeat("A", 35),
+		"own api":      "rak_" + strings.Repeat("a2", 5) + "_" + strings.Repeat("b7cd", 13),
 		"pem":          "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----",
 		"cut pem":      "-----BEGIN PRIVATE KEY-----\nMIIabc",
 	}

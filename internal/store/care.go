@@ -82,6 +82,14 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	if err != nil {
 		return Removed{}, err
 	}
+	// Whoever accepts a message or begins a turn holds the conversation's row, so
+	// that none of them falls between looking and deleting.
+	var one int
+	if _, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM remote_agent_conversations
+		WHERE id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1) {lock}`, id); err != nil {
+		return Removed{}, fmt.Errorf("lock conversation: %w", err)
+	}
 	busy, err := t.sessionBusy(ctx, id)
 	if err != nil {
 		return Removed{}, err
@@ -212,6 +220,8 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{nil, `DELETE FROM platform_cursors`, nil},
 		{nil, `DELETE FROM named_leases`, nil},
 		{nil, `DELETE FROM owner_codes`, nil},
+		{nil, `DELETE FROM link_codes`, nil},
+		{nil, `DELETE FROM memory_lessons`, nil},
 		{nil, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, stop_seq = inbox_seq`, nil},
 	} {
 		n, err := t.exec(ctx, c.query, c.args...)

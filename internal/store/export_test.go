@@ -59,6 +59,15 @@ func HotQueries() map[string]struct {
 		query, args := sumUsageSQL(f)
 		return q{query, args}
 	}
+	browse := func(b BrowseSessionsQuery) q {
+		b.Limit = 10
+		query, args, err := (&Tx{}).browseSessionsSQL(b)
+		if err != nil {
+			panic(err)
+		}
+		return q{query, args}
+	}
+	place := SessionPlace{Started: "2026-11-21T12:00:00.000Z", ID: someID}
 	sumBy := func(by spend.By, f UsageFilter) q {
 		query, args, err := usageBySQL(by, f, 15)
 		if err != nil {
@@ -72,6 +81,15 @@ func HotQueries() map[string]struct {
 		return q{query, args}
 	}
 	return map[string]q{
+		"BrowseSessions":        browse(BrowseSessionsQuery{}),
+		"BrowseSessionsAfter":   browse(BrowseSessionsQuery{After: place, Since: time.Unix(1, 0)}),
+		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),
+		"BrowseSessionsOfAgent": browse(BrowseSessionsQuery{Agent: "a", After: place}),
+		"BrowseFailedSessions":  browse(BrowseSessionsQuery{Status: "failed"}),
+		"BrowseToolCalls":       {browseCallsSQL, []any{someID, 7, 10}},
+		"BrowseConversations":   {browseConversationsSQL + " WHERE id < $1 ORDER BY id DESC LIMIT $2", []any{someID, 10}},
+		"AgentAtWork":           {agentAtWorkSQL, []any{someID}},
+		"APIKey":                {apiKeySQL, []any{"k"}},
 		"MessagesBefore":        {messagesBeforeSQL, []any{someID, 100, 10}},
 		"NextEntry":             {nextEntrySQL, []any{someID}},
 		"OpenDeliveries":        {openDeliveriesSQL, []any{someID, false}},

@@ -115,6 +115,9 @@ func (s *Store) ClearLeases(ctx context.Context) error {
 		if _, err := t.exec(ctx, `DELETE FROM named_leases`); err != nil {
 			return fmt.Errorf("clear named leases: %w", err)
 		}
+		if _, err := t.exec(ctx, `UPDATE memory_lessons SET next_ms = 0 WHERE claim <> ''`); err != nil {
+			return fmt.Errorf("clear lessons: %w", err)
+		}
 		// Answers to commands that the dead process had to itself.
 		_, err := t.exec(ctx, `
 			UPDATE deliveries SET next_ms = 0

@@ -81,23 +81,38 @@ func (t *Tx) memories(ctx context.Context, table memoryTable, rest string, args 
 	return list, wrap(err, "read memories")
 }
 
-// lockPerson locks the row of a person, which is made if it is not there. All
-// that changes the memories of one person does so first: the database cannot see
-// that two texts are the same, so two who learn a fact at once would both insert
-// it. One who switched memory off is fault.Forbidden.
-func (t *Tx) lockPerson(ctx context.Context, person string) error {
-	if err := t.touchPerson(ctx, person); err != nil {
-		return err
+// lockPerson locks the row of the person of an account, which is made if it is
+// not there, and returns who it is. All that changes the memories of one person
+// does so first: the database cannot see that two texts are the same, so two who
+// learn a fact at once would both insert it. One who switched memory off is
+// fault.Forbidden.
+func (t *Tx) lockPerson(ctx context.Context, account string) (string, error) {
+	person, on, err := t.holdPerson(ctx, account)
+	if err == nil && !on {
+		return "", fault.New(fault.Forbidden, "Memory is off for you, so I keep nothing. `/memory on` turns it on.")
 	}
-	on := false
-	ok, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
-	if on, err = found(on, ok, err, "person"); err != nil {
-		return err
+	return person, err
+}
+
+// holdPerson is lockPerson whatever the person chose; on is what they chose.
+func (t *Tx) holdPerson(ctx context.Context, account string) (person string, on bool, err error) {
+	for {
+		if person, err = t.personOf(ctx, account); err != nil {
+			return "", false, err
+		}
+		if err := t.touchPerson(ctx, person); err != nil {
+			return "", false, err
+		}
+		ok, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
+		if _, err = found(on, ok, err, "person"); err != nil {
+			return "", false, err
+		}
+		// The account may have been linked while the row was waited for.
+		now, err := t.personOf(ctx, account)
+		if err != nil || now == person {
+			return person, on, err
+		}
 	}
-	if !on {
-		return fault.New(fault.Forbidden, "Memory is off for you, so I keep nothing. `/memory on` turns it on.")
-	}
-	return nil
 }
 
 func (t *Tx) touchPerson(ctx context.Context, person string) error {
@@ -109,19 +124,32 @@ const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
 
 // MemoryOn reports whether something may be remembered of a person: yes, until
 // they switch it off.
-func (t *Tx) MemoryOn(ctx context.Context, person string) (bool, error) {
+func (t *Tx) MemoryOn(ctx context.Context, account string) (bool, error) {
+	person, err := t.personOf(ctx, account)
+	if err != nil {
+		return false, err
+	}
 	on := false
 	ok, err := t.one(ctx, []any{&on}, memoryOnSQL, person)
 	return on || !ok, wrap(err, "read a memory setting")
 }
 
-// SetMemoryOn switches the memory of a person on or off. Off, nothing is learned
-// and nothing recalled; what is stored stays, to be listed and forgotten.
-func (t *Tx) SetMemoryOn(ctx context.Context, person string, on bool) error {
-	_, err := t.exec(ctx, `
-		INSERT INTO memory_people (user_id, enabled) VALUES ($1, $2)
-		ON CONFLICT (user_id) DO UPDATE SET enabled = excluded.enabled`, person, on)
-	return wrap(err, "store a memory setting")
+// SetMemoryOn switches the memory of a person on or off, for all their accounts.
+// Off, nothing is learned and nothing recalled, and what was still to be learned
+// is dropped; what is stored stays, to be listed and forgotten.
+func (t *Tx) SetMemoryOn(ctx context.Context, account string, on bool) error {
+	person, _, err := t.holdPerson(ctx, account)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, person, on); err != nil {
+		return fmt.Errorf("store a memory setting: %w", err)
+	}
+	if on {
+		return nil
+	}
+	_, err = t.dropLessons(ctx, person)
+	return err
 }
 
 // UpsertFact is seed 004's upsert_semantic_memory_smart: a fact like one that is
@@ -135,7 +163,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 	if err != nil {
 		return memory.Outcome{}, err
 	}
-	if err := t.lockPerson(ctx, f.Person); err != nil {
+	if f.Person, err = t.lockPerson(ctx, f.Person); err != nil {
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Semantic]
@@ -162,7 +190,7 @@ func (t *Tx) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcom
 	if err != nil {
 		return memory.Outcome{}, err
 	}
-	if err := t.lockPerson(ctx, e.Person); err != nil {
+	if e.Person, err = t.lockPerson(ctx, e.Person); err != nil {
 		return memory.Outcome{}, err
 	}
 	table := memoryTables[memory.Episodic]
@@ -197,7 +225,7 @@ func (t *Tx) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memo
 	if err != nil {
 		return memory.Outcome{}, err
 	}
-	if err := t.lockPerson(ctx, f.Person); err != nil {
+	if f.Person, err = t.lockPerson(ctx, f.Person); err != nil {
 		return memory.Outcome{}, err
 	}
 	old, err := t.Memory(ctx, f.Person, number)
@@ -304,7 +332,11 @@ func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memo
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
 // none with it. It may have expired.
-func (t *Tx) Memory(ctx context.Context, person string, number int64) (memory.Memory, error) {
+func (t *Tx) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+	person, err := t.personOf(ctx, account)
+	if err != nil {
+		return memory.Memory{}, err
+	}
 	for _, table := range bothMemoryTables() {
 		list, err := t.memories(ctx, table, `WHERE m.user_id = $1 AND m.seq = $2`, person, number)
 		if err != nil {
@@ -320,7 +352,11 @@ func (t *Tx) Memory(ctx context.Context, person string, number int64) (memory.Me
 // Memories returns what is remembered of a person, the newest number first: at
 // most limit with numbers below before, or the newest if it is 0. What has
 // expired by now is left out. Numbers do not change, so pages do not overlap.
-func (t *Tx) Memories(ctx context.Context, person string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+func (t *Tx) Memories(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+	person, err := t.personOf(ctx, account)
+	if err != nil {
+		return nil, err
+	}
 	if before == 0 {
 		before = 1 << 62
 	}
@@ -339,7 +375,11 @@ func (t *Tx) Memories(ctx context.Context, person string, before int64, limit in
 
 // CountMemories returns how many memories of a person there are that have not
 // expired by now.
-func (t *Tx) CountMemories(ctx context.Context, person string, now time.Time) (n int64, err error) {
+func (t *Tx) CountMemories(ctx context.Context, account string, now time.Time) (n int64, err error) {
+	person, err := t.personOf(ctx, account)
+	if err != nil {
+		return 0, err
+	}
 	for _, table := range bothMemoryTables() {
 		var some int64
 		_, err := t.one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
@@ -353,24 +393,25 @@ func (t *Tx) CountMemories(ctx context.Context, person string, now time.Time) (n
 
 // ForgetMemory deletes a memory of a person by its number, and returns it;
 // fault.NotFound if they have none with it.
-func (t *Tx) ForgetMemory(ctx context.Context, person string, number int64) (memory.Memory, error) {
-	m, err := t.Memory(ctx, person, number)
+func (t *Tx) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+	m, err := t.Memory(ctx, account, number)
 	if err != nil {
 		return m, err
 	}
-	n, err := t.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, person, number)
+	n, err := t.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
 	return found(m, n > 0, err, "memory")
 }
 
 // ForgetMemories deletes all memories of a person, expired ones included, and
-// returns how many there were. Their setting stays.
-func (t *Tx) ForgetMemories(ctx context.Context, person string) (n int64, err error) {
-	if err := t.touchPerson(ctx, person); err != nil {
+// returns how many there were. What was still to be learned is dropped, also what
+// is being learned now. Their setting stays.
+func (t *Tx) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
+	person, _, err := t.holdPerson(ctx, account) // nobody may learn something in between
+	if err != nil {
 		return 0, err
 	}
-	on := false // nobody may learn something in between
-	if _, err := t.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person); err != nil {
-		return 0, fmt.Errorf("lock a person's memory: %w", err)
+	if _, err := t.dropLessons(ctx, person); err != nil {
+		return 0, err
 	}
 	if _, err := t.exec(ctx, `DELETE FROM memory_sketches WHERE user_id = $1`, person); err != nil {
 		return 0, fmt.Errorf("forget sketches: %w", err) // first, so that they need not be emptied one by one

@@ -27,6 +27,12 @@ var notExported = map[string]string{
 	"audit_log":        "append-only and numbered; a backup has it",
 	"models_config":    "configuration, see MODEL_FAST and its like",
 
+	"api_keys":        "credentials for this bot; another one has its own",
+	"agents":          "written by people, who move them with bot agent export and import",
+	"agent_schedules": "standing tasks of agents; whoever moves begins them anew",
+
+	"remote_agent_conversations.agent_id":    "the id of a profile, see agents",
+	"remote_agent_sessions.agent_id":         "as remote_agent_conversations.agent_id; agent_name has its name",
 	"remote_agent_conversations.lease_owner": "who works on it at this moment",
 	"remote_agent_conversations.lease_until": "as lease_owner",
 	"remote_agent_conversations.lease_epoch": "as lease_owner",

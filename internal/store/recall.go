@@ -125,6 +125,9 @@ func (t *Tx) Recall(ctx context.Context, q memory.Query) ([]memory.Match, error)
 	if err != nil {
 		return nil, err
 	}
+	if q.Person, err = t.personOf(ctx, q.Person); err != nil {
+		return nil, err
+	}
 	near, err := t.recallNear(ctx, q)
 	if err != nil {
 		return nil, err
@@ -201,5 +204,9 @@ const standingSQL = `
 // Standing returns what matters to a person whatever they ask: their preferences,
 // and what they said themselves; newest first.
 func (t *Tx) Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error) {
-	return t.memories(ctx, memoryTables[memory.Semantic], standingSQL, s.Person, orNull(s.Codebase), limit)
+	person, err := t.personOf(ctx, s.Person)
+	if err != nil {
+		return nil, err
+	}
+	return t.memories(ctx, memoryTables[memory.Semantic], standingSQL, person, orNull(s.Codebase), limit)
 }

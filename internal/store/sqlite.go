@@ -131,7 +131,8 @@ func openPool(path string, write bool, conns int) (*sql.DB, error) {
 func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
 	conn, err := s.readerDB.Conn(ctx)
 	if err != nil {
-		return classifySQLite(err)
+		// Whatever went wrong, nothing has happened: the pool is closed.
+		return classified(err, func(error) fault.Kind { return fault.Unavailable })
 	}
 	defer conn.Close() //nolint:errcheck // gives the connection back to the pool
 	tx, err := conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{ReadOnly: true})

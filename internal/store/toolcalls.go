@@ -149,27 +149,32 @@ func (t *Tx) FailExecuting(ctx context.Context, sessionID, text string) ([]sessi
 	return failed, nil
 }
 
+const toolCallsSQL = `
+		SELECT c.id, c.session_id, COALESCE(m.seq, 0), c.tool_call_id, c.tool_name, c.request, c.response,
+			c.status, c.error_details, c.created_at, COALESCE(c.completed_at, 0), COALESCE(c.execution_time_ms, 0)
+		FROM agent_tool_calls c LEFT JOIN agent_messages m ON m.id = c.message_id`
+
+func scanToolCall(scan func(...any) error) (c sessions.ToolCall, err error) {
+	var created, completed, duration int64
+	if err := scan(&c.ID, text{&c.SessionID}, &c.MessageSeq, &c.CallID, &c.Name, &c.Request, text{&c.Response},
+		&c.Status, text{&c.Error}, &created, &completed, &duration); err != nil {
+		return c, err
+	}
+	c.CreatedAt = time.Unix(created, 0).UTC()
+	if completed != 0 {
+		c.CompletedAt = time.Unix(completed, 0).UTC()
+	}
+	c.Duration = time.Duration(duration) * time.Millisecond
+	return c, nil
+}
+
 // ToolCalls returns the tool calls of a session in the order of their recording.
 func (t *Tx) ToolCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
 	var list []sessions.ToolCall
 	err := t.each(ctx, func(scan func(...any) error) error {
-		var c sessions.ToolCall
-		var created, completed, duration int64
-		if err := scan(&c.ID, text{&c.SessionID}, &c.MessageSeq, &c.CallID, &c.Name, &c.Request, text{&c.Response},
-			&c.Status, text{&c.Error}, &created, &completed, &duration); err != nil {
-			return err
-		}
-		c.CreatedAt = time.Unix(created, 0).UTC()
-		if completed != 0 {
-			c.CompletedAt = time.Unix(completed, 0).UTC()
-		}
-		c.Duration = time.Duration(duration) * time.Millisecond
+		c, err := scanToolCall(scan)
 		list = append(list, c)
-		return nil
-	}, `
-		SELECT c.id, c.session_id, COALESCE(m.seq, 0), c.tool_call_id, c.tool_name, c.request, c.response,
-			c.status, c.error_details, c.created_at, COALESCE(c.completed_at, 0), COALESCE(c.execution_time_ms, 0)
-		FROM agent_tool_calls c LEFT JOIN agent_messages m ON m.id = c.message_id
-		WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
+		return err
+	}, toolCallsSQL+` WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
 	return list, wrap(err, "read tool calls")
 }

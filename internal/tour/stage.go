@@ -77,6 +77,7 @@ func (t *tour) configure() error {
 		"OPENAI_API_KEY=" + modelKey,
 		"OPENAI_BASE_URL=" + t.ai.URL(),
 		"OPENAI_MODEL=emulated",
+		"MEMORY_LEARNING=off", // the emulated model only answers
 		"TELEGRAM_BOT_TOKEN=" + token,
 		"TELEGRAM_API_URL=" + t.tg.URL(),
 		"TELEGRAM_ALLOWED_USER_IDS=42",

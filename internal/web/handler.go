@@ -44,6 +44,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.get(w, r, s.config.Metrics)
 	case strings.HasPrefix(path, "/webhooks/"):
 		s.webhook(w, r)
+	case s.config.API != nil && (path == APIPrefix || strings.HasPrefix(path, APIPrefix+"/")):
+		r.Body = http.MaxBytesReader(w, r.Body, DefaultMaxBody)
+		s.config.API.ServeHTTP(w, r)
 	default:
 		plain(w, http.StatusNotFound)
 	}

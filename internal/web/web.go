@@ -1,5 +1,5 @@
-// Package web is the HTTP server: health, readiness, metrics and the webhooks
-// of platforms.
+// Package web is the HTTP server: health, readiness, metrics, the webhooks of
+// platforms and the API.
 //
 // It knows no platform and no storage; the application hands it checks and
 // handlers. It answers only the paths it knows, limits what a client can cost,
@@ -34,6 +34,9 @@ const (
 // handler asks for more by a method MaxBody() int64 (platform contracts S5).
 const DefaultMaxBody = 1 << 20
 
+// APIPrefix is where Config.API is mounted.
+const APIPrefix = "/api/v1"
+
 // defaultGrace bounds a shutdown.
 const defaultGrace = 10 * time.Second
 
@@ -60,6 +63,10 @@ type Config struct {
 	// Webhooks are mounted at /webhooks/{key} and below. They get POST requests
 	// only, whose body ends with *http.MaxBytesError at the limit.
 	Webhooks map[string]http.Handler
+
+	// API is mounted at APIPrefix and below and answers all methods there; nil
+	// answers 404.
+	API http.Handler
 
 	Grace time.Duration // how long requests may finish after a stop; default 10 s
 	Log   *slog.Logger  // nil logs nothing

@@ -101,6 +101,7 @@ func TestRoutes(t *testing.T) {
 	s := start(t, web.Config{
 		Metrics:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }),
 		Webhooks: map[string]http.Handler{"telegram": http.HandlerFunc(echo)},
+		API:      http.HandlerFunc(echo),
 	})
 	cases := []struct {
 		method, path string
@@ -117,6 +118,12 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/metrics", 200, "metrics"},
 		{"DELETE", "/metrics", 405, "Method Not Allowed\n"},
 		{"GET", "/", 404, "Not Found\n"},
+		{"GET", "/api/v1", 200, "/api/v1 body"},
+		{"DELETE", "/api/v1/a%2Fb", 200, "/api/v1/a/b body"},
+		{"GET", "/api/v1x", 404, "Not Found\n"},
+		{"GET", "/api/", 404, "Not Found\n"},
+		{"GET", "/api//v1", 404, "Not Found\n"},
+		{"GET", "/x/../api/v1", 404, "Not Found\n"},
 		{"POST", "/webhooks/telegram", 200, "/webhooks/telegram body"},
 		{"POST", "/webhooks/telegram/account/1", 200, "/webhooks/telegram/account/1 body"},
 		{"GET", "/webhooks/telegram", 405, "Method Not Allowed\n"},

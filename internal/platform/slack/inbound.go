@@ -229,6 +229,7 @@ func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound
 	in.Text = a.commanded(plain(withoutMention(ev.Text, me.user), a.nameOf), begins(ev.Text, me.user))
 	if in.Private {
 		in.Text = startCode.ReplaceAllString(in.Text, "/start $1")
+		in.Text = linkCode.ReplaceAllString(in.Text, "/link $1")
 	}
 }
 
@@ -249,6 +250,9 @@ func (a *Adapter) rememberAsker(me identity, env envelope, ev event) {
 // startCode is how the owner's code is sent, as Slack would take "/start" for
 // one of its own commands.
 var startCode = regexp.MustCompile(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
+
+// linkCode is how a code that links two accounts is sent, for the same reason.
+var linkCode = regexp.MustCompile(`^/?(?i:link) ([A-Za-z2-7-]{26,32})$`)
 
 // senderName returns the name of who wrote ev. One that is not known is asked
 // for and missing until then: an event does not wait for a name.

@@ -92,14 +92,37 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 	if !in.Private && !addressed {
 		return in, false, nil
 	}
-	in.Text = cleaned
+	in.Text, in.Cited = cleaned, cited(text, entities)
 	in.Quotes = quotes(m)
 	if m.ForwardOrigin != nil && in.Text != "" {
 		// Somebody else's words are never an instruction.
 		in.Quotes = append(in.Quotes, quote("forwarded from", m.ForwardOrigin.name(), in.Text))
-		in.Text = ""
+		in.Text, in.Cited = "", nil
 	}
 	return in, true, nil
+}
+
+// cited returns the parts of a text that are formatted as a quotation or as a
+// block of code: the text itself does not show it.
+func cited(text string, entities []entity) (parts []string) {
+	var units []uint16
+	for _, e := range entities {
+		switch e.Type {
+		case "blockquote", "expandable_blockquote", "pre":
+		default:
+			continue
+		}
+		if units == nil {
+			units = utf16.Encode([]rune(text))
+		}
+		if e.Offset < 0 || e.Length <= 0 || e.Offset > len(units) || e.Length > len(units)-e.Offset {
+			continue
+		}
+		if part := strings.TrimSpace(string(utf16.Decode(units[e.Offset : e.Offset+e.Length]))); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // topic returns the forum topic that m is in, or 0. Threads of replies have an

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+)
+
+// keyCommand is about the keys of programs that use the HTTP API.
+type keyCommand struct {
+	Create keyCreateCommand `cmd:"" help:"Make a key and print it, this once; the daemon may run."`
+	List   keyListCommand   `cmd:"" help:"List the keys: what they may, when they end, when they were used."`
+	Revoke keyRevokeCommand `cmd:"" help:"End a key, at once and for good."`
+}
+
+type keyCreateCommand struct {
+	Name    string   `help:"What the audit log calls it."                                                            placeholder:"NAME" required:""`
+	Scope   []string `help:"What it may do, joined by commas: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write, usage:read." placeholder:"SCOPE" required:""`
+	Expires string   `help:"How long it holds, such as 90d or 12h; without it, until it is revoked."                   placeholder:"TIME"`
+}
+
+// Run implements the command.
+func (c keyCreateCommand) Run(p *program) error {
+	life, err := parseLife(c.Expires)
+	if err != nil {
+		return err
+	}
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.CreateKey(p.ctx, cfg, env, app.KeyRequest{Name: c.Name, Scopes: c.Scope, Life: life})
+	})
+}
+
+// parseLife reads a time such as 90d or 12h; empty is none.
+func parseLife(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	life, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		life = time.Duration(min(n, 36_500)) * 24 * time.Hour
+	}
+	if err != nil || life <= 0 {
+		return 0, fault.Newf(fault.Invalid, "--expires %q is no time from now on; use one such as 90d or 12h, or leave it out", text)
+	}
+	return life, nil
+}
+
+type keyListCommand struct{}
+
+// Run implements the command.
+func (keyListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ListKeys(p.ctx, cfg, env) })
+}
+
+type keyRevokeCommand struct {
+	ID string `arg:"" help:"Id of the key, as list shows it."`
+}
+
+// Run implements the command.
+func (c keyRevokeCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.RevokeKey(p.ctx, cfg, env, c.ID) })
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"remote-agent/internal/apikey"
+	"remote-agent/internal/store"
+)
+
+const realm = "remote-agent"
+
+// nobody is compared with when there is no key of an id, so that the answer
+// takes as long as one to a wrong secret.
+var nobody = apikey.Key{Hash: strings.Repeat("0", 64)}
+
+// authenticate returns the key of a request. A wrong one is counted against the
+// address that it came from; an address with too many is not even looked up,
+// unless with the id of a key that was used lately: several programs may come
+// from one address, as behind a proxy.
+func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
+	token, given := bearer(r.Header.Values("Authorization"))
+	if !given {
+		return apikey.Key{}, unauthorized(codeKeyMissing, "")
+	}
+	from := address(r.RemoteAddr)
+	id, ok := apikey.ID(token)
+	if wait := a.failed.wait(from, now); wait > 0 && (!ok || !a.keys.knows(id)) {
+		return apikey.Key{}, rateLimited(wait)
+	}
+	if !ok {
+		return apikey.Key{}, a.refuse(r.Context(), from, codeKeyInvalid, now)
+	}
+	k, err := a.find(r.Context(), id)
+	if gone(err) {
+		nobody.Matches(token)
+		return k, a.refuse(r.Context(), from, codeKeyInvalid, now)
+	}
+	if err != nil {
+		return k, err
+	}
+	if !k.Matches(token) {
+		return k, a.refuse(r.Context(), from, codeKeyInvalid, now)
+	}
+	switch k.State(now) {
+	case apikey.Expired:
+		return k, a.refuse(r.Context(), from, codeKeyExpired, now)
+	case apikey.Revoked:
+		return k, a.refuse(r.Context(), from, codeKeyRevoked, now)
+	case apikey.Live:
+	}
+	if wait := a.keys.take(id, now); wait > 0 {
+		return k, rateLimited(wait)
+	}
+	a.touch(r.Context(), k, now)
+	return k, nil
+}
+
+func (a *API) find(ctx context.Context, id string) (k apikey.Key, err error) {
+	err = a.read(ctx, func(tx *store.Tx) error {
+		k, err = tx.APIKey(ctx, id)
+		return err
+	})
+	return k, err
+}
+
+// touch notes that a key was used, once an hour. If that fails the request goes
+// on: the note is for people only.
+func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
+	used := apikey.UsedAt(now)
+	if !k.LastUsedAt.Before(used) {
+		return
+	}
+	if err := a.write(ctx, func(tx *store.Tx) error { return tx.TouchAPIKey(ctx, k.ID, used) }); err != nil {
+		a.log.WarnContext(ctx, "Could not note when a key was used", "key", k.Name, "err", err)
+	}
+}
+
+// refuse counts a wrong key against an address.
+func (a *API) refuse(ctx context.Context, from, code string, now time.Time) error {
+	a.log.DebugContext(ctx, "A key was refused", "address", from, "code", code)
+	if a.failed.take(from, now) == 0 && a.failed.wait(from, now) > 0 {
+		a.warned.Do(func() {
+			a.log.WarnContext(ctx, "An address came with too many wrong keys and has to wait", "address", from)
+		})
+	}
+	return unauthorized(code, "invalid_token")
+}
+
+// bearer returns the token of a request; given is false if it has no credentials.
+// Those of another kind, and two at once, are given and no token.
+func bearer(headers []string) (token string, given bool) {
+	if len(headers) == 0 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return "", true
+	}
+	return strings.TrimSpace(token), true
+}
+
+var refusals = map[string]string{
+	codeKeyMissing: "A key is needed, as: Authorization: Bearer rak_... `bot key create` makes one.",
+	codeKeyInvalid: "The key is not one of this bot.",
+	codeKeyExpired: "The key has expired.",
+	codeKeyRevoked: "The key was revoked.",
+}
+
+func unauthorized(code, oauthError string) *problem {
+	challenge := `Bearer realm="` + realm + `"`
+	if oauthError != "" {
+		challenge += `, error="` + oauthError + `"`
+	}
+	return &problem{
+		Status: http.StatusUnauthorized, Code: code, Detail: refusals[code],
+		header: map[string]string{"WWW-Authenticate": challenge},
+	}
+}
+
+// address is whom a wrong key is counted against: an IPv4 address, or the /64 of
+// an IPv6 one, which is what one client has. What a proxy says about others is
+// not believed: anybody can write such a header.
+func address(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}

@@ -1,0 +1,195 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package api_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"remote-agent/internal/api"
+)
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		cursorOf := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+		session := "session=" + w.done.ID
+		messagesCursor := url.QueryEscape(w.get(api.Prefix+"/messages?limit=1&"+session).at(t, "next_cursor").(string))
+		for _, c := range []struct{ target, parameter, detail string }{
+			{"/sessions?limit=0", "limit", "a whole number from 1 to 200"},
+			{"/sessions?limit=201", "limit", "a whole number from 1 to 200"},
+			{"/sessions?limit=-1", "limit", "a whole number"},
+			{"/sessions?limit=%2B5", "limit", "a whole number"},
+			{"/sessions?limit=5.0", "limit", "a whole number"},
+			{"/sessions?limit=99999999999999999999", "limit", "a whole number"},
+			{"/sessions?limit=", "limit", "empty"},
+			{"/sessions?limit=5&limit=5", "limit", "more than once"},
+			{"/sessions?status=done", "status", "running, completed, failed"},
+			{"/sessions?active=1", "active", "true or false"},
+			{"/sessions?since=yesterday", "since", "2026-11-21T14:00:00Z"},
+			{"/sessions?since=2026-11-21", "since", "2026-11-21T14:00:00Z"},
+			{"/sessions?until=0000-01-01T00:00:00Z", "until", "a time such as"},
+			{"/sessions?conversation=42", "conversation", "platform/id"},
+			{"/sessions?conversation=/42", "conversation", "platform/id"},
+			{"/sessions?conversation=telegram/%00", "conversation", "platform/id"},
+			{"/sessions?agent=" + strings.Repeat("a", 401), "agent", "at most 400 bytes"},
+			{"/sessions?agent=%ff", "agent", "a text"},
+			{"/sessions?cursor=nonsense", "cursor", "not one that a page"},
+			{"/sessions?cursor=" + cursorOf("s|2026-11-21T14:00:00Z"), "cursor", "not one that a page"},
+			{"/sessions?cursor=" + cursorOf("s|now|"+missingID), "cursor", "not one that a page"},
+			{"/sessions?cursor=" + cursorOf("s|2026-11-21T14:00:00Z|1' OR '1'='1"), "cursor", "not one that a page"},
+			{"/sessions?cursor=" + cursorOf("c|"+missingID), "cursor", "not one that a page"},
+			{"/sessions?order=asc", "order", "no such parameter here; there is conversation, agent, status"},
+			{"/sessions/" + w.done.ID + "?x=1", "x", "there is none"},
+			{"/sessions/1", "session_id", "0198c2d1"},
+			{"/sessions/%27%20OR%201=1", "session_id", "an id such as"},
+			{"/conversations?cursor=" + cursorOf("c|nothing"), "cursor", "not one that a page"},
+			{"/conversations/telegram%2F42", "conversation_id", "an id such as"},
+			{"/messages", "session", "Name a session or a conversation"},
+			{"/messages?session=1", "session", "an id such as"},
+			{"/messages?offset=-1&" + session, "offset", "from 0 to 100000"},
+			{"/messages?offset=1&cursor=" + messagesCursor + "&" + session, "offset", "not both"},
+			{"/messages?order=desc&cursor=" + messagesCursor + "&" + session, "order", "not the order"},
+			{"/messages?order=up&" + session, "order", "asc, desc"},
+			{"/messages?cursor=" + cursorOf("m||"+missingID+"/1") + "&" + session, "cursor", "begin again"},
+			{"/messages?cursor=" + cursorOf("m||x") + "&" + session, "cursor", "begin again"},
+			{"/messages?q=...", "q", "no word"},
+			{"/messages?q=a&session=" + w.done.ID, "session", "A search goes over all sessions"},
+			{"/messages?q=a&order=desc", "order", "A search"},
+			{"/messages?q=a&offset=1", "offset", "A search"},
+			{"/messages?q=a&agent=x", "agent", "A search"},
+			{"/messages?q=a&cursor=" + messagesCursor, "cursor", "not one that a page"},
+			{"/messages?q=a&cursor=" + cursorOf("q|-1"), "cursor", "not one that a page"},
+			{"/tool-calls", "session", "not there"},
+			{"/tool-calls?session=" + w.done.ID + "&status=ok", "status", "pending, executing, completed, failed"},
+			{"/tool-calls/0", "tool_call_id", "a number"},
+			{"/tool-calls/c1", "tool_call_id", "a number"},
+			{"/tool-calls/99999999999999999999", "tool_call_id", "a number"},
+			{"/memories", "person", "telegram/42"},
+			{"/memories?person=42", "person", "telegram/42"},
+			{"/memories?person=telegram/" + strings.Repeat("4", 300), "person", "telegram/42"},
+			{"/memories/1", "person", "telegram/42"},
+			{"/agents/reviewer", "agent_id", "an id such as"},
+			{"/agents?cursor=" + cursorOf("a|x"), "cursor", "not one that a page"},
+			{"/sessions?%zz=1", "", "escaped with %"},
+			{"/sessions?a;b", "", "joined by &"},
+			{"/sessions?" + strings.Repeat("x", 9000), "", "longer than"},
+		} {
+			w.clock(w.now.Load().Add(time.Second))
+			r := w.send("GET", api.Prefix+c.target, w.token)
+			detail, _ := r.at(t, "detail").(string)
+			parameter, _ := r.at(t, "parameter").(string)
+			if r.status != http.StatusBadRequest || parameter != c.parameter || !strings.Contains(detail, c.detail) {
+				t.Errorf("GET %.100s: %d %s, want 400 about %q with %q", c.target, r.status, r.body, c.parameter, c.detail)
+			}
+			if got := r.header.Get("Content-Type"); got != "application/problem+json" {
+				t.Errorf("GET %.100s: %s", c.target, got)
+			}
+		}
+	})
+}
+
+// What is not exactly a path of ours is not there, whatever it would be cleaned
+// up to; and nobody is sent elsewhere.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		for _, path := range []string{
+			"/", "/sessions/", "//sessions", "/./sessions", "/x/../sessions", "/Sessions", "/%73essions", "/sessions%2F" + w.done.ID,
+			"/sessions/" + w.done.ID + "/", "/sessions/" + w.done.ID + "/messages", "/sessions//", "/openapi.yml", "/openapi.json",
+		} {
+			w.clock(w.now.Load().Add(time.Second))
+			r := w.send("GET", api.Prefix+path, w.token)
+			if r.status != http.StatusNotFound || r.at(t, "code") != "not_found" || r.header.Get("Location") != "" {
+				t.Errorf("GET %s: %d %v %s", path, r.status, r.header, r.body)
+			}
+			if r := w.send("GET", api.Prefix+path, ""); r.status != http.StatusUnauthorized {
+				t.Errorf("GET %s without a key: %d; a stranger learns which paths there are", path, r.status)
+			}
+		}
+	})
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		for _, c := range []struct{ method, path, allow string }{
+			{"POST", "/sessions", "GET, HEAD"},
+			{"PUT", "/sessions/" + w.done.ID, "GET, HEAD, DELETE"},
+			{"OPTIONS", "/memories", "GET, HEAD, DELETE"},
+			{"DELETE", "", "GET, HEAD"},
+			{"TRACE", "/openapi.yaml", "GET, HEAD"},
+		} {
+			r := w.send(c.method, api.Prefix+c.path, w.token)
+			if r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != c.allow || r.at(t, "code") != "method_not_allowed" {
+				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, r.status, r.header.Get("Allow"), r.body)
+			}
+		}
+		head, get := w.send("HEAD", api.Prefix+"/sessions", w.token), w.get(api.Prefix+"/sessions")
+		if head.status != http.StatusOK || len(head.body) != 0 || head.header.Get("Content-Length") != get.header.Get("Content-Length") {
+			t.Errorf("HEAD: %d %v %s", head.status, head.header, head.body)
+		}
+	})
+}
+
+func TestAccept(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		for header, want := range map[string]int{
+			"*/*": 200, "application/json": 200, "APPLICATION/JSON;q=0.5": 200, "text/html, application/*;q=0.1": 200, "application/json; charset=utf-8": 200,
+			"text/html": 406, "application/json;q=0": 406, "application/json; q=0.0, text/plain": 406, "": 406,
+		} {
+			if r := w.send("GET", api.Prefix, w.token, accept(header)); r.status != want {
+				t.Errorf("Accept %q: %d, want %d", header, r.status, want)
+			}
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	for _, query := range []string{
+		"", "limit=5&cursor=abc", "conversation=telegram/42&since=2026-11-21T14:00:00%2B01:00", "active=true&active=false", "limit=%zz", "a;b", "until=2026-11-21T14:00:00+01:00",
+	} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		values, err := api.ParseSessionList(query)
+		if err != nil {
+			if text := err.Error(); !utf8.ValidString(text) || len(text) > 1000 {
+				t.Errorf("the error of %q is %q", query, text)
+			}
+			if values != nil || errors.Unwrap(err) != nil {
+				t.Errorf("%q gives %v and %v", query, values, err)
+			}
+			return
+		}
+		if n, ok := values["limit"].(int64); !ok || n < 1 || n > 200 {
+			t.Errorf("%q has the limit %v", query, values["limit"])
+		}
+		for name, value := range values {
+			if s, ok := value.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0) || len(s) > 400 || s == "") {
+				t.Errorf("%q has the %s %q", query, name, s)
+			}
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add("c3w")
+	f.Add(base64.RawURLEncoding.EncodeToString([]byte("s|2026-11-21T14:00:00Z|" + missingID)))
+	f.Fuzz(func(t *testing.T, cursor string) {
+		parts, err := api.ReadCursor(cursor)
+		if err == nil && cursor != "" && len(parts) != 2 {
+			t.Errorf("ReadCursor(%q) = %q", cursor, parts)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"remote-agent/docs"
+	"remote-agent/internal/api"
+	"remote-agent/internal/apikey"
+	"remote-agent/internal/config"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// api returns the handler of the HTTP API; nil if it is switched off.
+func (d *daemon) api() http.Handler {
+	if !d.config.API {
+		return nil
+	}
+	return api.New(api.Config{Store: d.store, Version: d.env.Version, Document: docs.OpenAPI, Log: d.log})
+}
+
+// KeyRequest says which key to make.
+type KeyRequest struct {
+	Name   string
+	Scopes []string
+	Life   time.Duration // zero: it does not expire
+}
+
+// CreateKey makes a key of the HTTP API. The key is all that goes to env.Stdout,
+// so that it can be sent into a file; what is to be said about it goes to
+// env.Stderr. The daemon may run, and takes the key at once.
+func CreateKey(ctx context.Context, cfg config.Config, env Env, r KeyRequest) error {
+	scopes, err := apikey.ParseScopes(r.Scopes)
+	if err != nil {
+		return err
+	}
+	k, token, err := apikey.New(r.Name, scopes, r.Life, time.Now())
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			if err := tx.InsertAPIKey(ctx, k); err != nil {
+				return err
+			}
+			return tx.Audit(ctx, auditKey("key.create", k))
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(env.Stdout, token); err != nil {
+			return fmt.Errorf("print the key %s, which nobody has seen and which you should revoke: %w", k.ID, err)
+		}
+		say(env.Stderr, "That is the key %s (%s) for %s; it %s.\nIt is shown this once: keep it as you keep a password.\n",
+			k.ID, k.Name, scopeList(k.Scopes), expiry(k))
+		if !cfg.API {
+			say(env.Stderr, "API=off: it is of no use until that is on.\n")
+		}
+		return nil
+	})
+}
+
+func auditKey(action string, k apikey.Key) sessions.AuditEntry {
+	return sessions.AuditEntry{Actor: "cli", Action: action, Target: k.ID, Detail: fmt.Sprintf(`{"name":%q,"scopes":%q}`, k.Name, scopeList(k.Scopes))}
+}
+
+func scopeList(scopes []apikey.Scope) string {
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return strings.Join(list, ",")
+}
+
+func expiry(k apikey.Key) string {
+	if k.ExpiresAt.IsZero() {
+		return "does not expire"
+	}
+	return "expires " + k.ExpiresAt.Format("2006-01-02 15:04Z")
+}
+
+// ListKeys prints the keys, the newest first.
+func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var list []apikey.Key
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			list, err = tx.APIKeys(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			say(env.Stdout, "no keys; `bot key create` makes one\n")
+		}
+		for _, k := range list {
+			used := "never used"
+			if !k.LastUsedAt.IsZero() {
+				used = "last used in the hour of " + k.LastUsedAt.Format("2006-01-02 15:04Z")
+			}
+			say(env.Stdout, "%s  %-7s  %s  %s  made %s, %s, %s\n",
+				k.ID, k.State(time.Now()), k.Name, scopeList(k.Scopes), k.CreatedAt.Format("2006-01-02"), expiry(k), used)
+		}
+		return nil
+	})
+}
+
+// RevokeKey ends a key for good, at once and also for a daemon that runs. Doing
+// it again changes nothing.
+func RevokeKey(ctx context.Context, cfg config.Config, env Env, named string) error {
+	id, err := apikey.ParseID(named)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var k apikey.Key
+		done := false
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			var err error
+			if k, done, err = tx.RevokeAPIKey(ctx, id); err != nil || !done {
+				return err
+			}
+			return tx.Audit(ctx, auditKey("key.revoke", k))
+		})
+		if err != nil {
+			return err
+		}
+		if !done {
+			say(env.Stdout, "%s (%s) was revoked already\n", k.ID, k.Name)
+			return nil
+		}
+		say(env.Stdout, "revoked %s (%s)\n", k.ID, k.Name)
+		return nil
+	})
+}

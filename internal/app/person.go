@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// parseAccount checks the name of an account that a person typed.
+func parseAccount(named string) (string, error) {
+	platform, id, _ := strings.Cut(named, "/")
+	if platform == "" || id == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", fault.Newf(fault.Invalid, "%q is no account: name it as platform/id, such as telegram/42; /whoami tells a person theirs.", named)
+	}
+	return named, nil
+}
+
+// ShowPerson prints what is kept of the person of an account, in numbers: never
+// what it says.
+func ShowPerson(ctx context.Context, cfg config.Config, env Env, named string) error {
+	account, err := parseAccount(named)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var h memory.Holdings
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			var err error
+			h, err = tx.Holdings(ctx, account)
+			return err
+		})
+		if err == nil {
+			sayHoldings(env, h)
+		}
+		return err
+	})
+}
+
+func sayHoldings(env Env, h memory.Holdings) {
+	for _, a := range h.Accounts {
+		since := ""
+		if !a.LinkedAt.IsZero() {
+			since = "  linked " + a.LinkedAt.Format("2006-01-02 15:04Z")
+		}
+		say(env.Stdout, "account   %s%s\n", a.Name, since)
+	}
+	state := "on"
+	if !h.On {
+		state = "off"
+	}
+	say(env.Stdout, "memory    %s: %d facts, %d events, %d messages to learn from\n", state, h.Facts, h.Episodes, h.Lessons)
+	say(env.Stdout, "codes     %d to link another account\n", h.Codes)
+}
+
+// ForgetPerson deletes what ShowPerson counts, for all accounts of the person. It
+// says what is kept for the record.
+func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string) error {
+	account, err := parseAccount(named)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+		var h memory.Holdings
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			var err error
+			if h, err = tx.ForgetPerson(ctx, account); err != nil {
+				return err
+			}
+			detail, err := json.Marshal(map[string]any{"accounts": len(h.Accounts), "facts": h.Facts, "episodes": h.Episodes})
+			if err != nil {
+				return fmt.Errorf("encode the audit entry: %w", err)
+			}
+			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "person.forget", Target: account, Detail: string(detail)})
+		})
+		if err != nil {
+			return err
+		}
+		sayHoldings(env, h)
+		say(env.Stdout, "deleted all of this; memory is on for these accounts and empty\n"+
+			"kept: conversations (bot sessions rm), sums of usage, roles, and the audit log, which names accounts and no memory; backups are as they were\n")
+		return nil
+	})
+}

@@ -1,0 +1,399 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package learn_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/learn"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+type storage struct{ *store.Store }
+
+func (s storage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// model is a model API that answers with a function of what it reads. It keeps
+// what it was asked.
+type model struct {
+	mu     sync.Mutex
+	answer func(texts []string) (string, error)
+	asked  []string
+}
+
+func (m *model) Name() assistant.Name { return "scripted" }
+func (m *model) Model() string        { return "gpt-5-mini" }
+
+func (m *model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
+	return func(yield func(assistant.Event, error) bool) {
+		text := r.Array[0].Blocks[0].(messages.Text).Text //nolint:errcheck,forcetypeassert // the learner's form
+		m.mu.Lock()
+		m.asked = append(m.asked, r.System+"\n"+text)
+		answer := m.answer
+		m.mu.Unlock()
+		var doc struct{ Messages []struct{ Text string } }
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || len(r.Array) != 1 || len(r.Tools) > 0 {
+			yield(nil, fmt.Errorf("an odd request: %v, %+v", err, r)) //nolint:errorlint // for people
+			return
+		}
+		var texts []string
+		for _, one := range doc.Messages {
+			texts = append(texts, one.Text)
+		}
+		said, err := answer(texts)
+		if err == nil && ctx.Err() != nil {
+			err = fault.Wrap(ctx.Err(), fault.Canceled, "ask")
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for piece := range strings.SplitAfterSeq(said, " ") {
+			if !yield(assistant.TextDelta{Text: piece}, nil) {
+				return
+			}
+		}
+		yield(assistant.Finished{Usage: assistant.Usage{InputTokens: 400, OutputTokens: 50}, Model: "gpt-5-mini"}, nil)
+	}
+}
+
+func (m *model) requests() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string(nil), m.asked...)
+}
+
+// gullible proposes every line that it reads, as a fact and as an event.
+func gullible(texts []string) (string, error) {
+	var facts, events []learn.Proposal
+	for i, text := range texts {
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			facts = append(facts, learn.Proposal{Message: i + 1, Quote: line, Fact: line, Category: "preference"})
+			events = append(events, learn.Proposal{Message: i + 1, Quote: line, Event: line})
+		}
+	}
+	encoded, err := json.Marshal(map[string]any{"facts": facts, "episodes": events})
+	return string(encoded), err
+}
+
+// class is a learner on a database, with somebody who talks.
+type class struct {
+	t *testing.T
+	*learn.Learner
+	db     *store.Store
+	model  *model
+	config learn.Config
+	events int
+}
+
+func each(t *testing.T, test func(t *testing.T, c *class)) {
+	t.Helper()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		c := &class{t: t, db: open(t), model: &model{answer: gullible}}
+		c.config = learn.Config{Storage: storage{c.db}, Model: c.model, Redact: clean, PerSecond: 1000, Log: storetest.Log(t)}
+		c.Learner = learn.New(c.config)
+		test(t, c)
+	})
+}
+
+func (c *class) do(fn func(ctx context.Context, tx *store.Tx) error) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	if err := c.db.InTx(ctx, func(tx *store.Tx) error { return fn(ctx, tx) }); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// hears stores a message as the orchestrator does when its turn was answered. It
+// reports whether it was noted.
+func (c *class) hears(user, chat, text string, change ...func(in *messages.Inbound)) bool {
+	c.t.Helper()
+	in := said(text)
+	c.events++
+	in.Event = messages.EventID(fmt.Sprint(c.events))
+	in.Sender.ID, in.Conversation.ID = messages.UserID(user), chat
+	for _, f := range change {
+		f(&in)
+	}
+	noted := false
+	c.do(func(ctx context.Context, tx *store.Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(ctx, in.Conversation, "scripted")
+		if err != nil {
+			return err
+		}
+		e := sessions.Entry{ConversationID: conv.ID, In: in, State: sessions.EntryDone}
+		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return err
+		}
+		if noted = c.Teaches(in); !noted {
+			return nil
+		}
+		return tx.AddLesson(ctx, e.ID, "test/"+user, conv.ID, time.Now())
+	})
+	return noted
+}
+
+// learns runs the learner until nothing is left to be learned from.
+func (c *class) learns(accounts ...string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	for left := int64(1); left > 0; {
+		c.Noted()
+		left = 0
+		c.do(func(ctx context.Context, tx *store.Tx) error {
+			left = 0
+			for _, a := range accounts {
+				h, err := tx.Holdings(ctx, a)
+				if err != nil {
+					return err
+				}
+				left += h.Lessons
+			}
+			return nil
+		})
+		if ctx.Err() != nil {
+			c.t.Fatalf("%d messages are left", left)
+		}
+	}
+	cancel()
+	<-done
+}
+
+func (c *class) known(account string) (list []memory.Memory) {
+	c.t.Helper()
+	c.do(func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = tx.Memories(ctx, account, 0, 1000, time.Now())
+		return err
+	})
+	return list
+}
+
+func texts(list []memory.Memory) string {
+	var all []string
+	for _, m := range list {
+		all = append(all, m.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestWhatAPersonSaysIsLearned(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.model.answer = func(texts []string) (string, error) {
+			return "Sure:\n```json\n" + `{"facts":[{"message":1,"quote":"I prefer short answers","fact":"prefers short answers","category":"preference"}],` +
+				`"episodes":[{"message":2,"quote":"I deployed my service","event":"deployed the service"}]}` + "\n```", nil
+		}
+		if !c.hears("42", "c", "I prefer short answers, please") || !c.hears("42", "c", "Today I deployed my service") || c.hears("42", "c", "ok") {
+			t.Fatal("noted the wrong messages")
+		}
+		c.learns("test/42")
+		list := c.known("test/42")
+		if len(list) != 2 || len(c.model.requests()) != 1 {
+			t.Fatalf("%d requests; learned %+v", len(c.model.requests()), list)
+		}
+		event, fact := list[0], list[1]
+		if fact.Kind != memory.Semantic {
+			event, fact = fact, event
+		}
+		if fact.Text != "prefers short answers" || fact.Category != memory.Preference || fact.Origin != memory.Learned || fact.Confidence != 0.5 {
+			t.Errorf("fact %+v", fact)
+		}
+		if event.Text != "deployed the service" || event.Kind != memory.Episodic || event.Origin != memory.Learned || event.ExpiresAt.IsZero() {
+			t.Errorf("event %+v", event)
+		}
+		c.do(func(ctx context.Context, tx *store.Tx) error {
+			sum, err := tx.SumUsage(ctx, spend.Filter{Actor: "test/42"})
+			if sum.InputTokens != 400 || sum.OutputTokens != 50 || sum.Micros == 0 {
+				t.Errorf("usage %+v", sum)
+			}
+			e, err2 := tx.Entry(ctx, fact.RunID)
+			if err2 != nil || !strings.Contains(e.In.Text, "short answers") {
+				t.Errorf("the source is %+v, %v", e.In, err2)
+			}
+			return err
+		})
+	})
+}
+
+func TestNothingIsLearnedWithoutLeave(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.do(func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.SetMemoryOn(ctx, "test/off", false); err != nil {
+				return err
+			}
+			return tx.AddUsage(ctx, spend.Priced(spend.Record{Actor: "test/poor", Assistant: "scripted", Model: "gpt-5", Usage: assistant.Usage{InputTokens: 9e6}}))
+		})
+		c.config.Budget = spend.Budget{PersonMicros: 1_000_000}
+		c.Learner = learn.New(c.config)
+		c.hears("off", "a", "I prefer short answers")
+		c.hears("poor", "b", "I prefer short answers")
+		c.learns("test/off", "test/poor")
+		if n := len(c.model.requests()); n != 0 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		c.hears("rich", "b", "I prefer short answers")
+		c.learns("test/rich")
+		if len(c.known("test/rich")) == 0 || len(c.known("test/off"))+len(c.known("test/poor")) > 0 {
+			t.Error("the wrong people were learned of")
+		}
+	})
+}
+
+func TestWhatIsLearnedOfOneMessageIsBounded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.hears("42", "c", "I like tea\nI like cocoa\nI like juice\nI like water\nI like milk")
+		c.learns("test/42")
+		facts, events := 0, 0
+		for _, m := range c.known("test/42") {
+			if m.Kind == memory.Semantic {
+				facts++
+			} else {
+				events++
+			}
+		}
+		if facts != 3 || events != 1 {
+			t.Errorf("%d facts and %d events", facts, events)
+		}
+	})
+}
+
+// A model that fails is asked again; one that talks nonsense is not.
+func TestAModelThatFails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		now := time.Now()
+		c.config.Now = func() time.Time {
+			now = now.Add(10 * time.Minute)
+			return now
+		}
+		c.config.Storage = storage{c.db}
+		var mu sync.Mutex
+		clock := c.config.Now
+		c.config.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return clock()
+		}
+		c.Learner = learn.New(c.config)
+		failures := []error{fault.New(fault.Unavailable, "away"), fault.New(fault.RateLimited, "slow"), &fault.Error{Kind: fault.Unavailable, Uncertain: true}}
+		c.model.answer = func(texts []string) (string, error) {
+			if len(failures) > 0 {
+				err := failures[0]
+				failures = failures[1:]
+				return "", err
+			}
+			return gullible(texts)
+		}
+		c.hears("42", "c", "I prefer short answers")
+		c.learns("test/42")
+		if list := c.known("test/42"); len(list) == 0 {
+			t.Error("nothing was learned after the model came back")
+		}
+		for name, answer := range map[string]func([]string) (string, error){
+			"prose":   func([]string) (string, error) { return "I would rather not.", nil },
+			"refused": func([]string) (string, error) { return "", fault.New(fault.Unauthorized, "key") },
+			"down":    func([]string) (string, error) { return "", fault.New(fault.Unavailable, "away") },
+		} {
+			c.model.answer = answer
+			before := len(c.model.requests())
+			c.hears(name, "c", "I prefer short answers")
+			c.learns("test/" + name) // it ends
+			if n := len(c.model.requests()) - before; n > 5 || n < 1 {
+				t.Errorf("%s: asked %d times", name, n)
+			}
+			if len(c.known("test/"+name)) > 0 {
+				t.Errorf("%s: something was learned", name)
+			}
+		}
+	})
+}
+
+// The process dies after the model has answered and before that is stored, or
+// after it: whoever is next finds the note, or what was learned, and never both.
+func TestACrashNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.hears("42", "c", "I prefer short answers")
+		dying, die := context.WithCancel(t.Context())
+		c.model.answer = func(texts []string) (string, error) {
+			die() // the process ends while the model is asked
+			return gullible(texts)
+		}
+		c.Run(dying)
+		if len(c.known("test/42")) > 0 {
+			t.Fatal("a request that was given up has taught something")
+		}
+		c.do(func(ctx context.Context, tx *store.Tx) error { // one that had no time to put the note back
+			_, err := tx.ClaimLessons(ctx, "dead", time.Now(), time.Now().Add(-time.Millisecond), 10)
+			return err
+		})
+		c.model.answer = gullible
+		c.Learner = learn.New(c.config)
+		c.learns("test/42")
+		list := c.known("test/42")
+		if len(list) != 2 {
+			t.Fatalf("learned %+v", list)
+		}
+		for _, m := range list {
+			if m.Kind == memory.Semantic && m.Confidence != 0.5 {
+				t.Errorf("it was learned twice: %+v", m)
+			}
+		}
+	})
+}
+
+// What is forgotten while the model is asked stays forgotten.
+func TestForgettingWhileLearning(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		forget := map[string]func(ctx context.Context, tx *store.Tx, who string) error{
+			"all": func(ctx context.Context, tx *store.Tx, who string) error {
+				_, err := tx.ForgetMemories(ctx, who)
+				return err
+			},
+			"off": func(ctx context.Context, tx *store.Tx, who string) error { return tx.SetMemoryOn(ctx, who, false) },
+			"person": func(ctx context.Context, tx *store.Tx, who string) error {
+				_, err := tx.ForgetPerson(ctx, who)
+				return err
+			},
+		}
+		for name, fn := range forget {
+			c.model.answer = func(texts []string) (string, error) {
+				c.do(func(ctx context.Context, tx *store.Tx) error { return fn(ctx, tx, "test/"+name) })
+				return gullible(texts)
+			}
+			c.hears(name, "c", "I prefer short answers")
+			c.learns("test/" + name)
+			if list := c.known("test/" + name); len(list) > 0 {
+				t.Errorf("%s: learned %v", name, texts(list))
+			}
+		}
+	})
+}
