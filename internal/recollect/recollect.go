@@ -50,9 +50,9 @@ type Tx interface {
 	BareMemories(ctx context.Context, model string, limit int, now time.Time) ([]memory.Memory, error)
 	SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
-	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	IndexWords(ctx context.Context, limit int) (int, error)
 	PackMemories(ctx context.Context, limit int) (int, error)
+	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 }
 
