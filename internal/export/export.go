@@ -40,6 +40,7 @@ const (
 	typeHeader          = "export"
 	typeSharedEnd       = "shared_end"
 	typeMemoryPerson    = "memory_person" // whose memories follow, with seq in each
+	typeMemoryAccount   = "memory_account"
 	typeConversation    = "conversation"
 	typeConversationEnd = "conversation_end"
 	typeEnd             = "end"

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -374,6 +375,49 @@ func memoriesArrive(t *testing.T, to *store.Store, text string) {
 	if got := known(t, to, "test/42", "something new"); len(got) != 1 || got[0] != "4 Something new" {
 		t.Errorf("the next number after an import: %q", got)
 	}
+}
+
+// Accounts that were linked are one person after a move, but for one of whom
+// something is remembered there.
+func TestLinkedAccountsComeAlong(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		from := open(t)
+		learn(t, from, "test/42", "I prefer tabs", nil)
+		learn(t, from, "other/AB", "My dog is called Rex", nil)
+		join := func(host, guest string) {
+			t.Helper()
+			err := from.InTx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.JoinPeople(t.Context(), memory.Account{Name: host, LinkedAt: time.Now()}, memory.Account{Name: guest, LinkedAt: time.Now()})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		join("test/42", "other/AB")
+		join("test/42", "third/x")
+		text := jsonl(t, from, export.Options{})
+		for name, to := range map[string]*store.Store{"to SQLite": storetest.SQLite(t)(t), "to Postgres": storetest.Postgres(t)(t)} {
+			t.Run(name, func(t *testing.T) {
+				learn(t, to, "third/x", "I live in Rome", nil)
+				for range 2 { // a second time changes nothing
+					if _, err := export.Import(t.Context(), to, strings.NewReader(text)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for person, want := range map[string][]string{
+					"test/42": {"1 I prefer tabs", "2 My dog is called Rex"}, "other/AB": {"1 I prefer tabs", "2 My dog is called Rex"}, "third/x": {"1 I live in Rome"},
+				} {
+					got := known(t, to, person, "tabs dog live")
+					slices.Sort(got)
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("of %s (-want +got):\n%s", person, diff)
+					}
+				}
+			})
+		}
+	})
 }
 
 // brokenMemories are refused, and nothing of them is stored.

@@ -93,7 +93,7 @@ func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared 
 			_ = json.Unmarshal(l.Row["id"], &there) // ImportShared says what is wrong with them
 			_ = json.Unmarshal(l.Row["user_id"], &person)
 			ofPerson := l.Row["seq"] != nil && l.Type != typeMemoryPerson
-			if ofPerson && !people[person] {
+			if (ofPerson || l.Type == typeMemoryAccount) && !people[person] {
 				return true, nil
 			}
 			renameCodebase(l.Row, codebases)

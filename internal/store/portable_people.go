@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
@@ -16,6 +17,7 @@ var portableShared = []portable{
 	portableCodebase,
 	portableIdentity,
 	portableMemoryPerson,
+	portableMemoryAccount,
 	portableMemory("semantic_memory", "semantic_memories", "fact", "category", "source_events history", ""),
 	portableMemory("episodic_memory", "episodic_memories", "content", "", "sources", "expires_at"),
 }
@@ -23,7 +25,16 @@ var portableShared = []portable{
 var portableMemoryPerson = portable{
 	kind: "memory_person", table: "memory_people",
 	columns: slices.Concat(cols(asText, "user_id"), cols(asBool, "enabled"), cols(asInt, "seq")),
-	from:    `memory_people t WHERE $1 = '' ORDER BY t.user_id`,
+	from: `memory_people t WHERE $1 = '' AND NOT EXISTS (SELECT 1 FROM memory_accounts a WHERE a.account = t.user_id)
+		ORDER BY t.user_id`, // what is left of an account that was linked means nothing
+}
+
+// portableMemoryAccount says which accounts are one person. Where an account was
+// linked is not part of it: whoever moves is told nothing of old links.
+var portableMemoryAccount = portable{
+	kind: "memory_account", table: "memory_accounts",
+	columns: slices.Concat(cols(asText, "user_id account"), cols(asBool, "whispered"), cols(asText, "last_key"), cols(asInt, "linked_ms")),
+	from:    `memory_accounts t WHERE $1 = '' ORDER BY t.user_id, t.account`,
 }
 
 // portableMemory is a table of memories. What can be computed from the text is
@@ -88,6 +99,8 @@ func (t *Tx) importShared(ctx context.Context, p portable, row map[string]json.R
 		n, err := t.insertPortable(ctx, p, row, ` ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq, enabled = excluded.enabled
 			WHERE memory_people.enabled AND memory_people.seq = 0`)
 		return n > 0, err
+	case portableMemoryAccount.kind:
+		return t.importAccount(ctx, row)
 	}
 	if string(row["embedding"]) == "null" { // else it would never be embedded again
 		row["embedding_model"] = json.RawMessage(`""`)
@@ -101,5 +114,25 @@ func (t *Tx) importShared(ctx context.Context, p portable, row map[string]json.R
 		return false, &fault.Error{Kind: fault.Invalid, Public: "The memory cannot be used: " + fault.Public(err), Err: err}
 	}
 	n, err := t.insertPortable(ctx, p, row, "", derived...)
+	return n > 0, err
+}
+
+// importAccount links an account to its person, as it was, unless it is linked
+// here already or something is remembered of it here: that stays its own.
+func (t *Tx) importAccount(ctx context.Context, row map[string]json.RawMessage) (bool, error) {
+	values, err := decodePortable(portableMemoryAccount, row)
+	if err != nil {
+		return false, err
+	}
+	person, _ := values[0].(string)
+	if !strings.HasPrefix(person, personPrefix) {
+		return false, fault.New(fault.Invalid, "An account is linked to something that is no person.")
+	}
+	one := 0
+	known, err := t.one(ctx, []any{&one}, `SELECT 1 FROM memory_people WHERE user_id = $1 AND (seq > 0 OR NOT enabled)`, values[1])
+	if err != nil || known {
+		return false, wrap(err, "look for a person")
+	}
+	n, err := t.insertPortable(ctx, portableMemoryAccount, row, " ON CONFLICT (account) DO NOTHING")
 	return n > 0, err
 }

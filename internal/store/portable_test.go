@@ -27,6 +27,19 @@ var notExported = map[string]string{
 	"audit_log":        "append-only and numbered; a backup has it",
 	"models_config":    "configuration, see MODEL_FAST and its like",
 
+	"link_codes":     "one-time codes, valid for minutes",
+	"link_tries":     "wrong codes of the last hour",
+	"memory_lessons": "what is to be learned from open messages, which are settled",
+
+	"memory_accounts.conversation_id": "where an account is told of its links; whoever moves is told nothing of old ones",
+	"semantic_vectors":                "made from the embeddings, where PostgreSQL has pgvector",
+	"episodic_vectors":                "as semantic_vectors",
+	"memory_sketches":                 "made from the embeddings, when they are needed",
+	"semantic_memories.sketch_id":     "see memory_sketches",
+	"semantic_memories.sketch_place":  "see memory_sketches",
+	"episodic_memories.sketch_id":     "see memory_sketches",
+	"episodic_memories.sketch_place":  "see memory_sketches",
+
 	"api_keys":        "credentials for this bot; another one has its own",
 	"agents":          "written by people, who move them with bot agent export and import",
 	"agent_schedules": "standing tasks of agents; whoever moves begins them anew",
