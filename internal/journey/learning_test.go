@@ -297,6 +297,31 @@ func TestNothingIsLearnedOfQuotes(t *testing.T) {
 	})
 }
 
+// A profile without memory remembers nothing by itself, either.
+func TestNothingIsLearnedUnderAProfileWithoutMemory(t *testing.T) {
+	t.Parallel()
+	eachLearningWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		w.profiles("name: forgetful\nmemory: {enabled: false}\n")
+		w.says(ann, "/agent forgetful")
+		w.seesText(ann, "forgetful")
+		w.says(ann, "I like my tea number1 very hot")
+		w.seesText(ann, "answered")
+		w.says(ann, "/agent default")
+		w.seesText(ann, "default")
+		w.says(ann, "I like my tea number2 very cold")
+		list := w.shows(ann, "/memory", "my tea number2")
+		if strings.Contains(list, "number1") {
+			t.Errorf("Ann's memory has what was said where nothing is remembered: %s", list)
+		}
+		for _, r := range w.lessons() {
+			if strings.Contains(r.LastUserText(), "number1") {
+				t.Errorf("the model read: %s", r.LastUserText())
+			}
+		}
+	})
+}
+
 // The service ends while the model is asked: what was said is learned after the
 // restart, once.
 func TestARestartInTheMiddleOfLearning(t *testing.T) {

@@ -34,12 +34,13 @@ const (
 // that redact changes are left out, and so is everything that came with the
 // message: what it replies to, forwards, or has attached. Of messages about an
 // issue or a pull request nothing is taken: they are full of templates and of
-// what others wrote.
+// what others wrote. Nor is anything of a standing task, whose text is its
+// profile's.
 //
 // It only looks at the text, so it errs: what it lets pass is asked about, with
 // the text as data, and judged again by Check.
 func Own(in messages.Inbound, redact func(string) string) string {
-	if in.Kind != messages.KindMessage || in.Sender.Bot || in.Sender.ID == "" || in.Repository != nil || len(in.Text) > 8*maxOwn {
+	if in.Kind != messages.KindMessage || in.Sender.Bot || in.Sender.ID == "" || in.Repository != nil || in.Schedule != 0 || len(in.Text) > 8*maxOwn {
 		return ""
 	}
 	if _, ok := command.Parse(in.Text); ok {

@@ -66,6 +66,7 @@ func TestWhatComesWithAMessageIsNotOwn(t *testing.T) {
 		"nobody":           func(in *messages.Inbound) { in.Sender.ID = "" },
 		"an edit":          func(in *messages.Inbound) { in.Kind = messages.KindEdit },
 		"a dialog":         func(in *messages.Inbound) { in.Kind = messages.KindAction },
+		"a standing task":  func(in *messages.Inbound) { in.Schedule = 1 },
 		"an issue":         func(in *messages.Inbound) { in.Repository = &messages.Repository{URL: "https://example.org/a"} },
 		"all of it cited":  func(in *messages.Inbound) { in.Cited = []string{own} },
 		"a changed cite":   func(in *messages.Inbound) { in.Cited = []string{"I prefer @bot short"} },

@@ -211,7 +211,7 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if v.role == sessions.Stranger {
 			break // refused when its turn comes
 		}
-		if _, err := w.note(ctx, tx, e); err != nil {
+		if _, err := w.note(ctx, tx, d.begun.profile, e); err != nil {
 			return nil, nil, err
 		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")

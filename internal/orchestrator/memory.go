@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
 
@@ -41,10 +42,11 @@ func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.
 
 // note notes that something may be learned of the sender of an entry, in the
 // transaction that settles it. Words that come from somebody else, as in a turn
-// that one person repeats in the name of another, are no lesson.
-func (w *worker) note(ctx context.Context, tx Tx, entry sessions.Entry) (bool, error) {
+// that one person repeats in the name of another, are no lesson; and under a
+// profile without memory, p, there are none.
+func (w *worker) note(ctx context.Context, tx Tx, p *profile.Profile, entry sessions.Entry) (bool, error) {
 	l := w.o.config.Learner
-	if l == nil || strings.HasPrefix(string(entry.In.Event), followUp) || !l.Teaches(entry.In) {
+	if l == nil || !remembersHere(p) || strings.HasPrefix(string(entry.In.Event), followUp) || !l.Teaches(entry.In) {
 		return false, nil
 	}
 	return true, tx.AddLesson(ctx, entry.ID, actor(entry.In), w.conv.ID, time.Now())

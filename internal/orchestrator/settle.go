@@ -75,7 +75,7 @@ func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery
 		if seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...); err != nil {
 			return err
 		}
-		if noted, err = w.note(ctx, tx, d.entry); err != nil {
+		if noted, err = w.note(ctx, tx, d.begun.profile, d.entry); err != nil {
 			return err
 		}
 		return w.recordAnswer(ctx, tx, d, out, placed)
