@@ -3,6 +3,7 @@ package profile
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -228,15 +230,65 @@ func Format(list ...Profile) ([]byte, error) {
 		return nil, nil
 	}
 	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	for _, p := range list {
-		if err := encoder.Encode(p); err != nil {
+	for i, p := range list {
+		document, err := formatOne(p)
+		if err != nil {
 			return nil, fault.Wrap(err, fault.Internal, "write a profile")
 		}
-	}
-	if err := encoder.Close(); err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "write a profile")
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(document)
 	}
 	return out.Bytes(), nil
+}
+
+// formatOne writes a profile for people to read. The library writes some texts
+// that begin with blanks so that nobody can read them again: a profile with such
+// a text is written with quotes and brackets, as in JSON.
+func formatOne(p Profile) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(p), encoder.Close()); err != nil {
+		return nil, err
+	}
+	var again Profile
+	if decode(yaml.NewDecoder(bytes.NewReader(out.Bytes())), &again) == nil && reflect.DeepEqual(written(p), written(again)) {
+		return out.Bytes(), nil
+	}
+	encoded, err := json.MarshalIndent(written(p), "", "  ")
+	return escape(encoded), err
+}
+
+// escape writes what YAML does not take as it is, and JSON does, as YAML can
+// read it in a quoted text.
+func escape(encoded []byte) []byte {
+	var out bytes.Buffer
+	for _, r := range string(encoded) {
+		switch {
+		case r < unicode.MaxASCII || unicode.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\U%08x`, r)
+		}
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// written returns what is written of a profile, by its names.
+func written(p Profile) map[string]any {
+	encoded, err := json.Marshal(p)
+	members := make(map[string]any)
+	if err != nil || json.Unmarshal(encoded, &members) != nil {
+		return nil // a struct of texts and numbers can always be encoded
+	}
+	for name, value := range members {
+		list, isList := value.([]any)
+		if value == nil || value == "" || isList && len(list) == 0 || slices.Contains([]string{"id", "version", "created_at", "updated_at"}, name) {
+			delete(members, name)
+		}
+	}
+	return members
 }
