@@ -189,7 +189,7 @@ func TestAgentWorksAsksResumesAndIsStopped(t *testing.T) {
 func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {
 	t.Parallel()
 	one := 1
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	w.withAgent(acpagent.Script{Turns: []acpagent.Turn{
 		{Match: "garbage", Steps: []acpagent.Step{{Line: "Segmentation fault?"}, {Say: "Still fine."}}},
 		{Match: "die", Nth: 1, Steps: []acpagent.Step{{Say: "I was about"}, {Raw: `{"jsonrpc":"2.0","meth`}, {Exit: &one}}},

@@ -217,7 +217,7 @@ func (h *hub) checkPull(issue int) {
 
 func TestGitHubReviewCommentIsAnsweredInItsThread(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	h := w.withGitHub(sumRepo, "webhook")
 	h.start()
 	h.git.Run(ghRepo, nil, "branch", "feature", "main")
@@ -243,7 +243,7 @@ func TestGitHubPollingAndLostDeliveries(t *testing.T) {
 	for _, mode := range []string{"poll", "webhook"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "")
+			w := newWorld(t, "").migrated()
 			h := w.withGitHub(sumRepo, mode)
 			h.start()
 			if mode == "webhook" {
@@ -278,7 +278,7 @@ func TestGitHubPollingAndLostDeliveries(t *testing.T) {
 
 func TestGitHubWrongSignaturesAndLargeBodies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	h := w.withGitHub(sumRepo, "webhook")
 	h.start()
 	url := "http://" + w.addr + "/webhooks/github"
@@ -329,7 +329,7 @@ func TestGitHubCommentSurvivesALostAnswer(t *testing.T) {
 // would run a stranger's files in a pull request.
 func TestGitHubRulesDoNotReachPullRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	h := w.withGitHub(sumRepo, "webhook")
 	h.start()
 	gina := h.Person("gina").In(ghRepo)

@@ -161,7 +161,7 @@ var groupForm = regexp.MustCompile(`group-\d+`)
 
 func newInjection(t *testing.T, c *corpus) *injection {
 	t.Helper()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	i := &injection{
 		t: t, corpus: c, outside: t.TempDir(),
 		seen: make(map[string]string), done: make(map[string]bool), says: make(map[string][]string),

@@ -61,20 +61,19 @@ func obedient(r openai.Request) openai.Response {
 // databases.
 func eachLearningWorld(t *testing.T, journey func(t *testing.T, w *world)) {
 	t.Helper()
-	run := func(t *testing.T, url string) {
+	run := func(t *testing.T, w *world) {
 		t.Helper()
-		w := newSlackWorld(t, url, "Socket")
 		w.with(map[string]string{"TELEGRAM_BOT_TOKEN": token, "MEMORY_LEARNING": "on", "MODEL_CHEAP": "openai:cheap-model"})
 		w.ai.Script(obedient)
 		journey(t, w)
 	}
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		run(t, "")
+		run(t, newSlackWorld(t, "", "Socket").migrated())
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		run(t, storetest.PostgresURL(t))
+		run(t, newSlackWorld(t, storetest.PostgresMigratedURL(t), "Socket"))
 	})
 }
 

@@ -37,7 +37,7 @@ func serveMCP(args []string) {
 
 func TestToolsOfAnMCPServerAskAndRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -426,7 +426,7 @@ func TestReplicasRunAStandingTaskOnce(t *testing.T) {
 // same rules, and others do not see them; a change ends them.
 func TestAProfileBringsMCPServers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -462,7 +462,7 @@ func TestAProfileBringsMCPServers(t *testing.T) {
 // of a profile is a command and a sentence is not.
 func TestProfilesInSlack(t *testing.T) {
 	t.Parallel()
-	w := newSlackWorld(t, "", "Socket")
+	w := newSlackWorld(t, "", "Socket").migrated()
 	w.ai.Script(dressed)
 	w.start()
 	w.profiles("name: reviewer\nsystem_prompt: Be strict.\n")

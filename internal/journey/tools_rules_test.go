@@ -38,7 +38,7 @@ func TestToolsAreRemembered(t *testing.T) {
 // waits.
 func TestApprovedCommandDoesNotFollowToAnotherRepository(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	git, url := w.withRepository(sumRepo)
 	other := git.Repo("acme/other", map[string]string{"other.txt": "x"})
 	w.start()
@@ -61,7 +61,7 @@ func TestApprovedCommandDoesNotFollowToAnotherRepository(t *testing.T) {
 // TestSteeringIsForOnePerson: in a group somebody else's words wait their turn.
 func TestSteeringIsForOnePerson(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	_, url := w.withRepository(sumRepo)
 	const group = int64(-1001)
 	w.tg.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, Title: "Team"})

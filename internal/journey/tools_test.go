@@ -194,7 +194,7 @@ func TestToolsModesAndPlansOnlyRead(t *testing.T) {
 
 func TestToolsOfTheDaemonsSecretsSeeNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, "").migrated()
 	_, url := w.withRepository(sumRepo)
 	w.with(map[string]string{"SYSTEM_PROMPT": "Be brief."}).start()
 	w.says(ann, "/clone "+url)
