@@ -193,6 +193,7 @@ func (w *world) start() *world {
 	case info := <-started:
 		w.addr = info.Addr
 	case err := <-done:
+		w.stop = nil // there is nothing to stop, and shutdown would wait for its end in vain
 		w.t.Fatalf("the bot did not start: %v", err)
 	case <-time.After(patience):
 		w.t.Fatal("the bot did not start in time")

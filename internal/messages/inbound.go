@@ -154,6 +154,10 @@ type Inbound struct {
 	Raw json.RawMessage `json:"-"`
 }
 
+// Aside reports whether only the sender may see the answer, in a place where
+// others read along.
+func (in Inbound) Aside() bool { return in.Whispered && !in.Private }
+
 // Repository says which repository a conversation is about, and where in it
 // work belongs.
 type Repository struct {

@@ -222,6 +222,7 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 	if reply.Text == "" {
 		return all, nil
 	}
+	reply = w.withoutFilesForAll(entry, reply)
 	parts := w.split(reply.Text)
 	for i, part := range parts {
 		d := w.newDelivery(entry, part)
@@ -247,6 +248,19 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 	return o.addFiles(ctx, tx, w, entry, reply.Files, all)
 }
 
+// withoutFilesForAll takes the files out of a reply that only one person may see
+// where others read: no platform shows a file to one person. The text says so.
+func (w *worker) withoutFilesForAll(entry sessions.Entry, reply Reply) Reply {
+	if _, ok := w.adapter().(platform.Filer); !ok || !entry.In.Aside() {
+		return reply
+	}
+	for _, f := range reply.Files {
+		reply.Text += fmt.Sprintf("\n\n`%s` is not attached: everybody here would see it. Give the command in a direct message, or in the thread if all may see it.", f.Name)
+	}
+	reply.Files = nil
+	return reply
+}
+
 // addFiles stores the files of a reply, where the platform can show them.
 func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w worker, entry sessions.Entry, files []File, all []messages.Delivery) ([]messages.Delivery, error) {
 	if _, ok := w.adapter().(platform.Filer); !ok {
@@ -255,6 +269,9 @@ func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w worker, entry sess
 	for _, f := range files {
 		d := w.newDelivery(entry, "")
 		d.Control, d.FileName, d.File = true, f.Name, f.Data
+		if entry.In.Whispered {
+			d.OnlyFor = entry.In.Sender.ID
+		}
 		d.NextAt = time.Now().Add(controlHold)
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func (r Request) Actor() string { return actor(r.Entry.In) }
 type Reply struct {
 	Text    string // CommonMark; empty says nothing
 	Buttons []messages.Button
-	Files   []File // posted after the text, where the platform can
+	Files   []File // posted after the text, where the platform can and whoever reads along may see them
 
 	// Note is told to the person who pressed a button and to nobody else.
 	Note string

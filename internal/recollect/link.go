@@ -48,7 +48,7 @@ func hashCode(code string) string {
 
 // account is who gave a command, and where they can be told something alone.
 func account(r orchestrator.Request, now time.Time) memory.Account {
-	return memory.Account{Name: r.Actor(), ConversationID: r.Conv.ID, Whispered: r.Entry.In.Whispered && !r.Entry.In.Private, Key: r.Entry.ID, LinkedAt: now}
+	return memory.Account{Name: r.Actor(), ConversationID: r.Conv.ID, Whispered: r.Entry.In.Aside(), Key: r.Entry.ID, LinkedAt: now}
 }
 
 func (s *Service) runLink(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {

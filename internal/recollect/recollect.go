@@ -45,6 +45,7 @@ type Tx interface {
 	CountMemories(ctx context.Context, person string, now time.Time) (int64, error)
 	ForgetMemory(ctx context.Context, person string, number int64) (memory.Memory, error)
 	ForgetMemories(ctx context.Context, person string) (int64, error)
+	Recallable(ctx context.Context, person string, now time.Time) (bool, error)
 	Recall(ctx context.Context, q memory.Query) ([]memory.Match, error)
 	Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error)
 	BareMemories(ctx context.Context, model string, limit int, now time.Time) ([]memory.Memory, error)
@@ -247,11 +248,7 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 // cost one short read.
 func (s *Service) any(ctx context.Context, person string) (ok bool, err error) {
 	err = s.config.Storage.InRead(ctx, func(tx Tx) error {
-		if ok, err = tx.MemoryOn(ctx, person); err != nil || !ok {
-			return err
-		}
-		n, err := tx.CountMemories(ctx, person, s.config.Now())
-		ok = n > 0
+		ok, err = tx.Recallable(ctx, person, s.config.Now())
 		return err
 	})
 	return ok && err == nil, err

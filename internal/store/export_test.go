@@ -125,6 +125,7 @@ func HotQueries() map[string]struct {
 		"CountListed":           {countListedSQL, []any{someID}},
 		"ListChatSessions":      listedSessions(MessageFilter{ConversationID: someID}, ""),
 		"ListAllSessions":       listedSessions(MessageFilter{Desc: true}, someID),
+		"Recallable":            {recallableSQL, []any{"test/42", "2026-11-21T12:00:00.000Z"}},
 		"MemoryOn":              {memoryOnSQL, []any{"test/42"}},
 		"SweepMemories":         {sweepMemoriesSQL, []any{"2026-11-21T12:00:00.000Z", 10}},
 	}

@@ -55,10 +55,19 @@ func inUse(database, holder string) error {
 		who, filepath.Dir(database))
 }
 
+// release gives the lock up before it closes the file: a child that this process
+// starts in the same moment has a copy of the descriptor until it runs its
+// program, and to close the file would leave the lock to that copy.
 func (l *fileLock) release() error {
-	err := l.file.Close()
-	if errors.Is(err, os.ErrClosed) {
-		return nil
+	raw, err := l.file.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("release the lock: %w", err)
 	}
-	return err
+	var unlocked error
+	err = raw.Control(func(fd uintptr) { unlocked = syscall.Flock(int(fd), syscall.LOCK_UN) })
+	closed := l.file.Close()
+	if errors.Is(closed, os.ErrClosed) {
+		return nil // released before
+	}
+	return errors.Join(err, unlocked, closed)
 }

@@ -506,6 +506,45 @@ func TestCorrecting(t *testing.T) {
 	})
 }
 
+func TestWhetherSomethingMayBeRecalled(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Now()
+		want := func(what, account string, want bool) {
+			t.Helper()
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, err := tx.Recallable(ctx, account, now)
+				if got != want {
+					t.Errorf("%s: %v", what, got)
+				}
+				return err
+			})
+		}
+		want("nothing is remembered", annsID, false)
+		episode := memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "Deployed the website", Now: now.Add(-40 * 24 * time.Hour)}
+		b.happened(t, episode)
+		want("an expired episode", annsID, false)
+		episode.Now = now
+		b.happened(t, episode)
+		want("an episode", annsID, true)
+		want("of somebody else", "test/77", false)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ForgetMemories(ctx, annsID)
+			return err
+		})
+		want("all forgotten", annsID, false)
+		b.learn(t, told("green tea"))
+		want("a fact", annsID, true)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.JoinPeople(ctx, memory.Account{Name: annsID, LinkedAt: now}, memory.Account{Name: annsSlack, LinkedAt: now})
+			return err
+		})
+		want("of another account", annsSlack, true)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, false) })
+		want("memory is off", annsSlack, false)
+	})
+}
+
 func TestMemoryIsOffWhenAPersonSaysSo(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {

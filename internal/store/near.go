@@ -83,13 +83,30 @@ func (t *Tx) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]mem
 			return nil, err
 		}
 	}
-	all := make([]memory.Candidate, 0, len(best.rows))
-	for _, r := range best.rows {
-		list, err := t.memories(ctx, table, `WHERE m.id = $1`, r.id)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range list {
+	return t.whole(ctx, table, best.rows)
+}
+
+// whole reads the rest of rows, in their order.
+func (t *Tx) whole(ctx context.Context, table memoryTable, rows []ranked) ([]memory.Candidate, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.id
+	}
+	among, list := t.among(ids, 1)
+	found, err := t.memories(ctx, table, `WHERE `+among, list)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[int64]memory.Memory, len(found))
+	for _, m := range found {
+		byID[m.ID] = m
+	}
+	all := make([]memory.Candidate, 0, len(rows))
+	for _, r := range rows {
+		if m, ok := byID[r.id]; ok {
 			all = append(all, memory.Candidate{Memory: m, Similarity: r.similarity})
 		}
 	}

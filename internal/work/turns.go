@@ -184,12 +184,14 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
 	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, fenced("", changes.Stat))
-	reply := orchestrator.Reply{Files: []orchestrator.File{{Name: "changes.patch", Data: changes.Patch}}}
 	body := string(changes.Patch)
-	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok {
-		reply.Text = strings.TrimSpace(text)
-		return reply, nil
+	// A file is for everybody to see, so what one person asked aside stands in the text.
+	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok && !r.Entry.In.Aside() {
+		return orchestrator.Reply{
+			Text: strings.TrimSpace(text), Files: []orchestrator.File{{Name: "changes.patch", Data: changes.Patch}},
+		}, nil
 	}
+	var reply orchestrator.Reply
 	if len(body) > maxInlineDiff {
 		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
 		reply.Text = text + fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)

@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// poster is a platform with files and with messages for one person.
+type poster struct{ platform.Filer }
+
+func (poster) Capabilities() platform.Capabilities { return platform.Capabilities{OnlyFor: true} }
+
+// outbox only takes deliveries.
+type outbox struct {
+	Tx
+	all []messages.Delivery
+}
+
+func (b *outbox) AddDelivery(_ context.Context, d *messages.Delivery) error {
+	b.all = append(b.all, *d)
+	return nil
+}
+
+func TestFilesOfAWhisperedReplyAreNotPostedForEverybody(t *testing.T) {
+	t.Parallel()
+	const p = "p"
+	o := &Orchestrator{adapters: map[messages.Platform]platform.Adapter{p: poster{}}}
+	conv := sessions.Conversation{ID: "c", Key: messages.ConversationKey{Platform: p, ID: "c"}}
+	reply := Reply{Text: "Changes:", Files: []File{{Name: "changes.patch", Data: []byte("+secret\n")}}}
+	for name, tt := range map[string]struct {
+		whispered, private bool
+		files              int
+	}{
+		"Said":               {files: 1},
+		"Whispered":          {whispered: true},
+		"WhisperedInPrivate": {whispered: true, private: true, files: 1},
+	} {
+		tx := &outbox{}
+		in := messages.Inbound{Conversation: conv.Key, Sender: messages.Sender{ID: "42"}, Whispered: tt.whispered, Private: tt.private}
+		if _, err := o.addControl(t.Context(), tx, conv, sessions.Entry{ID: "e", In: in}, reply); err != nil {
+			t.Fatal(err)
+		}
+		files := 0
+		for _, d := range tx.all {
+			if d.FileName != "" {
+				files++
+			}
+			if told := strings.Contains(d.Text, "changes.patch"); d.FileName == "" && told != (tt.files == 0) {
+				t.Errorf("%s: the text is %q", name, d.Text)
+			}
+			if only := d.OnlyFor == "42"; only != tt.whispered {
+				t.Errorf("%s: %q is for %q", name, d.Text+d.FileName, d.OnlyFor)
+			}
+		}
+		if files != tt.files {
+			t.Errorf("%s: %d files are posted, want %d", name, files, tt.files)
+		}
+	}
+}
