@@ -21,13 +21,18 @@ const (
 
 	looseRows = `m.user_id = $1 AND m.embedding_model = $2 AND m.codebase_id IS NOT DISTINCT FROM $3
 		AND m.sketch_id IS NULL AND m.embedding IS NOT NULL`
+
+	// firstLoose orders loose rows in a way that means nothing, but that only the
+	// index which has them together can give: PostgreSQL would look for them in the
+	// whole table else, or sort all, for each chunk anew.
+	firstLoose = ` ORDER BY m.sketch_id LIMIT $4`
 )
 
 // packOnce makes one chunk of sketches if enough memories of a scope have none. It
 // needs the lock on the person, and reports whether there was one to make.
 func (t *Tx) packOnce(ctx context.Context, table memoryTable, s memory.Scope, model string) (packed bool, err error) {
 	var loose int
-	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+` LIMIT $4) few`,
+	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+firstLoose+`) few`,
 		s.Person, model, orNull(s.Codebase), packFrom)
 	if err != nil || loose < packFrom {
 		return false, wrap(err, "count memories without a sketch")
@@ -63,8 +68,9 @@ func placeSQL(table memoryTable) string {
 		WHERE id = placed.row_id`
 }
 
-// sketchRows makes sketches of the oldest memories of a scope that have none, and
-// locks their rows: an embedding may be stored without the lock on the person.
+// sketchRows makes sketches of some memories of a scope that have none, by their
+// ids, and locks their rows: an embedding may be stored without the lock on the
+// person.
 func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, model string) (ids []any, chunk []byte, err error) {
 	expires := `NULL`
 	if table.kind == memory.Episodic {
@@ -84,7 +90,10 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 			ids, chunk = append(ids, id), sketch.Append(chunk, id, until, v)
 		}
 		return err
-	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m WHERE `+looseRows+` ORDER BY m.id LIMIT $4 {lock}`,
+	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m
+		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+looseRows+firstLoose+`)
+			AND m.embedding_model = $2 AND m.embedding IS NOT NULL -- still, now that it is locked
+		ORDER BY m.id {lock}`,
 		s.Person, model, orNull(s.Codebase), sketch.PerChunk)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read memories without a sketch: %w", err)
