@@ -21,19 +21,20 @@ const (
 
 	looseRows = `m.user_id = $1 AND m.embedding_model = $2 AND m.codebase_id IS NOT DISTINCT FROM $3
 		AND m.sketch_id IS NULL AND m.embedding IS NOT NULL`
-
-	// firstLoose orders loose rows in a way that means nothing, but that only the
-	// index which has them together can give: PostgreSQL would look for them in the
-	// whole table else, or sort all, for each chunk anew.
-	firstLoose = ` ORDER BY m.sketch_id LIMIT $4`
 )
+
+// someLoose ends a query for n loose rows, whichever. The order says nothing, but
+// only the index which has these rows together can give it: PostgreSQL would look
+// for them in the whole table else, or sort all, for each chunk anew. The number is
+// no argument, so that it plans for few.
+func someLoose(n int) string { return fmt.Sprintf(` ORDER BY m.sketch_id LIMIT %d`, n) }
 
 // packOnce makes one chunk of sketches if enough memories of a scope have none. It
 // needs the lock on the person, and reports whether there was one to make.
 func (t *Tx) packOnce(ctx context.Context, table memoryTable, s memory.Scope, model string) (packed bool, err error) {
 	var loose int
-	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+firstLoose+`) few`,
-		s.Person, model, orNull(s.Codebase), packFrom)
+	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+someLoose(packFrom)+`) few`,
+		s.Person, model, orNull(s.Codebase))
 	if err != nil || loose < packFrom {
 		return false, wrap(err, "count memories without a sketch")
 	}
@@ -91,10 +92,10 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 		}
 		return err
 	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m
-		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+looseRows+firstLoose+`)
+		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+looseRows+someLoose(sketch.PerChunk)+`)
 			AND m.embedding_model = $2 AND m.embedding IS NOT NULL -- still, now that it is locked
 		ORDER BY m.id {lock}`,
-		s.Person, model, orNull(s.Codebase), sketch.PerChunk)
+		s.Person, model, orNull(s.Codebase))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read memories without a sketch: %w", err)
 	}
