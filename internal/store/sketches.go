@@ -18,10 +18,18 @@ const (
 	// halfEmpty is how many places of a chunk have to be taken, so that it is worth
 	// reading; those of one with less move to another.
 	halfEmpty = sketch.PerChunk / 4
-
-	looseRows = `m.user_id = $1 AND m.embedding_model = $2 AND m.codebase_id IS NOT DISTINCT FROM $3
-		AND m.sketch_id IS NULL AND m.embedding IS NOT NULL`
 )
+
+// looseRows is the condition on the memories of a scope without a sketch, and its
+// arguments. Of a codebase that may or may not be one PostgreSQL would expect
+// hardly any rows, and look for them in the whole table.
+func looseRows(s memory.Scope, model string) (condition string, args []any) {
+	condition, args = `m.codebase_id IS NULL`, []any{s.Person, model}
+	if s.Codebase != "" {
+		condition, args = `m.codebase_id = $3`, append(args, s.Codebase)
+	}
+	return `m.user_id = $1 AND m.embedding_model = $2 AND m.sketch_id IS NULL AND m.embedding IS NOT NULL AND ` + condition, args
+}
 
 // someLoose ends a query for n loose rows, whichever. The order says nothing, but
 // only the index which has these rows together can give it: PostgreSQL would look
@@ -33,8 +41,8 @@ func someLoose(n int) string { return fmt.Sprintf(` ORDER BY m.sketch_id LIMIT %
 // needs the lock on the person, and reports whether there was one to make.
 func (t *Tx) packOnce(ctx context.Context, table memoryTable, s memory.Scope, model string) (packed bool, err error) {
 	var loose int
-	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+someLoose(packFrom)+`) few`,
-		s.Person, model, orNull(s.Codebase))
+	where, args := looseRows(s, model)
+	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+where+someLoose(packFrom)+`) few`, args...)
 	if err != nil || loose < packFrom {
 		return false, wrap(err, "count memories without a sketch")
 	}
@@ -78,6 +86,7 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 		expires = `m.expires_at`
 	}
 	var unfit []int64
+	where, args := looseRows(s, model)
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var id int64
 		var until time.Time
@@ -92,10 +101,9 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 		}
 		return err
 	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m
-		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+looseRows+someLoose(sketch.PerChunk)+`)
+		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+where+someLoose(sketch.PerChunk)+`)
 			AND m.embedding_model = $2 AND m.embedding IS NOT NULL -- still, now that it is locked
-		ORDER BY m.id {lock}`,
-		s.Person, model, orNull(s.Codebase))
+		ORDER BY m.id {lock}`, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read memories without a sketch: %w", err)
 	}
