@@ -393,10 +393,9 @@ func TestSketchesWhileAllHappensAtOnce(t *testing.T) {
 func TestPackingTakesBadEmbeddingsAway(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		list := b.importVectors(t, "semantic_memories", annsID, "", memorytest.Model, around(rand.New(rand.NewPCG(1, 1)), 300, 0, 0))
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return store.Exec(ctx, tx, `UPDATE semantic_memories SET embedding = $2 WHERE fact = $1`, list[3].text, make([]byte, memory.EncodedSize))
-		})
+		vectors := around(rand.New(rand.NewPCG(1, 1)), 300, 0, 0)
+		vectors[3] = make(memory.Vector, memory.Dimensions) // like nothing
+		list := b.importVectors(t, "semantic_memories", annsID, "", memorytest.Model, vectors)
 		b.pack(t)
 		b.pack(t)
 		if n := b.count(t, `SELECT count(*) FROM memory_sketches`); n == 0 {

@@ -196,11 +196,13 @@ func (t *Tx) saveAccount(ctx context.Context, a memory.Account, person string) e
 }
 
 // moveMemories gives the memories of one person to another, with numbers that are
-// higher by offset. None of them may be there already.
+// higher by offset. None of them may be there already. What has no terms yet gets
+// them from IndexWords.
 func (t *Tx) moveMemories(ctx context.Context, from, to string, offset int64) error {
 	for _, table := range bothMemoryTables() {
 		_, err := t.exec(ctx, `
-			UPDATE `+table.name+` SET user_id = $2, seq = seq + $3, terms = $4 || substr(terms, CAST($5 AS INTEGER)) WHERE user_id = $1`,
+			UPDATE `+table.name+` SET user_id = $2, seq = seq + $3,
+				terms = CASE terms WHEN '' THEN '' ELSE $4 || substr(terms, CAST($5 AS INTEGER)) END WHERE user_id = $1`,
 			from, to, offset, memory.PersonTerm(to), len(memory.PersonTerm(from))+1)
 		if err != nil {
 			return fmt.Errorf("move memories: %w", err)

@@ -18,7 +18,7 @@ var pgvectorSQL string
 // pgvectorVersion is written beside what pgvectorSQL makes; a database with a
 // higher one was set up by a newer binary and is left as it is. Raise it with every
 // change of the file.
-const pgvectorVersion = 1
+const pgvectorVersion = 2
 
 // VectorState says what pgvector is used for.
 type VectorState struct {

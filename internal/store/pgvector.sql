@@ -6,7 +6,8 @@
 --
 -- The functions compare vectors of one embedding model: the one in the setting
 -- bot.embedding_model, else that of the newest memory that has a vector. They see
--- memories that hold everywhere, and not those of one codebase. They may do what
+-- memories that hold everywhere, and not those of one codebase. Accounts that were
+-- linked are one person, whichever of them is named. They may do what
 -- the owner of the tables may, for any person: so only whom the owner grants it may
 -- execute them.
 
@@ -133,15 +134,38 @@ CREATE OR REPLACE FUNCTION memory_model() RETURNS TEXT LANGUAGE sql STABLE SET s
     'sql')
 $$;
 
--- memory_person locks a person, who is made if they are not there. All that
--- changes their memories does so first; see lockPerson of the program.
-CREATE OR REPLACE FUNCTION memory_person(p_user_id VARCHAR) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- memory_person_of is under whose name the memories of an account are: see personOf
+-- of the program.
+CREATE OR REPLACE FUNCTION memory_person_of(p_user_id VARCHAR) RETURNS VARCHAR LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+  SELECT COALESCE((SELECT a.user_id FROM memory_accounts a WHERE a.account = p_user_id), p_user_id)
+$$;
+
+-- memory_person locks the person of an account, who is made if they are not there,
+-- and returns who it is. All that changes their memories does so first; see
+-- lockPerson of the program. In version 1 it returned nothing, and what a function
+-- returns cannot be replaced.
+DROP FUNCTION IF EXISTS memory_person(VARCHAR);
+CREATE FUNCTION memory_person(p_user_id VARCHAR) RETURNS VARCHAR LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  person VARCHAR;
+  learns BOOLEAN;
 BEGIN
-  INSERT INTO memory_people (user_id) VALUES (p_user_id) ON CONFLICT (user_id) DO NOTHING;
-  PERFORM 1 FROM memory_people WHERE user_id = p_user_id AND enabled FOR UPDATE;
-  IF NOT FOUND THEN
+  LOOP
+    person := memory_person_of(p_user_id);
+    IF person NOT LIKE 'person/%' THEN -- those are made by linking only
+      INSERT INTO memory_people (user_id) VALUES (person) ON CONFLICT (user_id) DO NOTHING;
+    END IF;
+    SELECT enabled INTO learns FROM memory_people WHERE user_id = person FOR UPDATE;
+    IF FOUND AND memory_person_of(p_user_id) = person THEN
+      EXIT;
+    ELSIF person LIKE 'person/%' AND person = p_user_id THEN
+      RAISE EXCEPTION 'there is no %', p_user_id USING ERRCODE = '22023', HINT = 'Give the name of an account, such as telegram/42.';
+    END IF; -- else the account was linked, or left, while the row was waited for
+  END LOOP;
+  IF NOT learns THEN
     RAISE EXCEPTION 'memory is off for %', p_user_id USING ERRCODE = '55000', HINT = 'They switch it on with /memory on.';
   END IF;
+  RETURN person;
 END
 $$;
 
@@ -167,7 +191,7 @@ DECLARE
   near RECORD;
 BEGIN
   PERFORM memory_check(p_user_id, p_embedding, p_similarity_threshold);
-  PERFORM memory_person(p_user_id);
+  p_user_id := memory_person(p_user_id);
   SELECT c.* INTO near FROM (
     SELECT m.id, m.fact, m.confidence, 1::float AS similarity, 0 AS later FROM semantic_memories m
     WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.content_hash = memory_hash(stored)
@@ -225,7 +249,7 @@ BEGIN
   IF p_confidence IS NULL OR NOT (p_confidence > 0 AND p_confidence <= 10) THEN
     RAISE EXCEPTION 'the confidence of an episode is above 0 and at most 10, not %', p_confidence USING ERRCODE = '22023';
   END IF;
-  PERFORM memory_person(p_user_id);
+  p_user_id := memory_person(p_user_id);
   SELECT c.* INTO near FROM (
     SELECT m.id, m.content, 1::float AS similarity, 0 AS later, m.seq FROM episodic_memories m
     WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.content_hash = memory_hash(stored) AND m.expires_at > clock_timestamp()
@@ -260,6 +284,7 @@ END
 $$;
 
 -- p_run_id is taken and not looked at: what was learned in another run is known too.
+-- Who switched memory off has none to be found.
 -- The indexes of vectors are asked only for a person who has a good part of all
 -- memories: for others they would lead through everybody else's and miss some.
 CREATE OR REPLACE FUNCTION retrieve_similar_categorized_memories(
@@ -274,6 +299,10 @@ BEGIN
   PERFORM memory_check(p_user_id, p_embedding, p_threshold);
   IF p_limit IS NULL OR p_limit < 0 OR p_limit > 1000 THEN
     RAISE EXCEPTION 'p_limit is from 0 to 1000, not %', p_limit USING ERRCODE = '22023';
+  END IF;
+  p_user_id := memory_person_of(p_user_id);
+  IF EXISTS (SELECT 1 FROM memory_people WHERE user_id = p_user_id AND NOT enabled) THEN
+    RETURN;
   END IF;
   facts := memory_near('semantic', p_user_id, model, p_embedding, p_limit);
   episodes := memory_near('episodic', p_user_id, model, p_embedding, p_limit);

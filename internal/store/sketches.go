@@ -18,17 +18,31 @@ const (
 	// halfEmpty is how many places of a chunk have to be taken, so that it is worth
 	// reading; those of one with less move to another.
 	halfEmpty = sketch.PerChunk / 4
-
-	looseRows = `m.user_id = $1 AND m.embedding_model = $2 AND m.codebase_id IS NOT DISTINCT FROM $3
-		AND m.sketch_id IS NULL AND m.embedding IS NOT NULL`
 )
+
+// looseRows is the condition on the memories of a scope without a sketch, and its
+// arguments. Of a codebase that may or may not be one PostgreSQL would expect
+// hardly any rows, and look for them in the whole table.
+func looseRows(s memory.Scope, model string) (condition string, args []any) {
+	condition, args = `m.codebase_id IS NULL`, []any{s.Person, model}
+	if s.Codebase != "" {
+		condition, args = `m.codebase_id = $3`, append(args, s.Codebase)
+	}
+	return `m.user_id = $1 AND m.embedding_model = $2 AND m.sketch_id IS NULL AND m.embedding IS NOT NULL AND ` + condition, args
+}
+
+// someLoose ends a query for n loose rows, whichever. The order says nothing, but
+// only the index which has these rows together can give it: PostgreSQL would look
+// for them in the whole table else, or sort all, for each chunk anew. The number is
+// no argument, so that it plans for few.
+func someLoose(n int) string { return fmt.Sprintf(` ORDER BY m.sketch_id LIMIT %d`, n) }
 
 // packOnce makes one chunk of sketches if enough memories of a scope have none. It
 // needs the lock on the person, and reports whether there was one to make.
 func (t *Tx) packOnce(ctx context.Context, table memoryTable, s memory.Scope, model string) (packed bool, err error) {
 	var loose int
-	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+looseRows+` LIMIT $4) few`,
-		s.Person, model, orNull(s.Codebase), packFrom)
+	where, args := looseRows(s, model)
+	_, err = t.one(ctx, []any{&loose}, `SELECT count(*) FROM (SELECT 1 FROM `+table.name+` m WHERE `+where+someLoose(packFrom)+`) few`, args...)
 	if err != nil || loose < packFrom {
 		return false, wrap(err, "count memories without a sketch")
 	}
@@ -63,14 +77,16 @@ func placeSQL(table memoryTable) string {
 		WHERE id = placed.row_id`
 }
 
-// sketchRows makes sketches of the oldest memories of a scope that have none, and
-// locks their rows: an embedding may be stored without the lock on the person.
+// sketchRows makes sketches of some memories of a scope that have none, by their
+// ids, and locks their rows: an embedding may be stored without the lock on the
+// person.
 func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, model string) (ids []any, chunk []byte, err error) {
 	expires := `NULL`
 	if table.kind == memory.Episodic {
 		expires = `m.expires_at`
 	}
 	var unfit []int64
+	where, args := looseRows(s, model)
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var id int64
 		var until time.Time
@@ -84,8 +100,10 @@ func (t *Tx) sketchRows(ctx context.Context, table memoryTable, s memory.Scope, 
 			ids, chunk = append(ids, id), sketch.Append(chunk, id, until, v)
 		}
 		return err
-	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m WHERE `+looseRows+` ORDER BY m.id LIMIT $4 {lock}`,
-		s.Person, model, orNull(s.Codebase), sketch.PerChunk)
+	}, `SELECT m.id, `+expires+`, m.embedding FROM `+table.name+` m
+		WHERE m.id IN (SELECT m.id FROM `+table.name+` m WHERE `+where+someLoose(sketch.PerChunk)+`)
+			AND m.embedding_model = $2 AND m.embedding IS NOT NULL -- still, now that it is locked
+		ORDER BY m.id {lock}`, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read memories without a sketch: %w", err)
 	}

@@ -40,7 +40,7 @@ func (s *Shortlist) Add(chunk []byte) {
 		if id == 0 || expires != 0 && expires < s.now {
 			continue
 		}
-		similarity, upper := s.probe.estimate(one)
+		similarity, upper := s.probe.estimate(one, s.floor)
 		if upper < s.floor {
 			continue
 		}

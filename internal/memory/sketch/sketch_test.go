@@ -171,6 +171,36 @@ func FuzzShortlist(f *testing.F) {
 	})
 }
 
+// The quick look at a sketch turns away none that would have been let in.
+func TestAFloorChangesNothingAboveIt(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	for name, list := range kinds(r, 4000) {
+		var chunk []byte
+		for i, v := range list {
+			chunk = sketch.Append(chunk, int64(i+1), time.Time{}, v)
+		}
+		lost, above := 0, 0
+		for q := range 10 {
+			probe := sketch.NewProbe(list[q])
+			for _, floor := range []float64{0.1, 0.35, 0.6, 0.85} {
+				var all, some []sketch.Estimate
+				for at, to := range map[float64]*[]sketch.Estimate{-2: &all, floor: &some} {
+					s := sketch.NewShortlist(probe, len(list), at, time.Now())
+					s.Add(chunk)
+					*to = s.Best()
+				}
+				all = slices.DeleteFunc(all, func(e sketch.Estimate) bool { return e.Upper < floor })
+				lost, above = lost+len(all)-len(some), above+len(all)
+			}
+		}
+		t.Logf("%s: %d of %d lost", name, lost, above)
+		if lost > above/10_000 {
+			t.Errorf("%s: %d of %d lost", name, lost, above)
+		}
+	}
+}
+
 func BenchmarkShortlist(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var chunk []byte
