@@ -57,6 +57,20 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
+// What is empty is the same as what is not there, and neither needs quotes.
+func TestEmptyIsAbsent(t *testing.T) {
+	t.Parallel()
+	p := profile.New("x")
+	empty := p
+	empty.Lore, empty.Plugins, empty.MCPServers = profile.Texts{}, profile.Texts{}, map[string]mcpserver.Server{}
+	if !p.Same(empty) {
+		t.Error("a profile with empty lists is another one")
+	}
+	if text, err := profile.Format(empty); err != nil || !strings.HasPrefix(string(text), "name: x\n") {
+		t.Errorf("written as %q, %v", text, err)
+	}
+}
+
 // Whatever texts a profile has, none of them changes on its way through YAML.
 func TestTextsSurviveYAML(t *testing.T) {
 	t.Parallel()

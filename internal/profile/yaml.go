@@ -286,7 +286,8 @@ func written(p Profile) map[string]any {
 	}
 	for name, value := range members {
 		list, isList := value.([]any)
-		if value == nil || value == "" || isList && len(list) == 0 || slices.Contains([]string{"id", "version", "created_at", "updated_at"}, name) {
+		inner, isMap := value.(map[string]any)
+		if value == nil || value == "" || isList && len(list) == 0 || isMap && len(inner) == 0 || slices.Contains([]string{"id", "version", "created_at", "updated_at"}, name) {
 			delete(members, name)
 		}
 	}

@@ -27,7 +27,7 @@ type bundle struct {
 func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)) {
 	t.Helper()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
-		s := open(t)
+		s, options := open(t), options // both dialects at once
 		options.Log = storetest.Log(t)
 		q, err := queue.OpenRiver(t.Context(), s.Pools(), options)
 		if err != nil {
