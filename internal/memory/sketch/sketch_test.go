@@ -50,7 +50,7 @@ func kinds(r *rand.Rand, n int) map[string][]memory.Vector {
 func TestEstimatesAreNearTheCosineAndUpperIsABound(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	for name, list := range kinds(r, 1000) {
+	for name, list := range kinds(r, estimated) {
 		var square float64
 		above, pairs := 0, 0
 		var chunk []byte
@@ -83,7 +83,7 @@ func TestEstimatesAreNearTheCosineAndUpperIsABound(t *testing.T) {
 func TestShortlistHasTheNearest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	for name, list := range kinds(r, 5000) {
+	for name, list := range kinds(r, searched) {
 		chunk, encoded := make([]byte, 0, len(list)*sketch.Size), make([][]byte, len(list))
 		for i, v := range list {
 			chunk, encoded[i] = sketch.Append(chunk, int64(i+1), time.Time{}, v), v.Encode()
@@ -91,7 +91,7 @@ func TestShortlistHasTheNearest(t *testing.T) {
 		found, of := 0, 0
 		for q := range 20 {
 			probe := list[q*31]
-			s := sketch.NewShortlist(sketch.NewProbe(probe), 250, -2, time.Now())
+			s := sketch.NewShortlist(sketch.NewProbe(probe), shortlisted, -2, time.Now())
 			s.Add(chunk)
 			short := make(map[int64]bool)
 			for _, e := range s.Best() {
