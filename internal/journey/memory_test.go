@@ -141,8 +141,12 @@ func TestMemoriesDoNotReachOthersInAGroup(t *testing.T) {
 		for i := range 3 {
 			a.Says("@acme_bot a question of Ann")
 			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+1 && texts[2*i] == "answered" })
-			if text := w.asked(); strings.Contains(text, canary) {
+			switch text := w.asked(); strings.Count(text, canary) {
+			case 0: // on a busy machine a turn goes on without, as it should
+			case 1:
 				seen++
+			default:
+				t.Errorf("Ann's request has the canary %d times: %s", strings.Count(text, canary), text)
 			}
 			b.Says("@acme_bot a question of Bob")
 			w.sees(group, "an answer", func(texts []string) bool { return len(texts) == 2*i+2 && texts[2*i+1] == "answered" })
