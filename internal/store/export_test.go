@@ -44,6 +44,16 @@ func Rows(ctx context.Context, tx *Tx, query string, columns int) (rows [][]stri
 	return rows, err
 }
 
+// Settle does at once what the database does by itself after a minute with many
+// changes.
+func Settle(ctx context.Context, s *Store) error {
+	if s.pg != nil {
+		_, err := s.pg.Exec(ctx, "VACUUM ANALYZE")
+		return err
+	}
+	return s.InTx(ctx, func(tx *Tx) error { return Exec(ctx, tx, "ANALYZE") })
+}
+
 const someID = "01900000-0000-7000-8000-000000000000"
 
 // HotQueries are the reads that every turn makes, with arguments.

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,34 +122,66 @@ func (t *Tx) shortlist(ctx context.Context, table memoryTable, q nearQuery) ([]s
 	}
 	short := sketch.NewShortlist(sketch.NewProbe(q.to.Vector), shortlisted, q.threshold, q.now)
 	where, args := q.where(memoryTables[memory.Semantic].alive)
+	keys, err := t.chunkKeys(ctx, where+` AND m.kind = $5`, append(args, string(table.kind))...)
+	if err != nil {
+		return nil, err
+	}
+	var known []*sketch.Chunk
 	var unknown []int64
-	var key chunkKey
-	err := t.each(ctx, func(scan func(...any) error) error {
-		if err := scan(&key.id, &key.live); err != nil {
-			return err
-		}
+	for _, key := range keys {
 		if chunk, ok := t.chunks.get(key); ok {
-			short.Add(chunk)
+			known = append(known, chunk)
 		} else {
 			unknown = append(unknown, key.id)
 		}
-		return nil
-	}, `SELECT m.id, m.live FROM memory_sketches m WHERE `+where+` AND m.kind = $5`, append(args, string(table.kind))...)
+	}
+	short.AddAll(known)
 	for some := range slices.Chunk(unknown, comparing) {
-		if err != nil {
-			break
-		}
+		var key chunkKey
 		among, list := t.among(some, 1)
-		err = t.each(ctx, func(scan func(...any) error) error {
-			return scan(&key.id, &key.live, rawBytes(func(chunk []byte) {
+		err := t.each(ctx, func(scan func(...any) error) error {
+			return scan(&key.id, &key.live, rawBytes(func(raw []byte) {
+				chunk := sketch.Decode(raw)
 				short.Add(chunk)
 				if t.text.reads { // a snapshot: what it sees is committed
 					t.chunks.put(key, chunk)
 				}
 			}))
 		}, `SELECT m.id, m.live, m.data FROM memory_sketches m WHERE `+among, list)
+		if err != nil {
+			return nil, fmt.Errorf("read sketches: %w", err)
+		}
 	}
-	return short.Best(), wrap(err, "look through sketches")
+	return short.Best(), nil
+}
+
+// chunkKeys returns which chunks there are. They come as one text: one with many
+// memories has thousands, and rows would cost more than comparing what is in them.
+func (t *Tx) chunkKeys(ctx context.Context, where string, args ...any) (keys []chunkKey, err error) {
+	from := `memory_sketches m`
+	if t.pg == nil { // where most chunks are one person's, SQLite would read all with their data instead of the index
+		from += ` INDEXED BY idx_memory_sketches_person`
+	}
+	var list string
+	if _, err := t.one(ctx, []any{text{&list}}, `SELECT string_agg(m.id || ' ' || m.live, ',') FROM `+from+` WHERE `+where, args...); err != nil {
+		return nil, fmt.Errorf("list sketches: %w", err)
+	}
+	if list == "" {
+		return nil, nil
+	}
+	for pair := range strings.SplitSeq(list, ",") {
+		id, live, _ := strings.Cut(pair, " ")
+		var key chunkKey
+		key.id, err = strconv.ParseInt(id, 10, 64)
+		if err == nil {
+			key.live, err = strconv.ParseInt(live, 10, 64)
+		}
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "list sketches")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // among is a condition that the id of a row is one of a list, $place, and the list.

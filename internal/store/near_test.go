@@ -314,7 +314,7 @@ func TestSketchesAreMadeWhileLearning(t *testing.T) {
 		}
 		learn(0, 400)
 		chunks, loose := b.count(t, `SELECT count(*) FROM memory_sketches`), b.count(t, `SELECT count(*) FROM semantic_memories WHERE sketch_id IS NULL`)
-		if chunks < 2 || loose > 256 {
+		if chunks < 2 || loose > 128 {
 			t.Errorf("%d chunks and %d without a sketch", chunks, loose)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -324,7 +324,7 @@ func TestSketchesAreMadeWhileLearning(t *testing.T) {
 		if n := b.count(t, `SELECT count(*) FROM memory_sketches WHERE live < 16`); n != 0 {
 			t.Errorf("%d sparse chunks are left", n)
 		}
-		for _, i := range []int{0, 3, 300, 399, 450, 699} {
+		for _, i := range []int{0, 3, 350, 399, 450, 699} {
 			q := memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: memory.Embedding{Vector: vectors[i], Model: memorytest.Model}}
 			if got := b.recall(t, q); len(got) == 0 || got[0].Text != fmt.Sprint("fact ", i) {
 				t.Errorf("fact %d: %q", i, recalled(got))

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// sameScope is the condition on the person, $1, and the exact codebase, $2.
-	sameScope = `WHERE m.user_id = $1 AND m.codebase_id IS NOT DISTINCT FROM $2`
-
-	sameText = sameScope + ` AND m.content_hash = $3`
+	// sameText is the condition on the person, $1, the exact codebase, $2, and the
+	// hash of the text, as the index of facts has them.
+	sameText = `WHERE m.user_id = $1 AND COALESCE(CAST(m.codebase_id AS TEXT), '') = COALESCE(CAST($2 AS TEXT), '') AND m.content_hash = $3`
 
 	// wordCandidates is how many memories with the same words are compared.
 	wordCandidates = 50

@@ -13,7 +13,7 @@ import (
 const (
 	// packFrom is how many memories without a sketch are left alone: so many are
 	// compared quickly enough.
-	packFrom = 4 * sketch.PerChunk
+	packFrom = 2 * sketch.PerChunk
 
 	// halfEmpty is how many places of a chunk have to be taken, so that it is worth
 	// reading; those of one with less move to another.

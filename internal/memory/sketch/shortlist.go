@@ -2,8 +2,9 @@ package sketch
 
 import (
 	"cmp"
-	"encoding/binary"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -30,23 +31,51 @@ func NewShortlist(p *Probe, limit int, floor float64, now time.Time) *Shortlist 
 		list: make([]Estimate, 0, 2*limit)}
 }
 
-// Add looks through a chunk. What is left of it after the last whole sketch is
-// ignored.
-func (s *Shortlist) Add(chunk []byte) {
-	for ; len(chunk) >= Size; chunk = chunk[Size:] {
-		one := chunk[:Size:Size]
-		id := int64(binary.LittleEndian.Uint64(one)) //nolint:gosec // as Append wrote it
-		expires := binary.LittleEndian.Uint32(one[atExpires:])
-		if id == 0 || expires != 0 && expires < s.now {
+// Add looks through a chunk.
+func (s *Shortlist) Add(chunk *Chunk) {
+	for i := range chunk.entries {
+		one := &chunk.entries[i]
+		if one.expires != 0 && one.expires < s.now {
 			continue
 		}
-		similarity, upper := s.probe.estimate(one, s.floor)
-		if upper < s.floor {
-			continue
+		if similarity, upper := s.probe.estimate(one, s.floor); upper >= s.floor {
+			s.keep(Estimate{one.id, similarity, upper})
 		}
-		if s.list = append(s.list, Estimate{id, similarity, upper}); len(s.list) == cap(s.list) {
-			s.cut()
+	}
+}
+
+// worthAnother is how many chunks are worth another processor: looking through them
+// takes about a millisecond.
+const worthAnother = 256
+
+// AddAll looks through chunks on as many processors as there are and it is worth.
+func (s *Shortlist) AddAll(chunks []*Chunk) {
+	parts := max(1, min(runtime.GOMAXPROCS(0), len(chunks)/worthAnother))
+	others := make([]*Shortlist, 0, parts)
+	var wait sync.WaitGroup
+	for some := range slices.Chunk(chunks, max(1, (len(chunks)+parts-1)/parts)) {
+		other := &Shortlist{probe: s.probe, limit: s.limit, floor: s.floor, now: s.now, list: make([]Estimate, 0, 2*s.limit)}
+		others = append(others, other)
+		wait.Go(func() {
+			for _, chunk := range some {
+				other.Add(chunk)
+			}
+		})
+	}
+	wait.Wait()
+	for _, other := range others {
+		for _, e := range other.list {
+			s.keep(e)
 		}
+	}
+}
+
+func (s *Shortlist) keep(e Estimate) {
+	if e.Upper < s.floor {
+		return
+	}
+	if s.list = append(s.list, e); len(s.list) == cap(s.list) {
+		s.cut()
 	}
 }
 

@@ -110,54 +110,46 @@ func NewProbe(v memory.Vector) *Probe {
 	return p
 }
 
-// spread is how many standard deviations of the estimate's error Upper allows.
-const spread = 3.5
-
-// A sketch with a fit of usual or more, as nearly all have, is judged by the coarse
-// planes first. Then margin is the most that Upper is above the cosine, and rough is
-// how far off the coarse planes are at most, in steps of them: five standard
-// deviations of the sum of 384 products of what they leave out and two bits.
+// spread is how many standard deviations of the estimate's error Upper allows, and
+// slack what it allows besides. rough is how far off the coarse planes are at most,
+// in steps of them: four standard deviations of the sum of 384 products of what they
+// leave out and two bits.
 const (
-	usual  = 0.75
-	margin = 0.12
-	rough  = 5 * 51
+	spread = 3.5
+	slack  = 0.01
+	rough  = 4 * 51
 )
 
 // estimate returns the estimated cosine and a bound that the true one hardly ever
-// exceeds. s has Size bytes. Where that bound is as good as surely below floor, it
-// may return another one that is, too, which takes half the time.
-func (p *Probe) estimate(s []byte, floor float64) (cosine, upper float64) {
-	s = s[:Size:Size]
-	outside, weighted, sum := 0, 0, 0
-	for w := range words {
-		low, high := binary.LittleEndian.Uint64(s[atBits+8*w:]), binary.LittleEndian.Uint64(s[atBits+8*(words+w):])
-		outside += bits.OnesCount64(^(low ^ high))
-		sum += bits.OnesCount64(low) + 2*bits.OnesCount64(high)
-		q := &p.planes[w]
-		for b := planes - coarse; b < planes; b++ {
-			weighted += (bits.OnesCount64(low&q[b]) + 2*bits.OnesCount64(high&q[b])) << b
-		}
-	}
-	product := float64(math.Float32frombits(binary.LittleEndian.Uint32(s[atProduct:])))
-	square := float64(memory.Dimensions + 8*outside) // of what the bits stand for
-	fit := product * product / square                // how well they stand for it, 1 is entirely
-	if !(product > 0 && fit > 0.1 && fit < 1.01) {
+// exceeds. Where that bound is as good as surely below floor, it may return another
+// one that is, too, which takes a fraction of the time.
+func (p *Probe) estimate(s *entry, floor float64) (cosine, upper float64) {
+	if s.scale == 0 {
 		return 0, 1 // not what Append wrote: let the whole vector decide
 	}
-	of := func(weighted float64) float64 { return (2*(p.step*weighted+p.low*float64(sum)) - 3*p.sum) / product }
-	if upper = of(float64(weighted)+p.rest*float64(sum)+rough) + margin; fit > usual && upper < floor {
+	weighted := 0
+	for w := range words {
+		low, high, q := s.low[w], s.high[w], &p.planes[w]
+		next, top := q[planes-2], q[planes-1]
+		weighted += bits.OnesCount64(low&next) + 2*(bits.OnesCount64(high&next)+bits.OnesCount64(low&top)) + 4*bits.OnesCount64(high&top)
+	}
+	weighted <<= planes - coarse
+	if upper = p.cosine(s, float64(weighted)+p.rest*s.sum+rough) + s.margin; upper < floor {
 		return upper, upper
 	}
 	for w := range words {
-		low, high := binary.LittleEndian.Uint64(s[atBits+8*w:]), binary.LittleEndian.Uint64(s[atBits+8*(words+w):])
-		q := &p.planes[w]
+		low, high, q := s.low[w], s.high[w], &p.planes[w]
 		for b := range planes - coarse {
 			weighted += (bits.OnesCount64(low&q[b]) + 2*bits.OnesCount64(high&q[b])) << b
 		}
 	}
-	cosine = max(-1, min(1, of(float64(weighted))))
-	noise := max(0, 1-fit) / fit * (1 - cosine*cosine) / (memory.Dimensions - 1)
-	return cosine, cosine + spread*math.Sqrt(noise) + 0.01
+	cosine = max(-1, min(1, p.cosine(s, float64(weighted))))
+	return cosine, cosine + (s.margin-slack)*math.Sqrt(1-cosine*cosine) + slack
+}
+
+// cosine is what the product of a sketch with the planes amounts to.
+func (p *Probe) cosine(s *entry, weighted float64) float64 {
+	return (2*(p.step*weighted+p.low*s.sum) - 3*p.sum) * s.scale
 }
 
 // rotate returns v with length 1, turned by a fixed rotation: twice, signs are

@@ -59,7 +59,7 @@ func TestEstimatesAreNearTheCosineAndUpperIsABound(t *testing.T) {
 		}
 		for q := range 10 {
 			s := sketch.NewShortlist(sketch.NewProbe(list[q]), len(list), -2, time.Now())
-			s.Add(chunk)
+			s.Add(sketch.Decode(chunk))
 			for _, e := range s.Best() {
 				exact := memory.Cosine(list[q], list[e.ID-1])
 				square += (e.Similarity - exact) * (e.Similarity - exact)
@@ -92,7 +92,7 @@ func TestShortlistHasTheNearest(t *testing.T) {
 		for q := range 20 {
 			probe := list[q*31]
 			s := sketch.NewShortlist(sketch.NewProbe(probe), shortlisted, -2, time.Now())
-			s.Add(chunk)
+			s.Add(sketch.Decode(chunk))
 			short := make(map[int64]bool)
 			for _, e := range s.Best() {
 				short[e.ID] = true
@@ -133,7 +133,7 @@ func TestShortlistLeavesOut(t *testing.T) {
 	chunk = sketch.Append(chunk[:8*sketch.Size], 5, now, v)                                                // in this very second
 	chunk = append(sketch.Append(chunk, 6, time.Time{}, gaussian(rand.New(rand.NewPCG(1, 1)), nil, 1)), 1) // unlike
 	s := sketch.NewShortlist(sketch.NewProbe(v), 10, 0.85, now)
-	s.Add(chunk)
+	s.Add(sketch.Decode(chunk))
 	var got []int64
 	for _, e := range s.Best() {
 		got = append(got, e.ID)
@@ -144,6 +144,32 @@ func TestShortlistLeavesOut(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, []int64{1, 3, 4, 5}) {
 		t.Errorf("rows %v", got)
+	}
+}
+
+// On several processors the same is found, whichever is done first.
+func TestChunksTogetherAreChunksOneByOne(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(9, 10))
+	center := gaussian(r, nil, 1)
+	chunks := make([]*sketch.Chunk, 1000)
+	for i := range chunks {
+		var chunk []byte
+		for j := range 4 {
+			chunk = sketch.Append(chunk, int64(4*i+j+1), time.Time{}, gaussian(r, center, 1))
+		}
+		chunks[i] = sketch.Decode(chunk)
+	}
+	for _, limit := range []int{5, 300, 5000} {
+		probe := sketch.NewProbe(gaussian(r, center, 1))
+		one, all := sketch.NewShortlist(probe, limit, 0.2, time.Now()), sketch.NewShortlist(probe, limit, 0.2, time.Now())
+		for _, chunk := range chunks {
+			one.Add(chunk)
+		}
+		all.AddAll(chunks)
+		if want, got := one.Best(), all.Best(); !slices.Equal(got, want) || len(want) < min(limit, 3000) {
+			t.Errorf("limit %d: %d rows and not the %d of one by one", limit, len(got), len(want))
+		}
 	}
 }
 
@@ -158,7 +184,7 @@ func FuzzShortlist(f *testing.F) {
 			return
 		}
 		s := sketch.NewShortlist(probe, limit, 0.35, time.Unix(1e9, 0))
-		s.Add(chunk)
+		s.Add(sketch.Decode(chunk))
 		best := s.Best()
 		if len(best) > min(limit, len(chunk)/sketch.Size) {
 			t.Fatalf("%d rows of %d bytes", len(best), len(chunk))
@@ -187,7 +213,7 @@ func TestAFloorChangesNothingAboveIt(t *testing.T) {
 				var all, some []sketch.Estimate
 				for at, to := range map[float64]*[]sketch.Estimate{-2: &all, floor: &some} {
 					s := sketch.NewShortlist(probe, len(list), at, time.Now())
-					s.Add(chunk)
+					s.Add(sketch.Decode(chunk))
 					*to = s.Best()
 				}
 				all = slices.DeleteFunc(all, func(e sketch.Estimate) bool { return e.Upper < floor })
@@ -207,11 +233,11 @@ func BenchmarkShortlist(b *testing.B) {
 	for i := range 10_000 {
 		chunk = sketch.Append(chunk, int64(i+1), time.Time{}, gaussian(r, nil, 1))
 	}
-	probe := sketch.NewProbe(gaussian(r, nil, 1))
+	decoded, probe := sketch.Decode(chunk), sketch.NewProbe(gaussian(r, nil, 1))
 	for b.Loop() {
 		s := sketch.NewShortlist(probe, 1000, 0.35, time.Now())
 		for range 10 {
-			s.Add(chunk)
+			s.Add(decoded)
 		}
 		s.Best()
 	}
