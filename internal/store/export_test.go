@@ -44,14 +44,24 @@ func Rows(ctx context.Context, tx *Tx, query string, columns int) (rows [][]stri
 	return rows, err
 }
 
+// ExecAlone runs a statement of PostgreSQL outside of a transaction.
+func ExecAlone(ctx context.Context, s *Store, statement string) error {
+	_, err := s.pg.Exec(ctx, statement)
+	return err
+}
+
 // Settle does at once what the database does by itself after a minute with many
 // changes.
 func Settle(ctx context.Context, s *Store) error {
 	if s.pg != nil {
-		_, err := s.pg.Exec(ctx, "VACUUM ANALYZE")
-		return err
+		return ExecAlone(ctx, s, "VACUUM ANALYZE")
 	}
 	return s.InTx(ctx, func(tx *Tx) error { return Exec(ctx, tx, "ANALYZE") })
+}
+
+// KeepVectorsFrom is KeepVectors with indexes from so many vectors on.
+func KeepVectorsFrom(ctx context.Context, s *Store, indexFrom int64) error {
+	return s.keepVectors(ctx, indexFrom)
 }
 
 const someID = "01900000-0000-7000-8000-000000000000"

@@ -203,7 +203,9 @@ const (
 // while it was away, and makes its indexes when there are vectors enough, without
 // stopping those who write. One process at a time does so; others return at once.
 // It does nothing without pgvector. It may take minutes and can be stopped any time.
-func (s *Store) KeepVectors(ctx context.Context) (err error) {
+func (s *Store) KeepVectors(ctx context.Context) error { return s.keepVectors(ctx, VectorIndexFrom) }
+
+func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 	if s.pg == nil {
 		return nil
 	}
@@ -231,7 +233,7 @@ func (s *Store) KeepVectors(ctx context.Context) (err error) {
 		if err := copyVectors(ctx, conn.Conn(), t.memories, t.vectors); err != nil {
 			return fmt.Errorf("copy vectors: %w", classifyPostgres(err))
 		}
-		if err := indexVectors(ctx, conn.Conn(), state.Installed, t.vectors, t.index); err != nil {
+		if err := indexVectors(ctx, conn.Conn(), state.Installed, t.memories, t.vectors, t.index, indexFrom); err != nil {
 			return fmt.Errorf("index vectors: %w", classifyPostgres(err))
 		}
 	}
@@ -257,12 +259,12 @@ func copyVectors(ctx context.Context, conn *pgx.Conn, memories, vectors string) 
 	}
 }
 
-// indexVectors makes the index if there are vectors enough for it.
-func indexVectors(ctx context.Context, conn *pgx.Conn, version, vectors, index string) error {
+// indexVectors makes the index if there are enough vectors for it.
+func indexVectors(ctx context.Context, conn *pgx.Conn, version, memories, vectors, index string, from int64) error {
 	var rows int64
 	var valid *bool
 	err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+vectors+`), (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1))`, index).Scan(&rows, &valid)
-	if err != nil || rows < VectorIndexFrom || valid != nil && *valid {
+	if err != nil || rows < from || valid != nil && *valid {
 		return err
 	}
 	if valid != nil { // left over by one who was stopped
@@ -277,7 +279,8 @@ func indexVectors(ctx context.Context, conn *pgx.Conn, version, vectors, index s
 	if _, err := conn.Exec(ctx, `CREATE INDEX CONCURRENTLY IF NOT EXISTS `+index+` ON `+vectors+method); err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, `ANALYZE `+vectors)
+	// The index is used where it is known that most memories are one person's.
+	_, err = conn.Exec(ctx, `ANALYZE `+vectors+`, `+memories)
 	return err
 }
 

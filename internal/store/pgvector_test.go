@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -300,6 +302,103 @@ func TestVectorsFollowEmbeddings(t *testing.T) {
 		got, err := b.sql(t, `SELECT count(*) FROM semantic_vectors`)
 		wantText(t, change.query, change.want, got, err)
 	}
+}
+
+// The cosine index is made when there are enough vectors, again if making it was cut
+// short, and retrieving by it finds what comparing with all finds.
+func TestTheCosineIndexFindsTheNearest(t *testing.T) {
+	t.Parallel()
+	b := withVectors(t)
+	const many, few = 6000, 40
+	vectors := around(rand.New(rand.NewPCG(31, 32)), many+few, 60, 0.6)
+	b.storeVectors(t, annsID, vectors[:many])
+	b.storeVectors(t, bobsID, vectors[many:many+few])
+	retrieve := func(person string, v memory.Vector) string {
+		got, err := b.sql(t, `SELECT memory_id FROM retrieve_similar_categorized_memories('`+person+`', NULL, `+literal(v)+`, 0.05, 10)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	before := make(map[string]string)
+	for i := range 20 {
+		for _, person := range []string{annsID, bobsID} {
+			before[fmt.Sprint(person, i)] = retrieve(person, vectors[many+i])
+		}
+	}
+	index := func(from int64) store.VectorState {
+		err := store.KeepVectorsFrom(t.Context(), b.Store, from)
+		state, stateErr := b.Vectors(t.Context())
+		if err := errors.Join(err, stateErr); err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	if state := index(many + few + 1); len(state.Indexes) != 0 {
+		t.Fatalf("too early: %+v", state.Indexes)
+	}
+	if err := store.ExecAlone(t.Context(), b.Store, `CREATE UNIQUE INDEX CONCURRENTLY semantic_embedding_idx ON semantic_vectors ((1))`); err == nil {
+		t.Fatal("the index was to fail, and to stay behind")
+	}
+	if state, err := b.Vectors(t.Context()); err != nil || len(state.Indexes) != 1 || state.Indexes[0].Valid {
+		t.Fatalf("what is left of it: %+v, %v", state.Indexes, err)
+	}
+	state := index(many)
+	if len(state.Indexes) != 1 || state.Indexes[0].Name != "semantic_embedding_idx" || !state.Indexes[0].Valid {
+		t.Fatalf("indexes: %+v", state.Indexes)
+	}
+	same, all := 0, 0
+	for i := range 20 {
+		want := strings.Fields(before[fmt.Sprint(annsID, i)])
+		for id := range strings.FieldsSeq(retrieve(annsID, vectors[many+i])) {
+			if slices.Contains(want, id) {
+				same++
+			}
+		}
+		all += len(want)
+		if got := retrieve(bobsID, vectors[many+i]); got != before[fmt.Sprint(bobsID, i)] {
+			t.Errorf("question %d of one who has few: %q instead of %q", i, got, before[fmt.Sprint(bobsID, i)])
+		}
+	}
+	t.Logf("%d of %d", same, all)
+	if all != 200 || same < all*95/100 {
+		t.Errorf("the index finds %d of the %d nearest", same, all)
+	}
+	for person, want := range map[string]int{annsID: 1, bobsID: 0} {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			query := `SELECT count(*) FROM retrieve_similar_categorized_memories($1, NULL, ` + literal(vectors[0]) + `, 0.05, 10)`
+			var asked [2]int
+			for i := range asked {
+				if _, err := store.Count(ctx, tx, query, person); err != nil {
+					return err
+				}
+				var err error
+				if asked[i], err = store.Count(ctx, tx, `SELECT pg_stat_get_xact_numscans('semantic_embedding_idx'::regclass)`); err != nil {
+					return err
+				}
+			}
+			if n := asked[1] - asked[0]; n != want {
+				t.Errorf("%s: the index was asked %d times", person, n)
+			}
+			return nil
+		})
+	}
+}
+
+// storeVectors stores facts with these embeddings, many at once.
+func (b bundle) storeVectors(tb testing.TB, person string, vectors []memory.Vector) {
+	tb.Helper()
+	encoded := make([][]byte, len(vectors))
+	for i, v := range vectors {
+		encoded[i] = v.Encode()
+	}
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(
+			store.Exec(ctx, tx, `INSERT INTO memory_people (user_id, seq) VALUES ($1, $2)`, person, len(vectors)),
+			store.Exec(ctx, tx, `INSERT INTO semantic_memories (user_id, run_id, fact, embedding, embedding_model, seq, content_hash, terms)
+				SELECT CAST($1 AS text), $2, CAST($1 AS text) || i, v, $3, i, md5(CAST($1 AS text) || i), 'x' FROM unnest(CAST($4 AS bytea[])) WITH ORDINALITY AS u(v, i)`,
+				person, someRun, memorytest.Model, encoded))
+	})
 }
 
 // The extension is dropped while the program runs, and comes back.
