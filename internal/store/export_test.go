@@ -292,3 +292,6 @@ func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
 	}, query)
 	return all, err
 }
+
+// MatchSQLite is what words are in the language of SQLite's index.
+func MatchSQLite(words string) string { return matchSQLite(searchTerms(words)) }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -186,6 +188,7 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // with the locale C: that of ASCII only), accents do. Turns that were taken back
 // are left out. Without a word it is fault.Invalid.
 func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) {
+	f.Limit = page(f.Limit)
 	terms := searchTerms(f.Words)
 	if len(terms) == 0 {
 		return nil, fault.New(fault.Invalid, "Say at least one word to look for.")
@@ -196,13 +199,13 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 		}
 	}
 	if t.pg == nil {
-		return t.searchRange(ctx, f, matchSQLite(terms), 0)
+		return t.searchBeginnings(ctx, f, terms)
 	}
 	// The index of PostgreSQL knows no order: it would fetch every message that
 	// has a common word to find the newest. So the newest are read first, without
 	// it, and then it looks among them and ever more.
 	hits, err := t.searchNewest(ctx, f, terms)
-	if err != nil || len(hits) == page(f.Limit) {
+	if err != nil || len(hits) == f.Limit {
 		return hits, err
 	}
 	newest := f.Before
@@ -213,10 +216,49 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 	}
 	for window := int64(5_000); ; window *= 10 {
 		hits, err := t.searchRange(ctx, f, matchPostgres(terms), max(0, newest-window))
-		if err != nil || len(hits) == page(f.Limit) || window >= newest {
+		if err != nil || len(hits) == f.Limit || window >= newest {
 			return hits, err
 		}
 	}
+}
+
+// searchBeginnings searches on SQLite. Its index brings together all places of all
+// words with a beginning before it tells the newest: much, where many words begin
+// so, and then the newest are soon found by reading. Where few do it is quick.
+func (t *Tx) searchBeginnings(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	whole := slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return t.begins })
+	if len(whole) == len(terms) {
+		return t.searchRange(ctx, f, matchSQLite(terms), 0)
+	}
+	var hits []Hit
+	left := f.Limit
+	for _, n := range []int{100, 400, 1500} { // read at once, so that a common beginning is found with few
+		f.Limit = n
+		var some []Hit
+		var err error
+		if len(whole) > 0 {
+			some, err = t.searchRange(ctx, f, matchSQLite(whole), 0)
+		} else {
+			some, err = t.searchIn(ctx, f, "agent_messages m", "m.id", searched, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range some {
+			if f.Before = h.ID; hasTerms(h.Content, terms) {
+				hits = append(hits, h)
+				if left--; left == 0 {
+					return hits, nil
+				}
+			}
+		}
+		if len(some) < n {
+			return hits, nil
+		}
+	}
+	f.Limit = left
+	more, err := t.searchRange(ctx, f, matchSQLite(terms), 0)
+	return append(hits, more...), err
 }
 
 // searchNewest searches the newest 2,000 messages on PostgreSQL by reading them.
@@ -276,7 +318,7 @@ func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match str
 	if f.Within != nil {
 		query += " AND " + within(f.Within, &args)
 	}
-	args = append(args, page(f.Limit))
+	args = append(args, f.Limit)
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))
 
 	var hits []Hit
@@ -317,29 +359,76 @@ func matchPostgres(terms []searchTerm) string {
 	return strings.Join(list, " & ")
 }
 
-// maxWords bounds a search: more words only make it slower.
-const maxWords = 16
+const (
+	maxWords = 16      // of a search: more only make it slower
+	indexed  = 100_000 // characters of a message
+)
 
 // searchTerms reads what a person typed. Words hold letters, marks and digits
 // only, so that nothing in them means anything in the language of a database.
 func searchTerms(typed string) []searchTerm {
 	var terms []searchTerm
-	var word strings.Builder
-	end := func(begins bool) {
-		if word.Len() > 0 && len(terms) < maxWords {
-			terms = append(terms, searchTerm{word.String(), begins})
-		}
-		word.Reset()
-	}
-	for _, r := range typed {
-		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) {
-			word.WriteRune(r)
-		} else {
-			end(r == '*')
+	for word, next := range wordsOf(typed) {
+		if terms = append(terms, searchTerm{word, next == '*'}); len(terms) == maxWords {
+			break
 		}
 	}
-	end(false)
 	return terms
+}
+
+// wordsOf yields the words of a text, each with what follows it; 0 is nothing.
+func wordsOf(text string) iter.Seq2[string, rune] {
+	return func(yield func(word string, next rune) bool) {
+		start := -1
+		for i, r := range text {
+			in := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
+			switch {
+			case in && start < 0:
+				start = i
+			case !in && start >= 0:
+				if !yield(text[start:i], r) {
+					return
+				}
+				start = -1
+			}
+		}
+		if start >= 0 {
+			yield(text[start:], 0)
+		}
+	}
+}
+
+// folded is one letter for all that differ by case only, as the index of SQLite
+// takes them.
+func folded(r rune) rune {
+	if r < unicode.MaxASCII {
+		return unicode.ToLower(r)
+	}
+	least := r
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return unicode.ToLower(least)
+}
+
+// hasTerms reports whether what is indexed of a text has all terms.
+func hasTerms(text string, terms []searchTerm) bool {
+	if len(text) > indexed {
+		text = string([]rune(text)[:min(indexed, utf8.RuneCountInString(text))])
+	}
+	var missing []searchTerm
+	for _, term := range terms {
+		missing = append(missing, searchTerm{strings.Map(folded, term.word), term.begins})
+	}
+	for word := range wordsOf(strings.Map(folded, text)) {
+		missing = slices.DeleteFunc(missing, func(t searchTerm) bool {
+			return word == t.word || t.begins && strings.HasPrefix(word, t.word)
+		})
+		if len(missing) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Words returns the words of a search, for showing where they are in a text.
