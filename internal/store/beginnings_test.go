@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,36 +66,67 @@ func TestBeginningsAreThoseOfTheIndex(t *testing.T) {
 	}
 }
 
-// What is rare is found behind the messages that are read, on pages too.
-func TestABeginningIsFoundHoweverFarBack(t *testing.T) {
+// What is rare is found behind the messages that are read, on pages too, and in one
+// conversation among others that say the same.
+func TestWhatIsRareIsFoundHoweverFarBack(t *testing.T) {
 	t.Parallel()
+	//nolint:thelper // each runs tests, not helpers
 	each(t, func(t *testing.T, b bundle) {
-		session := b.session(t, b.conversation(t, "long").ID).ID
-		var batch []messages.Message
-		var want []string
-		for i := range 2600 {
-			text := fmt.Sprintf("message %d of many", i)
-			if i%200 == 50 {
-				text += fmt.Sprint(" with rarity", i)
-				want = append([]string{text}, want...)
+		here, there, empty := b.conversation(t, "here"), b.conversation(t, "there"), b.conversation(t, "empty")
+		wanted, session := make(map[string][]string), make(map[string]string)
+		tell := func(id string, n int) {
+			if session[id] == "" {
+				session[id] = b.session(t, id).ID
 			}
-			batch = append(batch, textOf(messages.RoleUser, text))
+			batch := make([]messages.Message, 0, n)
+			for i := range n {
+				text := fmt.Sprintf("message %d of many", i)
+				if i%200 == 50 {
+					text += " with rarity"
+					wanted[id], wanted[""] = append(wanted[id], text), append(wanted[""], text)
+				}
+				batch = append(batch, textOf(messages.RoleUser, text))
+			}
+			b.say(t, session[id], "", batch...)
 		}
-		b.say(t, session, "", batch...)
-		for _, words := range []string{"rar*", "many rar*", "rar* mess*"} {
-			for _, limit := range []int{2, 5, 13, 20} {
-				var got []string
-				for before := int64(0); ; {
-					page, hits := b.search(t, store.SearchFilter{Words: words, Limit: limit, Before: before})
-					if got = append(got, page...); len(page) < limit {
-						break
+		tell(here.ID, 1400)
+		tell(there.ID, 900)
+		tell(here.ID, 1300)
+		for _, in := range []store.SearchFilter{
+			{}, {ConversationID: here.ID}, {Within: []string{there.ID}}, {Within: []string{here.ID, there.ID}}, {Within: []string{empty.ID}}, {Within: []string{}},
+		} {
+			var want []string
+			switch {
+			case in.ConversationID != "":
+				want = slices.Clone(wanted[in.ConversationID])
+			case len(in.Within) == 1:
+				want = slices.Clone(wanted[in.Within[0]])
+			case in.Within == nil || len(in.Within) == 2:
+				want = slices.Clone(wanted[""])
+			}
+			slices.Reverse(want)
+			for _, in.Words = range []string{"rar*", "many rar*", "RARITY", "of rarity", "rar* mess*"} {
+				for _, in.Limit = range []int{2, 13, 25} {
+					if diff := cmp.Diff(want, b.searchPages(t, in)); diff != "" {
+						t.Errorf("%+v (-want +got):\n%s", in, diff)
 					}
-					before = hits[len(hits)-1].ID
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%q by %d (-want +got):\n%s", words, limit, diff)
-				}
+			}
+			if in.Words, in.Limit = "common*", 5; len(b.searchPages(t, in)) > 0 {
+				t.Errorf("%+v finds what is not there", in)
 			}
 		}
 	})
+}
+
+// searchPages returns all that a search finds, page by page.
+func (b bundle) searchPages(t *testing.T, f store.SearchFilter) (all []string) {
+	t.Helper()
+	for {
+		page, hits := b.search(t, f)
+		if all = append(all, page...); len(page) < f.Limit {
+			return all
+		}
+		f.Before = hits[len(hits)-1].ID
+	}
 }

@@ -10,152 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/sessions"
 )
-
-// maxPage bounds how many rows a listing returns at once.
-const maxPage = 1000
-
-// SessionFilter chooses sessions; empty members choose all.
-type SessionFilter struct {
-	ConversationID string
-	Within         []string // nil: all; else only these conversations, none if it is empty
-	Before         string   // id of a session: only those that are listed after it
-	Limit          int      // 1 to 1000; 0 is 50
-}
-
-// SessionRow is a session in a listing.
-type SessionRow struct {
-	sessions.Session
-
-	Key       messages.ConversationKey
-	Messages  int
-	ToolCalls int
-}
-
-// ListSessions returns sessions, the newest first. Before is a cursor: with the
-// id of the last row of a page it returns the next page, and rows that came in
-// between change nothing. An id that is none, or of no session, is an error
-// (fault.Invalid, fault.NotFound).
-func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	var conditions []string
-	var args []any
-	if f.ConversationID != "" {
-		if err := checkID(f.ConversationID, "conversation"); err != nil {
-			return nil, err
-		}
-		args = append(args, f.ConversationID)
-		conditions = append(conditions, fmt.Sprintf("s.conversation_id = $%d", len(args)))
-	}
-	if f.Within != nil {
-		conditions = append(conditions, within(f.Within, &args))
-	}
-	if f.Before != "" {
-		if err := checkID(f.Before, "session"); err != nil {
-			return nil, err
-		}
-		if _, err := t.Session(ctx, f.Before); err != nil {
-			return nil, err
-		}
-		args = append(args, f.Before)
-		conditions = append(conditions, fmt.Sprintf(
-			"(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", len(args)))
-	}
-	where := ""
-	if len(conditions) > 0 {
-		where = " WHERE " + strings.Join(conditions, " AND ")
-	}
-	args = append(args, page(f.Limit))
-	return t.sessionRows(ctx, where+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args)), args...)
-}
-
-// SessionRow returns one session with its figures. What is no id is
-// fault.Invalid, that of no session fault.NotFound.
-func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
-	if err := checkID(id, "session"); err != nil {
-		return SessionRow{}, err
-	}
-	rows, err := t.sessionRows(ctx, " WHERE s.id = $1", id)
-	if err == nil && len(rows) == 0 {
-		err = notFound("session")
-	}
-	if err != nil {
-		return SessionRow{}, err
-	}
-	return rows[0], nil
-}
-
-func (t *Tx) sessionRows(ctx context.Context, rest string, args ...any) ([]SessionRow, error) {
-	query := `
-		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
-			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
-			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
-		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
-	var list []SessionRow
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var row sessionRow
-		var r SessionRow
-		if err := scan(append(row.dest(), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)...); err != nil {
-			return err
-		}
-		var err error
-		r.Session, err = row.decode()
-		list = append(list, r)
-		return err
-	}, query+rest, args...)
-	return list, wrap(err, "list sessions")
-}
-
-// within is the condition that a session is of one of some conversations; their
-// ids are added to args.
-func within(ids []string, args *[]any) string {
-	places := make([]string, len(ids))
-	for i, id := range ids {
-		*args = append(*args, id)
-		places[i] = fmt.Sprintf("$%d", len(*args))
-	}
-	if len(places) == 0 {
-		return "1 = 0"
-	}
-	return "s.conversation_id IN (" + strings.Join(places, ", ") + ")"
-}
-
-// ConversationsAt returns the ids of the conversation at a place of a platform
-// and of those that were there before and were put aside, as a hand-off does: a
-// "~" follows the place's id in theirs. No other place's are among them.
-func (t *Tx) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
-	ids := []string{}
-	aside := key.ID + "~"
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, `
-		SELECT id FROM remote_agent_conversations
-		WHERE platform_type = $1 AND (platform_conversation_id = $2 OR substr(platform_conversation_id, 1, $3) = $4)
-		ORDER BY id`, string(key.Platform), key.ID, utf8.RuneCountInString(aside), aside)
-	return ids, wrap(err, "find the conversations of a place")
-}
-
-// SessionIDs returns the ids of the sessions of conversations, the oldest first:
-// the place of one in the list is a number that people can call it by.
-func (t *Tx) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
-	var args []any
-	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
-	var list []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		list = append(list, id)
-		return err
-	}, query, args...)
-	return list, wrap(err, "number sessions")
-}
 
 // Hit is a message that a search found.
 type Hit struct {
@@ -199,47 +56,35 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 		}
 	}
 	if t.pg == nil {
-		return t.searchBeginnings(ctx, f, terms)
+		return t.searchSQLite(ctx, f, terms)
 	}
-	// The index of PostgreSQL knows no order: it would fetch every message that
-	// has a common word to find the newest. So the newest are read first, without
-	// it, and then it looks among them and ever more.
-	hits, err := t.searchNewest(ctx, f, terms)
-	if err != nil || len(hits) == f.Limit {
-		return hits, err
-	}
-	newest := f.Before
-	if newest == 0 {
-		if _, err := t.one(ctx, []any{&newest}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
-			return nil, fmt.Errorf("search messages: %w", err)
-		}
-	}
-	for window := int64(5_000); ; window *= 10 {
-		hits, err := t.searchRange(ctx, f, matchPostgres(terms), max(0, newest-window))
-		if err != nil || len(hits) == f.Limit || window >= newest {
-			return hits, err
-		}
-	}
+	return t.searchPostgres(ctx, f, terms)
 }
 
-// searchBeginnings searches on SQLite. Its index brings together all places of all
-// words with a beginning before it tells the newest: much, where many words begin
-// so, and then the newest are soon found by reading. Where few do it is quick.
-func (t *Tx) searchBeginnings(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+// readFirst is how many of the newest messages are read before an index is asked.
+const readFirst = 2000
+
+// searchSQLite asks the index at once, which tells the newest first, but in two
+// cases it reads the newest messages before. All places of all words with a
+// beginning are brought together before the first is told: much, where many words
+// begin so, and then the newest are soon found by reading. And the index does not
+// know who said something where.
+func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return t.begins })
-	if len(whole) == len(terms) {
+	if !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
 	}
 	var hits []Hit
 	left := f.Limit
-	for _, n := range []int{100, 400, 1500} { // read at once, so that a common beginning is found with few
+	for _, n := range []int{100, 400, readFirst - 500} { // what is common is found among few
 		f.Limit = n
 		var some []Hit
 		var err error
-		if len(whole) > 0 {
-			some, err = t.searchRange(ctx, f, matchSQLite(whole), 0)
+		if f.somewhere() || len(whole) == 0 {
+			var args []any
+			some, err = t.searchIn(ctx, f, newest(f, n, &args), "m.id", "1 = 1", args)
 		} else {
-			some, err = t.searchIn(ctx, f, "agent_messages m", "m.id", searched, nil)
+			some, err = t.searchRange(ctx, f, matchSQLite(whole), 0)
 		}
 		if err != nil {
 			return nil, err
@@ -261,9 +106,39 @@ func (t *Tx) searchBeginnings(ctx context.Context, f SearchFilter, terms []searc
 	return append(hits, more...), err
 }
 
-// searchNewest searches the newest 2,000 messages on PostgreSQL by reading them.
-// Words of common letters are first looked for in the text as it is, which costs a
-// hundredth of taking it apart.
+// searchPostgres reads the newest messages first. The index knows no order: it
+// would fetch every message that has a common word to find the newest. So it is
+// asked after them, and looks among the newer half and ever more.
+func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	hits, err := t.searchNewest(ctx, f, terms)
+	if err != nil || len(hits) == f.Limit {
+		return hits, err
+	}
+	if f.somewhere() {
+		var args []any
+		var n int
+		query := `SELECT count(*) FROM ` + newest(f, readFirst+1, &args)
+		if _, err := t.one(ctx, []any{&n}, query, args...); err != nil || n <= readFirst {
+			return hits, wrap(err, "search messages")
+		}
+	}
+	end := f.Before
+	if end == 0 {
+		if _, err := t.one(ctx, []any{&end}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
+			return nil, fmt.Errorf("search messages: %w", err)
+		}
+	}
+	for window := int64(5_000); ; window *= 10 {
+		hits, err := t.searchRange(ctx, f, matchPostgres(terms), max(0, end-window))
+		if err != nil || len(hits) == f.Limit || window >= end {
+			return hits, err
+		}
+	}
+}
+
+// searchNewest searches the newest messages on PostgreSQL by reading them. Words of
+// common letters are first looked for in the text as it is, which costs a hundredth
+// of taking it apart.
 func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	args := []any{matchPostgres(terms)}
 	match := []string{wordsMatch}
@@ -273,28 +148,44 @@ func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTer
 			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(args)))
 		}
 	}
-	before := ""
+	return t.searchIn(ctx, f, newest(f, readFirst, &args), "m.id", strings.Join(match, " AND "), args)
+}
+
+// somewhere reports whether only some conversations are searched.
+func (f SearchFilter) somewhere() bool { return f.ConversationID != "" || f.Within != nil }
+
+// newest is a table m of the newest n messages that a search may find; what it
+// needs is added to args.
+func newest(f SearchFilter, n int, args *[]any) string {
+	where, order := searched+" AND NOT m.undone", "m.id"
 	if f.Before > 0 {
-		args = append(args, f.Before)
-		before = fmt.Sprintf(" WHERE id < $%d", len(args))
+		*args = append(*args, f.Before)
+		where += fmt.Sprintf(" AND m.id < $%d", len(*args))
 	}
-	return t.searchIn(ctx, f, "(SELECT * FROM agent_messages"+before+" ORDER BY id DESC LIMIT 2000) m", "m.id", strings.Join(match, " AND "), args)
+	if f.somewhere() {
+		some := f.Within
+		if f.ConversationID != "" {
+			some = []string{f.ConversationID}
+		}
+		where += ` AND m.session_id IN (SELECT s.id FROM remote_agent_sessions s WHERE ` + within(some, args) + `)`
+		order = "m.id + 0" // not by going through everybody's, the newest first
+	}
+	return fmt.Sprintf("(SELECT m.* FROM agent_messages m WHERE %s ORDER BY %s DESC LIMIT %d) m", where, order, n)
 }
 
 const wordsMatch = `agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched
 
-// searchRange searches the messages with numbers from a first one on.
+// searchRange searches the messages with numbers from a first one on by the index.
 func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
-	source, id, match := "agent_messages m", "m.id", wordsMatch
-	if t.pg == nil {
-		source, id, match = "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1"
-	}
 	args := []any{expression}
-	if first > 0 {
-		args = append(args, first)
-		match += fmt.Sprintf(" AND "+id+" >= $%d", len(args))
+	if t.pg == nil {
+		return t.searchIn(ctx, f, "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1", args)
 	}
-	return t.searchIn(ctx, f, source, id, match, args)
+	// By itself, so that what comes after does not let the planner hope to find
+	// enough by reading: taking a text apart costs a thousand times the index.
+	args = append(args, first)
+	found := `(WITH found AS MATERIALIZED (SELECT m.* FROM agent_messages m WHERE ` + wordsMatch + ` AND m.id >= $2) SELECT * FROM found) m`
+	return t.searchIn(ctx, f, found, "m.id", "1 = 1", args)
 }
 
 // searchIn searches a source of messages, the newest first.
@@ -438,75 +329,4 @@ func Words(typed string) []string {
 		words = append(words, t.word)
 	}
 	return words
-}
-
-// TranscriptMessage is a message with when it was stored and whether its turn
-// was taken back.
-type TranscriptMessage struct {
-	messages.Message
-
-	At     time.Time
-	Undone bool
-}
-
-// Transcript calls visit for the messages of a session in order, without
-// reading them all into memory. visit may not use t.
-func (t *Tx) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
-	var held *TranscriptMessage
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var r messages.Record
-		var m TranscriptMessage
-		var created int64
-		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
-			return err
-		}
-		decoded, ok, err := messages.FromRecord(r)
-		if err != nil {
-			return fault.Wrap(err, fault.Internal, "decode message")
-		}
-		if !ok {
-			return nil
-		}
-		if held != nil && held.Seq == decoded.Seq {
-			held.Blocks = append(held.Blocks, decoded.Blocks...)
-			return nil
-		}
-		ready := held
-		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
-		held = &m
-		if ready == nil {
-			return nil
-		}
-		return visit(*ready)
-	}, `
-		SELECT seq, role, kind, content, data_json, created_at, undone
-		FROM agent_messages WHERE session_id = $1 ORDER BY seq, part`, sessionID)
-	if err == nil && held != nil {
-		err = visit(*held)
-	}
-	return wrap(err, "read transcript")
-}
-
-func page(limit int) int {
-	if limit <= 0 {
-		return 50
-	}
-	return min(limit, maxPage)
-}
-
-// checkID refuses what is no id before PostgreSQL does, with words for people.
-func checkID(id, what string) error {
-	if err := uuid.Validate(id); err != nil || len(id) != 36 {
-		return fault.Newf(fault.Invalid, "%q is not the id of a %s; ids look like 0198c2d1-7a3b-7c4d-8e5f-0123456789ab.", id, what)
-	}
-	return nil
-}
-
-// qualified puts the name of a table before each column of a list.
-func qualified(table, columns string) string {
-	list := strings.Split(columns, ",")
-	for i, c := range list {
-		list[i] = table + "." + strings.TrimSpace(c)
-	}
-	return strings.Join(list, ", ")
 }

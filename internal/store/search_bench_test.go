@@ -29,18 +29,22 @@ func BenchmarkSearch(b *testing.B) {
 			start := time.Now()
 			s.fillSearch(b, *searchMessages)
 			b.Logf("stored %d messages in %s", *searchMessages, time.Since(start).Round(time.Millisecond))
-			for _, words := range []string{"needle", "tenth", "half", "tenth half", "word1234", "word12*", "nowhere"} {
-				b.Run(strings.NewReplacer(" ", "+", "*", "(begins)").Replace(words), func(b *testing.B) {
-					for b.Loop() {
-						err := s.InRead(context.Background(), func(tx *store.Tx) error {
-							_, err := tx.SearchMessages(context.Background(), store.SearchFilter{Words: words, Limit: 20})
-							return err
-						})
-						if err != nil {
-							b.Fatal(err)
+			oldest := s.conversation(b, "search 0").ID
+			for _, words := range []string{"needle", "tenth", "half", "tenth half", "word1234", "word12*", "needle word12*", "nowhere", "nowhere*"} {
+				for where, f := range map[string]store.SearchFilter{"": {}, "of the oldest conversation": {ConversationID: oldest}} {
+					f.Words, f.Limit = words, 20
+					b.Run(strings.NewReplacer(" ", "+", "*", "(begins)").Replace(words+" "+where), func(b *testing.B) {
+						for b.Loop() {
+							err := s.InRead(context.Background(), func(tx *store.Tx) error {
+								_, err := tx.SearchMessages(context.Background(), f)
+								return err
+							})
+							if err != nil {
+								b.Fatal(err)
+							}
 						}
-					}
-				})
+					})
+				}
 			}
 		})
 	}

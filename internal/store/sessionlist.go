@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// maxPage bounds how many rows a listing returns at once.
+const maxPage = 1000
+
+// SessionFilter chooses sessions; empty members choose all.
+type SessionFilter struct {
+	ConversationID string
+	Within         []string // nil: all; else only these conversations, none if it is empty
+	Before         string   // id of a session: only those that are listed after it
+	Limit          int      // 1 to 1000; 0 is 50
+}
+
+// SessionRow is a session in a listing.
+type SessionRow struct {
+	sessions.Session
+
+	Key       messages.ConversationKey
+	Messages  int
+	ToolCalls int
+}
+
+// ListSessions returns sessions, the newest first. Before is a cursor: with the
+// id of the last row of a page it returns the next page, and rows that came in
+// between change nothing. An id that is none, or of no session, is an error
+// (fault.Invalid, fault.NotFound).
+func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	var conditions []string
+	var args []any
+	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return nil, err
+		}
+		args = append(args, f.ConversationID)
+		conditions = append(conditions, fmt.Sprintf("s.conversation_id = $%d", len(args)))
+	}
+	if f.Within != nil {
+		conditions = append(conditions, within(f.Within, &args))
+	}
+	if f.Before != "" {
+		if err := checkID(f.Before, "session"); err != nil {
+			return nil, err
+		}
+		if _, err := t.Session(ctx, f.Before); err != nil {
+			return nil, err
+		}
+		args = append(args, f.Before)
+		conditions = append(conditions, fmt.Sprintf(
+			"(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", len(args)))
+	}
+	where := ""
+	if len(conditions) > 0 {
+		where = " WHERE " + strings.Join(conditions, " AND ")
+	}
+	args = append(args, page(f.Limit))
+	return t.sessionRows(ctx, where+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args)), args...)
+}
+
+// SessionRow returns one session with its figures. What is no id is
+// fault.Invalid, that of no session fault.NotFound.
+func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
+	if err := checkID(id, "session"); err != nil {
+		return SessionRow{}, err
+	}
+	rows, err := t.sessionRows(ctx, " WHERE s.id = $1", id)
+	if err == nil && len(rows) == 0 {
+		err = notFound("session")
+	}
+	if err != nil {
+		return SessionRow{}, err
+	}
+	return rows[0], nil
+}
+
+func (t *Tx) sessionRows(ctx context.Context, rest string, args ...any) ([]SessionRow, error) {
+	query := `
+		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
+			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
+			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+	var list []SessionRow
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var row sessionRow
+		var r SessionRow
+		if err := scan(append(row.dest(), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)...); err != nil {
+			return err
+		}
+		var err error
+		r.Session, err = row.decode()
+		list = append(list, r)
+		return err
+	}, query+rest, args...)
+	return list, wrap(err, "list sessions")
+}
+
+// within is the condition that a session is of one of some conversations; their
+// ids are added to args.
+func within(ids []string, args *[]any) string {
+	places := make([]string, len(ids))
+	for i, id := range ids {
+		*args = append(*args, id)
+		places[i] = fmt.Sprintf("$%d", len(*args))
+	}
+	if len(places) == 0 {
+		return "1 = 0"
+	}
+	return "s.conversation_id IN (" + strings.Join(places, ", ") + ")"
+}
+
+// ConversationsAt returns the ids of the conversation at a place of a platform
+// and of those that were there before and were put aside, as a hand-off does: a
+// "~" follows the place's id in theirs. No other place's are among them.
+func (t *Tx) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
+	ids := []string{}
+	aside := key.ID + "~"
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		ids = append(ids, id)
+		return err
+	}, `
+		SELECT id FROM remote_agent_conversations
+		WHERE platform_type = $1 AND (platform_conversation_id = $2 OR substr(platform_conversation_id, 1, $3) = $4)
+		ORDER BY id`, string(key.Platform), key.ID, utf8.RuneCountInString(aside), aside)
+	return ids, wrap(err, "find the conversations of a place")
+}
+
+// SessionIDs returns the ids of the sessions of conversations, the oldest first:
+// the place of one in the list is a number that people can call it by.
+func (t *Tx) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
+	var args []any
+	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
+	var list []string
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id string
+		err := scan(text{&id})
+		list = append(list, id)
+		return err
+	}, query, args...)
+	return list, wrap(err, "number sessions")
+}
+
+// TranscriptMessage is a message with when it was stored and whether its turn
+// was taken back.
+type TranscriptMessage struct {
+	messages.Message
+
+	At     time.Time
+	Undone bool
+}
+
+// Transcript calls visit for the messages of a session in order, without
+// reading them all into memory. visit may not use t.
+func (t *Tx) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
+	var held *TranscriptMessage
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var r messages.Record
+		var m TranscriptMessage
+		var created int64
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
+			return err
+		}
+		decoded, ok, err := messages.FromRecord(r)
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "decode message")
+		}
+		if !ok {
+			return nil
+		}
+		if held != nil && held.Seq == decoded.Seq {
+			held.Blocks = append(held.Blocks, decoded.Blocks...)
+			return nil
+		}
+		ready := held
+		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+		held = &m
+		if ready == nil {
+			return nil
+		}
+		return visit(*ready)
+	}, `
+		SELECT seq, role, kind, content, data_json, created_at, undone
+		FROM agent_messages WHERE session_id = $1 ORDER BY seq, part`, sessionID)
+	if err == nil && held != nil {
+		err = visit(*held)
+	}
+	return wrap(err, "read transcript")
+}
+
+func page(limit int) int {
+	if limit <= 0 {
+		return 50
+	}
+	return min(limit, maxPage)
+}
+
+// checkID refuses what is no id before PostgreSQL does, with words for people.
+func checkID(id, what string) error {
+	if err := uuid.Validate(id); err != nil || len(id) != 36 {
+		return fault.Newf(fault.Invalid, "%q is not the id of a %s; ids look like 0198c2d1-7a3b-7c4d-8e5f-0123456789ab.", id, what)
+	}
+	return nil
+}
+
+// qualified puts the name of a table before each column of a list.
+func qualified(table, columns string) string {
+	list := strings.Split(columns, ",")
+	for i, c := range list {
+		list[i] = table + "." + strings.TrimSpace(c)
+	}
+	return strings.Join(list, ", ")
+}
