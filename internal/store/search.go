@@ -74,15 +74,20 @@ func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTer
 	if !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
 	}
+	steps := []int{100, 400, readFirst - 500} // what is common is found among few
+	if f.somewhere() {
+		steps = []int{readFirst} // all of them are brought into order anyway
+	}
 	var hits []Hit
 	left := f.Limit
-	for _, n := range []int{100, 400, readFirst - 500} { // what is common is found among few
+	for _, n := range steps {
 		f.Limit = n
 		var some []Hit
 		var err error
 		if f.somewhere() || len(whole) == 0 {
 			var args []any
-			some, err = t.searchIn(ctx, f, newest(f, n, &args), "m.id", "1 = 1", args)
+			source := newest(f, n, &args)
+			some, err = t.searchIn(ctx, SearchFilter{Limit: n}, source, "m.id", "1 = 1", args)
 		} else {
 			some, err = t.searchRange(ctx, f, matchSQLite(whole), 0)
 		}
@@ -148,7 +153,8 @@ func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTer
 			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(args)))
 		}
 	}
-	return t.searchIn(ctx, f, newest(f, readFirst, &args), "m.id", strings.Join(match, " AND "), args)
+	source := newest(f, readFirst, &args)
+	return t.searchIn(ctx, SearchFilter{Limit: f.Limit}, source, "m.id", strings.Join(match, " AND "), args)
 }
 
 // somewhere reports whether only some conversations are searched.
@@ -157,7 +163,7 @@ func (f SearchFilter) somewhere() bool { return f.ConversationID != "" || f.With
 // newest is a table m of the newest n messages that a search may find; what it
 // needs is added to args.
 func newest(f SearchFilter, n int, args *[]any) string {
-	where, order := searched+" AND NOT m.undone", "m.id"
+	from, where, order := "agent_messages m", searched+" AND NOT m.undone", "m.id"
 	if f.Before > 0 {
 		*args = append(*args, f.Before)
 		where += fmt.Sprintf(" AND m.id < $%d", len(*args))
@@ -167,10 +173,11 @@ func newest(f SearchFilter, n int, args *[]any) string {
 		if f.ConversationID != "" {
 			some = []string{f.ConversationID}
 		}
-		where += ` AND m.session_id IN (SELECT s.id FROM remote_agent_sessions s WHERE ` + within(some, args) + `)`
+		from = "remote_agent_sessions s CROSS JOIN agent_messages m"
+		where += " AND m.session_id = s.id AND " + within(some, args)
 		order = "m.id + 0" // not by going through everybody's, the newest first
 	}
-	return fmt.Sprintf("(SELECT m.* FROM agent_messages m WHERE %s ORDER BY %s DESC LIMIT %d) m", where, order, n)
+	return fmt.Sprintf("(SELECT m.* FROM %s WHERE %s ORDER BY %s DESC LIMIT %d) m", from, where, order, n)
 }
 
 const wordsMatch = `agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched
@@ -188,14 +195,13 @@ func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string,
 	return t.searchIn(ctx, f, found, "m.id", "1 = 1", args)
 }
 
-// searchIn searches a source of messages, the newest first.
+// searchIn searches a source of messages, the newest first. SQLite takes the tables
+// of a cross join in the order in which they are written.
 func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) ([]Hit, error) {
 	query := `
 		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
-		FROM ` + source + `
-		JOIN remote_agent_sessions s ON s.id = m.session_id
-		JOIN remote_agent_conversations c ON c.id = s.conversation_id
-		WHERE ` + match + ` AND NOT m.undone`
+		FROM ` + source + ` CROSS JOIN remote_agent_sessions s CROSS JOIN remote_agent_conversations c
+		WHERE s.id = m.session_id AND c.id = s.conversation_id AND ` + match + ` AND NOT m.undone`
 	condition := func(text string, arg any) {
 		args = append(args, arg)
 		query += fmt.Sprintf(" AND "+text, len(args))
@@ -292,8 +298,11 @@ func wordsOf(text string) iter.Seq2[string, rune] {
 // folded is one letter for all that differ by case only, as the index of SQLite
 // takes them.
 func folded(r rune) rune {
-	if r < unicode.MaxASCII {
-		return unicode.ToLower(r)
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r + 'a' - 'A'
+	case r <= unicode.MaxASCII:
+		return r
 	}
 	least := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -307,11 +316,15 @@ func hasTerms(text string, terms []searchTerm) bool {
 	if len(text) > indexed {
 		text = string([]rune(text)[:min(indexed, utf8.RuneCountInString(text))])
 	}
-	var missing []searchTerm
-	for _, term := range terms {
-		missing = append(missing, searchTerm{strings.Map(folded, term.word), term.begins})
+	text = strings.Map(folded, text)
+	missing := make([]searchTerm, len(terms))
+	for i, term := range terms {
+		missing[i] = searchTerm{strings.Map(folded, term.word), term.begins}
+		if !strings.Contains(text, missing[i].word) {
+			return false // as most do not; taking them apart takes longer
+		}
 	}
-	for word := range wordsOf(strings.Map(folded, text)) {
+	for word := range wordsOf(text) {
 		missing = slices.DeleteFunc(missing, func(t searchTerm) bool {
 			return word == t.word || t.begins && strings.HasPrefix(word, t.word)
 		})
