@@ -295,3 +295,12 @@ func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
 
 // MatchSQLite is what words are in the language of SQLite's index.
 func MatchSQLite(words string) string { return matchSQLite(searchTerms(words)) }
+
+// PortableQueries are the reads of an export, by what they read.
+func PortableQueries() map[string]string {
+	all := make(map[string]string)
+	for _, p := range slices.Concat(portableShared, portables) {
+		all[p.kind] = p.query()
+	}
+	return all
+}

@@ -27,6 +27,10 @@ type portable struct {
 	table   string
 	columns []portableColumn
 	from    string // FROM and what follows, for the rows of conversation $1
+
+	// bySession is that $1 is a session: SQLite brings rows into order in memory, as
+	// they are, where no index has that order.
+	bySession bool
 }
 
 type portableColumn struct {
@@ -89,15 +93,14 @@ var portables = []portable{
 		kind: "message", table: "agent_messages",
 		columns: slices.Concat(cols(asText, "session_id"), cols(asInt, "seq part"), cols(asText, "role kind content data_json provider_metadata run_id"),
 			cols(asBool, "undone"), cols(asInt, "created_at")),
-		from: `agent_messages t JOIN remote_agent_sessions s ON s.id = t.session_id WHERE s.conversation_id = $1 ORDER BY t.session_id, t.seq, t.part`,
+		from: `agent_messages t WHERE t.session_id = $1 ORDER BY t.seq, t.part`, bySession: true,
 	},
 	{
 		kind: "tool_call", table: "agent_tool_calls",
 		columns: slices.Concat(cols(asText, "session_id tool_call_id tool_name request response status"),
 			cols(asInt, "created_at completed_at execution_time_ms"), cols(asText, "error_details"), cols(asInt, "executing_ms"),
 			[]portableColumn{{"message_seq", asInt, "m.seq"}, {"message_part", asInt, "m.part"}}),
-		from: `agent_tool_calls t JOIN remote_agent_sessions s ON s.id = t.session_id LEFT JOIN agent_messages m ON m.id = t.message_id
-			WHERE s.conversation_id = $1 ORDER BY t.session_id, t.id`,
+		from: `agent_tool_calls t LEFT JOIN agent_messages m ON m.id = t.message_id WHERE t.session_id = $1 ORDER BY t.id`, bySession: true,
 	},
 	{
 		kind: "entry", table: "inbound_events",
@@ -158,21 +161,36 @@ func (t *Tx) ExportConversation(ctx context.Context, id string, visit func(kind 
 	if _, err := t.Conversation(ctx, id); err != nil {
 		return err
 	}
+	sessions, err := t.SessionIDs(ctx, []string{id})
+	if err != nil {
+		return err
+	}
 	for _, p := range portables {
-		if err := t.exportTable(ctx, p, id, visit); err != nil {
-			return err
+		of := []string{id}
+		if p.bySession {
+			of = sessions
+		}
+		for _, one := range of {
+			if err := t.exportTable(ctx, p, one, visit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
+// query reads the rows of a table; $1 is the id of the conversation or session.
+func (p portable) query() string {
 	values := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		if values[i] = c.value; c.value == "" {
 			values[i] = "t." + quoteName(c.name)
 		}
 	}
+	return `SELECT ` + strings.Join(values, ", ") + ` FROM ` + p.from
+}
+
+func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
 	err := t.each(ctx, func(scan func(...any) error) error {
 		row := make([]Field, len(p.columns))
 		dest := make([]any, len(p.columns))
@@ -184,7 +202,7 @@ func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(
 			return err
 		}
 		return visit(p.kind, row)
-	}, `SELECT `+strings.Join(values, ", ")+` FROM `+p.from, id)
+	}, p.query(), id)
 	return wrap(err, "export "+p.kind)
 }
 

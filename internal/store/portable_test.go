@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // notExported are tables and columns that are not in a portable export, with the
@@ -101,4 +102,21 @@ func TestEveryTableIsExportedOrNamed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What may be much is read in the order of an index: SQLite would bring it into order
+// in memory, with all its texts.
+func TestAnExportIsNotCollectedInMemory(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.SQLite(t)(t)}
+	queries := store.PortableQueries()
+	for _, kind := range []string{"message", "tool_call", "entry", "delivery", "semantic_memory", "episodic_memory"} {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			plan, err := store.Plan(ctx, tx, queries[kind], "id")
+			if strings.Contains(plan, "TEMP B-TREE") || plan == "" {
+				t.Errorf("%s is sorted:\n%s", kind, plan)
+			}
+			return err
+		})
+	}
 }

@@ -61,8 +61,10 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 	return t.searchPostgres(ctx, f, terms)
 }
 
-// readFirst is how many of the newest messages are read before an index is asked.
-const readFirst = 2000
+const (
+	readFirst = 2000 // messages that are read, the newest, before an index is asked
+	fewFound  = 1000 // messages that are brought into order at once
+)
 
 // searchSQLite asks the index at once, which tells the newest first, but in two
 // cases it reads the newest messages before. All places of all words with a
@@ -113,19 +115,26 @@ func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTer
 
 // searchPostgres reads the newest messages first. The index knows no order: it
 // would fetch every message that has a common word to find the newest. So it is
-// asked after them, and looks among the newer half and ever more.
+// asked after them, and if it finds many, it looks among newer ones and ever more.
 func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	hits, err := t.searchNewest(ctx, f, terms)
 	if err != nil || len(hits) == f.Limit {
 		return hits, err
 	}
+	var n int
 	if f.somewhere() {
 		var args []any
-		var n int
 		query := `SELECT count(*) FROM ` + newest(f, readFirst+1, &args)
 		if _, err := t.one(ctx, []any{&n}, query, args...); err != nil || n <= readFirst {
 			return hits, wrap(err, "search messages")
 		}
+	}
+	query := `WITH ` + foundByIndex("m.id", "") + ` SELECT count(*) FROM (SELECT 1 FROM found LIMIT $2) few`
+	if _, err := t.one(ctx, []any{&n}, query, matchPostgres(terms), fewFound+1); err != nil {
+		return nil, fmt.Errorf("search messages: %w", err)
+	}
+	if n <= fewFound {
+		return t.searchRange(ctx, f, matchPostgres(terms), 0)
 	}
 	end := f.Before
 	if end == 0 {
@@ -163,21 +172,23 @@ func (f SearchFilter) somewhere() bool { return f.ConversationID != "" || f.With
 // newest is a table m of the newest n messages that a search may find; what it
 // needs is added to args.
 func newest(f SearchFilter, n int, args *[]any) string {
-	from, where, order := "agent_messages m", searched+" AND NOT m.undone", "m.id"
+	where := searched + " AND NOT m.undone"
 	if f.Before > 0 {
 		*args = append(*args, f.Before)
 		where += fmt.Sprintf(" AND m.id < $%d", len(*args))
 	}
-	if f.somewhere() {
-		some := f.Within
-		if f.ConversationID != "" {
-			some = []string{f.ConversationID}
-		}
-		from = "remote_agent_sessions s CROSS JOIN agent_messages m"
-		where += " AND m.session_id = s.id AND " + within(some, args)
-		order = "m.id + 0" // not by going through everybody's, the newest first
+	if !f.somewhere() {
+		return fmt.Sprintf("(SELECT m.* FROM agent_messages m WHERE %s ORDER BY m.id DESC LIMIT %d) m", where, n)
 	}
-	return fmt.Sprintf("(SELECT m.* FROM %s WHERE %s ORDER BY %s DESC LIMIT %d) m", from, where, order, n)
+	some := f.Within
+	if f.ConversationID != "" {
+		some = []string{f.ConversationID}
+	}
+	where += " AND m.session_id = s.id AND " + within(some, args)
+	// By itself, so that nobody goes through everybody's messages, the newest first.
+	own := `WITH own AS MATERIALIZED (SELECT m.id FROM remote_agent_sessions s CROSS JOIN agent_messages m WHERE ` + where + `)
+		SELECT id FROM own ORDER BY id DESC LIMIT `
+	return fmt.Sprintf("(SELECT m.* FROM (%s%d) o CROSS JOIN agent_messages m WHERE m.id = o.id ORDER BY m.id DESC LIMIT %d) m", own, n, n)
 }
 
 const wordsMatch = `agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched
@@ -188,11 +199,19 @@ func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string,
 	if t.pg == nil {
 		return t.searchIn(ctx, f, "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1", args)
 	}
-	// By itself, so that what comes after does not let the planner hope to find
-	// enough by reading: taking a text apart costs a thousand times the index.
-	args = append(args, first)
-	found := `(WITH found AS MATERIALIZED (SELECT m.* FROM agent_messages m WHERE ` + wordsMatch + ` AND m.id >= $2) SELECT * FROM found) m`
-	return t.searchIn(ctx, f, found, "m.id", "1 = 1", args)
+	condition := ""
+	if first > 0 {
+		args = append(args, first)
+		condition = " AND m.id >= $2"
+	}
+	return t.searchIn(ctx, f, "(WITH "+foundByIndex("m.*", condition)+" SELECT * FROM found) m", "m.id", "1 = 1", args)
+}
+
+// foundByIndex is a table found of what the index of PostgreSQL finds. It is worked
+// out by itself, so that what is asked of it does not let the planner hope to find
+// enough by reading: taking a text apart costs a thousand times the index.
+func foundByIndex(columns, condition string) string {
+	return `found AS MATERIALIZED (SELECT ` + columns + ` FROM agent_messages m WHERE ` + wordsMatch + condition + `)`
 }
 
 // searchIn searches a source of messages, the newest first. SQLite takes the tables
