@@ -77,5 +77,7 @@ func (b bundle) fillSearch(tb testing.TB, n int) {
 			return err
 		})
 	}
-	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return store.Exec(ctx, tx, "ANALYZE agent_messages") })
+	if err := store.Settle(context.Background(), b.Store); err != nil {
+		tb.Fatal(err)
+	}
 }
