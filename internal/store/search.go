@@ -72,7 +72,7 @@ const (
 // begin so, and then the newest are soon found by reading. And the index does not
 // know who said something where.
 func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
-	whole := slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return t.begins })
+	whole := wholeWords(terms)
 	if !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
 	}
@@ -129,12 +129,17 @@ func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchT
 			return hits, wrap(err, "search messages")
 		}
 	}
+	few := terms
+	if whole := wholeWords(terms); len(whole) > 0 {
+		few = whole // a beginning has the places of many words
+	}
 	query := `WITH ` + foundByIndex("m.id", "") + ` SELECT count(*) FROM (SELECT 1 FROM found LIMIT $2) few`
-	if _, err := t.one(ctx, []any{&n}, query, matchPostgres(terms), fewFound+1); err != nil {
+	if _, err := t.one(ctx, []any{&n}, query, matchPostgres(few), fewFound+1); err != nil {
 		return nil, fmt.Errorf("search messages: %w", err)
 	}
 	if n <= fewFound {
-		return t.searchRange(ctx, f, matchPostgres(terms), 0)
+		args := []any{matchPostgres(few)}
+		return t.searchIn(ctx, f, foundSource(""), "m.id", textMatch(terms, &args), args)
 	}
 	end := f.Before
 	if end == 0 {
@@ -150,20 +155,27 @@ func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchT
 	}
 }
 
-// searchNewest searches the newest messages on PostgreSQL by reading them. Words of
-// common letters are first looked for in the text as it is, which costs a hundredth
-// of taking it apart.
+// searchNewest searches the newest messages on PostgreSQL by reading them.
 func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
-	args := []any{matchPostgres(terms)}
-	match := []string{wordsMatch}
+	var args []any
+	match := textMatch(terms, &args)
+	source := newest(f, readFirst, &args)
+	return t.searchIn(ctx, SearchFilter{Limit: f.Limit}, source, "m.id", match, args)
+}
+
+// textMatch is the condition that a text has all terms, on PostgreSQL and without
+// its index. Words of common letters are first looked for in the text as it is,
+// which costs a hundredth of taking it apart.
+func textMatch(terms []searchTerm, args *[]any) string {
+	*args = append(*args, matchPostgres(terms))
+	match := []string{fmt.Sprintf("agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $%d)", len(*args))}
 	for _, term := range terms {
 		if strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-			args = append(args, term.word)
-			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(args)))
+			*args = append(*args, term.word)
+			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(*args)))
 		}
 	}
-	source := newest(f, readFirst, &args)
-	return t.searchIn(ctx, SearchFilter{Limit: f.Limit}, source, "m.id", strings.Join(match, " AND "), args)
+	return strings.Join(match, " AND ")
 }
 
 // somewhere reports whether only some conversations are searched.
@@ -191,8 +203,6 @@ func newest(f SearchFilter, n int, args *[]any) string {
 	return fmt.Sprintf("(SELECT m.* FROM (%s%d) o CROSS JOIN agent_messages m WHERE m.id = o.id ORDER BY m.id DESC LIMIT %d) m", own, n, n)
 }
 
-const wordsMatch = `agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched
-
 // searchRange searches the messages with numbers from a first one on by the index.
 func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
 	args := []any{expression}
@@ -204,14 +214,20 @@ func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string,
 		args = append(args, first)
 		condition = " AND m.id >= $2"
 	}
-	return t.searchIn(ctx, f, "(WITH "+foundByIndex("m.*", condition)+" SELECT * FROM found) m", "m.id", "1 = 1", args)
+	return t.searchIn(ctx, f, foundSource(condition), "m.id", "1 = 1", args)
 }
 
-// foundByIndex is a table found of what the index of PostgreSQL finds. It is worked
+// foundSource is a table m of what the index of PostgreSQL finds.
+func foundSource(condition string) string {
+	return "(WITH " + foundByIndex("m.*", condition) + " SELECT * FROM found) m"
+}
+
+// foundByIndex is a table found of what the index of PostgreSQL finds for $1. It is worked
 // out by itself, so that what is asked of it does not let the planner hope to find
 // enough by reading: taking a text apart costs a thousand times the index.
 func foundByIndex(columns, condition string) string {
-	return `found AS MATERIALIZED (SELECT ` + columns + ` FROM agent_messages m WHERE ` + wordsMatch + condition + `)`
+	return `found AS MATERIALIZED (SELECT ` + columns + ` FROM agent_messages m
+		WHERE agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $1) AND ` + searched + condition + `)`
 }
 
 // searchIn searches a source of messages, the newest first. SQLite takes the tables
@@ -253,6 +269,11 @@ func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match str
 type searchTerm struct {
 	word   string
 	begins bool
+}
+
+// wholeWords returns the terms that are no beginnings.
+func wholeWords(terms []searchTerm) []searchTerm {
+	return slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return t.begins })
 }
 
 func matchSQLite(terms []searchTerm) string {
