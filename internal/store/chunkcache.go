@@ -11,7 +11,7 @@ import (
 // in it, as far as it was committed.
 type chunkKey struct{ id, live int64 }
 
-// chunkCacheSize is how many chunks are kept: those of 256,000 memories, in 36 MB.
+// chunkCacheSize is how many chunks are kept: those of 256,000 memories, in about 38 MB.
 const chunkCacheSize = 4000
 
 // chunkCache keeps chunks of sketches, which a recall reads all, so that it only

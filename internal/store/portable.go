@@ -152,8 +152,8 @@ func (t *Tx) ExportShared(ctx context.Context, conversationID string, visit func
 }
 
 // ExportConversation calls visit for every row of a conversation, in an order in
-// which ImportRow takes them and which is the same each time. Nothing is
-// collected in memory. visit may not use t.
+// which ImportRow takes them and which is the same each time. Nothing but
+// the ids of its sessions is collected in memory. visit may not use t.
 func (t *Tx) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
 	if err := checkID(id, "conversation"); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -73,7 +72,7 @@ const (
 // know who said something where.
 func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := wholeWords(terms)
-	if !f.somewhere() && len(whole) == len(terms) {
+	if !readable(terms) || !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
 	}
 	steps := []int{100, 400, readFirst - 500} // what is common is found among few
@@ -81,37 +80,39 @@ func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTer
 		steps = []int{readFirst} // all of them are brought into order anyway
 	}
 	var hits []Hit
-	left := f.Limit
+	limit := f.Limit
 	for _, n := range steps {
-		f.Limit = n
-		var some []Hit
+		read := 0
+		visit := func(h Hit) {
+			read, f.Before = read+1, h.ID
+			if len(hits) < limit && hasTerms(h.Content, terms) {
+				hits = append(hits, h)
+			}
+		}
 		var err error
 		if f.somewhere() || len(whole) == 0 {
 			var args []any
 			source := newest(f, n, &args)
-			some, err = t.searchIn(ctx, SearchFilter{Limit: n}, source, "m.id", "1 = 1", args)
+			err = t.searchEach(ctx, SearchFilter{Limit: n}, source, "m.id", "1 = 1", args, visit)
 		} else {
-			some, err = t.searchRange(ctx, f, matchSQLite(whole), 0)
+			f.Limit = n
+			err = t.searchEach(ctx, f, wordsSource, wordsID, wordsMatch, []any{matchSQLite(whole)}, visit)
 		}
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range some {
-			if f.Before = h.ID; hasTerms(h.Content, terms) {
-				hits = append(hits, h)
-				if left--; left == 0 {
-					return hits, nil
-				}
-			}
-		}
-		if len(some) < n {
-			return hits, nil
+		if err != nil || read < n || len(hits) == limit {
+			return hits, err
 		}
 	}
-	f.Limit = left
+	f.Limit = limit - len(hits)
 	more, err := t.searchRange(ctx, f, matchSQLite(terms), 0)
 	return append(hits, more...), err
 }
+
+// How the index of SQLite is asked, for $1.
+const (
+	wordsSource = "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid"
+	wordsID     = "f.rowid"
+	wordsMatch  = "agent_messages_fts MATCH $1"
+)
 
 // searchPostgres reads the newest messages first. The index knows no order: it
 // would fetch every message that has a common word to find the newest. So it is
@@ -138,8 +139,11 @@ func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchT
 		return nil, fmt.Errorf("search messages: %w", err)
 	}
 	if n <= fewFound {
-		args := []any{matchPostgres(few)}
-		return t.searchIn(ctx, f, foundSource(""), "m.id", textMatch(terms, &args), args)
+		args, match := []any{matchPostgres(few)}, "1 = 1"
+		if len(few) < len(terms) {
+			match = textMatch(terms, &args)
+		}
+		return t.searchIn(ctx, f, foundSource(""), "m.id", match, args)
 	}
 	end := f.Before
 	if end == 0 {
@@ -182,7 +186,8 @@ func textMatch(terms []searchTerm, args *[]any) string {
 func (f SearchFilter) somewhere() bool { return f.ConversationID != "" || f.Within != nil }
 
 // newest is a table m of the newest n messages that a search may find; what it
-// needs is added to args.
+// needs is added to args. In some conversations, all their messages are gone through
+// for it, but for the texts.
 func newest(f SearchFilter, n int, args *[]any) string {
 	where := searched + " AND NOT m.undone"
 	if f.Before > 0 {
@@ -192,11 +197,13 @@ func newest(f SearchFilter, n int, args *[]any) string {
 	if !f.somewhere() {
 		return fmt.Sprintf("(SELECT m.* FROM agent_messages m WHERE %s ORDER BY m.id DESC LIMIT %d) m", where, n)
 	}
-	some := f.Within
+	where += " AND m.session_id = s.id"
 	if f.ConversationID != "" {
-		some = []string{f.ConversationID}
+		where += " AND " + within([]string{f.ConversationID}, args)
 	}
-	where += " AND m.session_id = s.id AND " + within(some, args)
+	if f.Within != nil {
+		where += " AND " + within(f.Within, args)
+	}
 	// By itself, so that nobody goes through everybody's messages, the newest first.
 	own := `WITH own AS MATERIALIZED (SELECT m.id FROM remote_agent_sessions s CROSS JOIN agent_messages m WHERE ` + where + `)
 		SELECT id FROM own ORDER BY id DESC LIMIT `
@@ -207,13 +214,17 @@ func newest(f SearchFilter, n int, args *[]any) string {
 func (t *Tx) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
 	args := []any{expression}
 	if t.pg == nil {
-		return t.searchIn(ctx, f, "agent_messages_fts f JOIN agent_messages m ON m.id = f.rowid", "f.rowid", "agent_messages_fts MATCH $1", args)
+		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, args)
 	}
 	condition := ""
-	if first > 0 {
-		args = append(args, first)
-		condition = " AND m.id >= $2"
+	bound := func(text string, id int64) {
+		if id > 0 {
+			args = append(args, id)
+			condition += fmt.Sprintf(text, len(args))
+		}
 	}
+	bound(" AND m.id >= $%d", first)
+	bound(" AND m.id < $%d", f.Before)
 	return t.searchIn(ctx, f, foundSource(condition), "m.id", "1 = 1", args)
 }
 
@@ -232,7 +243,12 @@ func foundByIndex(columns, condition string) string {
 
 // searchIn searches a source of messages, the newest first. SQLite takes the tables
 // of a cross join in the order in which they are written.
-func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) ([]Hit, error) {
+func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) (hits []Hit, err error) {
+	err = t.searchEach(ctx, f, source, id, match, args, func(h Hit) { hits = append(hits, h) })
+	return hits, err
+}
+
+func (t *Tx) searchEach(ctx context.Context, f SearchFilter, source, id, match string, args []any, visit func(Hit)) error {
 	query := `
 		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
 		FROM ` + source + ` CROSS JOIN remote_agent_sessions s CROSS JOIN remote_agent_conversations c
@@ -253,16 +269,17 @@ func (t *Tx) searchIn(ctx context.Context, f SearchFilter, source, id, match str
 	args = append(args, f.Limit)
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))
 
-	var hits []Hit
 	err := t.each(ctx, func(scan func(...any) error) error {
 		var h Hit
 		var created int64
 		err := scan(&h.ID, text{&h.SessionID}, text{&h.ConversationID}, &h.Key.Platform, &h.Key.ID, &h.Seq, &h.Role, &h.Content, &created)
 		h.CreatedAt = time.Unix(created, 0).UTC()
-		hits = append(hits, h)
+		if err == nil {
+			visit(h)
+		}
 		return err
 	}, query, args...)
-	return hits, wrap(err, "search messages")
+	return wrap(err, "search messages")
 }
 
 // searchTerm is a word of a search, or the beginning of words.
@@ -297,8 +314,8 @@ func matchPostgres(terms []searchTerm) string {
 }
 
 const (
-	maxWords = 16      // of a search: more only make it slower
-	indexed  = 100_000 // characters of a message
+	maxWords     = 16      // of a search: more only make it slower
+	indexedChars = 100_000 // of a message, see migration 00013
 )
 
 // searchTerms reads what a person typed. Words hold letters, marks and digits
@@ -313,16 +330,44 @@ func searchTerms(typed string) []searchTerm {
 	return terms
 }
 
-// wordsOf yields the words of a text, each with what follows it; 0 is nothing.
-func wordsOf(text string) iter.Seq2[string, rune] {
+// wordsOf yields the words of what somebody looks for, each with what follows it; 0
+// is nothing.
+func wordsOf(typed string) iter.Seq2[string, rune] {
+	return split(typed, func(r rune, _ bool) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) })
+}
+
+// inToken reports whether a letter is part of a word for the index of SQLite
+// (unicode61), within a word or at its beginning. It takes most marks for blanks.
+func inToken(r rune, within bool) bool {
+	const joining = 0x000361F8<<32 | 0x08029FDF // of the marks from U+0300 on
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) ||
+		within && r >= 0x300 && r < 0x300+64 && uint64(joining)>>(r-0x300)&1 == 1
+}
+
+// readable reports whether each term is one word for the index of SQLite, and so for
+// hasTerms.
+func readable(terms []searchTerm) bool {
+	for _, t := range terms {
+		within := false
+		for _, r := range t.word {
+			if !inToken(r, within) {
+				return false
+			}
+			within = true
+		}
+	}
+	return true
+}
+
+// split yields the parts of a text whose letters are all in, each with what follows.
+func split(text string, in func(r rune, within bool) bool) iter.Seq2[string, rune] {
 	return func(yield func(word string, next rune) bool) {
 		start := -1
 		for i, r := range text {
-			in := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
-			switch {
-			case in && start < 0:
+			switch is := in(r, start >= 0); {
+			case is && start < 0:
 				start = i
-			case !in && start >= 0:
+			case !is && start >= 0:
 				if !yield(text[start:i], r) {
 					return
 				}
@@ -351,10 +396,18 @@ func folded(r rune) rune {
 	return unicode.ToLower(least)
 }
 
-// hasTerms reports whether what is indexed of a text has all terms.
+// hasTerms reports whether what is indexed of a text has all terms, which are
+// readable. It finds what the index of SQLite finds.
 func hasTerms(text string, terms []searchTerm) bool {
-	if len(text) > indexed {
-		text = string([]rune(text)[:min(indexed, utf8.RuneCountInString(text))])
+	if len(text) > indexedChars {
+		n := 0
+		for i := range text {
+			if n == indexedChars {
+				text = text[:i]
+				break
+			}
+			n++
+		}
 	}
 	text = strings.Map(folded, text)
 	missing := make([]searchTerm, len(terms))
@@ -364,7 +417,7 @@ func hasTerms(text string, terms []searchTerm) bool {
 			return false // as most do not; taking them apart takes longer
 		}
 	}
-	for word := range wordsOf(text) {
+	for word := range split(text, inToken) {
 		missing = slices.DeleteFunc(missing, func(t searchTerm) bool {
 			return word == t.word || t.begins && strings.HasPrefix(word, t.word)
 		})
