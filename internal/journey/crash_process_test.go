@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,11 +23,14 @@ func buildBot(t *testing.T, race bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot")
 	args := []string{"build", "-tags", "failpoint", "-o", path}
-	if race {
-		args = append(args, "-race")
+	cgo := "CGO_ENABLED=0"
+	if race { // as .ci/run compiles the tests, which is not done a second time then
+		args, cgo = append(args, "-race", "-gcflags=modernc.org/sqlite/lib=-race=false"), "CGO_ENABLED=1"
 	}
 	begin := time.Now()
-	out, err := exec.CommandContext(t.Context(), "go", append(args, "remote-agent/cmd/bot")...).CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", append(args, "remote-agent/cmd/bot")...)
+	build.Env = append(os.Environ(), cgo)
+	out, err := build.CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the bot: %v\n%s", err, out)
 	}
