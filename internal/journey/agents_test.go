@@ -90,6 +90,7 @@ func TestHandoffCarriesTheConversationOver(t *testing.T) {
 		w.seesText(ann, "Changed. The number is seven.")
 		w.says(ann, "/handoff gemini")
 		w.seesText(ann, "no assistant \"gemini\"", "anthropic")
+		w.settles()
 		w.says(ann, "/handoff anthropic")
 		w.seesText(ann, "anthropic goes on here", "came along")
 		w.restart()

@@ -182,13 +182,7 @@ func TestGitHubFromIssueToPullRequest(t *testing.T) {
 // settles waits until nothing is under way in the repository's conversations.
 func (h *hub) settles() {
 	h.w.t.Helper()
-	err := h.WaitFor(h.w.ctx(), func() bool {
-		return fmt.Sprint(h.w.rows("SELECT count(*) FROM inbound_events WHERE state IN ('waiting', 'running')")) == "[0]" &&
-			fmt.Sprint(h.w.rows("SELECT count(*) FROM deliveries WHERE state NOT IN ('sent', 'failed')")) == "[0]"
-	})
-	if err != nil {
-		h.w.t.Fatal("the conversations did not come to rest")
-	}
+	h.w.settles()
 }
 
 // checkPull looks for the draft pull request that closes an issue, with the

@@ -5,6 +5,7 @@ package journey_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -298,6 +299,23 @@ func (w *world) seesText(chat int64, parts ...string) string {
 		return false
 	})
 	return found
+}
+
+// settles waits until nothing is under way and all that is seen is known to be sent,
+// which no platform is told.
+func (w *world) settles() {
+	w.t.Helper()
+	const open = `SELECT (SELECT count(*) FROM inbound_events WHERE state IN ('waiting', 'running'))
+		+ (SELECT count(*) FROM deliveries WHERE state NOT IN ('sent', 'failed'))`
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := w.ctx(); fmt.Sprint(w.rows(open)) != "[0]"; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.t.Fatal("the conversations did not come to rest")
+		}
+	}
 }
 
 func containsAll(text string, parts []string) bool {
