@@ -129,13 +129,7 @@ func (t *Tx) OldSessions(ctx context.Context, before time.Time, after string, li
 	if after == "" {
 		after = "00000000-0000-0000-0000-000000000000"
 	}
-	var ids []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, `
+	ids, err := t.ids(ctx, `
 		SELECT s.id FROM remote_agent_sessions s
 		WHERE s.id > $2
 			AND COALESCE((SELECT max(m.created_at) FROM agent_messages m WHERE m.session_id = s.id),
@@ -191,13 +185,7 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // starts at now. Leases end.
 func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error) {
 	var s Settled
-	var open []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		open = append(open, id)
-		return err
-	}, `
+	open, err := t.ids(ctx, `
 		SELECT conversation_id FROM inbound_events
 		WHERE conversation_id IS NOT NULL AND lane = 'turn' AND state IN ('waiting', 'running')
 		UNION

@@ -227,13 +227,7 @@ const idleConversationsSQL = `
 // not changed for the longest time. UpdateConversation, even of nothing, takes
 // one to the end of the line.
 func (t *Tx) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	var ids []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
+	ids, err := t.ids(ctx, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
 	return ids, wrap(err, "find idle conversations")
 }
 

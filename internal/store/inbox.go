@@ -320,13 +320,7 @@ const conversationsWithWorkSQL = `
 // either a due entry at the head of their inbox or a due open delivery, the
 // longest waiting first.
 func (t *Tx) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
-	var ids []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, conversationsWithWorkSQL, limit)
+	ids, err := t.ids(ctx, conversationsWithWorkSQL, limit)
 	return ids, wrap(err, "find conversations with work")
 }
 

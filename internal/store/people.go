@@ -397,13 +397,7 @@ func (t *Tx) ClaimLessons(ctx context.Context, claim string, now, until time.Tim
 // it: the others were dropped since, or somebody else has them, and nothing may
 // be learned from them.
 func (t *Tx) FinishLessons(ctx context.Context, claim string) ([]string, error) {
-	var ids []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, `DELETE FROM memory_lessons WHERE claim = $1 RETURNING entry_id`, claim)
+	ids, err := t.ids(ctx, `DELETE FROM memory_lessons WHERE claim = $1 RETURNING entry_id`, claim)
 	return ids, wrap(err, "finish lessons")
 }
 

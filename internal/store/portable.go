@@ -129,13 +129,7 @@ func (t *Tx) ConversationIDs(ctx context.Context, after string, limit int) ([]st
 	if after == "" {
 		after = "00000000-0000-0000-0000-000000000000"
 	}
-	var ids []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
+	ids, err := t.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
 	return ids, wrap(err, "list conversations")
 }
 

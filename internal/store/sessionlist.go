@@ -125,17 +125,14 @@ func within(ids []string, args *[]any) string {
 // and of those that were there before and were put aside, as a hand-off does: a
 // "~" follows the place's id in theirs. No other place's are among them.
 func (t *Tx) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
-	ids := []string{}
 	aside := key.ID + "~"
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		ids = append(ids, id)
-		return err
-	}, `
+	ids, err := t.ids(ctx, `
 		SELECT id FROM remote_agent_conversations
 		WHERE platform_type = $1 AND (platform_conversation_id = $2 OR substr(platform_conversation_id, 1, $3) = $4)
 		ORDER BY id`, string(key.Platform), key.ID, utf8.RuneCountInString(aside), aside)
+	if ids == nil {
+		ids = []string{} // none, and not all as nil is for a filter
+	}
 	return ids, wrap(err, "find the conversations of a place")
 }
 
@@ -144,13 +141,7 @@ func (t *Tx) ConversationsAt(ctx context.Context, key messages.ConversationKey) 
 func (t *Tx) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
 	var args []any
 	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
-	var list []string
-	err := t.each(ctx, func(scan func(...any) error) error {
-		var id string
-		err := scan(text{&id})
-		list = append(list, id)
-		return err
-	}, query, args...)
+	list, err := t.ids(ctx, query, args...)
 	return list, wrap(err, "number sessions")
 }
 

@@ -103,6 +103,17 @@ func (t *Tx) each(ctx context.Context, visit func(scan func(dest ...any) error) 
 	return classifySQLite(rows.Err())
 }
 
+// ids returns the only column of a query, which is of ids.
+func (t *Tx) ids(ctx context.Context, query string, args ...any) (list []string, err error) {
+	err = t.each(ctx, func(scan func(dest ...any) error) error {
+		var id string
+		err := scan(text{&id})
+		list = append(list, id)
+		return err
+	}, query, args...)
+	return list, err
+}
+
 // statementContext lets no statement start after ctx has ended, and lets none
 // that has started be interrupted: SQLite answers an interrupted write by
 // rolling back the whole transaction, which other callers share.
