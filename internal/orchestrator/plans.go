@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
@@ -22,10 +23,10 @@ import (
 func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
 	p, named, err := FindPlan(ctx, tx, w.conv.ID, InvokedArgs(b.call))
 	if fault.Is(err, fault.NotFound) {
-		if named {
+		if named && b.prompt.Meta.Consumes == sessions.Plan {
 			return nil, &refusal{err: err}
 		}
-		return nil, nil
+		return nil, nil // an argument like any other
 	}
 	if err != nil {
 		return nil, err
@@ -40,6 +41,12 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 		if !named && p.State != plan.Proposed && p.State != plan.Approved {
 			return nil, nil // settled long ago: this request is not about it
 		}
+		if state == plan.Expired { // told once; the next request is not about it
+			p.State, p.DecidedBy, p.DecidedAt = state, "system", now
+			if err := tx.SettlePlan(ctx, p); err != nil {
+				return nil, err
+			}
+		}
 		return nil, &refusal{err: err}
 	}
 	p.State, p.DecidedBy, p.DecidedAt = state, actor(entry.In), now
@@ -52,6 +59,60 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 	})
 }
 
+// choosePrompt decides which prompt a turn runs, and whether it carries a plan
+// out: a command that consumes plans does, and so does one that says nothing of
+// plans if a plan is named ("/ship p-2"). "/execute p-2", which is what people are
+// told to send, does even where a command of the repository has taken the name for
+// something else.
+func (o *Orchestrator) choosePrompt(b *begunTurn) {
+	b.prompt = b.work.Prompt
+	builtin, ok := o.builtinPrompt(b.call)
+	if b.prompt == nil && ok {
+		b.prompt = &builtin
+	}
+	if b.prompt == nil {
+		return
+	}
+	meta, named := b.prompt.Meta, namesPlan(b.call)
+	switch {
+	case meta.Consumes == sessions.Plan:
+		b.executes = true
+	case !named:
+	case meta.Produces != sessions.Plan && !meta.Declared:
+		b.executes = true
+	case builtin.Meta.Consumes == sessions.Plan:
+		b.prompt, b.executes = &builtin, true
+	}
+}
+
+// namesPlan reports whether the first argument of a command is the name of a plan
+// in full ("p-9").
+func namesPlan(call command.Call) bool {
+	args := InvokedArgs(call)
+	if len(args) == 0 || !strings.HasPrefix(strings.ToLower(args[0]), "p-") {
+		return false
+	}
+	_, ok := PlanNumber(args[0])
+	return ok
+}
+
+// planned returns the call of a turn as its prompt gets it, and the text of the
+// plan. A plan that is there in full is not named again; what was said when it was
+// approved comes before what is said now.
+func (b *begunTurn) planned() (command.Call, string) {
+	if b.plan == nil {
+		return b.call, ""
+	}
+	call := command.Call{Name: InvokedName(b.call), Args: InvokedArgs(b.call), Rest: arguments(b.call)}
+	if len(call.Args) > 0 {
+		if n, ok := PlanNumber(call.Args[0]); ok && n == b.plan.Number {
+			call.Args, call.Rest = call.Args[1:], afterWord(call.Rest)
+		}
+	}
+	call.Rest = strings.TrimSpace(b.plan.Note + "\n" + call.Rest)
+	return call, b.plan.Text
+}
+
 // FindPlan returns the plan of a conversation that the first argument names
 // ("p-9" or "9"), else the newest one, locked. named reports which it was. It is
 // a fault.NotFound if there is none, also for a plan of another conversation.
@@ -59,7 +120,7 @@ func FindPlan(ctx context.Context, tx Tx, conversationID string, args []string) 
 	if len(args) > 0 {
 		if number, ok := PlanNumber(args[0]); ok {
 			p, err = tx.Plan(ctx, number)
-			if err == nil && p.ConversationID != conversationID {
+			if fault.Is(err, fault.NotFound) || err == nil && p.ConversationID != conversationID {
 				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
 			}
 			return p, true, err
@@ -149,7 +210,7 @@ func (o *Orchestrator) ShowPlan(ctx context.Context, tx Tx, conv sessions.Conver
 // finishPlan moves the plan that a turn carried out to its next state: done, or
 // back to approved if it did not come to its end.
 func finishPlan(ctx context.Context, tx Tx, entry sessions.Entry, b begunTurn, state plan.State) error {
-	if b.prompt == nil || b.prompt.Meta.Consumes != sessions.Plan {
+	if !b.executes {
 		return nil
 	}
 	p, ok, err := tx.LatestPlan(ctx, entry.ConversationID)

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
@@ -29,8 +30,14 @@ func builtinPrompts() map[string]Prompt {
 			Meta:    sessions.CommandMeta{Name: "execute", Consumes: sessions.Plan},
 			Usage:   "execute [plan] [note]",
 			Summary: "carry the plan out, in a fresh session",
-			Expand: template("Carry out this plan step by step. Say what you did for each step and where you had to depart " +
-				"from it.\n\nPlan:\n\n$PLAN\n\nNote: $ARGUMENTS"),
+			Expand: func(call command.Call, plan string) (string, []string) {
+				text := "Carry out this plan step by step. Say what you did for each step and where you had to depart " +
+					"from it.\n\nPlan:\n\n$PLAN"
+				if arguments(call) != "" {
+					text += "\n\nNote: $ARGUMENTS"
+				}
+				return template(text)(call, plan)
+			},
 		},
 	}
 }
@@ -66,8 +73,16 @@ func arguments(call command.Call) string {
 	if len(call.Args) < 2 {
 		return ""
 	}
-	_, rest, _ := strings.Cut(call.Rest, " ")
-	return strings.TrimSpace(rest)
+	return afterWord(call.Rest)
+}
+
+// afterWord returns a text without its first word.
+func afterWord(text string) string {
+	end := strings.IndexFunc(text, unicode.IsSpace)
+	if end < 0 {
+		return ""
+	}
+	return strings.TrimSpace(text[end:])
 }
 
 // requestMessage turns what a person sent into the user message of a turn.

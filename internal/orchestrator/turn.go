@@ -29,6 +29,7 @@ type begunTurn struct {
 	again       bool          // it has begun before
 	session     sessions.Session
 	prompt      *Prompt          // nil for a plain message
+	executes    bool             // it carries a plan out, if there is one
 	plan        *plan.Plan       // the plan that the turn carries out
 	profile     *profile.Profile // of the session, as it is now; nil for the default
 	work        Prepared
@@ -144,18 +145,13 @@ func (r *refusal) Unwrap() error { return r.err }
 // beginSession finds the prompt, the plan and the session of a turn and stores
 // its request.
 func (w *worker) beginSession(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
-	if b.prompt = b.work.Prompt; b.prompt == nil {
-		if p, ok := w.o.builtinPrompt(b.call); ok {
-			b.prompt = &p
-		}
-	}
-	if b.prompt != nil && b.prompt.Meta.Consumes == sessions.Plan && entry.State != sessions.EntryRunning {
-		var err error
+	w.o.choosePrompt(b)
+	var err error
+	if b.executes && entry.State != sessions.EntryRunning {
 		if b.plan, err = w.takePlan(ctx, tx, entry, b); err != nil {
 			return err
 		}
 	}
-	var err error
 	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
 		return err
 	}
@@ -187,11 +183,8 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 			in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
 		}
 	}
-	text := ""
-	if b.plan != nil {
-		text = b.plan.Text
-	}
-	request, warnings := requestMessage(in, b.prompt, b.call, text)
+	call, text := b.planned()
+	request, warnings := requestMessage(in, b.prompt, call, text)
 	seqs, err := tx.AppendMessages(ctx, b.session.ID, entry.ID, request)
 	if err != nil {
 		return err

@@ -33,8 +33,10 @@ type Codebase struct {
 // CommandDef is an entry of a codebase's command registry: where the Markdown
 // file is, never what it says.
 type CommandDef struct {
-	Path        string `json:"path"`
-	Description string `json:"description"`
+	Path        string   `json:"path"`
+	Description string   `json:"description"`
+	Produces    Artifact `json:"produces,omitempty"` // as its front matter had it when it was registered
+	Consumes    Artifact `json:"consumes,omitempty"`
 }
 
 // Conversation is a row of remote_agent_conversations.

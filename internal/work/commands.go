@@ -63,7 +63,7 @@ func merge(registry map[string]sessions.CommandDef, files []commandfile.File) (p
 			clashes[name] = append(clashes[name], "`"+f.Path+"`")
 			registry[name] = sessions.CommandDef{Description: "several files have this name"}
 		default:
-			registry[name] = sessions.CommandDef{Path: f.Path, Description: f.Description}
+			registry[name] = definition(f)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(clashes)) {
@@ -71,6 +71,38 @@ func merge(registry map[string]sessions.CommandDef, files []commandfile.File) (p
 			name, strings.Join(clashes[name], " and "), name))
 	}
 	return problems
+}
+
+// definition is what the registry keeps of a file.
+func definition(f commandfile.File) sessions.CommandDef {
+	return sessions.CommandDef{
+		Path: f.Path, Description: f.Description, Produces: sessions.Artifact(f.Produces), Consumes: sessions.Artifact(f.Consumes),
+	}
+}
+
+// planNote says what a command has to do with plans, and that its front matter
+// decides where its name says something else.
+func planNote(name string, def sessions.CommandDef) string {
+	is, byName := sessions.MetaOf(name, def.Produces, def.Consumes), sessions.MetaOf(name, "", "")
+	does := func(m sessions.CommandMeta) string {
+		switch {
+		case m.Produces != "" && m.Consumes != "":
+			return "carries a plan out and makes the next one"
+		case m.Produces != "":
+			return "makes a plan"
+		case m.Consumes != "":
+			return "carries a plan out"
+		}
+		return "has nothing to do with plans"
+	}
+	named := byName.Produces != "" || byName.Consumes != ""
+	switch {
+	case named && (is.Produces != byName.Produces || is.Consumes != byName.Consumes):
+		return fmt.Sprintf(" (⚠ %s: its front matter says so, and goes before its name, by which it %s)", does(is), does(byName))
+	case is.Produces != "" || is.Consumes != "":
+		return " (" + does(is) + ")"
+	}
+	return ""
 }
 
 func (s *Shop) registry(ctx context.Context, codebaseID string) (all map[string]sessions.CommandDef, err error) {
@@ -107,7 +139,7 @@ func (s *Shop) runCommands(ctx context.Context, r orchestrator.Request) (orchest
 			continue
 		}
 		if shown++; shown <= maxListed {
-			fmt.Fprintf(&b, "- `/%s` %s\n", name, def.Description)
+			fmt.Fprintf(&b, "- `/%s` %s\n", name, strings.TrimSpace(def.Description+planNote(name, def)))
 		}
 	}
 	switch {
@@ -153,7 +185,7 @@ func (s *Shop) runLoadCommands(ctx context.Context, r orchestrator.Request) (orc
 			all = make(map[string]sessions.CommandDef)
 		}
 		for name, def := range added {
-			if old, ok := all[name]; ok && old != def {
+			if old, ok := all[name]; ok && old.Path != def.Path {
 				replaced++
 			}
 			all[name] = def
@@ -211,7 +243,7 @@ func (s *Shop) runCommandSet(ctx context.Context, r orchestrator.Request) (orche
 		return orchestrator.Reply{}, err
 	}
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
-		return tx.RegisterCommand(ctx, c.ID, name, sessions.CommandDef{Path: found.Path, Description: found.Description})
+		return tx.RegisterCommand(ctx, c.ID, name, definition(found.File))
 	})
 	if err != nil {
 		return orchestrator.Reply{}, fmt.Errorf("register a command: %w", err)

@@ -90,10 +90,11 @@ func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Co
 	if err != nil {
 		return nil, err
 	}
+	if commandfile.Fold(file.Name) == name {
+		name = file.Name // as its author writes it
+	}
 	return &orchestrator.Prompt{
-		Meta: sessions.CommandMeta{
-			Name: name, Produces: sessions.Artifact(file.Produces), Consumes: sessions.Artifact(file.Consumes),
-		},
+		Meta:    sessions.MetaOf(name, sessions.Artifact(file.Produces), sessions.Artifact(file.Consumes)),
 		Model:   file.Model,
 		Summary: file.Description,
 		Expand: func(call command.Call, plan string) (string, []string) {
@@ -102,8 +103,7 @@ func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Co
 	}, nil
 }
 
-// expand fills in a command file. Arguments that it has no place for are put
-// after it, so that nothing a person typed gets lost.
+// expand fills in a command file.
 func expand(file commandfile.Command, call command.Call, plan string) (string, []string) {
 	rest := orchestrator.Arguments(call)
 	text, warnings, err := commandfile.Expand(file.Body, orchestrator.InvokedArgs(call), rest, plan)

@@ -138,6 +138,7 @@ func TestSplit(t *testing.T) {
 		"open quote 2":   {text: "---\ndescription: 'it's'\n---\n", err: "not closed"},
 		"behind quote":   {text: "---\ndescription: \"x\" y\n---\n", err: "behind"},
 		"escape":         {text: "---\ndescription: \"\\x41\"\n---\n", err: "escape"},
+		"no produces":    {text: "---\nproduces: none\nconsumes:\n---\n", want: commandfile.Meta{Produces: "none", Consumes: "none"}},
 		"other produces": {text: "---\nproduces: code\n---\n", err: "only be"},
 		"model":          {text: "---\nmodel: a b\n---\n", err: "name of a model"},
 		"control":        {text: "---\ndescription: a\x07b\n---\n", err: "control"},
@@ -181,13 +182,20 @@ func TestExpand(t *testing.T) {
 		"text behind":  {"$1st $1_x", "onest one_x", nil},
 		"too few":      {"$1 [$3]", "one []", []string{"$3"}},
 		"unknown":      {"$FOO $FOO $ARGUMENTSX $1", "$FOO $FOO $ARGUMENTSX one", []string{"$FOO", "$ARGUMENTSX"}},
-		"other":        {"$path ${1} $(x) $ $", "$path ${1} $(x) $ $", []string{"no place"}},
+		"other":        {"$path ${1} $(x) $ $", "$path ${1} $(x) $ $", nil},
 		"dollar":       {"$$1 costs $$$1 $$$$", "$1 costs $one $$", nil},
-		"no arguments": {"plain", "plain", []string{"no place"}},
+		"no arguments": {"plain", "plain", nil},
+		"no plan":      {"plain $ARGUMENTS", "plain one '$2'", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if !strings.Contains(c.body, "$PLAN") {
+				c.want += "\n\nPlan:\n\nthe $1 plan"
+			}
+			if !strings.Contains(c.want, "one") {
+				c.want += "\n\nArguments: one '$2'"
+			}
 			got, warnings, err := commandfile.Expand(c.body, args, rest, plan)
 			if err != nil || got != c.want {
 				t.Errorf("%q, %v, want %q", got, err, c.want)
@@ -211,7 +219,8 @@ func TestExpand(t *testing.T) {
 }
 
 // FuzzExpand checks that what is put in is never looked at again: with letters in
-// place of the arguments, the result differs in those places only.
+// place of the arguments, the result differs in those places only. The fuzzed
+// arguments are never empty: what is empty is not put behind the text.
 func FuzzExpand(f *testing.F) {
 	f.Add("$1 $ARGUMENTS $PLAN $10 $$ $X $", "a", "b", "c")
 	f.Add("$$$1", "$1", "$$", "$PLAN")
@@ -219,6 +228,7 @@ func FuzzExpand(f *testing.F) {
 		if strings.ContainsAny(body, "\x01\x02\x03") || len(body)+len(arg)+len(rest)+len(plan) > 2000 {
 			return
 		}
+		rest, plan = "r"+rest, "p"+plan
 		got, _, err := commandfile.Expand(body, []string{arg}, rest, plan)
 		if err != nil {
 			t.Skip()
@@ -230,7 +240,7 @@ func FuzzExpand(f *testing.F) {
 		if want := strings.NewReplacer("\x01", arg, "\x02", rest, "\x03", plan).Replace(marked); got != want {
 			t.Errorf("Expand(%q) = %q, want %q", body, got, want)
 		}
-		if !strings.Contains(body, "$") && got != body {
+		if !strings.Contains(body, "$") && got != body+"\n\nPlan:\n\n"+plan+"\n\nArguments: "+rest {
 			t.Errorf("Expand(%q) = %q", body, got)
 		}
 	})
@@ -249,7 +259,7 @@ func FuzzSplit(f *testing.F) {
 			t.Errorf("body %q is not the end of %q", body, text)
 		}
 		for _, p := range []string{meta.Produces, meta.Consumes} {
-			if p != "" && p != commandfile.Plan {
+			if p != "" && p != commandfile.Plan && p != commandfile.None {
 				t.Errorf("%+v", meta)
 			}
 		}

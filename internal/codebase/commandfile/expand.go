@@ -22,9 +22,9 @@ const MaxExpanded = 1 << 20
 // it contains. A number of more digits, such as $10, is not $1 followed by 0; it,
 // $0 and unknown names in capitals stay as they are and are named in a warning.
 // Other uses of the dollar sign, as in $path, ${x} or $(x), stay without one.
-// Arguments that no placeholder takes are named in a warning too, so that a
-// caller can tell the person or add them. A text above MaxExpanded bytes is an
-// error of kind Invalid.
+// Arguments and a plan that no placeholder takes are put behind the text: nothing
+// that a person typed is lost, and whoever runs a command with a plan runs that
+// plan. A text above MaxExpanded bytes is an error of kind Invalid.
 func Expand(body string, args []string, rest, plan string) (text string, warnings []string, err error) {
 	e := expansion{args: args, rest: rest, plan: plan}
 	for {
@@ -38,11 +38,14 @@ func Expand(body string, args []string, rest, plan string) (text string, warning
 			return "", nil, fault.Newf(fault.Invalid, "The command becomes longer than %d KiB with these arguments.", MaxExpanded>>10)
 		}
 	}
-	if e.out.Len() > MaxExpanded {
-		return "", nil, fault.Newf(fault.Invalid, "The command becomes longer than %d KiB with these arguments.", MaxExpanded>>10)
+	if plan != "" && !e.usedPlan {
+		e.out.WriteString("\n\nPlan:\n\n" + plan)
 	}
 	if strings.TrimSpace(rest) != "" && !e.usedArgs {
-		e.warn("The command has no place for arguments ($1 or $ARGUMENTS).")
+		e.out.WriteString("\n\nArguments: " + rest)
+	}
+	if e.out.Len() > MaxExpanded {
+		return "", nil, fault.Newf(fault.Invalid, "The command becomes longer than %d KiB with these arguments.", MaxExpanded>>10)
 	}
 	return e.out.String(), e.warnings, nil
 }
@@ -53,6 +56,7 @@ type expansion struct {
 	out        strings.Builder
 	warnings   []string
 	usedArgs   bool
+	usedPlan   bool
 }
 
 // placeholder writes what stands for a dollar sign and the text behind it, and
@@ -99,6 +103,7 @@ func (e *expansion) name(name string) {
 		e.usedArgs = true
 		e.out.WriteString(e.rest)
 	case "PLAN":
+		e.usedPlan = true
 		e.out.WriteString(e.plan)
 		if e.plan == "" {
 			e.warn("The command uses $PLAN, but there is no plan.")

@@ -12,15 +12,18 @@ const (
 	maxValue       = 1000 // bytes of one value
 )
 
-// Plan is the one value of produces and consumes.
-const Plan = "plan"
+// The values of produces and consumes.
+const (
+	Plan = "plan"
+	None = "none" // also that of a key without a value
+)
 
 // Meta is the front matter of a command file. Everything may be empty.
 type Meta struct {
 	Description  string
 	ArgumentHint string
-	Produces     string // Plan or empty
-	Consumes     string // Plan or empty
+	Produces     string // Plan or None; empty where it is not said
+	Consumes     string // the same
 	Model        string
 }
 
@@ -94,6 +97,9 @@ func (m *Meta) line(line, known string, seen map[string]bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s %w", key, err)
 	}
+	if text == "" && isArtifact(key) {
+		text = None
+	}
 	*field = text
 	return key, nil
 }
@@ -114,14 +120,16 @@ func (m *Meta) field(key string) *string {
 	return nil
 }
 
+func isArtifact(key string) bool { return key == "produces" || key == "consumes" }
+
 func checkValue(key, text string) error {
 	switch {
 	case len(text) > maxValue:
 		return fmt.Errorf("is longer than %d bytes", maxValue)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("contains a control character")
-	case (key == "produces" || key == "consumes") && text != "" && text != Plan:
-		return fmt.Errorf("can only be “plan”, not “%s”", clip(text))
+	case isArtifact(key) && text != "" && text != Plan && text != None:
+		return fmt.Errorf("can only be “plan” or “none”, not “%s”", clip(text))
 	case key == "model" && text != "" && !modelName.MatchString(text):
 		return fmt.Errorf("is not the name of a model")
 	}
