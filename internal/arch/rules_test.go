@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/store": {
 		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
-	"internal/store/*": {"internal/store"},
+	"internal/store/*": {"internal/store", "internal/waittest"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
@@ -103,8 +103,9 @@ var allowed = map[string][]string{
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
 	"internal/tour":  {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
 
-	"internal/arch":    {},
-	"internal/journey": {"internal/*", "internal/*/*"},
+	"internal/arch":     {},
+	"internal/waittest": {},
+	"internal/journey":  {"internal/*", "internal/*/*"},
 }
 
 // leaves are packages that import nothing of this module, with those that may

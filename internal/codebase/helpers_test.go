@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"remote-agent/internal/waittest"
 )
 
 // noise returns text that does not compress well, the same for the same n.
@@ -20,7 +22,7 @@ func noise(n int) string {
 // true without telling.
 func waitFor(tb testing.TB, condition func() bool) {
 	tb.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := waittest.Late(tb)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {

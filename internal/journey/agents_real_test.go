@@ -35,7 +35,7 @@ func (w *world) realAgent(name string, options map[string]string, resumed string
 	t := w.t
 	_, url := w.withRepository(sumRepo)
 	w.with(map[string]string{"DEFAULT_AI_ASSISTANT": name, "TOOL_READ_PATHS": *agentsDir}).with(options).start()
-	w.slow = 3 * patience
+	w.slow = time.Minute
 	w.says(ann, "/clone "+url)
 	w.seesText(ann, "Cloned")
 	w.says(ann, "PLEASE RUN THE TOOL")
@@ -82,7 +82,7 @@ func TestRealClaudeInTheSandbox(t *testing.T) {
 				ID: fmt.Sprintf("toolu_%04d", r.N), Name: "Bash", Arguments: `{"command":"sh test.sh || touch made.txt","description":"make a file"}`,
 			}))
 		case strings.Contains(last, "PLEASE TAKE YOUR TIME"):
-			return anthropic.Reply(anthropic.Delta("I begin. "), anthropic.Pause(patience))
+			return anthropic.Reply(anthropic.Delta("I begin. "), anthropic.Pause(time.Minute))
 		}
 		return anthropic.Text("I heard ", "you.")
 	})
@@ -111,7 +111,7 @@ func TestRealCodexInTheSandbox(t *testing.T) {
 				Arguments: `{"cmd":"sh test.sh || touch made.txt","sandbox_permissions":"require_escalated","justification":"make a file"}`,
 			}))
 		case strings.Contains(text, "PLEASE TAKE YOUR TIME"):
-			return responses.Reply(responses.Delta("I begin. "), responses.Pause(patience))
+			return responses.Reply(responses.Delta("I begin. "), responses.Pause(time.Minute))
 		}
 		return responses.Text("I heard ", "you.")
 	})

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/anthropic"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/waittest"
 )
 
 // withConsole gives the operator a console, who is an owner there.
@@ -31,13 +31,7 @@ func (w *world) types(line string) {
 // prints waits until the operator's screen shows every part.
 func (w *world) prints(parts ...string) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !containsAll(w.printed.String(), parts) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the screen never showed %q:\n%s", parts, w.printed.String())
-		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the screen tells nobody that it changed
-	}
+	waittest.Until(w.t, "the screen shows each part", func() bool { return containsAll(w.printed.String(), parts) })
 }
 
 func TestApprovalAskedInTelegramIsGrantedOnTheConsole(t *testing.T) {

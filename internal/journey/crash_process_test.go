@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"remote-agent/internal/waittest"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +41,7 @@ func buildBot(t *testing.T, race bool) string {
 
 // process is one life of the bot.
 type process struct {
+	t       testing.TB
 	name    string
 	cmd     *exec.Cmd
 	out     *tail
@@ -50,8 +52,9 @@ type process struct {
 }
 
 // startProcess starts the binary with nothing but env in its environment.
-func startProcess(binary, dir, name string, env map[string]string) (*process, error) {
-	p := &process{name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
+func startProcess(t testing.TB, binary, dir, name string, env map[string]string) (*process, error) {
+	t.Helper()
+	p := &process{t: t, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
 	p.cmd = exec.Command(binary, "serve", "--no-console")
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.out, p.out
 	p.cmd.SysProcAttr = childOf()
@@ -78,10 +81,10 @@ func (p *process) end(sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(patience):
+	case <-waittest.Late(p.t):
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("%s did not end within %s of %s", p.name, patience, sig)
+		return fmt.Errorf("%s did not end after %s", p.name, sig)
 	}
 }
 
@@ -134,8 +137,7 @@ func (p *process) receives(ctx context.Context) error {
 
 // await asks again and again, because nothing tells when it is worth it.
 func (p *process) await(ctx context.Context, what string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	ctx = waittest.Context(ctx, p.t)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -146,7 +148,7 @@ func (p *process) await(ctx context.Context, what string, ask func(context.Conte
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not %s after %s: %w", p.name, what, patience, err)
+			return fmt.Errorf("%s is not %s: %w", p.name, what, err)
 		}
 	}
 }

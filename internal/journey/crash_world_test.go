@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/failpoint"
+	"remote-agent/internal/waittest"
 )
 
 // crashWorld is a database with the bots that are killed over it, between
@@ -123,7 +124,7 @@ func (w *crashWorld) launch(data, point string) (*process, error) {
 	env["DATA_DIR"] = filepath.Join(w.dir, data)
 	env["BOT_FAILPOINT"] = point
 	name := fmt.Sprintf("%s, process %d (%s)", w.name, len(w.procs)+1, point)
-	p, err := startProcess(w.binary, w.dir, name, env)
+	p, err := startProcess(w.t, w.binary, w.dir, name, env)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +144,8 @@ func (w *crashWorld) point(p failpoint.Point) string {
 func (w *crashWorld) diesAt(p *process, point failpoint.Point) error {
 	select {
 	case <-p.done:
-	case <-time.After(patience):
-		return fmt.Errorf("%s did not come to its point within %s", p.name, patience)
+	case <-waittest.Late(w.t):
+		return fmt.Errorf("%s did not come to its point", p.name)
 	}
 	if err := p.killed(); err != nil {
 		return err
@@ -155,11 +156,10 @@ func (w *crashWorld) diesAt(p *process, point failpoint.Point) error {
 
 // killAfter kills a process some time after its next calls.
 func (w *crashWorld) killAfter(p *process, calls int, pause time.Duration) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(w.t.Context(), w.t)
 	until := w.people.calls() + calls
 	if err := w.people.changed.Wait(ctx, func() bool { return w.people.calls() >= until }); err != nil {
-		return fmt.Errorf("%s did not make %d calls within %s", p.name, calls, patience)
+		return fmt.Errorf("%s did not make %d calls", p.name, calls)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -177,10 +177,10 @@ func (w *crashWorld) killAfter(p *process, calls int, pause time.Duration) error
 	return nil
 }
 
-// answered waits until everything that was said before a moment is answered.
+// answered waits until everything that was said before a moment is answered, which
+// takes within at the most on an idle machine.
 func (w *crashWorld) answered(before time.Time, commands bool, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), within)
-	defer cancel()
+	ctx := waittest.Context(w.t.Context(), w.t, within)
 	var open []string
 	err := w.people.changed.Wait(ctx, func() bool {
 		open = w.people.unanswered(before, commands)
@@ -188,7 +188,7 @@ func (w *crashWorld) answered(before time.Time, commands bool, within time.Durat
 	})
 	if err != nil {
 		w.stuck()
-		return fmt.Errorf("%s: not answered within %s: %v", w.name, within, open[:min(len(open), 10)])
+		return fmt.Errorf("%s: not answered, and %w: %v", w.name, context.Cause(ctx), open[:min(len(open), 10)])
 	}
 	return nil
 }
@@ -201,8 +201,7 @@ func (w *crashWorld) rest() error {
 	if err := w.answered(time.Now(), true, time.Minute); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(w.t.Context(), w.t, time.Minute)
 	if err := w.tg.WaitFor(ctx, func() bool { return len(w.tg.Pending()) == 0 }); err != nil {
 		return fmt.Errorf("%s: updates %v are never acknowledged", w.name, w.tg.Pending())
 	}

@@ -3,7 +3,6 @@
 package journey_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -11,13 +10,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 // TestCrashGitHub kills the built binary while it answers an issue, at every
@@ -159,7 +158,7 @@ func (c *githubCrash) close() {
 func (c *githubCrash) launch(name, point string) *process {
 	c.t.Helper()
 	c.w.env["BOT_FAILPOINT"] = point
-	p, err := startProcess(c.binary, c.dir, name, c.w.env)
+	p, err := startProcess(c.t, c.binary, c.dir, name, c.w.env)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -217,7 +216,7 @@ func (c *githubCrash) die(i int, way string) {
 	c.asked = append(c.asked, one)
 	select {
 	case <-p.done:
-	case <-time.After(patience):
+	case <-waittest.Late(c.t):
 		c.t.Fatalf("nobody died at %q", way)
 	}
 	if err := p.killed(); err != nil {
@@ -234,8 +233,7 @@ func (c *githubCrash) recover(from int, way string) {
 	for _, one := range c.asked[from:] {
 		c.sees(one.number, one.answer)
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(c.t.Context(), c.t)
 	err := c.WaitFor(ctx, func() bool { return len(c.Lost()) == 0 })
 	if err == nil {
 		err = c.WaitIdle(ctx)

@@ -26,6 +26,7 @@ import (
 
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/waittest"
 )
 
 // emulateDir is where a GitHub that others wrote is installed: "npm install
@@ -209,13 +210,7 @@ func (e *emulate) launch(seed object, address string) {
 // until asks again and again, because nothing tells when it is worth it.
 func (e *emulate) until(what string, check func() bool) {
 	e.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !check() {
-		if time.Now().After(deadline) {
-			e.t.Fatalf("waited %s for: %s", patience, what)
-		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // another program, which tells nobody
-	}
+	waittest.Until(e.t, what, check)
 }
 
 // call makes a call of GitHub's API as somebody.

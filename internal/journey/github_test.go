@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/github"
@@ -252,7 +253,7 @@ func TestGitHubPollingAndLostDeliveries(t *testing.T) {
 			for i := range issues {
 				issues[i] = gina.OpenIssue(fmt.Sprintf("Issue %d", i), fmt.Sprintf("@remote-agent question %d", i)).Number
 			}
-			w.slow = patience
+			w.slow = 20 * time.Second
 			for i, n := range issues {
 				h.sees(n, fmt.Sprintf("answer to question %d", i))
 				gina.Comment(n, fmt.Sprintf("@remote-agent question %d", 100+i))
@@ -309,7 +310,7 @@ func TestGitHubCommentSurvivesALostAnswer(t *testing.T) {
 		w.ai.Enqueue(openai.Text("Only once, please."))
 		issue := gina.OpenIssue("Once", "@remote-agent say it").Number
 		h.sees(issue, "Only once, please.")
-		w.slow = patience
+		w.slow = 20 * time.Second
 		h.settles()
 		h.restart()
 		h.settles()

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 // teaches reports whether a request asks what can be learned.
@@ -91,7 +92,7 @@ func (w *world) lessons() (list []openai.Request) {
 // part: learning takes its time.
 func (w *world) shows(user int64, text string, parts ...string) string {
 	w.t.Helper()
-	for end := time.Now().Add(patience); ; {
+	for late := waittest.Late(w.t); ; {
 		answers := len(w.tg.ChatView(user).BotTexts())
 		w.says(user, text)
 		texts := w.sees(user, "an answer to "+text, func(texts []string) bool { return len(texts) > answers && texts[len(texts)-1] != "…" })
@@ -99,8 +100,10 @@ func (w *world) shows(user int64, text string, parts ...string) string {
 		if containsAll(last, parts) {
 			return last
 		}
-		if time.Now().After(end) {
+		select {
+		case <-late:
 			w.t.Fatalf("%s shows %q, want %q in it", text, last, parts)
+		default:
 		}
 	}
 }

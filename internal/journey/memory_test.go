@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/memory/memorytest"
+	"remote-agent/internal/waittest"
 )
 
 const canary = "canary-7f3a"
@@ -40,7 +40,7 @@ func (w *world) asked() string {
 // machine a turn goes on without, as it should.
 func (w *world) remembers(user int64, parts ...string) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); ; {
+	for late := waittest.Late(w.t); ; {
 		before := len(w.ai.Requests())
 		answers := len(w.tg.ChatView(user).BotTexts())
 		w.says(user, "what do I prefer?")
@@ -51,8 +51,10 @@ func (w *world) remembers(user int64, parts ...string) {
 		if len(w.ai.Requests()) > before && containsAll(text, parts) {
 			return
 		}
-		if time.Now().After(end) {
+		select {
+		case <-late:
 			w.t.Fatalf("want %q in what the model reads: %s", parts, text)
+		default:
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 // profiles creates or changes profiles beside the running bot, as an operator
@@ -321,16 +322,9 @@ func (w *world) nextRun(at string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); ; {
-		rows := w.rows(`SELECT next_ms, runs FROM agent_schedules`)
-		if slices.Equal(rows, []string{fmt.Sprintf("%d | 1", want.UnixMilli())}) {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("the next run is not at %s with one run so far: %q", at, rows)
-		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the database tells nobody that it changed
-	}
+	waittest.Until(w.t, "the next run is at "+at+" with one run so far", func() bool {
+		return slices.Equal(w.rows(`SELECT next_ms, runs FROM agent_schedules`), []string{fmt.Sprintf("%d | 1", want.UnixMilli())})
+	})
 }
 
 // Whoever may not use the bot any more has no standing tasks either.

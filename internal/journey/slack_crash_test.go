@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/failpoint"
+	"remote-agent/internal/waittest"
 )
 
 // TestCrashSlack kills the built binary while it answers a mention, at every
@@ -117,7 +118,7 @@ func (c *slackCrash) launch(name, point string) *process {
 	c.t.Helper()
 	c.env["BOT_FAILPOINT"] = point
 	for range 5 {
-		p, err := startProcess(c.binary, c.dir, name, c.env)
+		p, err := startProcess(c.t, c.binary, c.dir, name, c.env)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func (c *slackCrash) killEverywhere() {
 		roots = append(roots, c.sl.User(slackAn).In(crashChannel(i)).Mentions(crashQuestion(i)).TS)
 		select {
 		case <-p.done:
-		case <-time.After(patience):
+		case <-waittest.Late(c.t):
 			c.t.Fatalf("nobody died at %q", way)
 		}
 		if err := p.killed(); err != nil {

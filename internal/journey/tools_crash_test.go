@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 // TestCrashDuringATool kills the built binary while a command of the model runs:
@@ -41,7 +42,7 @@ func crashDuringATool(t *testing.T, w *world, binary string) {
 		life++
 		env := maps.Clone(w.env)
 		env["LISTEN_ADDR"] = freePort(t)
-		p, err := startProcess(binary, t.TempDir(), fmt.Sprintf("life %d", life), env)
+		p, err := startProcess(t, binary, t.TempDir(), fmt.Sprintf("life %d", life), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,8 +101,7 @@ func (w *world) patient(wait func()) {
 // sleepers lists programs that run "sleep 600", where that can be seen.
 func sleepers(t *testing.T) (found []string) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
-	for {
+	for late := waittest.Late(t); ; {
 		found = nil
 		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 		if err != nil {
@@ -113,9 +113,13 @@ func sleepers(t *testing.T) (found []string) {
 				found = append(found, path+" "+string(text))
 			}
 		}
-		if len(found) == 0 || time.Now().After(deadline) {
-			return found
+		if len(found) == 0 {
+			return nil
 		}
-		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // processes of the system tell nobody when they end
+		select {
+		case <-late:
+			return found
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/waittest"
 )
 
 // rows reads the bot's database as an auditor would.
@@ -242,13 +242,7 @@ func TestToolsStopEndsTheProgramAndTheNextTurnWorks(t *testing.T) {
 // waitTree waits until the conversation's only worktree has a file.
 func (w *world) waitTree(name string) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	for len(w.trees(name)) == 0 {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the worktree never had %s", name)
-		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a program of another process makes it
-	}
+	waittest.Until(w.t, "the worktree has "+name, func() bool { return len(w.trees(name)) > 0 })
 }
 
 func TestToolsSteering(t *testing.T) {

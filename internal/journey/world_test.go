@@ -28,6 +28,7 @@ import (
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 const (
@@ -37,9 +38,6 @@ const (
 	bob   = int64(77)  // allowed
 	eve   = int64(666) // a stranger
 )
-
-// patience bounds every wait. It is only reached when a test fails.
-const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	serveMCP(os.Args)
@@ -82,7 +80,7 @@ type world struct {
 
 	ahead atomic.Int64 // how far the clock is ahead, a time.Duration
 
-	slow time.Duration // added to the patience of waits
+	slow time.Duration // what takes long by itself, such as the end of a lease
 
 	now func() time.Time // the clock of memory and standing tasks; nil is the machine's, and what it is ahead
 
@@ -196,7 +194,7 @@ func (w *world) start() *world {
 	case err := <-done:
 		w.stop = nil // there is nothing to stop, and shutdown would wait for its end in vain
 		w.t.Fatalf("the bot did not start: %v", err)
-	case <-time.After(patience):
+	case <-waittest.Late(w.t):
 		w.t.Fatal("the bot did not start in time")
 	}
 	return w
@@ -216,7 +214,7 @@ func (w *world) shutdown() {
 		if err != nil {
 			w.t.Errorf("the bot ended with an error: %v", err)
 		}
-	case <-time.After(patience):
+	case <-waittest.Late(w.t):
 		w.t.Error("the bot did not stop in time")
 	}
 	w.stop = nil
@@ -261,9 +259,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ctx bounds a wait.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience+w.slow)
-	w.t.Cleanup(cancel)
-	return ctx
+	return waittest.Context(context.Background(), w.t, w.slow)
 }
 
 // says sends a text to the bot in the private chat of a user.

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/queue"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -72,8 +73,8 @@ func receive[T any](tb testing.TB, from <-chan T) (v T) {
 	tb.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(30 * time.Second):
-		tb.Fatal("nothing came in 30 s")
+	case <-waittest.Late(tb):
+		tb.Fatal("nothing came")
 	}
 	return v
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/sandbox"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -161,16 +162,7 @@ func living(variable string) []string {
 // waitFor polls a condition.
 func waitFor(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(10 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			tb.Fatal("still waiting: " + what)
-		}
-	}
+	waittest.Until(tb, what, ok)
 }
 
 // write makes a file.

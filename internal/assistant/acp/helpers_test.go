@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const (
 	secret    = "canary-key-0123456789abcdef"
-	testLimit = 20 * time.Second
+	testLimit = 5 * time.Minute // only reached by a test that fails
 )
 
 // world is an assistant with a scripted agent as a real process.
@@ -202,15 +203,7 @@ func (w world) starts(tb testing.TB) (pids []int) {
 // eventually waits until check holds.
 func eventually(tb testing.TB, what string, check func() bool) {
 	tb.Helper()
-	deadline := time.Now().Add(testLimit)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !check() {
-		if time.Now().After(deadline) {
-			tb.Fatalf("never happened: %s", what)
-		}
-		<-tick.C
-	}
+	waittest.Until(tb, what, check)
 }
 
 // host decides as decide says and keeps what it was asked.

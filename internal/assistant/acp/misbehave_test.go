@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/waittest"
 )
 
 // TestMisbehavior is everything that an agent can do wrong. Each ends as an
@@ -57,7 +58,11 @@ func TestMisbehavior(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Match: "bad", Steps: test.steps}}},
-				func(c *acp.Config) { c.SilenceTimeout = 1500 * time.Millisecond })
+				func(c *acp.Config) {
+					if strings.HasPrefix(test.public, "went silent") {
+						c.SilenceTimeout = waittest.Scaled(1500 * time.Millisecond)
+					}
+				})
 			turn := question("bad")
 			got := ask(t.Context(), w, turn)
 			if fault.KindOf(got.err) != test.kind || !strings.Contains(fault.Public(got.err), test.public) {
@@ -205,7 +210,7 @@ func TestForkedChildren(t *testing.T) {
 	if got := ask(t.Context(), w, question("Hi")); !fault.Is(got.err, fault.Unavailable) {
 		t.Errorf("turn: %+v", got)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); waittest.TooLong(took, 5*time.Second) {
 		t.Errorf("the turn took %v", took)
 	}
 	text, err := os.ReadFile(pidFile)
@@ -262,7 +267,7 @@ func TestStop(t *testing.T) {
 	}}}})
 	turn := question("slow")
 	took, got := stopAt(t, w, turn)
-	if !fault.Is(got.err, fault.Canceled) || !errors.Is(got.err, context.Canceled) || got.text != "I begin." || took > time.Second {
+	if !fault.Is(got.err, fault.Canceled) || !errors.Is(got.err, context.Canceled) || got.text != "I begin." || waittest.TooLong(took, time.Second) {
 		t.Errorf("stopped after %v: %+v", took, got)
 	}
 	second := ask(t.Context(), w, next(turn, got, got.session(t), "second"))
@@ -281,7 +286,7 @@ func TestStopOfAStubbornAgent(t *testing.T) {
 	}}}})
 	turn := question("slow")
 	took, got := stopAt(t, w, turn)
-	if !fault.Is(got.err, fault.Canceled) || took > time.Second {
+	if !fault.Is(got.err, fault.Canceled) || waittest.TooLong(took, time.Second) {
 		t.Errorf("stopped after %v: %v", took, got.err)
 	}
 	again := question("second")
@@ -336,7 +341,7 @@ func TestStopWhileItStarts(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	begin := time.Now()
 	got := ask(ctx, w, question("Hi"))
-	if took := time.Since(begin); !fault.Is(got.err, fault.Canceled) || took > 1100*time.Millisecond {
+	if took := time.Since(begin); !fault.Is(got.err, fault.Canceled) || waittest.TooLong(took, 1100*time.Millisecond) {
 		t.Errorf("after %v: %+v", took, got)
 	}
 }

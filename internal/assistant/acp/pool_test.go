@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/waittest"
 )
 
 func TestIdleProcessEnds(t *testing.T) {
@@ -130,8 +131,7 @@ func TestTwentyAgentsAtOnce(t *testing.T) { //nolint:paralleltest // it measures
 		acpagent.Step{Times: 50, Say: strings.Repeat("answer ", 100)},
 		acpagent.Step{AwaitFile: gate}))
 	before := heap()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*testLimit)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t, 20*time.Second)
 	var ready, wg sync.WaitGroup
 	for i := range agents {
 		ready.Add(1)

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/waittest"
 )
 
 // kinds lists the types of events, with what identifies them.
@@ -271,6 +272,7 @@ func TestPermission(t *testing.T) {
 // not executing, the agent may go on, and silence is no hang.
 func TestPermissionWaitsOnRecord(t *testing.T) {
 	t.Parallel()
+	silence := waittest.Scaled(150 * time.Millisecond)
 	decide := make(chan assistant.Verdict)
 	h := &host{decide: func(ctx context.Context, _ assistant.Permission) (assistant.Verdict, error) {
 		select {
@@ -282,7 +284,7 @@ func TestPermissionWaitsOnRecord(t *testing.T) {
 	}}
 	w := start(t, acpagent.Does(
 		acpagent.Step{Tool: &acpagent.Tool{ID: "1", Title: "go test", Input: raw(`{"command":"go test"}`), Ask: acpagent.Options("allow_once", "reject_once"), Output: "ok"}},
-		acpagent.Step{Say: "Done."}), func(c *acp.Config) { c.SilenceTimeout = 150 * time.Millisecond })
+		acpagent.Step{Say: "Done."}), func(c *acp.Config) { c.SilenceTimeout = silence })
 	turn := question("go")
 	turn.Host = h
 	var events []assistant.Event
@@ -292,7 +294,7 @@ func TestPermissionWaitsOnRecord(t *testing.T) {
 		}
 		events = append(events, event)
 		if m, ok := event.(assistant.MessageDone); ok && m.Message.Role == messages.RoleAssistant && m.Message.PlainText() == "" {
-			time.AfterFunc(time.Second, func() { decide <- assistant.Verdict{Allow: true} })
+			time.AfterFunc(5*silence, func() { decide <- assistant.Verdict{Allow: true} })
 		}
 	}
 	want := []string{

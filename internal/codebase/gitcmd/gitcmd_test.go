@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -279,7 +280,7 @@ func TestProxyNeedsItsPassword(t *testing.T) {
 
 func waitFor(tb testing.TB, condition func() bool) {
 	tb.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := waittest.Late(tb)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {

@@ -117,7 +117,7 @@ func (a *agent) serve(lines <-chan string) {
 				deaf := a.deaf
 				a.mu.Unlock()
 				if deaf {
-					<-a.ctx.Done()
+					a.hang()
 				}
 				a.cancel(exitError(0))
 				return

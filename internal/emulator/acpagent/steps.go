@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // steps takes the steps for a request. It returns errOver if the request is
@@ -90,7 +91,7 @@ func (a *agent) misbehave(r request, s Step) error {
 func (a *agent) end(r request, s Step) error {
 	switch {
 	case s.Hang:
-		<-a.ctx.Done()
+		a.hang()
 		return errOver
 	case s.Exit != nil:
 		return exitError(*s.Exit)
@@ -104,6 +105,13 @@ func (a *agent) end(r request, s Step) error {
 		return errOver
 	}
 	return fmt.Errorf("a step says nothing: %+v", s)
+}
+
+// hang waits for the end of the agent's life. A timer keeps Go's runtime, which
+// without cgo ends a process that waits for nothing, from calling it a deadlock.
+func (a *agent) hang() {
+	defer time.AfterFunc(time.Hour, func() {}).Stop()
+	<-a.ctx.Done()
 }
 
 // tool plays a whole tool call.

@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/anthropic"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,9 +39,7 @@ func setup(tb testing.TB, opts anthropic.Options) (*anthropic.Server, client.Mes
 
 func deadline(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
-	tb.Cleanup(cancel)
-	return ctx
+	return waittest.Context(tb.Context(), tb)
 }
 
 func ask(blocks ...client.ContentBlockParamUnion) client.MessageNewParams {

@@ -2,7 +2,6 @@ package github_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
@@ -13,12 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/emulator/github"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -213,8 +212,7 @@ func (b *inbox) events() []string {
 
 func settle(t *testing.T, w *world) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := w.WaitIdle(ctx); err != nil {
 		t.Fatal(err)
 	}

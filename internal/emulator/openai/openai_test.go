@@ -15,6 +15,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,9 +39,7 @@ func setup(tb testing.TB, opts openai.Options) (*openai.Server, *client.Client) 
 
 func deadline(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
-	tb.Cleanup(cancel)
-	return ctx
+	return waittest.Context(tb.Context(), tb)
 }
 
 func user(text string) client.ChatCompletionRequest {

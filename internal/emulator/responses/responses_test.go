@@ -16,6 +16,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/responses"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,9 +45,7 @@ func setup(tb testing.TB, opts responses.Options) (*responses.Server, client) {
 
 func deadline(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
-	tb.Cleanup(cancel)
-	return ctx
+	return waittest.Context(tb.Context(), tb)
 }
 
 func (c client) send(ctx context.Context, method, path, body string) (*http.Response, error) {

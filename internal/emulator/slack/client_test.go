@@ -20,6 +20,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/waittest"
 )
 
 func sorted(list []string) []string {
@@ -344,7 +345,7 @@ func dial(t *testing.T, s *slack.Server) *websocket.Conn {
 	}
 	resp.Body.Close()
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	context.AfterFunc(waittest.Context(t.Context(), t), func() { conn.Close() })
 	if _, resp, err := websocket.DefaultDialer.DialContext(t.Context(), u, nil); err == nil || resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a connection URL was good twice: %v", err)
 	}

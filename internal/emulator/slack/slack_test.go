@@ -19,6 +19,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,8 +36,7 @@ func start(t *testing.T, opts slack.Options) *slack.Server {
 
 func timeout(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
+	ctx := waittest.Context(t.Context(), t)
 	return ctx
 }
 

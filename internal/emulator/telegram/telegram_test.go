@@ -15,6 +15,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -129,9 +130,7 @@ func equal(tb testing.TB, what string, got, want []int64) {
 
 func deadline(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
-	tb.Cleanup(cancel)
-	return ctx
+	return waittest.Context(tb.Context(), tb)
 }
 
 func TestUpdatesAreConfirmedByALargerOffset(t *testing.T) {

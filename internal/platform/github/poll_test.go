@@ -13,6 +13,7 @@ import (
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/github"
+	"remote-agent/internal/waittest"
 )
 
 func polling(c *github.Config) { c.Poll, c.WebhookSecret, c.PollEvery = true, "", 20*time.Millisecond }
@@ -147,7 +148,7 @@ func TestOldWordsDoNotComeBack(t *testing.T) {
 
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := waittest.Late(t)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {

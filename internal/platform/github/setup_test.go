@@ -16,13 +16,13 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/platformtest"
+	"remote-agent/internal/waittest"
 )
 
 const (
-	secret   = "0123456789abcdef0123456789abcdef"
-	repo     = "Acme/Web"
-	inKey    = "acme/web"
-	patience = 20 * time.Second
+	secret = "0123456789abcdef0123456789abcdef"
+	repo   = "Acme/Web"
+	inKey  = "acme/web"
 )
 
 // world is an adapter that talks to the emulator.
@@ -127,8 +127,7 @@ func (w *world) run(t *testing.T) (stop func()) {
 // settled waits until the bot has answered for what a person did.
 func (w *world) settled(t *testing.T, sent emulator.Sent) emulator.Sent {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := w.server.WaitSettled(ctx, sent); err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +137,7 @@ func (w *world) settled(t *testing.T, sent emulator.Sent) emulator.Sent {
 // await waits until the sink satisfies done.
 func (w *world) await(t *testing.T, what string, done func([]messages.Inbound) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := w.sink.Wait(ctx, func() bool { return done(w.sink.Events()) }); err != nil {
 		t.Fatalf("%s: still waiting; events %+v", what, w.sink.Events())
 	}

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/waittest"
 )
 
 // world is an adapter that receives from the emulator.
@@ -133,8 +134,7 @@ func (w *world) run(t *testing.T) {
 // settled waits until the bot has heard of what a person did.
 func (w *world) settled(t *testing.T, sent emulator.Sent) emulator.Sent {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := w.server.WaitSettled(ctx, sent); err != nil {
 		t.Fatalf("%v: %+v", err, w.server.Pending())
 	}

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/waittest"
 )
 
 const (
@@ -106,7 +107,7 @@ func (s *api) made(method string) []call {
 // await waits until a method was called n times.
 func (s *api) await(t *testing.T, method string, n int) {
 	t.Helper()
-	late := time.After(patience)
+	late := waittest.Late(t)
 	for len(s.made(method)) < n {
 		select {
 		case <-s.changed:

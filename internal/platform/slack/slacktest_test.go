@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/slack-go/slack/slacktest"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/waittest"
 )
 
 // The Slack library's own fake server knows nothing of our emulator. Events
@@ -71,7 +71,7 @@ func TestSocketModeAgainstSlacktest(t *testing.T) {
 		"command": "/agent", "text": "why?", "trigger_id": "1.2.3", "team_id": account.ID, "channel_id": "C1", "user_id": "U1", "user_name": "ann",
 	})
 	acknowledged := map[string]bool{}
-	late := time.After(patience)
+	late := waittest.Late(t)
 	for len(acknowledged) < 2 {
 		select {
 		case raw := <-server.SeenFeed:

@@ -8,16 +8,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/waittest"
 )
-
-const patience = 20 * time.Second
 
 // socket is the other end of Socket Mode.
 type socket struct {
@@ -65,7 +63,7 @@ func socketSetup(t *testing.T, change ...func(*bundle)) (bundle, *socket) {
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(patience):
+		case <-waittest.Late(t):
 			t.Error("Run did not return")
 		}
 	})
@@ -77,7 +75,7 @@ func (s *socket) conn() *websocket.Conn {
 	select {
 	case c := <-s.conns:
 		return c
-	case <-time.After(patience):
+	case <-waittest.Late(s.t):
 		s.t.Fatal("no connection was opened")
 		return nil
 	}
@@ -99,7 +97,7 @@ func (s *socket) acked(want ...string) {
 			if got != w {
 				s.t.Errorf("acknowledged %s, want %s", got, w)
 			}
-		case <-time.After(patience):
+		case <-waittest.Late(s.t):
 			s.t.Fatalf("%s is not acknowledged", w)
 		}
 	}
@@ -131,8 +129,7 @@ func TestSocketAcknowledgesWhatIsStored(t *testing.T) {
 	}
 	s.send(c, "e6", "events_api", dm("11.1"))
 	s.acked("e6")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := b.sink.Wait(ctx, func() bool { return len(b.sink.Kept()) == 2 }); err != nil {
 		t.Errorf("kept %+v", b.sink.Kept())
 	}

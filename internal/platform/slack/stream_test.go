@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/waittest"
 )
 
 // streams switches streaming on.
@@ -287,8 +288,7 @@ func TestSlacksOwnStop(t *testing.T) {
 // await waits until the sink has what is looked for.
 func (w *world) await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := w.sink.Wait(ctx, done); err != nil {
 		t.Fatalf("%v: heard %+v", err, w.sink.Events())
 	}
@@ -391,7 +391,7 @@ func TestNoStreamOutlivesRun(t *testing.T) {
 // eventually waits until a condition holds.
 func (w *world) eventually(t *testing.T, done func() bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := waittest.Late(t)
 	for !done() {
 		select {
 		case <-late:

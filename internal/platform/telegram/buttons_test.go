@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/waittest"
 )
 
 var choice = []messages.Button{
@@ -117,8 +118,7 @@ func (b bundle) pressed(t *testing.T) messages.Inbound {
 // answers waits for n answers to presses.
 func (b bundle) answers(t *testing.T, n int) []emulator.CallbackAnswer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := b.server.WaitFor(ctx, func() bool { return len(b.server.Ledger().Answers) >= n }); err != nil {
 		t.Fatalf("%d answers", len(b.server.Ledger().Answers))
 	}

@@ -14,9 +14,8 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/waittest"
 )
-
-const patience = 20 * time.Second
 
 // run starts the adapter. stop ends it and waits.
 func (b bundle) run(t *testing.T) (stop func()) {
@@ -45,17 +44,15 @@ func (b bundle) await(t *testing.T, n int) {
 
 func (b bundle) until(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := b.sink.Wait(ctx, done); err != nil {
-		t.Fatalf("still waiting after %v", patience)
+		t.Fatal(context.Cause(ctx))
 	}
 }
 
 func (b bundle) acknowledged(t *testing.T, id int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t.Context(), t)
 	if err := b.server.WaitFor(ctx, func() bool { return b.server.Acknowledged(id) }); err != nil {
 		t.Fatalf("update %d is not acknowledged", id)
 	}
@@ -115,7 +112,7 @@ func setupHook(t *testing.T, b bundle) func(context.Context) error {
 	}
 	t.Cleanup(other.CloseIdle)
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithCancel(waittest.Context(ctx, t))
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- other.Run(ctx, b.sink) }()
@@ -281,7 +278,7 @@ func TestStopIsQuick(t *testing.T) {
 			var polls atomic.Int64
 			b.server.InjectFunc(func(c emulator.Call) emulator.Fault {
 				if c.Method == "getUpdates" && polls.Add(1) > 1 && tt.hang {
-					return emulator.Delay(patience)
+					return emulator.Delay(time.Minute)
 				}
 				return emulator.Pass()
 			})

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/waittest"
 )
 
 // shared is the cluster of this test binary. It is a variable because tests of a
@@ -103,7 +105,7 @@ func (c *cluster) start() error {
 func (c *cluster) await() error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(waittest.Scaled(30 * time.Second))
 	for {
 		status, _ := os.ReadFile(filepath.Join(c.dir, "data", "postmaster.pid"))
 		lines := strings.Split(string(status), "\n")
@@ -113,7 +115,7 @@ func (c *cluster) await() error {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return errors.New("postgres did not start within 30 s")
+			return errors.New("postgres did not start in time")
 		}
 	}
 }

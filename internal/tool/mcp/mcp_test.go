@@ -27,6 +27,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
+	"remote-agent/internal/waittest"
 )
 
 // asServer is the argument with which the test program is an MCP server.
@@ -111,7 +112,7 @@ func connect(t *testing.T, opts Options, servers ...Server) (map[string]tool.Too
 	t.Helper()
 	started := time.Now()
 	tools, closeAll, problems := Connect(t.Context(), servers, opts)
-	if took := time.Since(started); took > 10*time.Second {
+	if took := time.Since(started); waittest.TooLong(took, 10*time.Second) {
 		t.Errorf("Connect takes %s", took)
 	}
 	t.Cleanup(func() {
@@ -119,7 +120,7 @@ func connect(t *testing.T, opts Options, servers ...Server) (map[string]tool.Too
 		if err := closeAll(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if took := time.Since(started); took > 5*time.Second {
+		if took := time.Since(started); waittest.TooLong(took, 5*time.Second) {
 			t.Errorf("close takes %s", took)
 		}
 	})
@@ -568,8 +569,8 @@ func TestHostileCalls(t *testing.T) {
 			t.Parallel()
 			opts := hostile(oneTool, tt.after)
 			opts.CallTimeout = 500 * time.Millisecond
-			if name == "Huge" {
-				opts.CallTimeout = 8 * time.Second
+			if tt.content != "" || strings.Contains(tt.public, "gone") {
+				opts.CallTimeout = time.Minute // it is answered
 			}
 			tools, problems := connect(t, opts, Server{Name: "h", Command: []string{"x"}})
 			if len(problems) > 0 {
@@ -577,7 +578,7 @@ func TestHostileCalls(t *testing.T) {
 			}
 			started := time.Now()
 			got, err := call(t, tools["mcp__h__t"], `{}`)
-			if took := time.Since(started); took > opts.CallTimeout+3*time.Second {
+			if took := time.Since(started); waittest.TooLong(took, opts.CallTimeout+3*time.Second) {
 				t.Errorf("it takes %s", took)
 			}
 			if tt.content != "" && (err != nil || !got.IsError || !strings.Contains(got.Content, tt.content) || len(tool.Hidden(got.Content)) > 0) {
@@ -615,7 +616,7 @@ func TestServerThatReadsNothing(t *testing.T) {
 		if got, err := call(t, tools["mcp__h__t"], `{"text":"`+strings.Repeat("x", 1<<20)+`"}`); err == nil {
 			t.Errorf("Run = %+v", got)
 		}
-		if took := time.Since(started); took > 4*time.Second {
+		if took := time.Since(started); waittest.TooLong(took, 4*time.Second) {
 			t.Errorf("it takes %s", took)
 		}
 	}
