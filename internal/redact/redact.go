@@ -1,16 +1,21 @@
 // Package redact removes credentials from text that leaves the program: log
 // lines, error texts, chat messages, stored tool output.
 //
-// It knows the configured secrets word for word and the shapes of well-known
-// tokens. It is a leaf and imports only the standard library.
+// It knows the configured secrets, as they are and in the encodings they are
+// met in, the formats of well-known tokens (formats.go, with the source of
+// each), and values that a name calls a secret (named.go). Characters that
+// nobody sees do not hide a token.
+//
+// There is one mechanism: every rule begins at an anchor, a short text that each
+// of its matches has. One pass over the text looks for anchors by their first
+// two bytes, and a rule is asked only where its anchor stands. It is a leaf and
+// imports only the standard library.
 package redact
 
 import (
-	"encoding/base64"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Mask is what stands in the place of a credential.
@@ -20,135 +25,180 @@ const Mask = "[redacted]"
 // word. Shorter ones occur in ordinary text too often.
 const MinLength = 6
 
-// shape is a kind of token that can be recognized without knowing it.
-type shape struct {
-	// hints are substrings of which one is in every match. Most texts have
-	// none, and looking for them is far cheaper than the expression.
-	hints   []string
-	pattern *regexp.Regexp
-	replace string
-}
-
-// shapes follow the token formats that the services document (platform
-// contracts S31).
-var shapes = []shape{
-	{
-		hints: []string{"-----BEGIN "},
-		// A key that is cut off, as in a stream or a shortened text, has no end
-		// line: everything to the end of the text goes.
-		pattern: regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"sk-"},
-		pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{16,}`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"ghp_", "gho_", "ghu_", "ghr_", "ghs_", "github_pat_"},
-		pattern: regexp.MustCompile(`\b(?:gh[pour]_[A-Za-z0-9]{20,}|ghs_[A-Za-z0-9._-]{20,}|github_pat_[A-Za-z0-9_]{20,})`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"xox", "xapp-"},
-		pattern: regexp.MustCompile(`\b(?:xox[a-z]-|xapp-)[A-Za-z0-9-]{10,}`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"AKIA", "ASIA"},
-		pattern: regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"eyJ"},
-		pattern: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
-		replace: Mask,
-	},
-	{
-		// No word boundary in front: in a Bot API address the token follows
-		// the letters "bot".
-		hints:   []string{":"},
-		pattern: regexp.MustCompile(`[0-9]{8,10}:[A-Za-z0-9_-]{35}`),
-		replace: Mask,
-	},
-	{
-		// The password of an address, whatever its scheme. A password may hold
-		// an unescaped "@": the last one before the path counts.
-		hints:   []string{"://"},
-		pattern: regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*):[^\s/"']+@`),
-		replace: "${1}:" + Mask + "@",
-	},
-	{
-		// Our own keys of the HTTP API.
-		hints:   []string{"rak_"},
-		pattern: regexp.MustCompile(`\brak_[a-z0-9]{4,}_[a-z0-9]{10,}`),
-		replace: Mask,
-	},
-	{
-		hints:   []string{"earer "},
-		pattern: regexp.MustCompile(`\b([Bb]earer )[A-Za-z0-9._~+/=-]{8,}`),
-		replace: "${1}" + Mask,
-	},
-}
-
 // Redactor replaces credentials. It is safe for concurrent use; a nil Redactor
-// knows the shapes only.
-type Redactor struct {
-	known *strings.Replacer
-}
+// knows no configured secrets.
+type Redactor struct{ index *index }
 
-// New returns a Redactor that knows secrets word for word, as they are, escaped
-// for an address, and in base64. Secrets shorter than MinLength are left out.
+// formatsOnly is what a Redactor without configured secrets looks for.
+var formatsOnly = sync.OnceValue(func() *index { return newIndex(rules()) })
+
+// New returns a Redactor that also knows secrets: word for word, in hex, in
+// base64 wherever in the encoded data they stand, and escaped for addresses,
+// JSON and HTML. Of a secret of several lines each line is known. Secrets
+// shorter than MinLength are left out.
 func New(secrets ...string) *Redactor {
-	var forms []string
-	for _, s := range secrets {
-		if len(s) < MinLength {
-			continue
-		}
-		forms = append(forms, s, url.QueryEscape(s), url.PathEscape(s),
-			base64.StdEncoding.EncodeToString([]byte(s)),
-			base64.URLEncoding.EncodeToString([]byte(s)),
-			base64.RawStdEncoding.EncodeToString([]byte(s)),
-			base64.RawURLEncoding.EncodeToString([]byte(s)))
+	known := knownForms(secrets)
+	if len(known) == 0 {
+		return &Redactor{index: formatsOnly()}
 	}
-	// At one place strings.Replacer takes the first pair that fits: the longer
-	// form has to come first, or its tail would stay.
-	slices.SortFunc(forms, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	forms = slices.Compact(forms)
-	if len(forms) == 0 {
-		return &Redactor{}
-	}
-	pairs := make([]string, 0, 2*len(forms))
-	for _, f := range forms {
-		pairs = append(pairs, f, Mask)
-	}
-	return &Redactor{known: strings.NewReplacer(pairs...)}
+	return &Redactor{index: newIndex(append(rules(), known...))}
 }
 
 // String returns s without credentials. Redacting twice changes nothing more.
 func (r *Redactor) String(s string) string {
-	if r != nil && r.known != nil {
-		s = r.known.Replace(s)
-	}
-	for _, sh := range shapes {
-		if !containsAny(s, sh.hints) {
-			continue
-		}
-		s = sh.pattern.ReplaceAllString(s, sh.replace)
-	}
-	return s
+	v := see(s)
+	found, _ := r.find(v.text, true)
+	return v.replace(found, len(s))
 }
 
-func containsAny(s string, hints []string) bool {
-	for _, h := range hints {
-		if strings.Contains(s, h) {
-			return true
+// Partial returns what may be shown of a text that is still being written:
+// without credentials, and without an end that more text could turn into one.
+// What it returns for a longer text begins with what it returned before, so no
+// piece of a credential is ever shown, wherever the pieces of a stream divide
+// it.
+func (r *Redactor) Partial(s string) string {
+	v := see(s[:len(s)-unfinishedRune(s)])
+	found, settled := r.find(v.text, false)
+	return v.replace(found, v.through(settled))
+}
+
+func (r *Redactor) find(s string, whole bool) (found []span, settled int) {
+	x := formatsOnly()
+	if r != nil && r.index != nil {
+		x = r.index
+	}
+	return x.find(s, whole)
+}
+
+// span is a part of a text, in bytes.
+type span struct{ start, end int }
+
+// match is what a rule found at its anchor. The zero match is none.
+type match struct {
+	span
+
+	// open means that more text decides: nothing from start on may be shown yet.
+	// Rules say so only of a text that is not whole.
+	open bool
+}
+
+// rule finds one kind of credential.
+type rule struct {
+	anchor string
+
+	// find looks at the anchor, which stands at s[at:]. The credential may begin
+	// before or after it. whole means that s is not being written any more.
+	find func(s string, at int, whole bool) match
+}
+
+// index finds the rules that may match at a place by the two bytes there.
+type index struct {
+	first  [1 << 16]uint16 // two bytes -> place in rules; 0 means that there is none
+	rules  [][]rule
+	begins bytes // what anchors begin with
+}
+
+func newIndex(rules []rule) *index {
+	x := &index{rules: make([][]rule, 1)}
+	add := func(pair int, r rule) {
+		if x.first[pair] == 0 {
+			x.first[pair] = uint16(len(x.rules)) //nolint:gosec // far fewer than 65536 pairs
+			x.rules = append(x.rules, nil)
+		}
+		x.rules[x.first[pair]] = append(x.rules[x.first[pair]], r)
+	}
+	for _, r := range rules {
+		x.begins[r.anchor[0]] = true
+		if len(r.anchor) > 1 {
+			add(int(r.anchor[0])<<8|int(r.anchor[1]), r)
+			continue
+		}
+		for second := range 256 { // whatever follows, and the end of the text
+			add(int(r.anchor[0])<<8|second, r)
 		}
 	}
-	return false
+	return x
+}
+
+// find returns the credentials of s in order, and how much of s is settled: all
+// of it, or less if s is not whole.
+func (x *index) find(s string, whole bool) (found []span, settled int) {
+	settled = len(s)
+	if !whole {
+		settled -= unfinishedWord(s)
+	}
+	for i := 0; i < len(s); {
+		pair := int(s[i]) << 8
+		if i+1 < len(s) {
+			pair |= int(s[i+1])
+		}
+		if !whole && i+1 == len(s) && x.begins[s[i]] {
+			settled = min(settled, i)
+		}
+		n := x.first[pair]
+		if n == 0 {
+			i++
+			continue
+		}
+		best := match{span: span{i, i}}
+		for k := range x.rules[n] {
+			if m := x.rules[n][k].look(s, i, whole); m.open {
+				best = m
+				break
+			} else if m.end > best.end {
+				best = m
+			}
+		}
+		if best.open {
+			settled = min(settled, best.start)
+			break
+		}
+		if best.end == i {
+			i++
+			continue
+		}
+		found = append(found, best.span)
+		i = best.end
+	}
+	return inOrder(append(found, bareKeys(s)...)), settled
+}
+
+func (r *rule) look(s string, at int, whole bool) match {
+	rest := s[at:]
+	switch {
+	case strings.HasPrefix(rest, r.anchor):
+		return r.find(s, at, whole)
+	case !whole && len(rest) < len(r.anchor) && strings.HasPrefix(r.anchor, rest):
+		return match{span: span{start: at}, open: true}
+	}
+	return match{}
+}
+
+// inOrder sorts spans and joins those that overlap.
+func inOrder(found []span) []span {
+	slices.SortFunc(found, func(a, b span) int { return a.start - b.start })
+	joined := found[:0]
+	for _, f := range found {
+		if n := len(joined); n > 0 && f.start <= joined[n-1].end {
+			joined[n-1].end = max(joined[n-1].end, f.end)
+			continue
+		}
+		joined = append(joined, f)
+	}
+	return joined
+}
+
+// longestHidden is how much before the end of a text a rule may still reach
+// back to: the longest is a bare key of 40 bytes, or a token whose anchor is in
+// its middle.
+const longestHidden = 64
+
+// unfinishedWord is the length of the last word of s, as far as it could become
+// a part of a credential.
+func unfinishedWord(s string) int {
+	n := 0
+	for n < len(s) && n < longestHidden && wordByte[s[len(s)-1-n]] {
+		n++
+	}
+	return n
 }

@@ -168,12 +168,3 @@ func FuzzString(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkString(b *testing.B) {
-	r := redact.New("configured-secret", "another-secret-value")
-	line := `Turn finished conversation=telegram/42 session_id=0191 duration_ms=1234 tokens=55`
-	b.ReportAllocs()
-	for b.Loop() {
-		r.String(line)
-	}
-}
