@@ -65,7 +65,7 @@ func (d *daemon) buildModels() error {
 	if c := d.config.Anthropic; c.Configured() {
 		model, err := anthropic.New(anthropic.Config{
 			APIKey: c.APIKey.Reveal(), BaseURL: c.BaseURL, Model: c.Model,
-			MaxTokens: c.MaxTokens, ThinkingBudget: c.ThinkingTokens, Log: d.log,
+			MaxTokens: c.MaxTokens, ThinkingBudget: c.ThinkingTokens, Effort: c.Effort, Log: d.log,
 		})
 		if err != nil {
 			return err

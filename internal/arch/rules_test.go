@@ -125,7 +125,6 @@ var external = map[string][]string{
 	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai"},
 	"github.com/slack-go/slack":              {"internal/platform/slack"},
 	"github.com/google/go-github/v62":        {"internal/platform/github"},
-	"github.com/anthropics/anthropic-sdk-go": {"internal/assistant/anthropic"},
 	"github.com/coder/acp-go-sdk":            {"internal/assistant/acp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/tool/mcp"},
 	"github.com/gorilla/websocket":           {"internal/platform/slack", "internal/emulator/slack"},

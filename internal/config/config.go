@@ -98,7 +98,8 @@ type Anthropic struct {
 	BaseURL        string // empty means the provider's own
 	Model          string
 	MaxTokens      int
-	ThinkingTokens int // 0 for none
+	ThinkingTokens int    // 0 for none
+	Effort         string // empty means the API's own
 }
 
 // Configured reports whether there is an API to talk to.

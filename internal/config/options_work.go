@@ -31,6 +31,13 @@ var anthropicOptions = []Option{
 		parse: setInt(func(c *Config) *int { return &c.Anthropic.ThinkingTokens }, -1, 1_000_000),
 	},
 	{
+		Name: "ANTHROPIC_EFFORT", Empty: "the API's own", Group: groupModel,
+		Help:    "How much the model does for an answer: low, medium, high, xhigh or max, as far as it has it.",
+		Example: "medium",
+		parse: setChoice(func(c *Config, v string) { c.Anthropic.Effort = v },
+			"low", "medium", "high", "xhigh", "max"),
+	},
+	{
 		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
 		Help:    "Model that /model fast chooses, as assistant:model.",
 		Example: "openai:gpt-5-mini",

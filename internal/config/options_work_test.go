@@ -68,6 +68,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"ANTHROPIC_THINKING_TOKENS=16000"}, []string{"ANTHROPIC_THINKING_TOKENS", "below ANTHROPIC_MAX_TOKENS (16000)"}},
 		{[]string{"ANTHROPIC_THINKING_TOKENS=4096", "ANTHROPIC_MAX_TOKENS=4096"}, []string{"ANTHROPIC_THINKING_TOKENS", "(4096)"}},
 		{[]string{"ANTHROPIC_THINKING_TOKENS=9999", "ANTHROPIC_MAX_TOKENS=x"}, []string{"ANTHROPIC_MAX_TOKENS"}}, // not two problems
+		{[]string{"ANTHROPIC_EFFORT=lots"}, []string{"ANTHROPIC_EFFORT", `"lots"`, "low", "max"}},
 		{[]string{"DEFAULT_AI_ASSISTANT=anthropic"}, []string{"DEFAULT_AI_ASSISTANT", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}},
 		{[]string{"DEFAULT_AI_ASSISTANT=" + strings.Repeat("a", 21)}, []string{"DEFAULT_AI_ASSISTANT", "ACP_AGENTS"}},
 		{[]string{"MODEL_FAST=gpt-5-mini"}, []string{"MODEL_FAST", `"gpt-5-mini"`, "openai:gpt-5-mini"}},
@@ -256,7 +257,7 @@ func TestUnencryptedGitHubWarns(t *testing.T) {
 func TestOptionsOfWork(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, "", nil,
-		"ANTHROPIC_API_KEY=sk-ant", "ANTHROPIC_BASE_URL=http://127.0.0.1:1/", "ANTHROPIC_MODEL=m", "ANTHROPIC_MAX_TOKENS=4097", "ANTHROPIC_THINKING_TOKENS=4096",
+		"ANTHROPIC_API_KEY=sk-ant", "ANTHROPIC_BASE_URL=http://127.0.0.1:1/", "ANTHROPIC_MODEL=m", "ANTHROPIC_MAX_TOKENS=4097", "ANTHROPIC_THINKING_TOKENS=4096", "ANTHROPIC_EFFORT=xhigh",
 		"MODEL_FAST=openai:gpt-5-mini", "MODEL_CHEAP=local:llama3:8b",
 		"PERMISSION_MODE=ASK", "APPROVERS=other", "SANDBOX=strict", "TOOL_NETWORK=on", "TOOL_TIMEOUT=90s",
 		"TOOL_READ_PATHS=/opt/my tools/, /srv/../etc/ssl,", "TOOL_ENV=GOFLAGS, JAVA_HOME", "FETCH_URL=on", "MAX_ROUNDS=1000",
@@ -267,7 +268,7 @@ func TestOptionsOfWork(t *testing.T) {
 	)
 	want := config.Config{
 		Assistant: "anthropic",
-		Anthropic: config.Anthropic{APIKey: config.NewSecret("sk-ant"), BaseURL: "http://127.0.0.1:1", Model: "m", MaxTokens: 4097, ThinkingTokens: 4096},
+		Anthropic: config.Anthropic{APIKey: config.NewSecret("sk-ant"), BaseURL: "http://127.0.0.1:1", Model: "m", MaxTokens: 4097, ThinkingTokens: 4096, Effort: "xhigh"},
 		Tiers:     map[string]config.Tier{"fast": {Assistant: "openai", Model: "gpt-5-mini"}, "cheap": {Assistant: "local", Model: "llama3:8b"}},
 		Tools: config.Tools{
 			Mode: "ask", SecondApprover: true, Sandbox: "strict", Network: true, Timeout: 90 * time.Second, Fetch: true, MaxRounds: 1000,

@@ -70,6 +70,10 @@ type Attachment struct {
 	Source    string `json:"source,omitempty"` // opaque; meaningful to the adapter that made it
 	Text      string `json:"text,omitempty"`   // what was read of a text file, at most the adapter's limit
 	Note      string `json:"note,omitempty"`   // why the content is not here, or that it was cut; for the model and the person
+
+	// Data is the file itself, for a model that can look at it. It is filled in for
+	// one request and is no part of what is stored.
+	Data string `json:"-"`
 }
 
 // Quote is somebody's words that a message refers to: what it replies to, what

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
 )
@@ -30,7 +28,7 @@ type answer struct {
 	model   string
 	blocks  []*block // nil where the API skipped a number
 	first   int      // of the current request
-	stop    api.StopReason
+	stop    stopReason
 	stopped bool // message_stop came
 	refusal string
 	usage   assistant.Usage // of the current request
@@ -62,12 +60,12 @@ func (a *answer) total() assistant.Usage { return a.before.Add(a.usage) }
 
 // add takes an event in and returns the text and the thinking that it brought.
 // Events and blocks that are not known are skipped.
-func (a *answer) add(e api.MessageStreamEventUnion) (text, thought string, err error) {
+func (a *answer) add(e streamEvent) (text, thought string, err error) {
 	switch e.Type {
 	case "message_start":
-		a.id, a.model = e.Message.ID, e.Message.Model
-		u := e.Message.Usage
-		a.count(u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens, u.OutputTokens)
+		m := read[startedMessage](e.Message)
+		a.id, a.model = m.ID, m.Model
+		a.count(read[usage](m.Usage))
 	case "content_block_start":
 		return a.start(e)
 	case "content_block_delta":
@@ -77,43 +75,32 @@ func (a *answer) add(e api.MessageStreamEventUnion) (text, thought string, err e
 			b.done = true
 		}
 	case "message_delta":
-		if e.Delta.StopReason != "" {
-			a.stop = e.Delta.StopReason
+		d := read[messageDelta](e.Delta)
+		if d.StopReason != "" {
+			a.stop = d.StopReason
 		}
-		a.refusal = strings.TrimSpace(string(e.Delta.StopDetails.Category) + " " + e.Delta.StopDetails.Explanation)
-		a.recount(e.Usage)
+		why := read[stopDetails](d.StopDetails)
+		a.refusal = strings.TrimSpace(why.Category + " " + why.Explanation)
+		a.count(read[usage](e.Usage))
 	case "message_stop":
 		a.stopped = true
 	}
 	return "", "", nil
 }
 
-// count sets the usage of the current request. The API's three counts of input
-// are disjoint.
-func (a *answer) count(input, written, read, output int64) {
-	a.usage = assistant.Usage{
-		InputTokens: input + written + read, OutputTokens: output, CachedTokens: read, WrittenTokens: written,
+// count takes the counts of the current request in, which are totals: those at
+// the end of a stream replace those at its beginning. What is left out keeps its
+// value.
+func (a *answer) count(u usage) {
+	input := a.usage.InputTokens - a.usage.WrittenTokens - a.usage.CachedTokens
+	for _, c := range []struct{ from, to *int64 }{
+		{u.Input, &input}, {u.Written, &a.usage.WrittenTokens}, {u.Read, &a.usage.CachedTokens}, {u.Output, &a.usage.OutputTokens},
+	} {
+		if c.from != nil {
+			*c.to = *c.from
+		}
 	}
-}
-
-// recount takes the counts at the end of a stream, which are totals. Those that
-// are left out keep their value.
-func (a *answer) recount(u api.MessageDeltaUsage) {
-	input, written, read := a.usage.InputTokens-a.usage.WrittenTokens-a.usage.CachedTokens, a.usage.WrittenTokens, a.usage.CachedTokens
-	if u.JSON.InputTokens.Valid() {
-		input = u.InputTokens
-	}
-	if u.JSON.CacheCreationInputTokens.Valid() {
-		written = u.CacheCreationInputTokens
-	}
-	if u.JSON.CacheReadInputTokens.Valid() {
-		read = u.CacheReadInputTokens
-	}
-	output := a.usage.OutputTokens
-	if u.JSON.OutputTokens.Valid() {
-		output = u.OutputTokens
-	}
-	a.count(input, written, read, output)
+	a.usage.InputTokens = input + a.usage.WrittenTokens + a.usage.CachedTokens
 }
 
 // at returns the block of a number of the current request, or nil.
@@ -124,15 +111,15 @@ func (a *answer) at(index int64) *block {
 	return a.blocks[a.first+int(index)]
 }
 
-func (a *answer) start(e api.MessageStreamEventUnion) (text, thought string, err error) {
+func (a *answer) start(e streamEvent) (text, thought string, err error) {
 	if e.Index < 0 || int64(a.first)+e.Index >= maxBlocks || a.at(e.Index) != nil {
 		return "", "", errMalformed
 	}
 	for int64(len(a.blocks)-a.first) <= e.Index {
 		a.blocks = append(a.blocks, nil)
 	}
-	c := e.ContentBlock
-	b := &block{kind: c.Type, start: c.RawJSON(), data: c.Data, id: c.ID, name: c.Name}
+	c := read[startedBlock](e.ContentBlock)
+	b := &block{kind: c.Type, start: string(e.ContentBlock), data: c.Data, id: c.ID, name: c.Name}
 	a.blocks[a.first+int(e.Index)] = b
 	switch b.kind {
 	case "text":
@@ -143,17 +130,17 @@ func (a *answer) start(e api.MessageStreamEventUnion) (text, thought string, err
 		_, _ = b.text.WriteString(thought)
 		_, _ = b.signature.WriteString(c.Signature)
 	case "tool_use":
-		b.input = c.JSON.Input.Raw()
+		b.input = string(c.Input)
 	}
 	return text, thought, nil
 }
 
-func (a *answer) delta(e api.MessageStreamEventUnion) (text, thought string, err error) {
+func (a *answer) delta(e streamEvent) (text, thought string, err error) {
 	b := a.at(e.Index)
 	if b == nil {
 		return "", "", errMalformed
 	}
-	d := e.Delta
+	d := read[blockDelta](e.Delta)
 	switch {
 	case d.Type == "text_delta" && b.kind == "text":
 		text = d.Text
@@ -213,7 +200,7 @@ func (a *answer) calls() int {
 func (a *answer) unfinished() bool {
 	for _, b := range a.blocks {
 		if b != nil && b.kind == "tool_use" && !b.done {
-			return a.stop != api.StopReasonMaxTokens
+			return a.stop != stopMaxTokens
 		}
 	}
 	return false

@@ -19,14 +19,13 @@ package anthropic
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
@@ -66,6 +65,11 @@ type Config struct {
 	// than MaxTokens.
 	ThinkingBudget int
 
+	// Effort is how much the model does for an answer, thinking included: low,
+	// medium, high, xhigh or max, as far as the model has it. Empty leaves it to
+	// the API.
+	Effort string
+
 	// IdleTimeout is the longest silence of the API, before the first byte and
 	// between two; pings count as bytes. Zero means 90 s.
 	IdleTimeout time.Duration
@@ -80,11 +84,12 @@ type Config struct {
 
 // Model asks the API. It is safe for concurrent use.
 type Model struct {
-	messages  api.MessageService
 	http      *http.Client
+	address   string
 	model     string
 	maxTokens int
 	thinking  int
+	effort    string
 	idle      time.Duration
 	key       string
 	public    bool // the API is Anthropic's own
@@ -114,7 +119,8 @@ func New(c Config) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget,
+		http: modelhttp.Client(c.HTTPClient), address: base + "/v1/messages",
+		model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget, effort: c.Effort,
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	if m.maxTokens == 0 {
@@ -126,19 +132,11 @@ func New(c Config) (*Model, error) {
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
-	// The service takes only these options; the SDK's client would also read the
-	// environment and the files of its own command line tools.
-	options := []option.RequestOption{
-		option.WithBaseURL(base + "/"), option.WithHTTPClient(m.http), option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
-	}
-	if key != "" {
-		options = append(options, option.WithAPIKey(key))
-	}
-	m.messages = api.NewMessageService(options...)
 	return m, nil
 }
 
 func (c Config) checkLimits() error {
+	efforts := []string{"low", "medium", "high", "xhigh", "max"}
 	switch {
 	case c.MaxTokens < 0:
 		return fault.New(fault.Invalid, "ANTHROPIC_MAX_TOKENS is negative. Set it to the longest answer in tokens, or 0 for the default.")
@@ -147,6 +145,8 @@ func (c Config) checkLimits() error {
 			ThinkingAdaptive, minThinkingBudget)
 	case c.MaxTokens > 0 && c.ThinkingBudget >= c.MaxTokens:
 		return fault.New(fault.Invalid, "ANTHROPIC_THINKING_TOKENS must be less than ANTHROPIC_MAX_TOKENS, which holds the thinking and the answer.")
+	case c.Effort != "" && !slices.Contains(efforts, c.Effort):
+		return fault.Newf(fault.Invalid, "ANTHROPIC_EFFORT must be empty or one of %s.", strings.Join(efforts, ", "))
 	}
 	return nil
 }
@@ -206,6 +206,8 @@ type completion struct {
 	yield   func(assistant.Event, error) bool
 	answer  answer
 	started time.Time
+
+	requestID string // of the last request
 }
 
 func (c *completion) do(ctx context.Context) error {
@@ -214,17 +216,19 @@ func (c *completion) do(ctx context.Context) error {
 	}
 	params := c.wire(true)
 	err := c.ask(ctx, params)
-	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && hasThinking(params) {
+	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && params.hasThinking() {
 		c.model.log.WarnContext(ctx, "the model API does not take the thinking in the conversation back, asking again without",
 			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "error", err)
 		params = c.wire(false)
 		err = c.ask(ctx, params)
 	}
 	for range maxPauses {
-		if err != nil || c.answer.stop != api.StopReasonPauseTurn {
+		if err != nil || c.answer.stop != stopPauseTurn {
 			break
 		}
-		params.Messages = append(params.Messages, c.answer.raw())
+		if so := c.answer.raw(); len(so.Content) > 0 {
+			params.Messages = append(params.Messages, so)
+		}
 		err = c.ask(ctx, params)
 	}
 	if err != nil {
@@ -234,28 +238,43 @@ func (c *completion) do(ctx context.Context) error {
 }
 
 // ask sends one request and takes its whole stream in.
-func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error {
+func (c *completion) ask(ctx context.Context, r *messagesRequest) error {
 	x := newExchange(c.model.idle)
 	streamCtx := x.Start(ctx)
 	defer x.Stop()
 
 	c.answer.begin()
-	stream := c.model.messages.NewStreaming(streamCtx, params)
-	defer func() { _ = stream.Close() }()
-	for stream.Next() {
-		text, thought, err := c.answer.add(stream.Current())
+	body, err := c.model.post(streamCtx, x, r)
+	if err == nil {
+		defer func() { _ = body.Close() }()
+		err = c.take(body, x)
+	}
+	c.requestID = x.requestID
+	switch {
+	case errors.Is(err, errStopped):
+		return err
+	case ctx.Err() != nil:
+		return modelhttp.Canceled(ctx)
+	case err == nil:
+		return nil
+	}
+	if _, said := errors.AsType[*apiFailure](err); !said && streamCtx.Err() != nil {
+		err = context.Cause(streamCtx)
+	}
+	return c.model.classify(ctx, x, err)
+}
+
+// take takes the events of a stream in, up to message_stop.
+func (c *completion) take(body io.Reader, x *exchange) error {
+	events := newEventReader(body)
+	for !c.answer.stopped {
+		e, err := events.event()
 		if err != nil {
-			return c.model.classify(ctx, x, err)
+			return err
 		}
-		if c.answer.stopped {
-			// The connection can be used again if the end of the stream was read.
-			x.Settle(settleTimeout)
-			for stream.Next() {
-			}
-			if ctx.Err() != nil {
-				return modelhttp.Canceled(ctx)
-			}
-			return nil
+		text, thought, err := c.answer.add(e)
+		if err != nil {
+			return err
 		}
 		if text == "" && thought == "" {
 			continue
@@ -270,15 +289,10 @@ func (c *completion) ask(ctx context.Context, params api.MessageNewParams) error
 		}
 		x.Alive()
 	}
-	err := stream.Err()
-	switch {
-	case ctx.Err() != nil, x.failure != nil:
-	case streamCtx.Err() != nil:
-		err = context.Cause(streamCtx)
-	case err == nil:
-		err = errCut
-	}
-	return c.model.classify(ctx, x, err)
+	// The connection can be used again if the end of the stream was read.
+	x.Settle(settleTimeout)
+	_, _ = io.Copy(io.Discard, body)
+	return nil
 }
 
 // finish ends the request by the stop reason of its answer.
@@ -288,22 +302,22 @@ func (c *completion) finish(ctx context.Context) error {
 	empty := strings.TrimSpace(text) == ""
 	c.model.log.DebugContext(ctx, "model answered",
 		"conversation", c.request.Conversation, "run", c.request.Run, "model", a.model,
-		"stop_reason", string(a.stop), "duration", time.Since(c.started))
+		"stop_reason", string(a.stop), "duration", time.Since(c.started), "request_id", c.requestID)
 	switch {
 	case a.stop == "" || a.unfinished():
 		return modelhttp.CutOff(errors.New("the stream ended without a stop reason or inside a call"))
-	case a.stop == api.StopReasonRefusal:
+	case a.stop == stopRefusal:
 		return &fault.Error{
 			Kind: fault.Invalid, Public: "The model refused to go on with this. Please put it another way.",
 			Err: errors.New("stop reason refusal: " + c.model.clean(a.refusal)),
 		}
-	case a.stop == api.StopReasonModelContextWindowExceeded:
+	case a.stop == stopOverflow:
 		return assistant.Overflow(0, errors.New("the model stopped at the end of its context window"))
-	case a.stop == api.StopReasonPauseTurn:
+	case a.stop == stopPauseTurn:
 		return fault.New(fault.Unavailable, "The model interrupted its answer too often.")
-	case a.stop == api.StopReasonMaxTokens && empty:
+	case a.stop == stopMaxTokens && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit (ANTHROPIC_MAX_TOKENS) before it wrote an answer. Ask for something smaller.")
-	case a.stop == api.StopReasonMaxTokens:
+	case a.stop == stopMaxTokens:
 		// Calls cut at the limit have unfinished arguments and are left out.
 		note := assistant.CutNote(text)
 		a.cut(note)

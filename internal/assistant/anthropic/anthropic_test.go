@@ -87,6 +87,32 @@ func newModel(tb testing.TB, url string) *anthropic.Model {
 	return m
 }
 
+// TestErrorsNameTheRequest checks that an operator finds the id by which the
+// provider finds a request, however it failed.
+func TestErrorsNameTheRequest(t *testing.T) {
+	t.Parallel()
+	withID := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Request-Id", "req_42")
+			next(w, r)
+		}
+	}
+	const failure = `{"type":"error","error":{"type":"overloaded_error","message":"x"},"request_id":"req_42"}`
+	for name, handler := range map[string]http.HandlerFunc{
+		"refused":            withID(fails(529, `{"type":"error"}`)),
+		"refused, in body":   fails(529, failure),
+		"in the stream":      withID(stream(begin, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`)),
+		"in the stream only": stream(begin, failure),
+		"cut":                withID(stream(begin, open, text("x"))),
+		"garbled":            withID(stream(begin, text("x"))),
+	} {
+		err := askServer(t, handler).Err
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "(request req_42)") || strings.Contains(fault.Public(err), "req_42") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func askServer(t *testing.T, handler http.HandlerFunc) result {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -119,22 +145,27 @@ func TestStreams(t *testing.T) {
 		want    string
 		kind    fault.Kind
 	}{
-		"400 pings":          {stream(append(append([]string{begin, open}, repeat(ping, 400)...), text("yes"), endTurn, stop)...), "yes", ""},
-		"text in the start":  {stream(begin, strings.Replace(open, `"text":""`, `"text":"y"`, 1), text("es"), closed, endTurn, stop), "yes", ""},
-		"no block stop":      {stream(begin, open, text("yes"), endTurn, stop), "yes", ""},
-		"citations":          {stream(begin, open, text("yes"), `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}`, closed, endTurn, stop), "yes", ""},
-		"thinking in a text": {stream(begin, open, text("yes"), `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"no"}}`, closed, endTurn, stop), "yes", ""},
-		"a number left out":  {stream(begin, strings.Replace(open, `"index":0`, `"index":3`, 1), strings.Replace(text("yes"), `"index":0`, `"index":3`, 1), endTurn, stop), "yes", ""},
-		"something after it": {stream(begin, open, text("yes"), closed, endTurn, stop, text("no")), "yes", ""},
-		"usage twice":        {stream(begin, open, text("yes"), closed, strings.Replace(endTurn, `"end_turn"`, "null", 1), endTurn, stop), "yes", ""},
-		"no message_stop":    {stream(begin, open, text("yes"), closed, endTurn), "yes", fault.Unavailable},
-		"no stop reason":     {stream(begin, open, text("yes"), closed, stop), "yes", fault.Unavailable},
-		"nothing at all":     {stream(), "", fault.Unavailable},
+		"400 pings":               {stream(append(append([]string{begin, open}, repeat(ping, 400)...), text("yes"), endTurn, stop)...), "yes", ""},
+		"no names of events":      {unnamed(begin, ping, open, text("yes"), closed, endTurn, stop), "yes", ""},
+		"counts as texts":         {stream(strings.Replace(begin, `"input_tokens":5`, `"input_tokens":"5"`, 1), open, text("yes"), closed, endTurn, stop), "yes", ""},
+		"a delta of another form": {stream(begin, open, text("yes"), `{"type":"content_block_delta","index":0,"delta":{"type":"poem_delta","text":["no"]}}`, closed, endTurn, stop), "yes", ""},
+		"text in the start":       {stream(begin, strings.Replace(open, `"text":""`, `"text":"y"`, 1), text("es"), closed, endTurn, stop), "yes", ""},
+		"no block stop":           {stream(begin, open, text("yes"), endTurn, stop), "yes", ""},
+		"citations":               {stream(begin, open, text("yes"), `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}`, closed, endTurn, stop), "yes", ""},
+		"thinking in a text":      {stream(begin, open, text("yes"), `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"no"}}`, closed, endTurn, stop), "yes", ""},
+		"a number left out":       {stream(begin, strings.Replace(open, `"index":0`, `"index":3`, 1), strings.Replace(text("yes"), `"index":0`, `"index":3`, 1), endTurn, stop), "yes", ""},
+		"something after it":      {stream(begin, open, text("yes"), closed, endTurn, stop, text("no")), "yes", ""},
+		"usage twice":             {stream(begin, open, text("yes"), closed, strings.Replace(endTurn, `"end_turn"`, "null", 1), endTurn, stop), "yes", ""},
+		"no message_stop":         {stream(begin, open, text("yes"), closed, endTurn), "yes", fault.Unavailable},
+		"no stop reason":          {stream(begin, open, text("yes"), closed, stop), "yes", fault.Unavailable},
+		"nothing at all":          {stream(), "", fault.Unavailable},
 		"cut in the last event": {func(w http.ResponseWriter, r *http.Request) {
 			stream(begin, open, text("yes"), closed, endTurn)(w, r)
 			_, _ = io.WriteString(w, "event: message_stop\ndata: {\"type\":\"mess")
 		}, "yes", fault.Unavailable},
 		"not JSON":              {stream(begin, open, text("yes"), `{"type":`), "yes", fault.Unavailable},
+		"status 204":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", fault.Invalid},
+		"unnamed error":         {unnamed(begin, open, text("yes"), `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`), "yes", fault.Unavailable},
 		"delta without a block": {stream(begin, text("yes")), "", fault.Unavailable},
 		"a block twice":         {stream(begin, open, text("y"), open), "y", fault.Unavailable},
 		"a negative number":     {stream(begin, strings.Replace(open, `"index":0`, `"index":-1`, 1)), "", fault.Unavailable},
@@ -155,6 +186,16 @@ func TestStreams(t *testing.T) {
 				t.Errorf("%d messages, finished %v", len(got.Messages), got.Finished)
 			}
 		})
+	}
+}
+
+// unnamed answers with events that have no name, as some servers send them.
+func unnamed(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range events {
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", e)
+		}
 	}
 }
 
@@ -232,6 +273,7 @@ func TestErrors(t *testing.T) {
 		"redirect":         {handler: fails(307, "", "Location", "https://elsewhere.example/v1/messages"), kind: fault.Invalid, public: "ANTHROPIC_BASE_URL"},
 		"error as a text":  {handler: fails(400, `{"error":"no"}`), kind: fault.Invalid},
 		"budget":           {handler: fails(400, body(invalid, "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\"")), kind: fault.Invalid, public: "ANTHROPIC_THINKING_TOKENS"},
+		"effort":           {handler: fails(400, body(invalid, "This model does not support the effort parameter.")), kind: fault.Invalid, public: "ANTHROPIC_EFFORT"},
 		"max tokens":       {handler: fails(400, body(invalid, "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens")), kind: fault.Invalid, public: "ANTHROPIC_MAX_TOKENS"},
 		"array refused":    {handler: fails(400, body(invalid, "messages.1.content.0: Invalid `signature` in `thinking` block")), kind: fault.Invalid, public: "refused"},
 
@@ -330,8 +372,9 @@ func TestRequest(t *testing.T) {
 	if err := ask(t.Context(), m, req).Err; err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"max_tokens":4096,"messages":[{"content":[{"text":"Hi","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}],"model":"other",` +
-		`"system":[{"text":"Be brief.","cache_control":{"type":"ephemeral"},"type":"text"}],"thinking":{"type":"enabled","budget_tokens":2048},"stream":true}`
+	const want = `{"model":"other","max_tokens":4096,"stream":true,"thinking":{"type":"enabled","budget_tokens":2048},` +
+		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],` +
+		`"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}`
 	if diff := cmp.Diff(want, strings.TrimSpace(string(body))); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
@@ -367,6 +410,7 @@ func TestNewNamesTheOptionToChange(t *testing.T) {
 		"negative limit":     {anthropic.Config{APIKey: "k", Model: "m", MaxTokens: -1}, "ANTHROPIC_MAX_TOKENS"},
 		"small budget":       {anthropic.Config{APIKey: "k", Model: "m", ThinkingBudget: 1000}, "ANTHROPIC_THINKING_TOKENS"},
 		"unknown budget":     {anthropic.Config{APIKey: "k", Model: "m", ThinkingBudget: -2}, "ANTHROPIC_THINKING_TOKENS"},
+		"unknown effort":     {anthropic.Config{APIKey: "k", Model: "m", Effort: "much"}, "ANTHROPIC_EFFORT"},
 		"budget above limit": {anthropic.Config{APIKey: "k", Model: "m", MaxTokens: 2048, ThinkingBudget: 2048}, "ANTHROPIC_MAX_TOKENS"},
 	}
 	for name, tt := range tests {

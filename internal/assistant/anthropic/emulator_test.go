@@ -112,7 +112,7 @@ func TestContract(t *testing.T) {
 func bodies(server *emulated.Server) [][]byte {
 	var all [][]byte
 	for _, r := range server.Requests() {
-		all = append(all, bytes.ReplaceAll(r.Body, []byte(`"cache_control":{"type":"ephemeral"},`), nil))
+		all = append(all, bytes.ReplaceAll(r.Body, []byte(`,"cache_control":{"type":"ephemeral"}`), nil))
 	}
 	return all
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
@@ -32,14 +30,13 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	if ctx.Err() != nil {
 		return modelhttp.Canceled(ctx)
 	}
-	if x.failure != nil {
-		return m.classifyFailure(x.failure)
+	if f, ok := errors.AsType[*apiFailure](err); ok {
+		if f.requestID == "" {
+			f.requestID = x.requestID
+		}
+		return m.classifyFailure(f)
 	}
-	if sent, ok := errors.AsType[*api.Error](err); ok {
-		// An error inside the stream: the status of the response was 200.
-		return m.classifyFailure(parseFailure(http.StatusOK, []byte(sent.RawJSON())))
-	}
-	cause := errors.New("asking the model: " + m.clean(modelhttp.Describe(err)))
+	cause := errors.New("asking the model: " + m.clean(modelhttp.Describe(err)+request(x.requestID)))
 	switch {
 	case errors.Is(err, errCut):
 		return modelhttp.CutOff(cause)
@@ -47,6 +44,14 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 		return modelhttp.Garbled(cause)
 	}
 	return words.Fault(err, cause, m.idle)
+}
+
+// request names a request for the log, if it has an id.
+func request(id string) string {
+	if id == "" || len(id) > 100 {
+		return ""
+	}
+	return " (request " + id + ")"
 }
 
 // clean returns a foreign text without keys, on one line, cut.
@@ -57,6 +62,7 @@ var (
 	filtered    = regexp.MustCompile(`content filtering policy|content_filter|usage policy`)
 	thinkingBad = regexp.MustCompile("^invalid_request_error messages\\..*thinking|invalid `(?:signature|data)` in|`?thinking`? or `?redacted_thinking")
 	thinkingOff = regexp.MustCompile(`thinking`)
+	effortOff   = regexp.MustCompile(`\beffort\b|output_config`)
 	maxTokens   = regexp.MustCompile(`max_tokens: \d+ >|max_tokens.{0,60}(?:maximum|must be)`)
 	badModel    = regexp.MustCompile(`^not_found_error model|model_not_found|unknown model|no such model`)
 
@@ -99,7 +105,7 @@ func (f *apiFailure) overflows(status int, text string) (limit int, ok bool) {
 
 // classifyFailure classifies an error that the API sent.
 func (m *Model) classifyFailure(f *apiFailure) error {
-	err := errors.New("the model API answered " + m.clean(f.label()+": "+f.message))
+	err := errors.New("the model API answered " + m.clean(f.label()+request(f.requestID)+": "+f.message))
 	text := strings.ToLower(f.kind + " " + f.message)
 	status := f.effectiveStatus()
 	if limit, ok := f.overflows(status, text); ok {
@@ -125,6 +131,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: f.retryAfter, Err: err}
 	case thinkingBad.MatchString(text):
 		err = errors.Join(err, errThinking)
+	case effortOff.MatchString(text):
+		return fail(fault.Invalid, "The model does not take this ANTHROPIC_EFFORT. An operator has to change it, or leave it empty.")
 	case thinkingOff.MatchString(text):
 		return fail(fault.Invalid, "The model does not take this ANTHROPIC_THINKING_TOKENS. An operator has to change it: 0 is off, -1 lets the model decide.")
 	case maxTokens.MatchString(text):

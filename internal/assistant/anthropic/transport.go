@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -14,13 +13,12 @@ import (
 // complete.
 const settleTimeout = 250 * time.Millisecond
 
-var errCut = errors.New("the stream ended before the message did")
-
 // exchange is one request and the error that the API answered with.
 type exchange struct {
 	*modelhttp.Exchange
 
-	failure *apiFailure // nil while nothing failed
+	requestID string      // by which the provider finds the request again; may be empty
+	failure   *apiFailure // nil while nothing failed
 }
 
 func newExchange(idle time.Duration) *exchange {
@@ -51,15 +49,20 @@ type apiFailure struct {
 	message    string        // error.message, or the body if there is none
 	retryAfter time.Duration // zero if the API did not say
 	hopeless   bool          // the API says that another try is of no use
+	requestID  string        // may be empty
 }
+
+// Error says what the API sent, for classify: it may hold the key.
+func (f *apiFailure) Error() string { return f.label() + ": " + f.message }
 
 // parseFailure reads {"type":"error","error":{"type":...,"message":...}}, and what
 // proxies in between answer instead: another JSON form, or plain text.
 func parseFailure(status int, body []byte) *apiFailure {
 	f := &apiFailure{status: status}
 	var outer struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
+		Error     json.RawMessage `json:"error"`
+		Message   string          `json:"message"`
+		RequestID string          `json:"request_id"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
 		if status != http.StatusOK {
@@ -67,7 +70,7 @@ func parseFailure(status int, body []byte) *apiFailure {
 		}
 		return f
 	}
-	f.message = outer.Message
+	f.message, f.requestID = outer.Message, outer.RequestID
 	var inner struct {
 		Type    string          `json:"type"`
 		Message string          `json:"message"`

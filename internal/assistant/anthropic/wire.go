@@ -1,252 +1,182 @@
 package anthropic
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"strings"
+import "encoding/json"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+// apiVersion is the version of the API that the types below are written for.
+const apiVersion = "2023-06-01"
 
-	"remote-agent/internal/assistant"
-	"remote-agent/internal/messages"
+// messagesRequest is the body of POST /v1/messages.
+type messagesRequest struct {
+	Model        string          `json:"model"`
+	MaxTokens    int             `json:"max_tokens"`
+	Stream       bool            `json:"stream"`
+	Metadata     *metadata       `json:"metadata,omitempty"`
+	Thinking     *thinkingConfig `json:"thinking,omitempty"`
+	OutputConfig *outputConfig   `json:"output_config,omitempty"`
+	Tools        []tool          `json:"tools,omitempty"`
+	System       []*textBlock    `json:"system,omitempty"`
+	Messages     []message       `json:"messages"`
+}
+
+// metadata tells conversations apart for the provider's abuse reports.
+type metadata struct {
+	UserID string `json:"user_id"`
+}
+
+// thinkingConfig is adaptive, or enabled with a budget.
+type thinkingConfig struct {
+	Type         string `json:"type"`
+	BudgetTokens int    `json:"budget_tokens,omitempty"`
+}
+
+type outputConfig struct {
+	Effort string `json:"effort"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	cacheable
+}
+
+// cacheable is what can end a prefix that the API caches.
+type cacheable struct {
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
+}
+
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+func (c *cacheable) mark() { c.CacheControl = &cacheControl{Type: "ephemeral"} }
+
+// message is one of a request. Its content is blocks: pointers to those below,
+// or a json.RawMessage that goes back as the API sent it.
+type message struct {
+	Role    string `json:"role"`
+	Content []any  `json:"content"`
+}
+
+type textBlock struct {
+	Type string `json:"type"` // text
+	Text string `json:"text"`
+	cacheable
+}
+
+type imageBlock struct {
+	Type   string      `json:"type"` // image
+	Source imageSource `json:"source"`
+	cacheable
+}
+
+type imageSource struct {
+	Type      string `json:"type"` // base64
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"`
+}
+
+type toolUseBlock struct {
+	Type  string          `json:"type"` // tool_use
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+	cacheable
+}
+
+type toolResultBlock struct {
+	Type      string       `json:"type"` // tool_result
+	ToolUseID string       `json:"tool_use_id"`
+	IsError   bool         `json:"is_error,omitempty"`
+	Content   []*textBlock `json:"content"`
+	cacheable
+}
+
+type thinkingBlock struct {
+	Type      string `json:"type"` // thinking
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+type redactedBlock struct {
+	Type string `json:"type"` // redacted_thinking
+	Data string `json:"data"`
+}
+
+// streamEvent is an event of an answer. What it brings is read by its type, with
+// read.
+type streamEvent struct {
+	Type         string          `json:"type"`
+	Index        int64           `json:"index"`
+	Message      json.RawMessage `json:"message"`
+	ContentBlock json.RawMessage `json:"content_block"`
+	Delta        json.RawMessage `json:"delta"`
+	Usage        json.RawMessage `json:"usage"`
+}
+
+// read returns what can be read of a part of an event: a field of another type
+// than ours is as one that was left out. The API adds kinds of blocks and
+// deltas, and other servers are careless with counts.
+func read[T any](raw json.RawMessage) (v T) {
+	_ = json.Unmarshal(raw, &v) // the event was read, so this is JSON or nothing
+	return v
+}
+
+// startedMessage is what message_start says.
+type startedMessage struct {
+	ID    string          `json:"id"`
+	Model string          `json:"model"`
+	Usage json.RawMessage `json:"usage"`
+}
+
+// startedBlock is a block as content_block_start brings it.
+type startedBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// blockDelta is what content_block_delta adds to a block.
+type blockDelta struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Thinking    string `json:"thinking"`
+	Signature   string `json:"signature"`
+	PartialJSON string `json:"partial_json"`
+}
+
+// messageDelta is how message_delta ends an answer.
+type messageDelta struct {
+	StopReason  stopReason      `json:"stop_reason"`
+	StopDetails json.RawMessage `json:"stop_details"`
+}
+
+// stopDetails say why the model refused.
+type stopDetails struct {
+	Category    string `json:"category"`
+	Explanation string `json:"explanation"`
+}
+
+// usage is what was used, in tokens. The three counts of input are disjoint; a
+// count that was left out is nil.
+type usage struct {
+	Input   *int64 `json:"input_tokens"`
+	Written *int64 `json:"cache_creation_input_tokens"`
+	Read    *int64 `json:"cache_read_input_tokens"`
+	Output  *int64 `json:"output_tokens"`
+}
+
+// stopReason says why an answer ended. Those that are not known end it, too.
+type stopReason string
+
+const (
+	stopMaxTokens stopReason = "max_tokens"
+	stopPauseTurn stopReason = "pause_turn"
+	stopRefusal   stopReason = "refusal"
+	stopOverflow  stopReason = "model_context_window_exceeded"
 )
-
-// wire returns the request in the API's form, with or without thinking, new and
-// old.
-func (c *completion) wire(thinking bool) api.MessageNewParams {
-	p := api.MessageNewParams{
-		Model:     c.name,
-		MaxTokens: int64(c.model.maxTokens),
-		Tools:     toTools(c.request.Tools),
-	}
-	if strings.TrimSpace(c.request.System) != "" {
-		p.System = []api.TextBlockParam{{Text: c.request.System, CacheControl: api.NewCacheControlEphemeralParam()}}
-	}
-	if c.model.public && c.request.Conversation != "" {
-		// Other servers refuse fields that they do not know.
-		p.Metadata.UserID = api.String(c.request.Conversation)
-	}
-	replay := ""
-	if thinking {
-		replay = c.name
-		p.Thinking = toThinking(c.model.thinking)
-	}
-	p.Messages = toWire(c.request.Array, replay)
-	markTurns(p.Messages)
-	return p
-}
-
-// toThinking returns the option for a Config.ThinkingBudget. It is written as JSON
-// because the SDK prints warnings about the typed one to the standard error.
-func toThinking(budget int) api.ThinkingConfigParamUnion {
-	switch {
-	case budget == ThinkingAdaptive:
-		return param.Override[api.ThinkingConfigParamUnion](json.RawMessage(`{"type":"adaptive"}`))
-	case budget > 0:
-		return param.Override[api.ThinkingConfigParamUnion](json.RawMessage(fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, budget)))
-	}
-	return api.ThinkingConfigParamUnion{}
-}
-
-// hasThinking reports whether a request asks for thinking or holds any.
-func hasThinking(p api.MessageNewParams) bool {
-	if !param.IsOmitted(p.Thinking) {
-		return true
-	}
-	for _, m := range p.Messages {
-		for _, b := range m.Content {
-			if b.OfThinking != nil || b.OfRedactedThinking != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// toTools describes tools, in order and byte for byte the same every time. The
-// cache holds them up to the last.
-func toTools(specs []messages.ToolSpec) []api.ToolUnionParam {
-	if len(specs) == 0 {
-		return nil
-	}
-	tools := make([]api.ToolUnionParam, len(specs))
-	for i, s := range specs {
-		tool := &api.ToolParam{Name: s.Name, InputSchema: toSchema(s.Schema)}
-		if s.Description != "" {
-			tool.Description = api.String(s.Description)
-		}
-		if i == len(specs)-1 {
-			tool.CacheControl = api.NewCacheControlEphemeralParam()
-		}
-		tools[i] = api.ToolUnionParam{OfTool: tool}
-	}
-	return tools
-}
-
-// toSchema passes a schema on as it is; the API wants its type at the top.
-func toSchema(raw json.RawMessage) api.ToolInputSchemaParam {
-	var schema struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(raw, &schema) != nil || schema.Type != "object" {
-		raw = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return param.Override[api.ToolInputSchemaParam](raw)
-}
-
-// toWire maps a repaired array to the Messages API, and nothing else: tool
-// results go to the beginning of a user message, neighbors of one role become one
-// message. Thinking is sent back only to replay, the model that wrote it, and
-// only if it has a signature.
-func toWire(array []messages.Message, replay string) []api.MessageParam {
-	var wire []api.MessageParam
-	for _, m := range array {
-		role := api.MessageParamRoleUser
-		if m.Role == messages.RoleAssistant {
-			role = api.MessageParamRoleAssistant
-		}
-		var content []api.ContentBlockParamUnion
-		for _, b := range m.Blocks {
-			if w, ok := toBlock(b, replay); ok {
-				content = append(content, w)
-			}
-		}
-		if len(content) == 0 {
-			continue
-		}
-		if n := len(wire); n > 0 && wire[n-1].Role == role {
-			wire[n-1].Content = append(wire[n-1].Content, content...)
-		} else {
-			wire = append(wire, api.MessageParam{Role: role, Content: content})
-		}
-	}
-	for i := range wire {
-		resultsFirst(wire[i].Content)
-	}
-	return wire
-}
-
-// resultsFirst puts tool results before all else, in place and without changing
-// their order: the API looks for them there only.
-func resultsFirst(content []api.ContentBlockParamUnion) {
-	sorted := make([]api.ContentBlockParamUnion, 0, len(content))
-	for _, results := range []bool{true, false} {
-		for _, b := range content {
-			if (b.OfToolResult != nil) == results {
-				sorted = append(sorted, b)
-			}
-		}
-	}
-	copy(content, sorted)
-}
-
-func toBlock(b messages.Block, replay string) (w api.ContentBlockParamUnion, ok bool) {
-	switch b := b.(type) {
-	case messages.Text:
-		return api.NewTextBlock(b.Text), strings.TrimSpace(b.Text) != ""
-	case messages.Attachment:
-		return api.NewTextBlock(assistant.AttachmentText(b)), true
-	case messages.ToolCall:
-		return api.NewToolUseBlock(messages.SafeID(b.ID), arguments(b.Arguments), messages.SafeName(b.Name)), true
-	case messages.ToolResult:
-		content := b.Content
-		if strings.TrimSpace(content) == "" {
-			content = "(no output)" // the API refuses an empty one
-		}
-		w = api.NewToolResultBlock(messages.SafeID(b.CallID), content, b.IsError)
-		if !b.IsError {
-			w.OfToolResult.IsError = param.Opt[bool]{}
-		}
-		return w, true
-	case messages.Thinking:
-		if replay == "" || b.Signature == "" || b.Provider != string(Name) || b.Model != replay {
-			return w, false
-		}
-		if data, redacted := strings.CutPrefix(b.Signature, redactedPrefix); redacted {
-			return api.NewRedactedThinkingBlock(data), true
-		}
-		return api.NewThinkingBlock(b.Signature, b.Text), true
-	}
-	return w, false
-}
-
-// markTurns marks the ends of the last two user turns for the cache: the last one
-// is written, and the one before it is what the last request wrote.
-func markTurns(wire []api.MessageParam) {
-	marked := 0
-	for i := len(wire) - 1; i >= 0 && marked < 2; i-- {
-		if wire[i].Role != api.MessageParamRoleUser {
-			continue
-		}
-		content := wire[i].Content
-		if mark := content[len(content)-1].GetCacheControl(); mark != nil {
-			*mark = api.NewCacheControlEphemeralParam()
-			marked++
-		}
-	}
-}
-
-// arguments returns raw if it is a JSON object that the API takes, else an empty
-// one: the result of such a call says that its arguments were bad.
-func arguments(raw string) json.RawMessage {
-	raw = strings.ToValidUTF8(raw, "\uFFFD")
-	if !strings.HasPrefix(strings.TrimSpace(raw), "{") || !json.Valid([]byte(raw)) {
-		return json.RawMessage("{}")
-	}
-	if !strings.Contains(raw, `\ud`) && !strings.Contains(raw, `\uD`) {
-		return json.RawMessage(raw)
-	}
-	// The API refuses half of a surrogate pair; decoding replaces it.
-	var object map[string]any
-	decoder := json.NewDecoder(bytes.NewReader([]byte(raw)))
-	decoder.UseNumber()
-	if decoder.Decode(&object) != nil {
-		return json.RawMessage("{}")
-	}
-	clean, err := json.Marshal(object)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return clean
-}
-
-// raw returns the blocks of the current request as the API sent them, to be sent
-// back for the rest of a turn that it paused.
-func (a *answer) raw() api.MessageParam {
-	m := api.MessageParam{Role: api.MessageParamRoleAssistant}
-	for _, b := range a.blocks[a.first:] {
-		if b != nil {
-			m.Content = append(m.Content, param.Override[api.ContentBlockParamUnion](b.raw()))
-		}
-	}
-	return m
-}
-
-// raw returns the block as the API would have sent it in one piece.
-func (b *block) raw() json.RawMessage {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(b.start), &object) != nil {
-		return json.RawMessage(b.start)
-	}
-	set := func(key, text string) {
-		if quoted, err := json.Marshal(text); err == nil {
-			object[key] = quoted
-		}
-	}
-	switch {
-	case b.kind == "text":
-		set("text", b.text.String())
-	case b.kind == "thinking":
-		set("thinking", b.text.String())
-		set("signature", b.signature.String())
-	case b.isCall() && b.pieces:
-		object["input"] = arguments(b.text.String())
-	}
-	whole, err := json.Marshal(object)
-	if err != nil {
-		return json.RawMessage(b.start)
-	}
-	return whole
-}

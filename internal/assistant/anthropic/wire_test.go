@@ -24,11 +24,11 @@ func wireOf(tb testing.TB, c completion) []byte {
 		c.model = &Model{maxTokens: 1000}
 	}
 	c.name = "m"
-	body, err := json.Marshal(c.wire(true))
+	body, err := encode(c.wire(true))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return body
+	return bytes.TrimSpace(body)
 }
 
 func TestWire(t *testing.T) {
@@ -36,6 +36,7 @@ func TestWire(t *testing.T) {
 	array := []messages.Message{
 		{Role: messages.RoleUser, Blocks: []messages.Block{
 			messages.Text{Text: "Look at this."},
+			messages.Attachment{Name: "a.png", MediaType: "image/png", Data: "\x89PNG"},
 			messages.Attachment{Name: "b.png", Note: "too large"},
 		}},
 		{Role: messages.RoleAssistant, Blocks: []messages.Block{
@@ -63,29 +64,33 @@ func TestWire(t *testing.T) {
 		{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}`)},
 		{Name: "list"},
 	}
-	body := wireOf(t, completion{request: assistant.Request{System: "Be brief.", Array: array, Tools: tools, Conversation: "c"}, model: &Model{maxTokens: 1000, public: true}})
-	const mark = `"cache_control":{"type":"ephemeral"},`
+	body := wireOf(t, completion{
+		request: assistant.Request{System: "Be <brief>.", Array: array, Tools: tools, Conversation: "c"},
+		model:   &Model{maxTokens: 1000, public: true, thinking: ThinkingAdaptive, effort: "high"},
+	})
+	const mark = `,"cache_control":{"type":"ephemeral"}`
 	result := func(id, content, extra string) string {
-		return `{"tool_use_id":"` + id + `",` + extra + `"content":[{"text":"` + content + `","type":"text"}],"type":"tool_result"}`
+		return `{"type":"tool_result","tool_use_id":"` + id + `",` + extra + `"content":[{"type":"text","text":"` + content + `"}]}`
 	}
 	call := func(id, input, name string) string {
-		return `{"id":"` + id + `","input":` + input + `,"name":"` + name + `","type":"tool_use"}`
+		return `{"type":"tool_use","id":"` + id + `","name":"` + name + `","input":` + input + `}`
 	}
-	want := `{"max_tokens":1000,"messages":[` +
-		`{"content":[{"text":"Look at this.","type":"text"},` +
-		`{"text":"[attached file \"b.png\"; note: \"too large\"; its content is not included]",` + mark + `"type":"text"}],"role":"user"},` +
-		`{"content":[{"signature":"s","thinking":"hm","type":"thinking"},{"data":"data","type":"redacted_thinking"},` +
-		`{"signature":"hidden","thinking":"","type":"thinking"},{"text":"I read it.","type":"text"},` +
+	want := `{"model":"m","max_tokens":1000,"stream":true,"metadata":{"user_id":"c"},"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},` +
+		`"tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}},` +
+		`{"name":"list","input_schema":{"type":"object","properties":{}}` + mark + `}],` +
+		`"system":[{"type":"text","text":"Be <brief>."` + mark + `}],"messages":[` +
+		`{"role":"user","content":[{"type":"text","text":"Look at this."},` +
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},` +
+		`{"type":"text","text":"[attached file \"b.png\"; note: \"too large\"; its content is not included]"` + mark + `}]},` +
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"redacted_thinking","data":"data"},` +
+		`{"type":"thinking","thinking":"","signature":"hidden"},{"type":"text","text":"I read it."},` +
 		strings.Join([]string{
 			call("c1", "{\"n\":1.0,\"path\":\"\U0001F600\"}", "read"), call("c2", "{}", "list"), call("c3", "{}", "list"),
 			call("c4", "{\"half\":\"\uFFFD\"}", "list"), call("c5", "{}", "list"),
-		}, ",") + `],"role":"assistant"},` +
-		`{"content":[` + strings.Join([]string{
+		}, ",") + `]},` +
+		`{"role":"user","content":[` + strings.Join([]string{
 		result("c1", "content", ""), result("c2", "(no output)", ""), result("c3", "bad arguments", `"is_error":true,`), result("c4", "x", ""), result("c5", "x", ""),
-	}, ",") + `,{"text":"Stop.",` + mark + `"type":"text"}],"role":"user"}],` +
-		`"model":"m","metadata":{"user_id":"c"},"system":[{"text":"Be brief.",` + mark + `"type":"text"}],` +
-		`"tools":[{"input_schema":{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}},"name":"read","description":"Reads."},` +
-		`{"input_schema":{"type":"object","properties":{}},"name":"list",` + mark[:len(mark)-1] + `}]}`
+	}, ",") + `,{"type":"text","text":"Stop."` + mark + `}]}]}`
 	if diff := cmp.Diff(want, string(body)); diff != "" {
 		t.Errorf("wire (-want +got):\n%s", diff)
 	}
@@ -101,11 +106,11 @@ func TestWireWithoutThinking(t *testing.T) {
 		messages.NewText(messages.RoleUser, "Yes?"),
 	}}}
 	for _, thinking := range []bool{true, false} {
-		body, err := json.Marshal(c.wire(thinking))
+		body, err := encode(c.wire(thinking))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(body), "thinking") != thinking || hasThinking(c.wire(thinking)) != thinking {
+		if strings.Contains(string(body), "thinking") != thinking || c.wire(thinking).hasThinking() != thinking {
 			t.Errorf("thinking %v: %s", thinking, body)
 		}
 	}

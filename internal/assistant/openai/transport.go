@@ -154,7 +154,7 @@ func (r *eventReader) Read(p []byte) (int, error) {
 func (r *eventReader) Close() error { return r.body.Close() }
 
 func (r *eventReader) next() {
-	line, err := r.readLine()
+	line, err := modelhttp.ReadLine(r.lines, maxLine)
 	r.err = err
 	if err != nil && !errors.Is(err, io.EOF) {
 		return
@@ -186,23 +186,6 @@ func (r *eventReader) next() {
 	}
 	r.buf = append(r.buf, "\n\n"...)
 	r.rest = r.buf
-}
-
-func (r *eventReader) readLine() ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := r.lines.ReadSlice('\n')
-		if len(line)+len(piece) > maxLine {
-			return nil, modelhttp.ErrTooLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			if line == nil {
-				return piece, err
-			}
-			return append(line, piece...), err
-		}
-		line = append(line, piece...)
-	}
 }
 
 // streamFailure returns the error in a chunk, if there is one.

@@ -2,8 +2,8 @@ package anthropic_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,10 +11,37 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/anthropics/anthropic-sdk-go"
+	"go.uber.org/goleak"
 
 	"remote-agent/internal/emulator/anthropic"
 )
+
+// What Anthropic's own SDK makes of the emulator is tested in e2e/anthropic.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func setup(tb testing.TB, opts anthropic.Options) *anthropic.Server {
+	tb.Helper()
+	opts.APIKey = "key"
+	s := anthropic.New(opts)
+	if err := s.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Close)
+	return s
+}
+
+func deadline(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// user is a request in which a person says something.
+func user(text string) string {
+	return fmt.Sprintf(`{"model":"m","max_tokens":4096,"messages":[{"role":"user","content":%q}]}`, text)
+}
 
 type posted struct {
 	status int
@@ -63,48 +90,30 @@ func (r *recorder) Flush() {}
 
 func TestErrorAnswers(t *testing.T) {
 	t.Parallel()
-	s, c := setup(t, anthropic.Options{})
-	for name, test := range map[string]struct {
-		response anthropic.Response
-		status   int
-		kind     string
-	}{
-		"rate limit":  {anthropic.RateLimited(2 * time.Second), 429, "rate_limit_error"},
-		"spend limit": {anthropic.SpendLimit(), 429, "enforced_spend_limit_reached"},
-		"no credit":   {anthropic.NoCredit(), 400, "invalid_request_error"},
-		"overload":    {anthropic.Overloaded(), 529, "overloaded_error"},
-		"server":      {anthropic.ServerError(503), 503, "api_error"},
-		"key":         {anthropic.Unauthorized(), 401, "authentication_error"},
-		"too long":    {anthropic.PromptTooLong(200, 100), 400, "invalid_request_error"},
-		"too large":   {anthropic.TooLarge(), 413, "request_too_large"},
-	} {
-		s.Enqueue(test.response)
-		got := stream(deadline(t), c, user("x"))
-		e, ok := errors.AsType[*client.Error](got.err)
-		if !ok || e.StatusCode != test.status || string(e.Type()) != test.kind || e.RequestID == "" {
-			t.Errorf("%s: %v", name, got.err)
-		}
-	}
-	const body = `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
+	s := setup(t, anthropic.Options{})
 	for after, header := range map[time.Duration]string{2 * time.Second: "Retry-After=2", 250 * time.Millisecond: "Retry-After-Ms=250"} {
 		s.Enqueue(anthropic.RateLimited(after))
 		name, value, _ := strings.Cut(header, "=")
-		if got := post(t, s, body); got.header.Get(name) != value || got.status != 429 {
+		if got := post(t, s, user("x")); got.header.Get(name) != value || got.status != 429 || got.header.Get("Request-Id") == "" {
 			t.Errorf("%s: %+v", header, got)
 		}
 	}
 	s.Enqueue(anthropic.SpendLimit(), anthropic.Page(502, "<html>bad gateway</html>"))
-	if got := post(t, s, body); got.header.Get("Retry-After") != "" || got.header.Get("X-Should-Retry") != "false" {
+	if got := post(t, s, user("x")); got.header.Get("Retry-After") != "" || got.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("spend limit: %+v", got)
 	}
-	if got := post(t, s, body); got.status != 502 || !strings.Contains(got.body, "<html>") {
+	if got := post(t, s, user("x")); got.status != 502 || !strings.Contains(got.body, "<html>") {
 		t.Errorf("page: %+v", got)
+	}
+	s.Enqueue(anthropic.Text("a").WithCRLF())
+	if got := post(t, s, strings.Replace(user("x"), "{", `{"stream":true,`, 1)); !strings.Contains(got.body, "\r\n\r\n") {
+		t.Errorf("CRLF: %q", got.body)
 	}
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, anthropic.Options{})
+	s := setup(t, anthropic.Options{})
 	const body = `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
 	for name, test := range map[string]struct {
 		status int
@@ -125,13 +134,13 @@ func TestKeys(t *testing.T) {
 
 func TestContextWindow(t *testing.T) {
 	t.Parallel()
-	s, c := setup(t, anthropic.Options{ContextTokens: 100, KeepRequests: 1})
-	if got := stream(deadline(t), c, user(strings.Repeat("x", 1000))); got.err == nil || !strings.Contains(got.err.Error(), "prompt is too long") {
-		t.Errorf("error %v", got.err)
+	s := setup(t, anthropic.Options{ContextTokens: 100, KeepRequests: 1})
+	if got := post(t, s, user(strings.Repeat("x", 1000))); got.status != 400 || !strings.Contains(got.body, "prompt is too long") {
+		t.Errorf("%+v", got)
 	}
 	for _, text := range []string{"a", "b"} {
-		if got := stream(deadline(t), c, user(text)); got.err != nil {
-			t.Error(got.err)
+		if got := post(t, s, user(text)); got.status != 200 {
+			t.Errorf("%+v", got)
 		}
 	}
 	if r, refused := s.Requests(), s.Refusals(); len(r) != 1 || r[0].LastUserText() != "b" || len(refused) != 1 {
@@ -146,24 +155,21 @@ func TestContextWindow(t *testing.T) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	finished := make(chan anthropic.Outcome, 5)
-	s, c := setup(t, anthropic.Options{OnDone: func(_ anthropic.Request, o anthropic.Outcome) { finished <- o }})
+	s := setup(t, anthropic.Options{OnDone: func(_ anthropic.Request, o anthropic.Outcome) { finished <- o }})
+	says := func(name, request, want string) {
+		t.Helper()
+		if got := post(t, s, request); got.status != 200 || !strings.Contains(got.body, `"text":"`+want) {
+			t.Errorf("%s: %+v, want %q", name, got, want)
+		}
+	}
 	s.Script(func(r anthropic.Request) anthropic.Response { return anthropic.Text(strings.Join(r.Roles(), ",")) })
-	if got := stream(deadline(t), c, user("x")); got.text() != "user" {
-		t.Errorf("%+v", got)
-	}
+	says("roles", user("x"), "user")
 	s.Script(func(r anthropic.Request) anthropic.Response { return anthropic.Text(fmt.Sprint(r.WantsJSON())) })
-	titled := user("x")
-	titled.OutputConfig.Format = client.JSONOutputFormatParam{Schema: map[string]any{"type": "object"}}
-	if plain, got := stream(deadline(t), c, user("x")), stream(deadline(t), c, titled); plain.text() != "false" || got.text() != "true" {
-		t.Errorf("%q, %q", plain.text(), got.text())
-	}
+	says("plain", user("x"), "false")
+	says("titled", strings.Replace(user("x"), "{", `{"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}},`, 1), "true")
 	s.Script(nil)
-	if got := stream(deadline(t), c, user("x")); !strings.HasPrefix(got.text(), "echo:") {
-		t.Errorf("%+v", got)
-	}
-	params := user("x")
-	params.MaxTokens = 0
-	if got := stream(deadline(t), c, params); got.err == nil {
+	says("echo", user("x"), "echo:")
+	if got := post(t, s, strings.Replace(user("x"), "4096", "0", 1)); got.status != 400 {
 		t.Errorf("%+v", got)
 	}
 	for _, want := range []anthropic.Outcome{anthropic.Completed, anthropic.Completed, anthropic.Completed, anthropic.Completed, anthropic.Refused} {
@@ -175,7 +181,7 @@ func TestScript(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, anthropic.Options{})
+	s := setup(t, anthropic.Options{})
 	req, err := http.NewRequestWithContext(deadline(t), http.MethodGet, s.URL()+"/v1/nothing", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}],"cache_control":{"type":"ephemeral"}}`)
 	f.Add(`{"model":"m","max_tokens":null,"messages":[{"role":"user","content":"x"}]}`)
 	f.Add(`[]`)
-	s, _ := setup(f, anthropic.Options{KeepRequests: -1})
+	s := setup(f, anthropic.Options{KeepRequests: -1})
 	f.Fuzz(func(t *testing.T, body string) {
 		got := post(t, s, body)
 		if got.header.Get("Content-Type") != "application/json" {

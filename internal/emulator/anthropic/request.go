@@ -29,6 +29,7 @@ type Request struct {
 	TopP         *float64        `json:"top_p"`
 	CacheControl *CacheControl   `json:"cache_control"`
 	OutputConfig struct {
+		Effort *string `json:"effort"`
 		Format struct {
 			Type string `json:"type"`
 		} `json:"format"`

@@ -11,7 +11,7 @@ import (
 // neighbors that it takes.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, anthropic.Options{})
+	s := setup(t, anthropic.Options{})
 	const (
 		u     = `{"role":"user","content":"x"}`
 		call  = `{"type":"tool_use","id":"t1","name":"f","input":{}}`
@@ -42,7 +42,9 @@ func TestRules(t *testing.T) {
 		"provider's tool":     {array(u) + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`, ""},
 		"four marks":          {array(user(marked, marked, marked, marked)), ""},
 		"adaptive":            {array(u) + `,"thinking":{"type":"adaptive"}`, ""},
+		"effort":              {array(u) + `,"output_config":{"effort":"xhigh"}`, ""},
 
+		"unknown effort":     {array(u) + `,"output_config":{"effort":"much"}`, "output_config.effort"},
 		"not JSON":           {`"model":`, "not valid JSON"},
 		"unknown field":      {array(u) + `,"n":1`, "n: Extra inputs"},
 		"no model":           {`"max_tokens":1,"messages":[` + u + `]`, "model: Field required"},

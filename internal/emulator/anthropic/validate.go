@@ -20,6 +20,8 @@ var (
 	namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	idPattern   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
+	efforts = []string{"low", "medium", "high", "xhigh", "max"}
+
 	// fields are the request fields that the API knows, betas included.
 	fields = []string{
 		"cache_control", "container", "context_management", "diagnostics", "inference_geo", "max_tokens",
@@ -96,6 +98,8 @@ func checkOptions(r *Request, rules ruleset) *APIError {
 		return invalid("temperature: range: 0..1")
 	case r.TopP != nil && (*r.TopP < 0 || *r.TopP > 1):
 		return invalid("top_p: range: 0..1")
+	case r.OutputConfig.Effort != nil && !slices.Contains(efforts, *r.OutputConfig.Effort):
+		return invalid("output_config.effort: Input should be one of: %s", strings.Join(efforts, ", "))
 	}
 	return nil
 }

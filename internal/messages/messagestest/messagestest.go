@@ -194,6 +194,8 @@ func checkAnthropicUser(blocks []anthropicBlock, waiting []string) error {
 			if strings.TrimSpace(b.Text) == "" {
 				return fmt.Errorf("blank text")
 			}
+		case "image":
+			text = true // results come before it, too
 		default:
 			return fmt.Errorf("block of type %q", b.Type)
 		}

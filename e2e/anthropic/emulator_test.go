@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -387,7 +388,45 @@ func TestFramings(t *testing.T) {
 		}
 	}
 	s.Enqueue(anthropic.Text("a").WithCRLF())
-	if got := post(t, s, `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"x"}]}`); !strings.Contains(got.body, "\r\n\r\n") {
-		t.Errorf("CRLF: %q", got.body)
+	if got := stream(deadline(t), c, user("x")); got.err != nil || got.text() != "a" {
+		t.Errorf("CRLF: %+v", got)
+	}
+}
+
+func TestErrorAnswers(t *testing.T) {
+	t.Parallel()
+	s, c := setup(t, anthropic.Options{})
+	for name, test := range map[string]struct {
+		response anthropic.Response
+		status   int
+		kind     string
+	}{
+		"rate limit":  {anthropic.RateLimited(2 * time.Second), 429, "rate_limit_error"},
+		"spend limit": {anthropic.SpendLimit(), 429, "enforced_spend_limit_reached"},
+		"no credit":   {anthropic.NoCredit(), 400, "invalid_request_error"},
+		"overload":    {anthropic.Overloaded(), 529, "overloaded_error"},
+		"server":      {anthropic.ServerError(503), 503, "api_error"},
+		"key":         {anthropic.Unauthorized(), 401, "authentication_error"},
+		"too long":    {anthropic.PromptTooLong(200, 100), 400, "invalid_request_error"},
+		"too large":   {anthropic.TooLarge(), 413, "request_too_large"},
+	} {
+		s.Enqueue(test.response)
+		got := stream(deadline(t), c, user("x"))
+		e, ok := errors.AsType[*client.Error](got.err)
+		if !ok || e.StatusCode != test.status || string(e.Type()) != test.kind || e.RequestID == "" {
+			t.Errorf("%s: %v", name, got.err)
+		}
+	}
+}
+
+func TestOutputConfig(t *testing.T) {
+	t.Parallel()
+	s, c := setup(t, anthropic.Options{})
+	s.Script(func(r anthropic.Request) anthropic.Response { return anthropic.Text(fmt.Sprint(r.WantsJSON())) })
+	titled := user("x")
+	titled.OutputConfig.Format = client.JSONOutputFormatParam{Schema: map[string]any{"type": "object"}}
+	titled.OutputConfig.Effort = client.OutputConfigEffortXhigh
+	if plain, got := stream(deadline(t), c, user("x")), stream(deadline(t), c, titled); plain.text() != "false" || got.text() != "true" {
+		t.Errorf("%q, %q", plain.text(), got.text())
 	}
 }

@@ -1,0 +1,250 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+// wire returns the request in the API's form, with or without thinking, new and
+// old.
+func (c *completion) wire(thinking bool) *messagesRequest {
+	r := &messagesRequest{
+		Model: c.name, MaxTokens: c.model.maxTokens, Stream: true,
+		Tools: toTools(c.request.Tools),
+	}
+	if strings.TrimSpace(c.request.System) != "" {
+		system := newText(c.request.System)
+		system.mark()
+		r.System = []*textBlock{system}
+	}
+	if c.model.public && c.request.Conversation != "" {
+		// Other servers refuse fields that they do not know.
+		r.Metadata = &metadata{UserID: c.request.Conversation}
+	}
+	if c.model.effort != "" {
+		r.OutputConfig = &outputConfig{Effort: c.model.effort}
+	}
+	replay := ""
+	if thinking {
+		replay = c.name
+		r.Thinking = toThinking(c.model.thinking)
+	}
+	r.Messages = toWire(c.request.Array, replay)
+	markTurns(r.Messages)
+	return r
+}
+
+// toThinking returns the option for a Config.ThinkingBudget.
+func toThinking(budget int) *thinkingConfig {
+	switch {
+	case budget == ThinkingAdaptive:
+		return &thinkingConfig{Type: "adaptive"}
+	case budget > 0:
+		return &thinkingConfig{Type: "enabled", BudgetTokens: budget}
+	}
+	return nil
+}
+
+// hasThinking reports whether a request asks for thinking or holds any.
+func (r *messagesRequest) hasThinking() bool {
+	return r.Thinking != nil || slices.ContainsFunc(r.Messages, func(m message) bool {
+		return slices.ContainsFunc(m.Content, isThinking)
+	})
+}
+
+func isThinking(b any) bool {
+	switch b.(type) {
+	case *thinkingBlock, *redactedBlock:
+		return true
+	}
+	return false
+}
+
+// toTools describes tools, in order and byte for byte the same every time. The
+// cache holds them up to the last.
+func toTools(specs []messages.ToolSpec) []tool {
+	if len(specs) == 0 {
+		return nil
+	}
+	tools := make([]tool, len(specs))
+	for i, s := range specs {
+		tools[i] = tool{Name: s.Name, Description: s.Description, InputSchema: toSchema(s.Schema)}
+	}
+	tools[len(tools)-1].mark()
+	return tools
+}
+
+// toSchema passes a schema on as it is; the API wants its type at the top.
+func toSchema(raw json.RawMessage) json.RawMessage {
+	var schema struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &schema) != nil || schema.Type != "object" {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return raw
+}
+
+// toWire maps a repaired array to the Messages API, and nothing else: tool
+// results go to the beginning of a user message, neighbors of one role become one
+// message. Thinking is sent back only to replay, the model that wrote it, and
+// only if it has a signature.
+func toWire(array []messages.Message, replay string) []message {
+	var wire []message
+	for _, m := range array {
+		role := "user"
+		if m.Role == messages.RoleAssistant {
+			role = "assistant"
+		}
+		var content []any
+		for _, b := range m.Blocks {
+			if w := toBlock(b, replay); w != nil {
+				content = append(content, w)
+			}
+		}
+		if len(content) == 0 {
+			continue
+		}
+		if n := len(wire); n > 0 && wire[n-1].Role == role {
+			wire[n-1].Content = append(wire[n-1].Content, content...)
+		} else {
+			wire = append(wire, message{Role: role, Content: content})
+		}
+	}
+	for i := range wire {
+		resultsFirst(wire[i].Content)
+	}
+	return wire
+}
+
+// resultsFirst puts tool results before all else, in place and without changing
+// their order: the API looks for them there only.
+func resultsFirst(content []any) {
+	rank := func(b any) int {
+		if _, ok := b.(*toolResultBlock); ok {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(content, func(a, b any) int { return rank(a) - rank(b) })
+}
+
+// imageTypes are what the API takes as an image.
+var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+// toBlock returns a block in the API's form, or nil if it is left out.
+func toBlock(b messages.Block, replay string) any {
+	switch b := b.(type) {
+	case messages.Text:
+		if strings.TrimSpace(b.Text) != "" {
+			return newText(b.Text)
+		}
+	case messages.Attachment:
+		if b.Data != "" && slices.Contains(imageTypes, b.MediaType) {
+			return &imageBlock{Type: "image", Source: imageSource{Type: "base64", MediaType: b.MediaType, Data: []byte(b.Data)}}
+		}
+		return newText(assistant.AttachmentText(b))
+	case messages.ToolCall:
+		return &toolUseBlock{Type: "tool_use", ID: messages.SafeID(b.ID), Name: messages.SafeName(b.Name), Input: arguments(b.Arguments)}
+	case messages.ToolResult:
+		content := b.Content
+		if strings.TrimSpace(content) == "" {
+			content = "(no output)" // the API refuses an empty one
+		}
+		return &toolResultBlock{
+			Type: "tool_result", ToolUseID: messages.SafeID(b.CallID), IsError: b.IsError, Content: []*textBlock{newText(content)},
+		}
+	case messages.Thinking:
+		if replay == "" || b.Signature == "" || b.Provider != string(Name) || b.Model != replay {
+			return nil
+		}
+		if data, redacted := strings.CutPrefix(b.Signature, redactedPrefix); redacted {
+			return &redactedBlock{Type: "redacted_thinking", Data: data}
+		}
+		return &thinkingBlock{Type: "thinking", Thinking: b.Text, Signature: b.Signature}
+	}
+	return nil
+}
+
+func newText(text string) *textBlock { return &textBlock{Type: "text", Text: text} }
+
+// markTurns marks the ends of the last two user turns for the cache: the last one
+// is written, and the one before it is what the last request wrote.
+func markTurns(wire []message) {
+	marked := 0
+	for i := len(wire) - 1; i >= 0 && marked < 2; i-- {
+		content := wire[i].Content
+		if last, ok := content[len(content)-1].(interface{ mark() }); ok && wire[i].Role == "user" {
+			last.mark()
+			marked++
+		}
+	}
+}
+
+// arguments returns raw if it is a JSON object that the API takes, else an empty
+// one: the result of such a call says that its arguments were bad.
+func arguments(raw string) json.RawMessage {
+	raw = strings.ToValidUTF8(raw, "\uFFFD")
+	if !strings.HasPrefix(strings.TrimSpace(raw), "{") || !json.Valid([]byte(raw)) {
+		return json.RawMessage("{}")
+	}
+	if !strings.Contains(raw, `\ud`) && !strings.Contains(raw, `\uD`) {
+		return json.RawMessage(raw)
+	}
+	// The API refuses half of a surrogate pair; decoding replaces it.
+	var object map[string]any
+	decoder := json.NewDecoder(bytes.NewReader([]byte(raw)))
+	decoder.UseNumber()
+	if decoder.Decode(&object) != nil {
+		return json.RawMessage("{}")
+	}
+	clean, err := json.Marshal(object)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return clean
+}
+
+// raw returns the blocks of the current request as the API sent them, to be sent
+// back for the rest of a turn that it paused.
+func (a *answer) raw() message {
+	m := message{Role: "assistant"}
+	for _, b := range a.blocks[a.first:] {
+		if b != nil && b.start != "" {
+			m.Content = append(m.Content, b.raw())
+		}
+	}
+	return m
+}
+
+// raw returns the block as the API would have sent it in one piece.
+func (b *block) raw() json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(b.start), &object) != nil {
+		return json.RawMessage(b.start)
+	}
+	set := func(key, text string) {
+		if quoted, err := json.Marshal(text); err == nil {
+			object[key] = quoted
+		}
+	}
+	switch {
+	case b.kind == "text":
+		set("text", b.text.String())
+	case b.kind == "thinking":
+		set("thinking", b.text.String())
+		set("signature", b.signature.String())
+	case b.isCall() && b.pieces:
+		object["input"] = arguments(b.text.String())
+	}
+	whole, err := json.Marshal(object)
+	if err != nil {
+		return json.RawMessage(b.start)
+	}
+	return whole
+}
