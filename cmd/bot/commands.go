@@ -22,7 +22,10 @@ type commandLine struct {
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, search and delete what was said."`
 	Messages    messagesCommand    `cmd:"" help:"List messages of a conversation, a session or a profile."`
 	Costs       costsCommand       `cmd:"" help:"Sum up tokens and costs by person, codebase, model, day or conversation."`
-	Person      personCommand      `cmd:"" help:"Count or delete what is remembered of a person."`
+	Person      personCommand      `cmd:"" help:"Let people in or shut them out; count or delete what is remembered of one."`
+	Owner       ownerCommand       `cmd:"" help:"List, add and remove owners of the bot."`
+	Halt        haltCommand        `cmd:"" help:"Stop everything on every replica until resume; also beside a running daemon."`
+	Resume      resumeCommand      `cmd:"" help:"End a halt."`
 	Export      exportCommand      `cmd:"" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`

@@ -10,8 +10,11 @@ import (
 	"remote-agent/internal/fault"
 )
 
-// personCommand is about what is kept of one person.
+// personCommand is about who may use the bot, and what is kept of one person.
 type personCommand struct {
+	List   personListCommand   `cmd:"" help:"List people who were let in or removed, and owners."`
+	Allow  personAllowCommand  `cmd:"" help:"Let somebody in, at once; the daemon may run."`
+	Remove personRemoveCommand `cmd:"" help:"Shut somebody out, at once, whatever the configuration says; the daemon may run."`
 	Show   personShowCommand   `cmd:"" help:"Count what is remembered of a person, and list their linked accounts."`
 	Forget personForgetCommand `cmd:"" help:"Count what is remembered of a person, ask, and delete it."`
 }

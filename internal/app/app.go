@@ -23,6 +23,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/people"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/platform/github"
@@ -82,6 +83,7 @@ type daemon struct {
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	shop       *work.Shop
+	people     *people.Service
 	models     map[assistant.Name]assistant.Model // the model APIs
 	memory     *recollect.Service                 // nil with MEMORY=off
 	learner    *learn.Learner                     // nil if nothing is learned
@@ -193,6 +195,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.core.Run(ctx) })
 	group.Go(func() error { return d.web.Run(ctx) })
 	d.banner()
+	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
 	for _, a := range d.adapters {
 		group.Go(func() error {
@@ -277,6 +280,7 @@ func (d *daemon) ready(ctx context.Context) []web.Check {
 		{Name: "database", Err: d.store.Ping(ctx)},
 		{Name: "schema", Err: d.store.CheckSchema(ctx)},
 		{Name: "workers", Err: d.core.Ready()},
+		d.haltCheck(ctx),
 	}, d.memorySearch()...)
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -233,6 +232,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
+	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() })
 	shelf := history.New(history.Config{Store: d.store, Adapters: d.adapters, Redact: redact.New(d.config.Secrets()...)})
 	shop := work.New(work.Config{Storage: storage{d.store}, Workspace: d.space, Adapters: d.adapters, Log: d.log})
 	var workshop orchestrator.Workshop
@@ -263,7 +263,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Missing:        d.missing,
 		Redact:         redact.New(d.config.Secrets()...).String,
 		Storage:        storage{d.store},
-		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands()),
+		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands(), d.people.Commands()),
 		Workshop:       workshop,
 		Memory:         d.memoryPort(),
 		Learner:        d.learnerPort(),
@@ -273,7 +273,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Assistants:     d.assistants,
 		Default:        assistant.Name(d.config.Assistant),
 		Placeholder:    map[assistant.Name]bool{config.AssistantDemo: true},
-		Access:         d.access(),
+		Access:         accessRules(d.config),
 		SystemPrompt:   d.config.SystemPrompt,
 		ContextTokens:  d.config.ContextTokens,
 		Slots:          d.config.MaxConversations,
@@ -292,25 +292,6 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	shop.Bind(core)
 	d.core, d.shop = core, shop
 	return nil
-}
-
-// access says who may talk without being let in by an owner. Whoever has the
-// console has the process.
-func (d *daemon) access() map[messages.Platform]orchestrator.AccessRule {
-	allowed := d.config.Telegram.Allowed
-	rule := orchestrator.AccessRule{Everyone: allowed.Everyone, IDs: make(map[messages.UserID]bool)}
-	for _, id := range allowed.IDs {
-		rule.IDs[messages.UserID(strconv.FormatInt(id, 10))] = true
-	}
-	inSlack := orchestrator.AccessRule{Everyone: d.config.Slack.Everyone, IDs: make(map[messages.UserID]bool)}
-	for _, id := range d.config.Slack.Allowed {
-		inSlack.IDs[messages.UserID(id)] = true
-	}
-	return map[messages.Platform]orchestrator.AccessRule{
-		slack.Name:    inSlack,
-		console.Name:  {Owners: map[messages.UserID]bool{console.Sender: true}},
-		telegram.Name: rule,
-	}
 }
 
 func (d *daemon) receivesOverHTTP(a platform.WebhookReceiver) bool {

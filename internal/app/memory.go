@@ -80,6 +80,7 @@ func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) 
 	d.learner = learn.New(learn.Config{
 		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: spend.Budget(d.config.Budget),
 		Redact: redact.New(d.config.Secrets()...).String, Embed: d.memory.Embedding, Now: d.env.Now, Log: d.log,
+		Paused: func() bool { return d.core.Halted().Halted() },
 	})
 }
 

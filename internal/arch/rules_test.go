@@ -74,6 +74,10 @@ var allowed = map[string][]string{
 		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/spend", "internal/store", "internal/transcript",
 	},
 
+	"internal/people": {
+		"internal/fault", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/store",
+	},
+
 	"internal/learn": {
 		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
 	},

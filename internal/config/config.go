@@ -150,6 +150,7 @@ type GitHub struct {
 	SweepEvery    time.Duration
 	Mention       string   // with its @; empty: the app's name
 	Allowed       []string // numeric ids or logins
+	Owners        []string // numeric ids; all owners there, if it names any
 	Repositories  []string // owner/name
 	Streaming     bool
 }
@@ -161,9 +162,10 @@ type Telegram struct {
 	Mode          string // ModePoll or ModeWebhook
 	WebhookSecret Secret
 	Allowed       AllowList
-	Streaming     bool    // show partial answers
-	SendRate      float64 // messages per second over all chats; 0 means no limit
-	ChatSendRate  float64 // messages per second and chat; 0 means no limit
+	Owners        []string // numeric ids; all owners there, if it names any
+	Streaming     bool     // show partial answers
+	SendRate      float64  // messages per second over all chats; 0 means no limit
+	ChatSendRate  float64  // messages per second and chat; 0 means no limit
 }
 
 // Slack configures the Slack adapter. It is off without a BotToken.
@@ -175,6 +177,7 @@ type Slack struct {
 	Streaming     bool
 	Everyone      bool     // everybody of the workspace may talk to the bot
 	Allowed       []string // user ids
+	Owners        []string // user ids; all owners there, if it names any
 }
 
 // Git says where repositories come from.

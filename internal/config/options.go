@@ -184,6 +184,12 @@ var chatOptions = []Option{
 		parse:   parseAllowed,
 	},
 	{
+		Name: "TELEGRAM_OWNER_IDS", Empty: "who used the owner link, or `bot owner add`", Group: groupTelegram,
+		Help:    "Numeric ids of the owners, with commas; if it names any, nobody else is an owner on Telegram, whatever was claimed before.",
+		Example: "12345678",
+		parse:   parseOwners(numericID, "the number that /whoami tells", func(c *Config) *[]string { return &c.Telegram.Owners }),
+	},
+	{
 		Name: "TELEGRAM_STREAMING_MODE", Default: "stream", Group: groupTelegram,
 		Help: "stream shows an answer while it is written, batch when it is complete.",
 		parse: setChoice(func(c *Config, v string) { c.Telegram.Streaming = v == "stream" },
@@ -225,6 +231,12 @@ var chatOptions = []Option{
 		Help:    "User ids (U...) of the people who may talk to the bot, with commas; * lets the workspace in, people of other organizations not. /whoami tells a person's id.",
 		Example: "U012AB3CD,U045EF6GH",
 		parse:   parseSlackAllowed,
+	},
+	{
+		Name: "SLACK_OWNER_IDS", Empty: "who used the owner's code, or `bot owner add`", Group: groupSlack,
+		Help:    "User ids (U...) of the owners, with commas; if it names any, nobody else is an owner on Slack, whatever was claimed before.",
+		Example: "U012AB3CD",
+		parse:   parseOwners(slackUser, "a user id such as U012AB3CD", func(c *Config) *[]string { return &c.Slack.Owners }),
 	},
 	{
 		Name: "SLACK_STREAMING_MODE", Default: "stream", Group: groupSlack,

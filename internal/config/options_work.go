@@ -253,6 +253,12 @@ var githubOptions = []Option{
 		parse:   parseLogins,
 	},
 	{
+		Name: "GITHUB_OWNER_IDS", Empty: "whom `bot owner add` names", Group: groupGitHub,
+		Help:    "Numeric account ids of the owners of the bot, with commas; if it names any, nobody else is an owner on GitHub. Write access is needed as well.",
+		Example: "583231",
+		parse:   parseOwners(numericID, "the numeric id that /whoami tells", func(c *Config) *[]string { return &c.GitHub.Owners }),
+	},
+	{
 		Name: "GITHUB_REPOSITORIES", Empty: "all that the app is installed on", Group: groupGitHub,
 		Help:    "Repositories to look at in poll mode with a token, as owner/name, with commas.",
 		Example: "acme/web,acme/api",

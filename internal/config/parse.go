@@ -242,6 +242,41 @@ func parseSlackAllowed(c *Config, text string) error {
 	return nil
 }
 
+// numericID is the id of a person on Telegram and of an account on GitHub.
+var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+
+// parseOwners reads a list of people who own the bot, by ids of a form.
+func parseOwners(form *regexp.Regexp, what string, field func(*Config) *[]string) parser {
+	return func(c *Config, text string) error {
+		var ids []string
+		for _, f := range list(text) {
+			if !form.MatchString(f) {
+				return fmt.Errorf("has %q in it, which is nobody's id: names can be given up and taken by somebody else, so use %s", f, what)
+			}
+			if !slices.Contains(ids, f) {
+				ids = append(ids, f)
+			}
+		}
+		if len(ids) == 0 {
+			return errors.New("names nobody: list ids with commas, or take the option out")
+		}
+		*field(c) = ids
+		return nil
+	}
+}
+
+// UserIDForm returns the form that ids of people have on a platform, and what to
+// call one; ok is false for a platform that has no such list.
+func UserIDForm(platform string) (form *regexp.Regexp, what string, ok bool) {
+	switch platform {
+	case "telegram", "github":
+		return numericID, "a positive number", true
+	case "slack":
+		return slackUser, "a user id such as U012AB3CD", true
+	}
+	return nil, "", false
+}
+
 // parseHosts reads a list of hosts, each with an optional port.
 func parseHosts(c *Config, text string) error {
 	var hosts []string

@@ -68,6 +68,9 @@ type Config struct {
 	// PerSecond is how many requests this process makes, on average; default 1.
 	PerSecond float64
 
+	// Paused reports whether nothing may be asked now; nil never pauses.
+	Paused func() bool
+
 	Now func() time.Time // default time.Now
 	Log *slog.Logger
 }
@@ -94,6 +97,9 @@ type Learner struct {
 func New(config Config) *Learner {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Paused == nil {
+		config.Paused = func() bool { return false }
 	}
 	if config.Redact == nil {
 		config.Redact = func(s string) string { return s }
@@ -171,7 +177,7 @@ type job struct {
 
 // one works on some notes. It reports false if none was due, or it failed.
 func (l *Learner) one(ctx context.Context) (more bool) {
-	if ctx.Err() != nil || l.rate.Wait(ctx) != nil {
+	if l.config.Paused() || ctx.Err() != nil || l.rate.Wait(ctx) != nil {
 		return false
 	}
 	j, ok, err := l.begin(ctx)

@@ -33,6 +33,7 @@ type Metrics struct {
 	turns            *prometheus.CounterVec
 	turnSeconds      *prometheus.HistogramVec
 	running, waiting prometheus.Gauge
+	halted           prometheus.Gauge
 	sweepRings       prometheus.Counter
 	leaseLost        prometheus.Counter
 	deliveries       *prometheus.CounterVec
@@ -77,6 +78,7 @@ func New(version string) *Metrics {
 
 	m.turns = counter("bot_runs_total", "Turns that ended.", "assistant", "outcome")
 	m.turnSeconds = histogram("bot_run_seconds", "Duration of turns.", turnBuckets, "assistant", "outcome")
+	m.halted = gauge("bot_halted", "1 while nothing may start.").WithLabelValues()
 	m.running = gauge("bot_runs_active", "Turns that run in this process.").WithLabelValues()
 	m.waiting = gauge("bot_runs_waiting", "Conversations that wait for a free slot in this process.").WithLabelValues()
 	m.sweepRings = counter("bot_sweep_rings_total", "Conversations with work that a sweep found without a live lease.").WithLabelValues()
@@ -172,6 +174,17 @@ func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
 	assistant, outcome = m.labels.get(assistant), m.labels.get(outcome)
 	m.turns.WithLabelValues(assistant, outcome).Inc()
 	m.turnSeconds.WithLabelValues(assistant, outcome).Observe(took.Seconds())
+}
+
+// Halted tells whether the service is halted.
+func (m *Metrics) Halted(on bool) {
+	if m == nil {
+		return
+	}
+	m.halted.Set(0)
+	if on {
+		m.halted.Set(1)
+	}
 }
 
 // Running changes the number of running turns by delta.

@@ -30,6 +30,7 @@ type accepted struct {
 	waits  bool                   // somebody else works on the conversation, or no slot is free
 	refuse bool                   // tell the sender once that the bot is private
 	closed *sessions.Conversation // what it is about was closed
+	notice *messages.Delivery     // tells that the service is halted
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -146,7 +147,7 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 	if in.Kind == messages.KindEdit {
 		return o.acceptEdit(ctx, tx, a)
 	}
-	return o.acceptMessage(ctx, tx, a)
+	return o.acceptMessage(ctx, tx, a, verdict.state)
 }
 
 // firstOfGesture reports whether in is the first event of what a person did. A
@@ -241,7 +242,7 @@ func (o *Orchestrator) moveConversation(ctx context.Context, tx Tx, from message
 
 // acceptMessage puts a message into the inbox of its conversation and claims
 // the conversation if it is free and so is a slot.
-func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, state sessions.ServiceState) (accepted, error) {
 	conv, err := o.conversation(ctx, tx, &a)
 	if err != nil {
 		return a, err
@@ -258,6 +259,9 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted) (ac
 		if err := addNotice(ctx, tx, conv.ID, "", opening); err != nil {
 			return a, err
 		}
+	}
+	if state.Halted() && a.entry.Lane == sessions.LaneTurn {
+		return o.acceptHalted(ctx, tx, conv, a, state)
 	}
 	parked, err := o.parked(ctx, tx, conv)
 	if err != nil {
@@ -416,6 +420,9 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 	p := a.entry.In.Conversation.Platform
 	if a.fresh && a.entry.State == sessions.EntryWaiting && (o.gate(p) != nil || o.marksOutcomes(p)) {
 		defer o.spawn(func(ctx context.Context) { o.arrive(ctx, a.entry) })
+	}
+	if a.notice != nil {
+		o.spawn(func(ctx context.Context) { o.bringNotice(ctx, a.entry.In.Conversation, *a.notice) })
 	}
 	log := o.config.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {

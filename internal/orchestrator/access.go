@@ -21,52 +21,75 @@ const ownerCodeTTL = 15 * time.Minute
 
 type verdict struct {
 	role    sessions.Role
-	claimed bool // by this message
+	claimed bool                  // by this message
+	removed bool                  // the sender was removed
+	state   sessions.ServiceState // as it was read with the role
 }
 
 // authorize says who the sender is, by immutable id only. It is asked when a
 // message arrives and again when its turn runs. A valid one-time code in
 // "/start <code>" makes its sender the owner.
 func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound) (verdict, error) {
-	if in.Sender.Bot || in.Sender.ID == "" {
-		return verdict{role: sessions.Stranger}, nil
+	v, err := o.judgeSender(ctx, tx, in)
+	if err != nil || in.Sender.Bot || in.Sender.ID == "" {
+		return v, err
 	}
-	role, err := o.roleOf(ctx, tx, in.Conversation.Platform, in.Sender)
-	if err != nil || role == sessions.Owner {
-		return verdict{role: role}, err
+	p, code := in.Conversation.Platform, ownerCode(in)
+	if v.role == sessions.Owner || v.removed || code == "" || !o.config.Access[p].claimable() {
+		return v, nil
 	}
-	code := ownerCode(in)
-	if code == "" {
-		return verdict{role: role}, nil
-	}
-	ok, err := tx.UseOwnerCode(ctx, in.Conversation.Platform, hashCode(code))
+	ok, err := tx.UseOwnerCode(ctx, p, hashCode(code))
 	if err != nil || !ok {
-		return verdict{role: role}, err
+		return v, err
 	}
 	if err := o.makeOwner(ctx, tx, in); err != nil {
 		return verdict{}, err
 	}
-	return verdict{role: sessions.Owner, claimed: true}, nil
+	v.role, v.claimed = sessions.Owner, true
+	return v, nil
 }
 
-func (o *Orchestrator) roleOf(ctx context.Context, tx Tx, p messages.Platform, s messages.Sender) (sessions.Role, error) {
-	who, known, err := tx.Identity(ctx, p, s.ID)
-	if err != nil {
-		return sessions.Stranger, err
+// judgeSender says who the sender is, and how the service stands, as they are at
+// this moment. It writes nothing.
+func (o *Orchestrator) judgeSender(ctx context.Context, tx Tx, in messages.Inbound) (verdict, error) {
+	p := in.Conversation.Platform
+	who, err := tx.Access(ctx, p, in.Sender.ID)
+	v := verdict{role: sessions.Stranger, removed: !who.RemovedAt.IsZero(), state: who.ServiceState}
+	if err == nil && !in.Sender.Bot && in.Sender.ID != "" {
+		v.role = o.config.Access[p].Role(who.Identity, in.Sender, o.gate(p) != nil)
 	}
-	if known && who.Role != sessions.Stranger {
-		return who.Role, nil
-	}
-	rule := o.config.Access[p]
+	return v, err
+}
+
+// Role says what somebody may do, by what is stored of them (the zero value if
+// nothing is) and by the configuration, which wins over what was claimed:
+//
+//   - who was removed is a stranger, wherever else they are named;
+//   - owners in the configuration are owners, and where it names some, nobody else is;
+//   - a role that an operator or an owner gave holds until it is taken away;
+//   - a claim with a one-time code holds until it is taken away, or until the
+//     configuration lists who may come in without naming them;
+//   - else it is the list of the configuration, or the platform's own gate.
+func (r AccessRule) Role(who sessions.Identity, s messages.Sender, gated bool) sessions.Role {
 	switch {
-	case rule.Owners[s.ID]:
-		return sessions.Owner, nil
-	case rule.Everyone && !s.External, rule.IDs[s.ID]:
-		return sessions.User, nil
-	case o.gate(p) != nil:
-		return sessions.User, nil // if the platform admits them, which is asked outside of transactions
+	case !who.RemovedAt.IsZero():
+		return sessions.Stranger
+	case r.Owners[s.ID]:
+		return sessions.Owner
+	case who.Role == sessions.Owner && len(r.Owners) == 0 && (!who.Claimed() || r.IDs[s.ID] || len(r.IDs) == 0 || r.Everyone):
+		return sessions.Owner
+	case who.Role == sessions.User, r.IDs[s.ID], r.Everyone && !s.External:
+		return sessions.User
+	case gated:
+		return sessions.User // if the platform admits them, which is asked outside of transactions
 	}
-	return sessions.Stranger, nil
+	return sessions.Stranger
+}
+
+// claimable reports whether the configuration leaves it to a one-time code who the
+// owner is.
+func (r AccessRule) claimable() bool {
+	return !r.Everyone && len(r.IDs) == 0 && len(r.Owners) == 0
 }
 
 // ownerCode returns the code of a private "/start <code>". The slash may be
@@ -83,12 +106,12 @@ func ownerCode(in messages.Inbound) string {
 }
 
 func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound) error {
-	err := tx.SaveIdentity(ctx, sessions.Identity{
+	err := tx.SetRole(ctx, sessions.Identity{
 		Platform: in.Conversation.Platform,
 		UserID:   in.Sender.ID,
 		Name:     in.Sender.Name,
 		Role:     sessions.Owner,
-	})
+	}, sessions.GrantedByCode, false)
 	if err != nil {
 		return err
 	}
@@ -109,7 +132,7 @@ func hashCode(code string) string {
 // platform has no owner and no other way in. It reports whether the code is to
 // be shown. The code works once, for 15 minutes.
 func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
-	if rule := o.config.Access[p]; rule.Everyone || len(rule.IDs) > 0 || len(rule.Owners) > 0 || o.gate(p) != nil {
+	if !o.config.Access[p].claimable() || o.gate(p) != nil {
 		return false, nil
 	}
 	offered := false

@@ -285,6 +285,11 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
 			return err
 		}
+		who, err := o.judgeSender(ctx, tx, r.Entry.In) // they may have been removed since they were let in
+		if err != nil {
+			return err
+		}
+		r.Role = who.role
 		by := approval.Decider{
 			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
 			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,

@@ -242,6 +242,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		active  bool
 		waiting int
 		used    *profile.Profile
+		halt    sessions.ServiceState
 	)
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
@@ -249,6 +250,9 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 			return err
 		}
 		if used, err = profileByID(ctx, tx, r.Conv.AgentID); err != nil {
+			return err
+		}
+		if halt, err = tx.ServiceState(ctx); err != nil {
 			return err
 		}
 		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
@@ -271,6 +275,9 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		queued--
 	}
 	fmt.Fprintf(&b, "**%s**, %s\n\n", state, count(queued, "message waits", "messages wait"))
+	if halt.Halted() {
+		fmt.Fprintf(&b, "- %s\n", haltLine(halt))
+	}
 	model := ""
 	if a := o.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
 		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"

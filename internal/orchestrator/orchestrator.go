@@ -32,12 +32,12 @@ import (
 	"remote-agent/internal/spend"
 )
 
-// AccessRule says who may talk to the bot on a platform without being stored as
-// an identity.
+// AccessRule is what the configuration says of who may talk to the bot on a
+// platform; see Role for what holds besides.
 type AccessRule struct {
 	Everyone bool
 	IDs      map[messages.UserID]bool
-	Owners   map[messages.UserID]bool // owners by configuration
+	Owners   map[messages.UserID]bool // all owners there, if it names any
 }
 
 // Config configures an Orchestrator. The zero value of an optional field means
@@ -147,6 +147,7 @@ type Orchestrator struct {
 	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
 	windows  *windowCache
 	decided  decided
+	watched  watched
 	asking   bool // something here can ask a person
 
 	due     sync.Mutex    // held while standing tasks are looked for
@@ -179,6 +180,7 @@ func New(config Config) (*Orchestrator, error) {
 		}
 	}
 	o.running.turns = make(map[string]*turnHandle)
+	o.watched.look = make(chan struct{}, 1)
 	for _, a := range config.Adapters {
 		if _, twice := o.adapters[a.Platform()]; twice {
 			return nil, fmt.Errorf("platform %q is configured twice", a.Platform())
@@ -206,6 +208,14 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.base = base
 	o.mu.Unlock()
 
+	watching, unwatch := context.WithCancel(base)
+	var watch sync.WaitGroup
+	defer func() { // after the last turn has ended
+		unwatch()
+		watch.Wait()
+	}()
+	o.look(ctx)
+	watch.Go(func() { o.watch(watching) })
 	if err := o.firstSweep(ctx); err != nil {
 		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
 	}

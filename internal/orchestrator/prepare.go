@@ -55,8 +55,9 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 
 // prepare reads what the turn needs. It can be stopped like the turn itself:
 // then the turn begins and ends at once.
-func (w *worker) prepare(ctx context.Context, handle *turnHandle, entry sessions.Entry) {
-	w.o.running.begin(handle, entry.Seq)
+func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
+	entry := d.entry
+	w.o.running.begin(handle, entry, d.access)
 	var r ready
 	defer func() {
 		if w.ready == nil {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 )
 
 // running knows the turns that this process works on, so that they can be
 // stopped.
 type running struct {
-	mu    sync.Mutex // guards turns and their fields seq and stopUpTo
+	mu    sync.Mutex // guards turns and all fields of them that change
 	turns map[string]*turnHandle
 }
 
@@ -17,6 +20,8 @@ type running struct {
 // taken from the inbox, so that no stop can fall between the two.
 type turnHandle struct {
 	seq      int64 // of the entry; 0 until it is known
+	in       messages.Inbound
+	access   int64 // up to which change of access the sender was judged
 	stopUpTo int64
 	since    time.Time
 	cancel   context.CancelCauseFunc
@@ -29,13 +34,13 @@ func (r *running) add(conversationID string, h *turnHandle) {
 	r.turns[conversationID] = h
 }
 
-// begin tells which entry the turn works on, and stops it if that was asked for
-// in the meantime.
-func (r *running) begin(h *turnHandle, seq int64) {
+// begin tells which entry the turn works on, whose sender was judged up to a
+// change of access, and stops it if that was asked for in the meantime.
+func (r *running) begin(h *turnHandle, entry sessions.Entry, access int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.seq = seq
-	if seq <= h.stopUpTo {
+	h.seq, h.in, h.access = entry.Seq, entry.In, access
+	if entry.Seq <= h.stopUpTo {
 		h.cancel(errStopped)
 	}
 }

@@ -224,7 +224,7 @@ func (o *Orchestrator) scheduleLine(ctx context.Context, tx Tx, s sessions.Sched
 // startDue runs runDue in the background, so that a platform that is slow to say
 // who may keeps no sweep from ringing; one at a time.
 func (o *Orchestrator) startDue() {
-	if !o.due.TryLock() {
+	if o.Halted().Halted() || !o.due.TryLock() {
 		return
 	}
 	started := o.spawn(func(ctx context.Context) {
@@ -304,7 +304,7 @@ func (o *Orchestrator) runTask(ctx context.Context, s sessions.Schedule, now tim
 		in.Event = messages.EventID(fmt.Sprintf("schedule:%d:%d", s.ID, s.NextAt.UnixMilli()))
 		in.Text, in.SentAt, in.Schedule = p.Task(), now, s.ID
 		a.entry = sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now()}
-		if a, err = o.acceptMessage(ctx, tx, a); err != nil {
+		if a, err = o.acceptMessage(ctx, tx, a, verdict.state); err != nil {
 			return err
 		}
 		run := a.entry.ID

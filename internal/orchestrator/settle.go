@@ -35,6 +35,8 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 		return "lease_lost", out.err
 	case errors.Is(out.err, errStopped):
 		return "stopped", w.settleStop(d, out, placed)
+	case isCut(out.err):
+		return "stopped", w.settleCut(d, out, placed)
 	case waits(out.err):
 		return "waiting", w.waitTurn(d, out, placed)
 	case errors.Is(out.err, errShutdown):

@@ -218,8 +218,24 @@ type accessTx interface {
 	// Identity returns a person; ok is false if nothing is known.
 	Identity(ctx context.Context, p messages.Platform, id messages.UserID) (i sessions.Identity, ok bool, err error)
 
-	// SaveIdentity inserts or replaces a person.
+	// Access returns what is known of a person, and the state of the service, as
+	// they are at this moment.
+	Access(ctx context.Context, p messages.Platform, id messages.UserID) (sessions.Access, error)
+
+	// ServiceState returns what holds for the whole service.
+	ServiceState(ctx context.Context) (sessions.ServiceState, error)
+
+	// SaveIdentity stores a person; of one who is there it replaces the name and
+	// the time of the last refusal.
 	SaveIdentity(ctx context.Context, i sessions.Identity) error
+
+	// SetRole gives a person a role, or takes it away; with removed they are a
+	// stranger from now on, whatever the configuration says.
+	SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error
+
+	// ToldSince reports whether a text was put into a conversation at or after a
+	// time.
+	ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error)
 
 	// HasOwner reports whether a platform has an owner.
 	HasOwner(ctx context.Context, p messages.Platform) (bool, error)

@@ -71,14 +71,16 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
 			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
+	case v.state.Halted():
+		return w.waitHalted(ctx, tx, entry, v.state)
 	case w.needsPreparing(entry):
-		return decision{what: prepare, entry: entry}, nil
+		return decision{what: prepare, entry: entry, access: v.state.AccessSeq}, nil
 	case w.ready[entry.ID].refused:
 		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
-	d := decision{what: turn, entry: entry}
+	d := decision{what: turn, entry: entry, access: v.state.AccessSeq}
 	d.begun.role, d.begun.again = v.role, entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work

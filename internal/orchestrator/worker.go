@@ -263,7 +263,7 @@ func (w *worker) step() (more bool, err error) {
 	case deliver:
 		return true, w.deliverAll(next.open)
 	case prepare:
-		w.prepare(turnCtx, handle, next.entry)
+		w.prepare(turnCtx, handle, next)
 		return true, nil
 	case settled:
 		return true, nil
@@ -273,7 +273,7 @@ func (w *worker) step() (more bool, err error) {
 		}
 		return true, nil
 	default:
-		w.o.running.begin(handle, next.entry.Seq)
+		w.o.running.begin(handle, next.entry, next.access)
 		return true, w.runTurn(turnCtx, next)
 	}
 }
@@ -308,6 +308,8 @@ type decision struct {
 	begun begunTurn
 	tell  bool  // the sender is told that they may not
 	why   error // why that is not known
+
+	access int64 // the change of access up to which the sender was judged
 }
 
 // decide looks at the conversation, whose row is locked, and begins what is to

@@ -236,6 +236,39 @@ type Identity struct {
 	Role      Role
 	RefusedAt time.Time // when a stranger was last told no
 	CreatedAt time.Time
+
+	GrantedBy string    // GrantedByCode, GrantedByCLI or an owner such as "telegram/42"; empty for a role from before this was kept
+	GrantedAt time.Time // zero where GrantedBy is empty
+	RemovedAt time.Time // who was removed is a stranger, whatever the configuration says; zero for all others
+}
+
+// Who gives roles besides owners.
+const (
+	GrantedByCode = "code" // claimed with a one-time code
+	GrantedByCLI  = "cli"  // an operator on the command line
+)
+
+// Claimed reports whether the role was taken with a one-time code, and not given
+// by somebody.
+func (i Identity) Claimed() bool { return i.GrantedBy == "" || i.GrantedBy == GrantedByCode }
+
+// ServiceState is what holds for the whole service, on every replica.
+type ServiceState struct {
+	AccessSeq  int64     // grows with every change of who may do what, and with every halt and resume
+	HaltedAt   time.Time // zero: not halted
+	HaltedBy   string
+	HaltReason string // in the words of who halted it; may be empty
+}
+
+// Halted reports whether nothing may start.
+func (s ServiceState) Halted() bool { return !s.HaltedAt.IsZero() }
+
+// Access is all that the database knows when somebody is to be let in.
+type Access struct {
+	Identity
+	ServiceState
+
+	Known bool // Identity is that of a row
 }
 
 // ToolStatus is the life of a tool call (seed 003).

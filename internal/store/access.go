@@ -10,19 +10,68 @@ import (
 	"remote-agent/internal/sessions"
 )
 
+const identityColumns = `
+	i.platform_type, i.user_id, i.name, i.role, i.refused_ms, i.created_ms, i.granted_by, i.granted_ms, i.removed_ms`
+
+func scanIdentity(i *sessions.Identity) []any {
+	return []any{
+		text{(*string)(&i.Platform)}, text{(*string)(&i.UserID)}, text{&i.Name}, text{(*string)(&i.Role)}, msTime{&i.RefusedAt}, msTime{&i.CreatedAt},
+		text{&i.GrantedBy}, msTime{&i.GrantedAt}, msTime{&i.RemovedAt},
+	}
+}
+
 // Identity returns a person; ok is false if nothing is known.
 func (t *Tx) Identity(
 	ctx context.Context, p messages.Platform, id messages.UserID,
 ) (i sessions.Identity, ok bool, err error) {
-	ok, err = t.one(ctx, []any{
-		&i.Platform, &i.UserID, &i.Name, &i.Role, msTime{&i.RefusedAt}, msTime{&i.CreatedAt},
-	}, `
-		SELECT platform_type, user_id, name, role, refused_ms, created_ms
-		FROM identities WHERE platform_type = $1 AND user_id = $2`, string(p), string(id))
+	ok, err = t.one(ctx, scanIdentity(&i), `
+		SELECT `+identityColumns+`
+		FROM identities i WHERE i.platform_type = $1 AND i.user_id = $2`, string(p), string(id))
 	return i, ok, wrap(err, "read identity")
 }
 
-// SaveIdentity inserts or replaces a person. The time of creation is kept.
+const stateColumns = `s.access_seq, s.halted_ms, s.halted_by, s.halt_reason`
+
+func scanState(s *sessions.ServiceState) []any {
+	return []any{&s.AccessSeq, msTime{&s.HaltedAt}, &s.HaltedBy, &s.HaltReason}
+}
+
+// Access returns what is known of a person, and the state of the service, as they
+// are at this moment.
+func (t *Tx) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
+	ok, err := t.one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
+		SELECT `+stateColumns+`, `+identityColumns+`
+		FROM service_state s LEFT JOIN identities i ON i.platform_type = $1 AND i.user_id = $2
+		WHERE s.id = 1`, string(p), string(id))
+	a.Known = a.UserID != ""
+	return found(a, ok, err, "state of the service")
+}
+
+// ServiceState returns what holds for the whole service.
+func (t *Tx) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
+	ok, err := t.one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
+	return found(s, ok, err, "state of the service")
+}
+
+// Halt has nothing start from the next transaction on, until Resume. It reports
+// false, and changes nothing, if the service is halted already.
+func (t *Tx) Halt(ctx context.Context, by, reason string) (bool, error) {
+	n, err := t.exec(ctx, `
+		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = {now}, halted_by = $1, halt_reason = $2
+		WHERE id = 1 AND halted_ms = 0`, by, reason)
+	return n == 1, wrap(err, "halt")
+}
+
+// Resume ends a halt. It reports false if there is none.
+func (t *Tx) Resume(ctx context.Context) (bool, error) {
+	n, err := t.exec(ctx, `
+		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = 0, halted_by = '', halt_reason = ''
+		WHERE id = 1 AND halted_ms > 0`)
+	return n == 1, wrap(err, "resume")
+}
+
+// SaveIdentity stores a person; of one who is there it replaces the name and the
+// time of the last refusal. What somebody may do is changed by SetRole only.
 func (t *Tx) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
@@ -38,12 +87,65 @@ func (t *Tx) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 		refused = millis(i.RefusedAt)
 	}
 	_, err := t.exec(ctx, `
-		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms)
-		VALUES ($1, $2, $3, $4, $5, $6)
+		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms, granted_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (platform_type, user_id) DO UPDATE
-		SET name = excluded.name, role = excluded.role, refused_ms = excluded.refused_ms`,
-		string(i.Platform), string(i.UserID), i.Name, string(i.Role), refused, millis(i.CreatedAt))
+		SET name = excluded.name, refused_ms = excluded.refused_ms`,
+		string(i.Platform), string(i.UserID), i.Name, string(i.Role), refused, millis(i.CreatedAt), i.GrantedBy)
 	return wrap(err, "save identity")
+}
+
+// SetRole gives a person a role, or takes the one away that they were given if it
+// is sessions.Stranger. With removed they are a stranger from now on, whatever the
+// configuration says; any other call ends that. Every process sees the change with
+// the next look at ServiceState. The name is kept if name is empty.
+func (t *Tx) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
+	if i.UserID == "" {
+		return fault.New(fault.Invalid, "An identity needs a user id.")
+	}
+	if removed {
+		i.Role = sessions.Stranger
+	}
+	// First the row that all changes have in common: they are taken one by one.
+	if _, err := t.exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
+		return fmt.Errorf("set role: %w", err)
+	}
+	_, err := t.exec(ctx, `
+		INSERT INTO identities (platform_type, user_id, name, role, created_ms, granted_by, granted_ms, removed_ms)
+		VALUES ($1, $2, $3, $4, {now}, $5, {now}, CASE WHEN $6 THEN {now} ELSE 0 END)
+		ON CONFLICT (platform_type, user_id) DO UPDATE SET
+			name = CASE WHEN excluded.name = '' THEN identities.name ELSE excluded.name END,
+			role = excluded.role, granted_by = excluded.granted_by, granted_ms = excluded.granted_ms, removed_ms = excluded.removed_ms`,
+		string(i.Platform), string(i.UserID), i.Name, string(i.Role), by, removed)
+	if err != nil || !removed {
+		return wrap(err, "set role")
+	}
+	// What waits for a decision in their name is refused now, not when it expires.
+	_, err = t.exec(ctx, `
+		UPDATE inbound_events SET next_ms = 0 WHERE state IN ('waiting', 'running') AND id IN (
+			SELECT event_id FROM approvals WHERE state = 'waiting' AND requester = $1)`, string(i.Platform)+"/"+string(i.UserID))
+	return wrap(err, "wake what waits for a decision")
+}
+
+// Roles returns everybody who was given a role or removed, by platform and id.
+func (t *Tx) Roles(ctx context.Context) (list []sessions.Identity, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var i sessions.Identity
+		err := scan(scanIdentity(&i)...)
+		list = append(list, i)
+		return err
+	}, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.removed_ms > 0
+		ORDER BY i.platform_type, i.user_id`)
+	return list, wrap(err, "list roles")
+}
+
+// ToldSince reports whether a text was put into a conversation at or after a time.
+func (t *Tx) ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM deliveries WHERE conversation_id = $1 AND created_ms >= $2 AND body = $3 LIMIT 1`,
+		conversationID, millis(since), text)
+	return ok, wrap(err, "look for a notice")
 }
 
 // HasOwner reports whether a platform has an owner.

@@ -139,15 +139,18 @@ func TestIdentities(t *testing.T) {
 			if has, err := tx.HasOwner(ctx, "test"); has || err != nil {
 				t.Errorf("a stranger counts as owner: %v, %v", has, err)
 			}
-			want.Role, want.RefusedAt = sessions.Owner, time.Time{}
+			want.Name, want.RefusedAt = "Anna", time.Time{}
 			again := want
-			again.CreatedAt = time.Now()
+			again.CreatedAt, again.Role = time.Now(), sessions.Owner // which SetRole only gives
 			if err := tx.SaveIdentity(ctx, again); err != nil {
 				return err
 			}
 			got, _, err := tx.Identity(ctx, "test", "42")
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("identity (-want +got):\n%s", diff)
+			}
+			if err := tx.SetRole(ctx, again, sessions.GrantedByCLI, false); err != nil {
+				return err
 			}
 			if has, _ := tx.HasOwner(ctx, "test"); !has {
 				t.Error("no owner after one was saved")

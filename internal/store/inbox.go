@@ -297,6 +297,7 @@ const conversationsWithWorkSQL = `
 		FROM inbound_events e
 		WHERE e.lane = 'turn' AND e.state IN ('waiting', 'running')
 			AND e.conversation_id IS NOT NULL AND e.next_ms <= {now}
+			AND (SELECT halted_ms FROM service_state WHERE id = 1) = 0
 			AND NOT EXISTS (
 				SELECT 1 FROM inbound_events h
 				WHERE h.conversation_id = e.conversation_id
@@ -318,7 +319,7 @@ const conversationsWithWorkSQL = `
 
 // ConversationsWithWork returns ids of conversations that have no live lease and
 // either a due entry at the head of their inbox or a due open delivery, the
-// longest waiting first.
+// longest waiting first. While the service is halted entries do not count.
 func (t *Tx) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
 	ids, err := t.ids(ctx, conversationsWithWorkSQL, limit)
 	return ids, wrap(err, "find conversations with work")

@@ -93,6 +93,11 @@ func derivedOf(p portable, values []any) ([]extraColumn, error) {
 func (t *Tx) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
 	switch p.kind {
 	case portableIdentity.kind:
+		for column, absent := range map[string]string{"granted_by": `""`, "granted_ms": "0", "removed_ms": "0"} {
+			if _, there := row[column]; !there { // an export from before it was kept who gave a role
+				row[column] = json.RawMessage(absent)
+			}
+		}
 		n, err := t.insertPortable(ctx, p, row, " ON CONFLICT (platform_type, user_id) DO NOTHING")
 		return n > 0, err
 	case portableMemoryPerson.kind:

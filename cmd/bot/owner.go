@@ -1,0 +1,79 @@
+package main
+
+import (
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+)
+
+// ownerCommand is about who owns the bot.
+type ownerCommand struct {
+	List ownerListCommand `cmd:"" help:"List the owners, and those whose claim the configuration overrules."`
+	Add  ownerAddCommand  `cmd:"" help:"Make somebody an owner, at once; the daemon may run."`
+	Rm   ownerRmCommand   `cmd:"" help:"Take the role of an owner away, at once; the daemon may run."`
+}
+
+type ownerListCommand struct{}
+
+// Run implements the command.
+func (ownerListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ListPeople(p.ctx, cfg, env, true) })
+}
+
+type ownerAddCommand struct {
+	Account string `arg:"" help:"Their account, such as telegram/42."`
+}
+
+// Run implements the command.
+func (c ownerAddCommand) Run(p *program) error { return p.changePerson(app.AddOwner, c.Account) }
+
+type ownerRmCommand struct {
+	Account string `arg:"" help:"Their account, such as telegram/42."`
+}
+
+// Run implements the command.
+func (c ownerRmCommand) Run(p *program) error { return p.changePerson(app.RemoveOwner, c.Account) }
+
+type personListCommand struct{}
+
+// Run implements the command.
+func (personListCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ListPeople(p.ctx, cfg, env, false) })
+}
+
+type personAllowCommand struct {
+	Account string `arg:"" help:"Their account, such as telegram/42."`
+}
+
+// Run implements the command.
+func (c personAllowCommand) Run(p *program) error { return p.changePerson(app.AllowPerson, c.Account) }
+
+type personRemoveCommand struct {
+	Account string `arg:"" help:"Their account, such as telegram/42."`
+}
+
+// Run implements the command.
+func (c personRemoveCommand) Run(p *program) error {
+	return p.changePerson(app.RemovePerson, c.Account)
+}
+
+func (p *program) changePerson(do app.Change, account string) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ChangePerson(p.ctx, cfg, env, do, account) })
+}
+
+// haltCommand stops everything.
+type haltCommand struct {
+	Reason string `help:"What people read who write meanwhile." placeholder:"TEXT"`
+}
+
+// Run implements the command.
+func (c haltCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Halt(p.ctx, cfg, env, c.Reason) })
+}
+
+// resumeCommand ends a halt.
+type resumeCommand struct{}
+
+// Run implements the command.
+func (resumeCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Resume(p.ctx, cfg, env) })
+}

@@ -1,0 +1,182 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/people"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/platform/github"
+	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/web"
+)
+
+// accessRules says what the configuration says of who may talk to the bot. Whoever
+// has the console has the process.
+func accessRules(cfg config.Config) map[messages.Platform]orchestrator.AccessRule {
+	var telegramIDs []string
+	for _, id := range cfg.Telegram.Allowed.IDs {
+		telegramIDs = append(telegramIDs, strconv.FormatInt(id, 10))
+	}
+	return map[messages.Platform]orchestrator.AccessRule{
+		console.Name:  {Owners: map[messages.UserID]bool{console.Sender: true}},
+		telegram.Name: {Everyone: cfg.Telegram.Allowed.Everyone, IDs: userIDs(telegramIDs), Owners: userIDs(cfg.Telegram.Owners)},
+		slack.Name:    {Everyone: cfg.Slack.Everyone, IDs: userIDs(cfg.Slack.Allowed), Owners: userIDs(cfg.Slack.Owners)},
+		github.Name:   {Owners: userIDs(cfg.GitHub.Owners)},
+	}
+}
+
+func userIDs(list []string) map[messages.UserID]bool {
+	ids := make(map[messages.UserID]bool, len(list))
+	for _, id := range list {
+		ids[messages.UserID(id)] = true
+	}
+	return ids
+}
+
+// newPeople returns who changes access. changed may be nil.
+func newPeople(cfg config.Config, s *store.Store, changed func()) *people.Service {
+	platforms := make(map[messages.Platform]people.Platform)
+	for name, rule := range accessRules(cfg) {
+		p := people.Platform{Access: rule}
+		switch name {
+		case telegram.Name:
+			p.Owners, p.Allow = "TELEGRAM_OWNER_IDS", "TELEGRAM_ALLOWED_USER_IDS"
+		case slack.Name:
+			p.Owners, p.Allow = "SLACK_OWNER_IDS", "SLACK_ALLOWED_USER_IDS"
+		case github.Name:
+			p.Owners, p.Allow = "GITHUB_OWNER_IDS", "write access to the repository"
+		}
+		if form, what, ok := config.UserIDForm(string(name)); ok {
+			p.CheckID = func(id string) error {
+				if form.MatchString(id) {
+					return nil
+				}
+				return fault.Newf(fault.Invalid, "%q is nobody's id on %s: that is %s, which /whoami tells. Names can be given up and taken by somebody else.", id, name, what)
+			}
+		}
+		platforms[name] = p
+	}
+	return people.New(people.Config{Store: s, Platforms: platforms, Changed: changed})
+}
+
+// sayAccess tells whoever starts the program of a halt, and of owners whose claim
+// does not count any more. The start does not depend on it.
+func (d *daemon) sayAccess(ctx context.Context) {
+	state, err := d.serviceState(ctx)
+	if err == nil && state.Halted() {
+		d.say("  HALTED    by %s since %s: messages are kept and nothing starts; `bot resume` ends it\n\n", state.HaltedBy, state.HaltedAt.Format("2006-01-02 15:04Z"))
+	}
+	list, err := d.people.List(ctx)
+	if err != nil {
+		d.log.WarnContext(ctx, "Could not read who may use the bot", "err", err)
+	}
+	for _, p := range people.Overruled(list) {
+		d.log.WarnContext(ctx, "Somebody who owned the bot is no owner any more: the configuration names others", "account", p.Account.String(), "reason", p.Why)
+		d.say("  owner     %s is no owner any more: %s. `bot owner add %s` makes them one again, `bot owner rm` ends it.\n", p.Account, p.Why, p.Account)
+	}
+}
+
+func (d *daemon) serviceState(ctx context.Context) (state sessions.ServiceState, err error) {
+	err = d.store.InRead(ctx, func(tx *store.Tx) error {
+		state, err = tx.ServiceState(ctx)
+		return err
+	})
+	return state, err
+}
+
+// haltCheck tells /readyz of a halt. It does not make the service unready: messages
+// are taken and kept.
+func (d *daemon) haltCheck(ctx context.Context) web.Check {
+	check := web.Check{Name: "halt", Info: "not halted"}
+	state, err := d.serviceState(ctx)
+	switch {
+	case err != nil:
+		check.Info = "not known" // the database's own check says why
+	case state.Halted():
+		check.Info = fmt.Sprintf("halted since %s: messages are kept and nothing starts", state.HaltedAt.Format("2006-01-02T15:04:05Z"))
+	}
+	return check
+}
+
+// changeAccess runs one change of who may use the bot, or of a halt, and prints what
+// came of it. The daemon may run, and sees it within a second.
+func changeAccess(ctx context.Context, cfg config.Config, env Env, do func(ctx context.Context, s *people.Service) (string, error)) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		said, err := do(ctx, newPeople(cfg, s, nil))
+		if err == nil {
+			say(env.Stdout, "%s\n", said)
+		}
+		return err
+	})
+}
+
+// Change names a change of an account.
+type Change string
+
+// The changes of an account.
+const (
+	AllowPerson  Change = "allow"
+	RemovePerson Change = "remove"
+	AddOwner     Change = "owner add"
+	RemoveOwner  Change = "owner rm"
+)
+
+// ChangePerson makes a change of the account that is named.
+func ChangePerson(ctx context.Context, cfg config.Config, env Env, do Change, named string) error {
+	return changeAccess(ctx, cfg, env, func(ctx context.Context, s *people.Service) (string, error) {
+		a, err := s.Parse(named, "")
+		if err != nil {
+			return "", err
+		}
+		switch do {
+		case AllowPerson:
+			return s.Allow(ctx, people.By{}, a)
+		case RemovePerson:
+			return s.Remove(ctx, people.By{}, a)
+		case AddOwner:
+			return s.AddOwner(ctx, people.By{}, a)
+		default:
+			return s.RemoveOwner(ctx, people.By{}, a)
+		}
+	})
+}
+
+// Halt has nothing start on any replica until Resume.
+func Halt(ctx context.Context, cfg config.Config, env Env, reason string) error {
+	return changeAccess(ctx, cfg, env, func(ctx context.Context, s *people.Service) (string, error) {
+		return s.Halt(ctx, people.By{}, reason)
+	})
+}
+
+// Resume ends a halt.
+func Resume(ctx context.Context, cfg config.Config, env Env) error {
+	return changeAccess(ctx, cfg, env, func(ctx context.Context, s *people.Service) (string, error) {
+		return s.Resume(ctx, people.By{})
+	})
+}
+
+// ListPeople prints who was given a role or removed, or owners only.
+func ListPeople(ctx context.Context, cfg config.Config, env Env, owners bool) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		list, err := newPeople(cfg, s, nil).List(ctx)
+		if err != nil {
+			return err
+		}
+		if owners {
+			list = people.Owners(list)
+		}
+		for _, p := range list {
+			say(env.Stdout, "%s\n", p.Line())
+		}
+		return nil
+	})
+}

@@ -1,0 +1,246 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// watchEvery is how soon this process sees what another one, or an operator on the
+// command line, changed: a halt, or who may do what.
+const watchEvery = 500 * time.Millisecond
+
+// Causes of a turn's end that have to do with authority.
+var (
+	errHalted  = errors.New("the service was halted")
+	errRemoved = errors.New("who asked may not use the bot any more")
+)
+
+// watched is the state of the service as this process last saw it. Nothing is
+// decided by it that a transaction does not decide again.
+type watched struct {
+	mu    sync.Mutex // guards state
+	state sessions.ServiceState
+	look  chan struct{} // buffered; a value asks for a look now
+}
+
+func (w *watched) get() sessions.ServiceState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+func (w *watched) swap(next sessions.ServiceState) (before sessions.ServiceState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.state = w.state, next
+	return before
+}
+
+// AccessChanged tells that the state of the service was changed by this process, so
+// that running turns end now and not with the next look.
+func (o *Orchestrator) AccessChanged() {
+	select {
+	case o.watched.look <- struct{}{}:
+	default:
+	}
+}
+
+// Halted returns the state of the service as this process last saw it, at most
+// about a second ago.
+func (o *Orchestrator) Halted() sessions.ServiceState { return o.watched.get() }
+
+// watch looks at the state of the service until ctx ends.
+func (o *Orchestrator) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		o.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-o.watched.look:
+		}
+	}
+}
+
+// look reads the state of the service and does what follows from it: running turns
+// end if it is halted, and those of people who were removed always; what waited
+// goes on once a halt is over.
+func (o *Orchestrator) look(ctx context.Context) {
+	defer o.recoverPanic(ctx, "watch", nil)
+	var next sessions.ServiceState
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		next, err = tx.ServiceState(ctx)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			o.config.Log.DebugContext(ctx, "Could not look whether the service is halted", "err", err)
+		}
+		return
+	}
+	before := o.watched.swap(next)
+	o.config.Metrics.Halted(next.Halted())
+	if next.Halted() {
+		if !before.Halted() {
+			o.config.Log.WarnContext(ctx, "Halted: nothing starts until somebody resumes", "by", next.HaltedBy, "since", next.HaltedAt)
+		}
+		o.running.cutAll(errHalted)
+		return
+	}
+	o.judgeRunning(ctx, next.AccessSeq)
+	if before.Halted() {
+		o.config.Log.WarnContext(ctx, "Resumed")
+		o.spawn(func(ctx context.Context) { // what it has no slot for, the sweep rings
+			if _, err := o.ringAll(ctx, time.Now().Add(-settleTime)); err != nil && ctx.Err() == nil {
+				o.config.Log.WarnContext(ctx, "Could not go on at once; the sweep does", "err", err)
+			}
+		})
+		o.startDue()
+	}
+}
+
+// judgeRunning ends the turns that began under an authority which does not hold
+// any more.
+func (o *Orchestrator) judgeRunning(ctx context.Context, seq int64) {
+	for _, h := range o.running.before(seq) {
+		var v verdict
+		err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+			var err error
+			v, err = o.judgeSender(ctx, tx, h.in)
+			return err
+		})
+		if err != nil {
+			return // the next look asks again
+		}
+		o.running.judged(h.handle, seq, v.role == sessions.Stranger)
+	}
+}
+
+// waitHalted leaves an entry in the inbox because the service is halted, and sees
+// to it that its sender knows.
+func (w *worker) waitHalted(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.ServiceState) (decision, error) {
+	told, err := w.o.tellHalted(ctx, tx, w.conv, entry, state, 0)
+	if err != nil {
+		return decision{}, err
+	}
+	if told != nil {
+		return decision{what: settled}, nil // the next step brings it
+	}
+	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+}
+
+// tellHalted stores the notice that a message is kept and answered after the halt:
+// once in a conversation and halt, and never for a standing task. For hold it
+// belongs to this process.
+func (o *Orchestrator) tellHalted(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, state sessions.ServiceState, hold time.Duration) (*messages.Delivery, error) {
+	if entry.In.Schedule != 0 {
+		return nil, nil //nolint:nilnil // nobody wrote
+	}
+	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
+		because(state.HaltReason), o.prefix(conv.Key.Platform))
+	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
+		return nil, err
+	}
+	d := messages.Delivery{
+		ID: newDeliveryID(), ConversationID: conv.ID, EventID: entry.ID, Control: true, Final: true,
+		Text: text, State: messages.DeliveryPending,
+	}
+	if hold > 0 {
+		d.NextAt = time.Now().Add(hold)
+	}
+	if entry.In.Whispered {
+		d.OnlyFor, d.Asker = entry.In.Sender.ID, entry.In.Sender
+	}
+	return &d, tx.AddDelivery(ctx, &d)
+}
+
+// acceptHalted puts a message into the inbox of a conversation while the service is
+// halted: nothing is started and nobody is rung.
+func (o *Orchestrator) acceptHalted(ctx context.Context, tx Tx, conv sessions.Conversation, a accepted, state sessions.ServiceState) (accepted, error) {
+	a, err := o.store(ctx, tx, a)
+	if err != nil || !a.fresh {
+		return a, err
+	}
+	if a.notice, err = o.tellHalted(ctx, tx, conv, a.entry, state, controlHold); err != nil {
+		return a, err
+	}
+	return a, nil
+}
+
+// bringNotice brings out what acceptHalted stored.
+func (o *Orchestrator) bringNotice(ctx context.Context, key messages.ConversationKey, d messages.Delivery) {
+	if err := o.bringControl(ctx, key, []messages.Delivery{d}); err != nil && ctx.Err() == nil {
+		o.config.Log.InfoContext(ctx, "Could not tell that the service is halted; it is told later", "conversation", key, "err", err)
+	}
+}
+
+// isCut reports whether a turn was ended by a halt or because its person was
+// removed.
+func isCut(err error) bool { return errors.Is(err, errHalted) || errors.Is(err, errRemoved) }
+
+// settleCut ends a turn that a halt or the removal of its person ended. It is not
+// taken up again: what has to be stopped at once is not begun anew by itself.
+func (w *worker) settleCut(d decision, out outcome, placed *messages.Delivery) error {
+	shown := "⏹ Stopped: who asked for this may not use the bot any more."
+	if errors.Is(out.err, errHalted) {
+		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", clock(out.took))
+	}
+	if out.text != "" {
+		shown = out.text + "\n\n" + shown
+	}
+	return w.settleEarly(d, out, sessions.EntryStopped, placed, out.err.Error(), shown)
+}
+
+// begun is a turn that runs, with who asked for it.
+type begun struct {
+	handle *turnHandle
+	in     messages.Inbound
+}
+
+// cutAll cancels all turns of this process.
+func (r *running) cutAll(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.turns {
+		if h.seq != 0 {
+			h.cancel(cause)
+		}
+	}
+}
+
+// before returns the turns that were last judged before a change of access.
+func (r *running) before(seq int64) (list []begun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.turns {
+		if h.seq != 0 && h.access < seq {
+			list = append(list, begun{handle: h, in: h.in})
+		}
+	}
+	return list
+}
+
+// judged notes up to which change of access a turn was judged, and cancels it if
+// its person may not any more.
+func (r *running) judged(h *turnHandle, seq int64, removed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.access = max(h.access, seq)
+	if removed {
+		h.cancel(errRemoved)
+	}
+}
+
+// haltLine is what /status says of a halt.
+func haltLine(s sessions.ServiceState) string {
+	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, moment(s.HaltedAt), because(s.HaltReason))
+}

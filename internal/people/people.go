@@ -1,0 +1,316 @@
+// Package people is who may use the bot: owners and people who are let in or
+// removed, and the halt that stops everything. Operators use it from the command
+// line and owners from a chat; both do the same, and all of it is in the audit log.
+//
+// Every change is one transaction, and holds with its commit on every replica:
+// roles are read in the transaction that lets somebody in, and no process keeps
+// them. See orchestrator.AccessRule.Role for how the configuration goes along.
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// Platform is what the configuration says of people on a platform.
+type Platform struct {
+	Access orchestrator.AccessRule
+	Owners string // name of the option that lists owners; empty: there is none
+	Allow  string // name of the option that lists people; empty: there is none
+
+	// CheckID returns an error that is for a person if an id cannot be one there.
+	// Nil refuses every id: nobody can be let in or removed.
+	CheckID func(id string) error
+}
+
+// Config configures a Service.
+type Config struct {
+	Store     *store.Store
+	Platforms map[messages.Platform]Platform
+
+	// Changed is called after every change, so that running turns are judged at
+	// once; nil for a process that runs none.
+	Changed func()
+}
+
+// Service changes who may use the bot. It is safe for concurrent use.
+type Service struct{ config Config }
+
+// New returns a Service.
+func New(config Config) *Service {
+	if config.Changed == nil {
+		config.Changed = func() {}
+	}
+	return &Service{config: config}
+}
+
+// By is who asks for a change: the zero value is an operator on the command line.
+type By struct{ request *orchestrator.Request }
+
+// Owner returns who gave a command in a chat. They have to be an owner in the very
+// transaction that does what they ask for.
+func Owner(r orchestrator.Request) By { return By{request: &r} }
+
+func (b By) actor() string {
+	if b.request == nil {
+		return sessions.GrantedByCLI
+	}
+	return b.request.Actor()
+}
+
+// is reports whether an account is that of who asks.
+func (b By) is(account string) bool { return b.request != nil && b.request.Actor() == account }
+
+// Account is a person on a platform.
+type Account struct {
+	Platform messages.Platform
+	ID       messages.UserID
+}
+
+// String names the account as the audit log does.
+func (a Account) String() string { return string(a.Platform) + "/" + string(a.ID) }
+
+// Parse reads the name of an account, such as "telegram/42", or its id alone if a
+// platform is given. What cannot be one is fault.Invalid.
+func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
+	platform, id, full := strings.Cut(named, "/")
+	if !full {
+		platform, id = string(here), named
+	}
+	p, known := s.config.Platforms[messages.Platform(platform)]
+	switch {
+	case id == "" || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return Account{}, fault.Newf(fault.Invalid, "%q is no account: name it as platform/id, such as telegram/42; /whoami tells a person theirs.", named)
+	case !known:
+		names := slices.Sorted(maps.Keys(s.config.Platforms))
+		return Account{}, fault.Newf(fault.Invalid, "There is no platform %q; name an account such as telegram/42. Platforms: %v.", platform, names)
+	case p.CheckID == nil:
+		return Account{}, fault.Newf(fault.Invalid, "Whoever is at %s has the program itself: nobody else can be let in there, and nobody removed.", platform)
+	}
+	if err := p.CheckID(id); err != nil {
+		return Account{}, err
+	}
+	return Account{Platform: messages.Platform(platform), ID: messages.UserID(id)}, nil
+}
+
+// standing is what is known of an account, and what it may do by it.
+type standing struct {
+	sessions.Access
+
+	role sessions.Role
+}
+
+func (s *Service) standing(ctx context.Context, tx *store.Tx, a Account) (standing, error) {
+	access, err := tx.Access(ctx, a.Platform, a.ID)
+	return standing{access, s.role(access.Identity, a)}, err
+}
+
+func (s *Service) role(who sessions.Identity, a Account) sessions.Role {
+	return s.config.Platforms[a.Platform].Access.Role(who, messages.Sender{ID: a.ID}, false)
+}
+
+// change runs fn in a transaction in which by still may.
+func (s *Service) change(ctx context.Context, by By, fn func(tx *store.Tx) error) error {
+	err := s.config.Store.InTx(ctx, func(tx *store.Tx) error {
+		if by.request != nil {
+			in := by.request.Entry.In
+			who, err := s.standing(ctx, tx, Account{in.Conversation.Platform, in.Sender.ID})
+			if err != nil {
+				return err
+			}
+			if who.role != sessions.Owner {
+				return fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
+			}
+		}
+		return fn(tx)
+	})
+	if err == nil {
+		s.config.Changed()
+	}
+	return err
+}
+
+// set gives an account a role, and writes it down.
+func (s *Service) set(ctx context.Context, tx *store.Tx, by By, action string, a Account, was standing, role sessions.Role, removed bool) error {
+	err := tx.SetRole(ctx, sessions.Identity{Platform: a.Platform, UserID: a.ID, Role: role}, by.actor(), removed)
+	if err != nil {
+		return err
+	}
+	return audit(ctx, tx, by, action, a.String(), map[string]any{"was": was.role})
+}
+
+func audit(ctx context.Context, tx *store.Tx, by By, action, target string, detail map[string]any) error {
+	encoded, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("encode the audit entry: %w", err)
+	}
+	e := sessions.AuditEntry{Actor: by.actor(), Action: action, Target: target, Detail: string(encoded)}
+	if by.request != nil {
+		e.ConversationID = by.request.Conv.ID
+	}
+	return tx.Audit(ctx, e)
+}
+
+// Allow lets somebody in, also somebody who was removed. It returns what to say.
+func (s *Service) Allow(ctx context.Context, by By, a Account) (said string, err error) {
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		was, err := s.standing(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if was.role != sessions.Stranger {
+			said = fmt.Sprintf("%s may use the bot already, as %s.", a, was.role)
+			return nil
+		}
+		said = fmt.Sprintf("%s may use the bot from now on.", a)
+		return s.set(ctx, tx, by, "person.allow", a, was, sessions.User, false)
+	})
+	return said, err
+}
+
+// Remove shuts somebody out at once, whatever the configuration says of them: new
+// messages are refused, what waits is not begun, what runs is stopped.
+func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, err error) {
+	if by.is(a.String()) {
+		return "", fault.New(fault.Invalid, "You cannot remove yourself; another owner can, or `bot person remove` on the machine.")
+	}
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		was, err := s.standing(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if !was.RemovedAt.IsZero() {
+			said = fmt.Sprintf("%s was removed already, on %s.", a, day(was.RemovedAt))
+			return nil
+		}
+		said = fmt.Sprintf("%s may not use the bot any more: what runs for them is stopped, and what waits is not begun.", a)
+		p := s.config.Platforms[a.Platform]
+		switch {
+		case p.Access.Owners[a.ID]:
+			said += fmt.Sprintf(" %s still names them; that counts for nothing until they are allowed again.", p.Owners)
+		case p.Access.IDs[a.ID]:
+			said += fmt.Sprintf(" %s still names them; that counts for nothing until they are allowed again.", p.Allow)
+		}
+		return s.set(ctx, tx, by, "person.remove", a, was, sessions.Stranger, true)
+	})
+	return said, err
+}
+
+// AddOwner makes somebody an owner. Where the configuration lists the owners, it is
+// fault.Invalid.
+func (s *Service) AddOwner(ctx context.Context, by By, a Account) (said string, err error) {
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		was, err := s.standing(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		p := s.config.Platforms[a.Platform]
+		switch {
+		case was.role == sessions.Owner && !was.Claimed(), p.Access.Owners[a.ID] && was.RemovedAt.IsZero():
+			said = fmt.Sprintf("%s is an owner already.", a)
+			return nil
+		case len(p.Access.Owners) > 0 && !p.Access.Owners[a.ID]:
+			return fault.Newf(fault.Invalid, "%s lists the owners on %s, and what it says wins: add the id there and start the bot again.", p.Owners, a.Platform)
+		}
+		said = fmt.Sprintf("%s is an owner from now on.", a)
+		return s.set(ctx, tx, by, "owner.add", a, was, sessions.Owner, false)
+	})
+	return said, err
+}
+
+// RemoveOwner takes the role of an owner away. Who is named in the configuration
+// otherwise stays let in; nobody else does. An owner whom the configuration lists
+// is fault.Invalid.
+func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said string, err error) {
+	if by.is(a.String()) {
+		return "", fault.New(fault.Invalid, "You cannot take the role from yourself: somebody has to own the bot. Another owner can, or `bot owner rm` on the machine.")
+	}
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		was, err := s.standing(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		p := s.config.Platforms[a.Platform]
+		switch {
+		case p.Access.Owners[a.ID]:
+			return fault.Newf(fault.Invalid, "%s names %s as an owner, and what it says wins: take the id out there and start the bot again. `bot person remove %s` shuts them out at once.", p.Owners, a, a)
+		case was.Role != sessions.Owner:
+			return fault.Newf(fault.NotFound, "%s is no owner. `bot owner list` lists them, and so does `/owner` in a chat.", a)
+		}
+		said = fmt.Sprintf("%s is no owner any more, and may not use the bot.", a)
+		if s.role(sessions.Identity{}, a) != sessions.Stranger {
+			said = fmt.Sprintf("%s is no owner any more, but is let in by %s; `bot person remove %s` shuts them out.", a, p.Allow, a)
+		}
+		return s.set(ctx, tx, by, "owner.remove", a, was, sessions.Stranger, false)
+	})
+	return said, err
+}
+
+// Halt has nothing start on any replica until Resume; running turns are stopped.
+// Doing it again changes nothing.
+func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, err error) {
+	reason = oneLine(reason)
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		done, err := tx.Halt(ctx, by.actor(), reason)
+		if err != nil {
+			return err
+		}
+		if !done {
+			state, err := tx.ServiceState(ctx)
+			said = fmt.Sprintf("The bot is halted already, by %s since %s.", state.HaltedBy, day(state.HaltedAt))
+			return err
+		}
+		said = "Halted: running turns are being stopped and nothing starts, on any replica and after a restart too. Messages are kept and answered after the resume."
+		return audit(ctx, tx, by, "service.halt", "", map[string]any{})
+	})
+	return said, err
+}
+
+// Resume ends a halt. What waited is answered, in its order.
+func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
+	err = s.change(ctx, by, func(tx *store.Tx) error {
+		state, err := tx.ServiceState(ctx)
+		if err != nil {
+			return err
+		}
+		done, err := tx.Resume(ctx)
+		if err != nil {
+			return err
+		}
+		if !done {
+			said = "The bot is not halted."
+			return nil
+		}
+		said = fmt.Sprintf("Resumed after a halt by %s since %s: what waited is answered now.", state.HaltedBy, day(state.HaltedAt))
+		return audit(ctx, tx, by, "service.resume", "", map[string]any{"halted_by": state.HaltedBy})
+	})
+	return said, err
+}
+
+// day writes a moment as people read it.
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+
+// maxReason is the longest reason of a halt, in letters.
+const maxReason = 200
+
+func oneLine(text string) string {
+	runes := []rune(strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)), " "))
+	return string(runes[:min(len(runes), maxReason)])
+}

@@ -1,0 +1,114 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func TestRolesAreGivenTakenAndRemoved(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		ann := sessions.Identity{Platform: "test", UserID: "42", Name: "Ann", Role: sessions.Owner}
+		look := func(tx *store.Tx, ctx context.Context) sessions.Access {
+			a, err := tx.Access(ctx, "test", "42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if a := look(tx, ctx); a.Known || a.Role != "" || a.AccessSeq != 0 || a.Halted() {
+				t.Errorf("at first: %+v", a)
+			}
+			if err := tx.SetRole(ctx, ann, sessions.GrantedByCLI, false); err != nil {
+				return err
+			}
+			a := look(tx, ctx)
+			if !a.Known || a.Role != sessions.Owner || a.GrantedBy != "cli" || a.Claimed() || a.AccessSeq != 1 || time.Since(a.GrantedAt) > time.Minute {
+				t.Errorf("after the grant: %+v", a)
+			}
+			// A refusal that was begun before must not undo what happened since.
+			late := sessions.Identity{Platform: "test", UserID: "42", Name: "Anna", Role: sessions.Stranger, RefusedAt: time.UnixMilli(7).UTC()}
+			if err := tx.SaveIdentity(ctx, late); err != nil {
+				return err
+			}
+			if a := look(tx, ctx); a.Role != sessions.Owner || a.Name != "Anna" || a.RefusedAt.IsZero() || a.GrantedBy != "cli" {
+				t.Errorf("after a refusal was noted: %+v", a)
+			}
+			ann.Name = ""
+			if err := tx.SetRole(ctx, ann, "telegram/1", true); err != nil {
+				return err
+			}
+			a = look(tx, ctx)
+			if a.Role != sessions.Stranger || a.RemovedAt.IsZero() || a.GrantedBy != "telegram/1" || a.AccessSeq != 2 || a.Name != "Anna" {
+				t.Errorf("after the removal: %+v", a)
+			}
+			list, err := tx.Roles(ctx)
+			if err != nil || len(list) != 1 || list[0].RemovedAt.IsZero() {
+				t.Errorf("roles: %+v, %v", list, err)
+			}
+			if has, err := tx.HasOwner(ctx, "test"); has || err != nil {
+				t.Errorf("somebody removed counts as owner: %v", err)
+			}
+			if err := tx.SetRole(ctx, sessions.Identity{Platform: "test", UserID: "42", Role: sessions.User}, "cli", false); err != nil {
+				return err
+			}
+			if a := look(tx, ctx); a.Role != sessions.User || !a.RemovedAt.IsZero() {
+				t.Errorf("let in again: %+v", a)
+			}
+			return nil
+		})
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.SetRole(ctx, sessions.Identity{Platform: "test", Role: sessions.User}, "cli", false)
+		}), fault.Invalid)
+	})
+}
+
+func TestAHaltIsTakenOnceAndKeepsEntriesFromRinging(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.accept(t, "1", "e-1")
+		work := func() (ids []string) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				ids, err = tx.ConversationsWithWork(ctx, 10)
+				return err
+			})
+			return ids
+		}
+		if got := work(); len(got) != 1 {
+			t.Fatalf("work before the halt: %v", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for i, want := range []bool{true, false} {
+				if done, err := tx.Halt(ctx, "cli", "fire"); done != want || err != nil {
+					t.Errorf("halt %d: %v %v", i+1, done, err)
+				}
+			}
+			s, err := tx.ServiceState(ctx)
+			if !s.Halted() || s.HaltedBy != "cli" || s.HaltReason != "fire" || s.AccessSeq != 1 {
+				t.Errorf("state: %+v", s)
+			}
+			return err
+		})
+		if got := work(); len(got) != 0 {
+			t.Errorf("an entry rings while the service is halted: %v", got)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for i, want := range []bool{true, false} {
+				if done, err := tx.Resume(ctx); done != want || err != nil {
+					t.Errorf("resume %d: %v %v", i+1, done, err)
+				}
+			}
+			return nil
+		})
+		if got := work(); len(got) != 1 {
+			t.Errorf("work after the resume: %v", got)
+		}
+	})
+}
