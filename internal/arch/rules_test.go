@@ -167,14 +167,18 @@ var external = map[string][]string{
 
 // environmentReaders may read the process environment. Everybody else gets a
 // Config.
-var environmentReaders = []string{"cmd/bot", "internal/failpoint"}
+var environmentReaders = []string{"cmd/bot"}
+
+// armsFailpoint is called by no package at all, not even by those for tests, which
+// the program could come to import: only by files that end in _test.go.
+const armsFailpoint = "failpoint.Arm"
 
 // pkg is what the rules look at, without tests. Paths of this module have no
 // module prefix.
 type pkg struct {
 	Path    string
 	Imports []string
-	Calls   []call // of functions that read the environment
+	Calls   []call // of functions that read the environment, or arm a failpoint
 }
 
 // call is a place in the source.
@@ -190,6 +194,10 @@ func violations(pkgs []pkg) []string {
 			}
 		}
 		for _, c := range p.Calls {
+			if c.Function == armsFailpoint {
+				out = append(out, fmt.Sprintf("%s calls %s at %s: only tests may, so that no released binary can be told to die", p.Path, c.Function, c.Position))
+				continue
+			}
 			if !forTests(p.Path) && !slices.Contains(environmentReaders, p.Path) {
 				out = append(out, fmt.Sprintf("%s calls %s at %s: options come through config.Config", p.Path, c.Function, c.Position))
 			}

@@ -1,8 +1,9 @@
 // Package failpoint names the places where the crash tests end the process.
 //
-// In a normal build Hit is an empty function that the compiler removes; only a
-// binary built with the tag "failpoint" can be told to die, by the variable
-// BOT_FAILPOINT. It is a leaf.
+// The program only says that it comes to a place. Nothing happens there, and nothing
+// that can be given to the program, no variable, file or flag, changes that: what to
+// do is set by Arm, which only tests call. The linker leaves it out of every other
+// binary; internal/arch and the check of the release keep it that way. It is a leaf.
 package failpoint
 
 // Point is a place between two steps of a message's way through the program.
@@ -23,3 +24,18 @@ const (
 func Points() []Point {
 	return []Point{Received, Stored, Claimed, BeforeModel, MidStream, AnswerStored, SentUnrecorded}
 }
+
+// reached is nil but in a crash test. It is global because a place in the middle of
+// a package is what nobody hands anything to.
+var reached func(Point)
+
+// Hit says that the program is at a point.
+func Hit(p Point) {
+	if reached != nil {
+		reached(p)
+	}
+}
+
+// Arm sets what happens at every point from now on. A test calls it before the
+// program that it runs starts, and only once.
+func Arm(do func(Point)) { reached = do }

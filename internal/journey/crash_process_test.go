@@ -6,37 +6,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"os/signal"
 	"regexp"
-	"remote-agent/internal/waittest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/waittest"
 )
 
-// buildBot builds the program with the points at which it can be told to die.
-func buildBot(t *testing.T, race bool) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "bot")
-	args := []string{"build", "-tags", "failpoint", "-o", path}
-	cgo := "CGO_ENABLED=0"
-	if race { // as .ci/run compiles the tests, which is not done a second time then
-		args, cgo = append(args, "-race", "-gcflags=modernc.org/sqlite/lib=-race=false"), "CGO_ENABLED=1"
+// botArgument makes this test binary the bot. The failpoint at which it dies follows,
+// with the number of the pass that is the last: "mid-stream:3".
+const botArgument = "run-as-the-bot"
+
+// runAsBot is the program, if this process was started for that: what "bot serve
+// --no-console" does, with the options of its environment. It does not return then.
+func runAsBot(args []string) {
+	if len(args) < 2 || args[1] != botArgument {
+		return
 	}
-	begin := time.Now()
-	build := exec.CommandContext(t.Context(), "go", append(args, "remote-agent/cmd/bot")...)
-	build.Env = append(os.Environ(), cgo)
-	out, err := build.CombinedOutput()
+	if point := strings.Join(args[2:], ""); point != "" {
+		failpoint.Arm(dieAt(point))
+	}
+	// The test holds the other end of this pipe. When it is gone, however it ended,
+	// nothing may be left of what it started.
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	cfg, err := config.Load(config.Source{Environ: os.Environ()})
+	if err == nil {
+		err = app.Run(ctx, cfg, app.Env{
+			Stdin: strings.NewReader(""), Stdout: os.Stdout, Stderr: os.Stderr, Version: "test",
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Lookup: os.LookupEnv, EnvFile: config.EnvFile,
+		})
+	}
+	stop()
 	if err != nil {
-		t.Fatalf("build the bot: %v\n%s", err, out)
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nowhere else to say it
+		os.Exit(1)
 	}
-	t.Logf("built the bot in %s", time.Since(begin).Round(time.Millisecond))
-	return path
+	os.Exit(0)
+}
+
+// dieAt ends the process with SIGKILL when it passes a point for the n-th time.
+func dieAt(point string) func(failpoint.Point) {
+	name, count, _ := strings.Cut(point, ":")
+	last, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		last = 1
+	}
+	var passed atomic.Int64
+	return func(p failpoint.Point) {
+		if string(p) != name || passed.Add(1) != last {
+			return
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is asynchronous: nothing after this point may run
+	}
 }
 
 // process is one life of the bot.
@@ -51,11 +91,19 @@ type process struct {
 	err     error
 }
 
-// startProcess starts the binary with nothing but env in its environment.
-func startProcess(t testing.TB, binary, dir, name string, env map[string]string) (*process, error) {
+// startProcess starts the bot with nothing but env in its environment. It dies at
+// point, or nowhere.
+func startProcess(t testing.TB, dir, name, point string, env map[string]string) (*process, error) {
 	t.Helper()
 	p := &process{t: t, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
-	p.cmd = exec.Command(binary, "serve", "--no-console")
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd = exec.Command(self, botArgument, point)
+	if _, err := p.cmd.StdinPipe(); err != nil { // closed when the process has ended
+		return nil, err
+	}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.out, p.out
 	p.cmd.SysProcAttr = childOf()
 	p.cmd.Env = []string{"HOME=" + dir}

@@ -18,45 +18,43 @@ import (
 var (
 	killsFlag = flag.Int("kills", 24, "how often TestCrash kills the bot on SQLite; PostgreSQL gets a share")
 	seedFlag  = flag.Uint64("crash-seed", 0, "seed of TestCrash; 0 takes the clock")
-	raceFlag  = flag.Bool("race-binary", false, "TestCrash builds the bot with -race")
 )
 
 // takeover is how soon a killed replica must be replaced on PostgreSQL: a lease
 // of 20 s and a sweep every 5 s, and the time to answer what has waited.
 const takeover = 30 * time.Second
 
-// TestCrash kills the built binary at every named point and at random moments
+// TestCrash kills the bot at every named point and at random moments
 // while people talk to it, starts it again, and compares what they see with what
 // they said: nothing lost, nothing twice, everything in order.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds the binary and kills it many times")
+		t.Skip("kills the bot many times")
 	}
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // after 1970
 	}
 	t.Logf("-kills %d -crash-seed %d", *killsFlag, seed)
-	binary := buildBot(t, *raceFlag)
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		crashSQLite(t, binary, seed, *killsFlag)
+		crashSQLite(t, seed, *killsFlag)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		crashPostgres(t, binary, seed, *killsFlag)
+		crashPostgres(t, seed, *killsFlag)
 	})
 }
 
 // crashSQLite kills one process after the other. Seven of ten die at a named
 // point; of the others one may first catch up, so that no message is begun so
 // often that it is given up, and one dies while it starts.
-func crashSQLite(t *testing.T, binary string, seed uint64, kills int) {
+func crashSQLite(t *testing.T, seed uint64, kills int) {
 	people := newPeople(2, map[int64][]int64{
 		42: {42}, 77: {77}, 1001: {1001}, 1002: {1002}, -500: {42, 77}, -501: {77, 1001, 1002},
 	}, 42, 77, 1001, 1002, -500, -501)
-	w := newCrashWorld(t, "SQLite", binary, "", seed, people)
+	w := newCrashWorld(t, "SQLite", "", seed, people)
 	w.talk(seed, true)
 	begin := time.Now()
 	points := failpoint.Points()
@@ -112,14 +110,14 @@ func (w *crashWorld) killOnce(i int, points []failpoint.Point) error {
 
 // crashPostgres kills one of two replicas, in a few worlds at once, because each
 // kill costs the time in which the dead one's leases run out.
-func crashPostgres(t *testing.T, binary string, seed uint64, kills int) {
+func crashPostgres(t *testing.T, seed uint64, kills int) {
 	const worlds = 3
 	cycles := max(1, kills/60)
 	var all [worlds]*crashWorld
 	for i := range all {
 		people := newPeople(2, map[int64][]int64{42: {42}, 77: {77}, -500: {42, 77}}, 42, 77, -500)
 		name := fmt.Sprintf("PostgreSQL %d", i+1)
-		all[i] = newCrashWorld(t, name, binary, storetest.PostgresURL(t), seed+uint64(i)+1, people)
+		all[i] = newCrashWorld(t, name, storetest.PostgresURL(t), seed+uint64(i)+1, people)
 	}
 	begin := time.Now()
 	var wg sync.WaitGroup

@@ -24,7 +24,6 @@ import (
 type crashWorld struct {
 	t      *testing.T
 	name   string
-	binary string
 	dir    string
 	env    map[string]string
 	tg     *telegram.Server
@@ -46,10 +45,10 @@ type kill struct {
 }
 
 // newCrashWorld starts the emulators. Everything ends with the test.
-func newCrashWorld(t *testing.T, name, binary, databaseURL string, seed uint64, people *people) *crashWorld {
+func newCrashWorld(t *testing.T, name, databaseURL string, seed uint64, people *people) *crashWorld {
 	t.Helper()
 	w := &crashWorld{
-		t: t, name: name, binary: binary, dir: t.TempDir(), people: people, hush: func() {},
+		t: t, name: name, dir: t.TempDir(), people: people, hush: func() {},
 		tg:  telegram.New(telegram.Options{Token: token, BotUsername: "acme_bot", KeepCalls: -1, KeepEdits: 8, OnChange: people.sees}),
 		ai:  openai.New(openai.Options{APIKey: key, KeepRequests: 20, OnDone: func(openai.Request, openai.Outcome) { people.event() }}),
 		rnd: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // to be repeated, not to be secret
@@ -122,9 +121,8 @@ func (w *crashWorld) quiet() {
 func (w *crashWorld) launch(data, point string) (*process, error) {
 	env := maps.Clone(w.env)
 	env["DATA_DIR"] = filepath.Join(w.dir, data)
-	env["BOT_FAILPOINT"] = point
 	name := fmt.Sprintf("%s, process %d (%s)", w.name, len(w.procs)+1, point)
-	p, err := startProcess(w.t, w.binary, w.dir, name, env)
+	p, err := startProcess(w.t, w.dir, name, point, env)
 	if err != nil {
 		return nil, err
 	}

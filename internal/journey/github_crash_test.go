@@ -19,7 +19,7 @@ import (
 	"remote-agent/internal/waittest"
 )
 
-// TestCrashGitHub kills the built binary while it answers an issue, at every
+// TestCrashGitHub kills the bot while it answers an issue, at every
 // named point and in the middle of its calls to GitHub, and starts it again.
 // GitHub does not deliver by itself what the dead bot did not take, and lists
 // what was posted: there must be one comment for each turn, complete, and none
@@ -27,13 +27,12 @@ import (
 func TestCrashGitHub(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds the binary and kills it many times")
+		t.Skip("kills the bot many times")
 	}
-	binary := buildBot(t, *raceFlag)
 	for _, mode := range []string{"batch", "stream"} {
 		t.Run("SQLite/"+mode, func(t *testing.T) {
 			t.Parallel()
-			c := newGitHubCrash(t, newWorld(t, ""), binary, mode)
+			c := newGitHubCrash(t, newWorld(t, ""), mode)
 			for i, way := range githubWays(mode) {
 				c.die(i, way)
 				c.recover(i, way)
@@ -43,7 +42,7 @@ func TestCrashGitHub(t *testing.T) {
 	}
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		c := newGitHubCrash(t, newWorld(t, storetest.PostgresURL(t)), binary, "batch")
+		c := newGitHubCrash(t, newWorld(t, storetest.PostgresURL(t)), "batch")
 		// Both turns wait for the leases of the dead at the same time.
 		ways := []string{string(failpoint.SentUnrecorded), string(failpoint.MidStream)}
 		for i, way := range ways {
@@ -81,12 +80,11 @@ func githubWays(mode string) []string {
 // githubCrash is a database with the bots that are killed over it.
 type githubCrash struct {
 	*hub
-	t      *testing.T
-	binary string
-	dir    string
-	procs  []*process
-	asked  []asked
-	pull   int // a pull request with lines to comment on
+	t     *testing.T
+	dir   string
+	procs []*process
+	asked []asked
+	pull  int // a pull request with lines to comment on
 
 	// victim dies in the next call of the operation that it is armed for, after
 	// GitHub has the request and before it hears of it.
@@ -112,9 +110,9 @@ func (a asked) resumed() bool {
 	}, failpoint.Point(a.way))
 }
 
-func newGitHubCrash(t *testing.T, w *world, binary, mode string) *githubCrash {
+func newGitHubCrash(t *testing.T, w *world, mode string) *githubCrash {
 	t.Helper()
-	c := &githubCrash{t: t, hub: w.withGitHub(sumRepo, "webhook"), binary: binary, dir: t.TempDir()}
+	c := &githubCrash{t: t, hub: w.withGitHub(sumRepo, "webhook"), dir: t.TempDir()}
 	w.with(map[string]string{
 		"PATH": os.Getenv("PATH"), "LISTEN_ADDR": freePort(t), "TELEGRAM_BOT_TOKEN": "", "GITHUB_STREAMING_MODE": mode,
 	})
@@ -157,8 +155,7 @@ func (c *githubCrash) close() {
 // launch starts the bot and waits until it is ready.
 func (c *githubCrash) launch(name, point string) *process {
 	c.t.Helper()
-	c.w.env["BOT_FAILPOINT"] = point
-	p, err := startProcess(c.t, c.binary, c.dir, name, c.w.env)
+	p, err := startProcess(c.t, c.dir, name, point, c.w.env)
 	if err != nil {
 		c.t.Fatal(err)
 	}

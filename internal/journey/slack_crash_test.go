@@ -19,7 +19,7 @@ import (
 	"remote-agent/internal/waittest"
 )
 
-// TestCrashSlack kills the built binary while it answers a mention, at every
+// TestCrashSlack kills the bot while it answers a mention, at every
 // named point and in the middle of its calls to Slack, and starts it again.
 // Slack can be asked what was posted, so there must be one answer and not even
 // a stray placeholder. Answers are streamed, or edited where Slack opens no
@@ -27,14 +27,13 @@ import (
 func TestCrashSlack(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds the binary and kills it many times")
+		t.Skip("kills the bot many times")
 	}
-	binary := buildBot(t, *raceFlag)
 	for _, transport := range []string{"Socket", "HTTP"} {
 		for _, mode := range []string{"stream", "edit", "batch"} {
 			t.Run(transport+"/"+mode, func(t *testing.T) {
 				t.Parallel()
-				newSlackCrash(t, binary, transport, mode).killEverywhere()
+				newSlackCrash(t, transport, mode).killEverywhere()
 			})
 		}
 	}
@@ -43,11 +42,10 @@ func TestCrashSlack(t *testing.T) {
 // slackCrash is a database with the bots that are killed over it.
 type slackCrash struct {
 	*world
-	t      *testing.T
-	binary string
-	mode   string
-	dir    string
-	procs  []*process
+	t     *testing.T
+	mode  string
+	dir   string
+	procs []*process
 
 	// victim dies as soon as Slack has carried out a call that makes a change
 	// of the kind that it is armed for, and before it hears of it.
@@ -58,9 +56,9 @@ type slackCrash struct {
 	held *emulator.Gate // stops the model in the middle of its answers
 }
 
-func newSlackCrash(t *testing.T, binary, transport, mode string) *slackCrash {
+func newSlackCrash(t *testing.T, transport, mode string) *slackCrash {
 	t.Helper()
-	c := &slackCrash{t: t, binary: binary, mode: mode, dir: t.TempDir(), held: emulator.NewGate()}
+	c := &slackCrash{t: t, mode: mode, dir: t.TempDir(), held: emulator.NewGate()}
 	// A bot that is dead for a while must not miss what was not acknowledged.
 	retries := make([]time.Duration, 200)
 	for i := range retries {
@@ -116,9 +114,8 @@ func (c *slackCrash) close() {
 // is enough to come to the first points.
 func (c *slackCrash) launch(name, point string) *process {
 	c.t.Helper()
-	c.env["BOT_FAILPOINT"] = point
 	for range 5 {
-		p, err := startProcess(c.t, c.binary, c.dir, name, c.env)
+		p, err := startProcess(c.t, c.dir, name, point, c.env)
 		if err != nil {
 			c.t.Fatal(err)
 		}

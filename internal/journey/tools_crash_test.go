@@ -17,24 +17,23 @@ import (
 	"remote-agent/internal/waittest"
 )
 
-// TestCrashDuringATool kills the built binary while a command of the model runs:
+// TestCrashDuringATool kills the bot while a command of the model runs:
 // the command dies with it, is not run again, and the model is told; a command
 // that was only asked for runs after the restart, once.
 func TestCrashDuringATool(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds the binary and kills it")
+		t.Skip("kills the bot")
 	}
-	binary := buildBot(t, *raceFlag)
 	for name, url := range map[string]func() string{"SQLite": func() string { return "" }, "PostgreSQL": func() string { return storetest.PostgresURL(t) }} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			crashDuringATool(t, newWorld(t, url()), binary)
+			crashDuringATool(t, newWorld(t, url()))
 		})
 	}
 }
 
-func crashDuringATool(t *testing.T, w *world, binary string) {
+func crashDuringATool(t *testing.T, w *world) {
 	_, url := w.withRepository(sumRepo)
 	w.with(map[string]string{"PATH": os.Getenv("PATH"), "LOG_FORMAT": "json"})
 	life := 0
@@ -42,7 +41,7 @@ func crashDuringATool(t *testing.T, w *world, binary string) {
 		life++
 		env := maps.Clone(w.env)
 		env["LISTEN_ADDR"] = freePort(t)
-		p, err := startProcess(t, binary, t.TempDir(), fmt.Sprintf("life %d", life), env)
+		p, err := startProcess(t, t.TempDir(), fmt.Sprintf("life %d", life), "", env)
 		if err != nil {
 			t.Fatal(err)
 		}
