@@ -32,8 +32,15 @@ func (p *program) env(log *slog.Logger, console bool) app.Env {
 }
 
 // lookup finds a variable of the process environment.
-func (p *program) lookup(name string) (string, bool) {
-	for _, e := range p.environ {
+func (p *program) lookup(name string) (string, bool) { return lookup(p.environ, name) }
+
+// secrets returns everything that must not show in a log.
+func secrets(cfg config.Config, environ []string) []string {
+	return app.Secrets(cfg, func(name string) (string, bool) { return lookup(environ, name) })
+}
+
+func lookup(environ []string, name string) (string, bool) {
+	for _, e := range environ {
 		if k, v, ok := strings.Cut(e, "="); ok && k == name {
 			return v, true
 		}
@@ -59,7 +66,7 @@ func newLogger(cfg config.Config, console bool, stderr io.Writer, environ []stri
 		closeLog = func() { _ = file.Close() } // nobody is left to tell
 		handler = slog.NewMultiHandler(fileHandler(cfg.Log.Format, file, level), handler)
 	}
-	return slog.New(redact.Handler(handler, redact.New(cfg.Secrets()...))), closeLog, nil
+	return slog.New(redact.Handler(handler, redact.New(secrets(cfg, environ)...))), closeLog, nil
 }
 
 func screenHandler(format string, stderr io.Writer, level slog.Level, environ []string) slog.Handler {

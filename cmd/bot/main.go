@@ -93,7 +93,7 @@ type program struct {
 func (p *program) load() (config.Config, error) {
 	cfg, err := config.Load(p.source)
 	if err == nil {
-		p.secrets = cfg.Secrets()
+		p.secrets = secrets(cfg, p.environ)
 	}
 	return cfg, err
 }

@@ -29,6 +29,7 @@ import (
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
@@ -76,6 +77,7 @@ type daemon struct {
 	accounts   map[messages.Platform]platform.Account // what Check told
 	troubles   map[messages.Platform]error            // why Check failed, if it may pass
 	assistants map[assistant.Name]assistant.Assistant
+	redact     *redact.Redactor
 	missing    map[assistant.Name]string // agents that are not installed, and how to
 	runner     *sandbox.Runner
 	tools      *toolroom
@@ -98,7 +100,7 @@ type daemon struct {
 // of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
-	d := &daemon{config: cfg, env: env, log: env.Log,
+	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
 		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
 		missing: make(map[assistant.Name]string)}
 	if err := d.open(ctx); err != nil {
@@ -155,7 +157,7 @@ func makeDataDir(dir string) error {
 }
 
 func (d *daemon) openStore(ctx context.Context) error {
-	s, err := openStore(ctx, d.config, d.log, true)
+	s, err := openStore(ctx, d.config, d.env, true)
 	if err != nil {
 		return err
 	}
@@ -177,12 +179,12 @@ func (d *daemon) openStore(ctx context.Context) error {
 }
 
 // openStore opens the database that cfg names.
-func openStore(ctx context.Context, cfg config.Config, log *slog.Logger, exclusive bool) (*store.Store, error) {
+func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) (*store.Store, error) {
 	url := cfg.Database.URL.Reveal()
 	if cfg.Database.Driver == config.DriverSQLite {
 		url = "sqlite:" + cfg.Database.Path
 	}
-	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: log, Exclusive: exclusive})
+	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Redact: newRedactor(cfg, env).String})
 }
 
 // run runs all parts. Intake and HTTP stop first because all end with ctx; the
@@ -292,7 +294,7 @@ func Migrate(ctx context.Context, cfg config.Config, env Env, apply bool) error 
 			return err
 		}
 	}
-	s, err := openStore(ctx, cfg, env.Log, apply)
+	s, err := openStore(ctx, cfg, env, apply)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/platform/telegram"
-	"remote-agent/internal/redact"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
@@ -233,7 +232,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
 	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() })
-	shelf := history.New(history.Config{Store: d.store, Adapters: d.adapters, Redact: redact.New(d.config.Secrets()...)})
+	shelf := history.New(history.Config{Store: d.store, Adapters: d.adapters, Redact: d.redact})
 	shop := work.New(work.Config{Storage: storage{d.store}, Workspace: d.space, Adapters: d.adapters, Log: d.log})
 	var workshop orchestrator.Workshop
 	if d.space != nil {
@@ -261,7 +260,8 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Budget:         spend.Budget(d.config.Budget),
 		Tiers:          tiers,
 		Missing:        d.missing,
-		Redact:         redact.New(d.config.Secrets()...).String,
+		Redact:         d.redact.String,
+		RedactPart:     d.redact.Partial,
 		Storage:        storage{d.store},
 		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands(), d.people.Commands()),
 		Workshop:       workshop,

@@ -140,7 +140,7 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 			return err
 		}
 	}
-	s, err := openStore(ctx, cfg, env.Log, change)
+	s, err := openStore(ctx, cfg, env, change)
 	if err != nil {
 		return err
 	}
@@ -251,15 +251,15 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 // ShowSession prints the transcript of a session as Markdown.
 func ShowSession(ctx context.Context, cfg config.Config, env Env, out io.Writer, id string, whole, clean bool) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		return transcript.Write(ctx, s, out, id, transcript.Options{Whole: whole, Redact: redactor(cfg, clean)})
+		return transcript.Write(ctx, s, out, id, transcript.Options{Whole: whole, Redact: redactor(cfg, env, clean)})
 	})
 }
 
-func redactor(cfg config.Config, clean bool) *redact.Redactor {
+func redactor(cfg config.Config, env Env, clean bool) *redact.Redactor {
 	if !clean {
 		return nil
 	}
-	return redact.New(cfg.Secrets()...)
+	return newRedactor(cfg, env)
 }
 
 // RemoveSession deletes a session, or says what that would delete.
@@ -317,7 +317,7 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 			}
 			return s.Dump(ctx, out)
 		}
-		o := export.Options{Redact: redactor(cfg, q.Redact), At: time.Now()}
+		o := export.Options{Redact: redactor(cfg, env, q.Redact), At: time.Now()}
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
 			o.ConversationID, err = conversationID(ctx, tx, q.Conversation)

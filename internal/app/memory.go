@@ -11,7 +11,6 @@ import (
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
-	"remote-agent/internal/redact"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -53,7 +52,7 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 		return err
 	}
 	config := recollect.Config{
-		Storage: memoryStorage{d.store}, Redact: redact.New(d.config.Secrets()...).String, Now: d.env.Now, Log: d.log,
+		Storage: memoryStorage{d.store}, Redact: d.redact.String, Now: d.env.Now, Log: d.log,
 	}
 	if c.Embeds() {
 		client, err := embed.New(embed.Config{BaseURL: c.BaseURL, APIKey: c.APIKey.Reveal(), Model: c.Model})
@@ -79,7 +78,7 @@ func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) 
 	}
 	d.learner = learn.New(learn.Config{
 		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: spend.Budget(d.config.Budget),
-		Redact: redact.New(d.config.Secrets()...).String, Embed: d.memory.Embedding, Now: d.env.Now, Log: d.log,
+		Redact: d.redact.String, Embed: d.memory.Embedding, Now: d.env.Now, Log: d.log,
 		Paused: func() bool { return d.core.Halted().Halted() },
 	})
 }

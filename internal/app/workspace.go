@@ -94,7 +94,7 @@ func Repo(ctx context.Context, cfg config.Config, env Env, action RepoAction, wh
 			return err
 		}
 	}
-	s, err := openStore(ctx, cfg, env.Log, action != RepoList)
+	s, err := openStore(ctx, cfg, env, action != RepoList)
 	if err != nil {
 		return err
 	}

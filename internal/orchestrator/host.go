@@ -362,6 +362,15 @@ func (o *Orchestrator) redact(text string) string {
 	return o.config.Redact(text)
 }
 
+// redactPart removes the secrets that are known from a text that goes on, also
+// those of which only a part is there yet.
+func (o *Orchestrator) redactPart(text string) string {
+	if o.config.RedactPart == nil {
+		return o.redact(text)
+	}
+	return o.config.RedactPart(text)
+}
+
 // redactMessage removes the secrets that are known from what is stored and shown
 // of a message. Signed thinking stays as it is: it goes back to its provider only.
 // The arguments of an agent's calls are a record; those of a model's calls are

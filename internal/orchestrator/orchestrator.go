@@ -70,6 +70,10 @@ type Config struct {
 	// Redact removes secrets from text that tools return; nil changes nothing.
 	Redact func(string) string
 
+	// RedactPart does the same to a text that is still being written, and leaves
+	// out an end that could become a secret. Nil means Redact.
+	RedactPart func(string) string
+
 	Commands []Command // besides the built-in ones
 	Workshop Workshop  // may be nil
 	Memory   Memory    // may be nil

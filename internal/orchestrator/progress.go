@@ -35,10 +35,11 @@ type progress struct {
 	caps    platform.Capabilities
 	begin   time.Time
 
-	mu      sync.Mutex // guards the text so far
-	body    strings.Builder
-	earlier string // text of messages before the current one
-	card    card
+	mu       sync.Mutex // guards the text so far
+	body     strings.Builder
+	earlier  string // text of messages before the current one
+	thoughts string // the newest reasoning, as it came
+	card     card
 
 	stopID  string             // of the button that stops the turn
 	placed  *messages.Delivery // nil where no placeholder is used
@@ -235,7 +236,9 @@ func (p *progress) stopButtons() []messages.Button {
 // render returns what to show now, within the platform's limit.
 func (p *progress) render() string {
 	p.mu.Lock()
-	text := p.w.o.redact(p.earlier + p.body.String())
+	text := p.w.o.redactPart(p.earlier + p.body.String())
+	thought := strings.TrimSpace(p.w.o.redactPart(p.thoughts))
+	p.card.thought = thought[strings.LastIndexByte(thought, '\n')+1:]
 	status, worked := p.card.render(time.Now()), p.card.worked() || p.card.waiting != ""
 	p.mu.Unlock()
 	if strings.TrimSpace(text) == "" {
@@ -341,11 +344,12 @@ func (p *progress) waitFor(name string) { p.update(func(c *card) { c.waiting = n
 func (p *progress) steps(steps []assistant.Step) { p.update(func(c *card) { c.steps = steps }) }
 
 func (p *progress) thought(text string) {
-	text = p.w.o.redact(text)
-	p.update(func(c *card) {
-		c.thought = strings.TrimLeft(c.thought+text, " \n")
-		if i := strings.LastIndexByte(strings.TrimRight(c.thought, " \n"), '\n'); i >= 0 {
-			c.thought = c.thought[i+1:]
+	p.update(func(*card) {
+		p.thoughts += text
+		if over := len(p.thoughts) - maxThoughts; over > 0 {
+			if i := strings.IndexByte(p.thoughts[over:], '\n'); i >= 0 { // half a line could be half a credential
+				p.thoughts = p.thoughts[over+i+1:]
+			}
 		}
 	})
 }
@@ -379,6 +383,9 @@ func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text
 		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
 	}
 }
+
+// maxThoughts is how much reasoning is kept to show its newest line, in bytes.
+const maxThoughts = 4 << 10
 
 // verbose returns how much of a turn its people want to see.
 func (w *worker) verbose() int {

@@ -212,7 +212,7 @@ func namedValues(m maker) []example {
 	var all []example
 	for i, f := range []string{
 		"password=%s", "PASSWORD=%s", "DB_PASSWORD=%s\n", "db.password = %s", "password: %s", `"password": "%s"`, `"password":"%s",`, "passwd=%s&x=y", "pwd=%s;", "PGPASSWORD=%s psql",
-		"dbPassword: '%s'", "password := \"%s\"", "'password' => '%s'", "<password>%s</password>", `{\"password\":\"%s\"}`, "spring.datasource.password=%s", "--http-password=%s", "passphrase: %s", `config["password"] = "%s"`, "POSTGRES_PASSWORD: %s",
+		"dbPassword: '%s'", "password := \"%s\"", "'password' => '%s'", "<password>%s</password>", `{\"password\":\"%s\"}`, "spring.datasource.password=%s", "--http-password=%s", "passphrase: %s", `config["password"] = "%s"`, "POSTGRES_PASSWORD: %s", "then it ends: password=\"%s",
 	} {
 		secret := []string{"hunter2" + m.text(digits, 2), m.text(alnum, 12), m.text(alnum, 5) + "!" + m.text(alnum, 4)}[i%3]
 		before, after, _ := strings.Cut(f, "%s")
@@ -307,7 +307,7 @@ func splitByHidden(m maker) []example {
 		at := 5 + i*3
 		all = append(all,
 			example{name: fmt.Sprintf("hidden %U", c), text: "a " + token[:at] + string(c) + token[at:] + " b", secret: []string{token[4:at], token[at:]}},
-			example{name: fmt.Sprintf("hidden %U everywhere", c), text: "a " + spaced(token, c) + " b", secret: []string{spaced(token[4:], c)}},
+			example{name: fmt.Sprintf("hidden %U everywhere", c), text: "a " + spaced(token, c) + " b", secret: []string{token[4:]}},
 			example{name: fmt.Sprintf("hidden %U in a configured one", c), text: configured[:9] + string(c) + configured[9:], secret: []string{configured[:9], configured[9:]}},
 		)
 	}
@@ -329,6 +329,12 @@ const piece = 6
 
 // leaks returns a piece of a secret that is in text, or "".
 func (e example) leaks(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r > 126 {
+			return -1 // hidden characters do not make it less readable
+		}
+		return r
+	}, text)
 	for _, s := range e.secret {
 		for i := 0; i+piece <= len(s); i++ {
 			if strings.Contains(text, s[i:i+piece]) {
@@ -337,6 +343,11 @@ func (e example) leaks(text string) string {
 		}
 	}
 	return ""
+}
+
+// settled is what of a shown text is never taken back: all but a last word.
+func settled(s string) string {
+	return strings.TrimRight(s[:strings.LastIndexAny(s, " \n\t")+1], " \n\t")
 }
 
 // Finding 6: redaction missed 54 of 213 kinds of credentials.
@@ -371,7 +382,7 @@ func TestFinding6StreamDividedAtEveryByte(t *testing.T) {
 		whole := r.String(text)
 		for n := range len(text) + 1 {
 			got := r.Partial(text[:n])
-			if !strings.HasPrefix(whole, got) {
+			if !strings.HasPrefix(whole, settled(got)) {
 				t.Errorf("%s: after %d bytes %.200q is shown, and then %.300q", e.name, n, got, whole)
 				break
 			}

@@ -111,6 +111,7 @@ func encoded(s string) []string {
 func known(form string, base64 bool) rule {
 	return rule{
 		anchor: form[:min(len(form), knownAnchor)],
+		known:  true,
 		find: func(s string, at int, whole bool) match {
 			rest := s[at:]
 			switch {

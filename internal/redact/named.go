@@ -226,7 +226,17 @@ func (v value) quoted(s string, from int, quote byte, escaped bool) match {
 		}
 		return match{span: span{from, from + len(text)}}
 	}
-	return match{span: span{start: from}, open: !v.whole && from+len(rest) == len(s) && len(rest) < maxValue}
+	switch {
+	case len(rest) == maxValue:
+		return match{}
+	case !v.whole:
+		return match{span: span{start: from}, open: true}
+	}
+	v.tight = true
+	if strings.Contains(rest, " ") || !v.secret(rest) { // the text is cut off before the quote closes
+		return match{}
+	}
+	return match{span: span{from, len(s)}}
 }
 
 // line finds a value that is the rest of its line.

@@ -53,9 +53,10 @@ func (r *Redactor) String(s string) string {
 
 // Partial returns what may be shown of a text that is still being written:
 // without credentials, and without an end that more text could turn into one.
-// What it returns for a longer text begins with what it returned before, so no
-// piece of a credential is ever shown, wherever the pieces of a stream divide
-// it.
+// What it returns for a longer text begins with what it returned before, wherever
+// the pieces of a stream divide a credential. There is one exception: the last
+// word is shown as long as it is an ordinary one, and is taken back if it goes on
+// as a credential.
 func (r *Redactor) Partial(s string) string {
 	v := see(s[:len(s)-unfinishedRune(s)])
 	found, settled := r.find(v.text, false)
@@ -85,6 +86,7 @@ type match struct {
 // rule finds one kind of credential.
 type rule struct {
 	anchor string
+	known  bool // the anchor is a piece of a secret itself
 
 	// find looks at the anchor, which stands at s[at:]. The credential may begin
 	// before or after it. whole means that s is not being written any more.
@@ -93,9 +95,8 @@ type rule struct {
 
 // index finds the rules that may match at a place by the two bytes there.
 type index struct {
-	first  [1 << 16]uint16 // two bytes -> place in rules; 0 means that there is none
-	rules  [][]rule
-	begins bytes // what anchors begin with
+	first [1 << 16]uint16 // two bytes -> place in rules; 0 means that there is none
+	rules [][]rule
 }
 
 func newIndex(rules []rule) *index {
@@ -108,7 +109,6 @@ func newIndex(rules []rule) *index {
 		x.rules[x.first[pair]] = append(x.rules[x.first[pair]], r)
 	}
 	for _, r := range rules {
-		x.begins[r.anchor[0]] = true
 		if len(r.anchor) > 1 {
 			add(int(r.anchor[0])<<8|int(r.anchor[1]), r)
 			continue
@@ -131,9 +131,6 @@ func (x *index) find(s string, whole bool) (found []span, settled int) {
 		pair := int(s[i]) << 8
 		if i+1 < len(s) {
 			pair |= int(s[i+1])
-		}
-		if !whole && i+1 == len(s) && x.begins[s[i]] {
-			settled = min(settled, i)
 		}
 		n := x.first[pair]
 		if n == 0 {
@@ -168,7 +165,7 @@ func (r *rule) look(s string, at int, whole bool) match {
 	switch {
 	case strings.HasPrefix(rest, r.anchor):
 		return r.find(s, at, whole)
-	case !whole && len(rest) < len(r.anchor) && strings.HasPrefix(r.anchor, rest):
+	case !whole && len(rest) < len(r.anchor) && strings.HasPrefix(r.anchor, rest) && (r.known && len(rest) >= 4 || run(rest, alnumByte) < len(rest)):
 		return match{span: span{start: at}, open: true}
 	}
 	return match{}
@@ -188,17 +185,30 @@ func inOrder(found []span) []span {
 	return joined
 }
 
-// longestHidden is how much before the end of a text a rule may still reach
-// back to: the longest is a bare key of 40 bytes, or a token whose anchor is in
-// its middle.
-const longestHidden = 64
+// Of a text that is being written the last word is held back if it could become a
+// credential that nothing announces: a bare key of 40 bytes, or a token whose
+// anchor is in its middle. Ordinary words are not held back, or a stream that
+// pauses would lose its end.
+const (
+	longestHidden = 64 // bytes before the end of a text that such a rule reaches back to
+	shortestHeld  = 6  // bytes of a word that tell something of a credential
+	longestPlain  = 14 // letters of a word that no random text begins with
+)
 
-// unfinishedWord is the length of the last word of s, as far as it could become
-// a part of a credential.
+// unfinishedWord is the length of the last word of s if it has to be held back,
+// or 0.
 func unfinishedWord(s string) int {
-	n := 0
-	for n < len(s) && n < longestHidden && wordByte[s[len(s)-1-n]] {
-		n++
+	n := runBack(s, wordByte, longestHidden)
+	letters := runBack(s, alnumByte, longestHidden)
+	if word := s[len(s)-letters:]; n < shortestHeld || n == letters && letters <= longestPlain && plain(word) {
+		return 0
 	}
 	return n
+}
+
+// plain reports whether s is a word: small letters, perhaps after a capital one, or
+// capitals.
+func plain(s string) bool {
+	rest := s[min(1, run(s, upperByte)):]
+	return run(rest, lowerByte) == len(rest) || run(s, upperByte) == len(s)
 }

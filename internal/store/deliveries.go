@@ -53,7 +53,7 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 		INSERT INTO deliveries (`+deliveryColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		string(d.ID), d.ConversationID, orNull(d.EventID), d.Seq, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
-		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), d.Error, millis(d.CreatedAt),
+		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), t.said(d.Error), millis(d.CreatedAt),
 		buttons, string(d.OnlyFor), d.FileName, bytesOrNull(d.File))
 	return wrap(err, "store delivery")
 }
@@ -71,7 +71,7 @@ func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 			error = $9, reply_to = $10, buttons = $11, only_for = $12
 		WHERE id = $1`,
 		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
-		millis(d.NextAt), d.Error, string(d.ReplyTo), buttons, string(d.OnlyFor))
+		millis(d.NextAt), t.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor))
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}

@@ -82,7 +82,7 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 		RETURNING seq`,
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(e.Error), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt))
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt))
 	if err != nil {
 		return false, fmt.Errorf("store inbound event: %w", err)
 	}
@@ -112,7 +112,7 @@ func (t *Tx) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, er
 		INSERT INTO inbound_events (id, platform_type, account, event_id, state, error, raw, accepted_ms)
 		VALUES ($1, $2, $3, $4, 'raw', $5, $6, {now})
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING`,
-		id, string(raw.Platform), raw.Account, event, orNull(raw.Reason), bytesOrNull(raw.Raw))
+		id, string(raw.Platform), raw.Account, event, orNull(t.said(raw.Reason)), bytesOrNull(raw.Raw))
 	if err != nil {
 		return false, fmt.Errorf("keep raw event: %w", err)
 	}
@@ -187,7 +187,7 @@ func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate)
 		session = orNull(*u.SessionID)
 	}
 	if u.Error != nil {
-		errText = orNull(*u.Error)
+		errText = orNull(t.said(*u.Error))
 	}
 	n, err := t.exec(ctx, `
 		UPDATE inbound_events SET

@@ -91,7 +91,7 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 	if options.AccessMode == pgx.ReadOnly {
 		text = s.reads
 	}
-	if err := fn(&Tx{text: text, chunks: s.chunks, pg: tx}); err != nil {
+	if err := fn(&Tx{text: text, chunks: s.chunks, redact: s.redact, pg: tx}); err != nil {
 		return err
 	}
 	if options.AccessMode == pgx.ReadOnly {

@@ -112,7 +112,7 @@ func (t *Tx) DeactivateSession(ctx context.Context, id string, status sessions.S
 		return err
 	}
 	if reason != "" {
-		metadata[sessions.MetaEndReason] = reason
+		metadata[sessions.MetaEndReason] = t.said(reason)
 	}
 	encoded, err := encodeJSON(metadata, fault.Internal, "session metadata")
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *Tx) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord
 			model = COALESCE($2, model), result = $3, error = $4,
 			input_tokens = input_tokens + $5, output_tokens = output_tokens + $6
 		WHERE id = $1`,
-		id, orNull(turn.Model), orNull(turn.Result), orNull(turn.Error), turn.InputTokens, turn.OutputTokens)
+		id, orNull(turn.Model), orNull(t.said(turn.Result)), orNull(t.said(turn.Error)), turn.InputTokens, turn.OutputTokens)
 }
 
 // DeleteSession deletes a session with its messages and tool calls.

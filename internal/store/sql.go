@@ -19,8 +19,17 @@ import (
 type Tx struct {
 	text   *rewriter
 	chunks *chunkCache
+	redact func(string) string // of Options; may be nil
 	pg     pgx.Tx  // on PostgreSQL
 	lite   *sql.Tx // on SQLite
+}
+
+// said returns what somebody else said as it may be stored, without credentials.
+func (t *Tx) said(text string) string {
+	if t.redact == nil || text == "" {
+		return text
+	}
+	return t.redact(text)
 }
 
 // Handle returns the driver's own transaction, for queue.Queue.

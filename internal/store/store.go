@@ -40,6 +40,11 @@ type Options struct {
 	// MaxConns limits the connections to PostgreSQL. Zero is 20. A limit in URL
 	// (pool_max_conns) wins.
 	MaxConns int
+
+	// Redact takes credentials out of what providers, platforms and programs said
+	// of an error before it is stored, and out of the summary of a result. Nil
+	// changes nothing.
+	Redact func(string) string
 }
 
 // Store is an open database. It is safe for concurrent use.
@@ -49,6 +54,7 @@ type Store struct {
 	text    *rewriter
 	reads   *rewriter // text, for read-only snapshots
 	chunks  *chunkCache
+	redact  func(string) string // may be nil
 
 	migrating sync.Mutex // one Migrate at a time in this process
 
@@ -69,7 +75,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), chunks: newChunkCache()}
+	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), chunks: newChunkCache(), redact: options.Redact}
 	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options.MaxConns)

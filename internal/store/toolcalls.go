@@ -96,7 +96,7 @@ func (t *Tx) UpdateToolCall(
 			completed_at = CASE WHEN $7 THEN {now} / 1000 END,
 			execution_time_ms = CASE WHEN $7 THEN {now} - executing_ms END
 		WHERE session_id = $1 AND tool_call_id = $2 AND status IN ('pending', 'executing')`,
-		sessionID, callID, string(status), orNull(response), orNull(errText),
+		sessionID, callID, string(status), orNull(response), orNull(t.said(errText)),
 		status == sessions.ToolExecuting, ended(status))
 	if err != nil {
 		return fmt.Errorf("update tool call: %w", err)

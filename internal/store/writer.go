@@ -28,6 +28,7 @@ type writer struct {
 	db     *sql.DB
 	text   *rewriter
 	chunks *chunkCache
+	redact func(string) string // may be nil
 
 	wake chan struct{} // buffered; a value means that waiting may have grown
 	done chan struct{} // closed by run
@@ -56,8 +57,8 @@ const (
 	writeAbandoned
 )
 
-func newWriter(db *sql.DB, text *rewriter, chunks *chunkCache) *writer {
-	w := &writer{db: db, text: text, chunks: chunks, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newWriter(db *sql.DB, text *rewriter, chunks *chunkCache, redact func(string) string) *writer {
+	w := &writer{db: db, text: text, chunks: chunks, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -92,7 +93,7 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 			<-job.result // rolled back before the panic goes on
 		}
 	}()
-	err = fn(&Tx{text: w.text, chunks: w.chunks, lite: tx})
+	err = fn(&Tx{text: w.text, chunks: w.chunks, redact: w.redact, lite: tx})
 	job.ran <- err
 	return (<-job.result).err
 }
