@@ -20,8 +20,8 @@ type Tx struct {
 	text   *rewriter
 	chunks *chunkCache
 	redact func(string) string // of Options; may be nil
-	pg     pgx.Tx  // on PostgreSQL
-	lite   *sql.Tx // on SQLite
+	pg     pgx.Tx              // on PostgreSQL
+	lite   *sql.Tx             // on SQLite
 }
 
 // said returns what somebody else said as it may be stored, without credentials.
