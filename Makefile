@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-postgres lint fmt generate demo bench e2e e2e-agents e2e-github e2e-slack ci clean
+.PHONY: help run build test test-heavy test-postgres lint fmt generate demo bench e2e e2e-agents e2e-github e2e-slack ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -13,8 +13,11 @@ build: ## build ./bot without cgo
 test: ## run the tests; PostgreSQL only if there is a server
 	go test ./...
 
+test-heavy: ## run the tests that have a larger size in full, such as 100,000 files
+	.ci/heavy
+
 test-postgres: ## run the tests with the race detector and fail without PostgreSQL
-	REQUIRE_POSTGRES=1 go test -race -gcflags=modernc.org/sqlite/lib=-race=false ./...
+	REQUIRE_POSTGRES=1 go test -race -gcflags=modernc.org/sqlite/lib=-race=false -timeout 20m ./...
 
 lint: ## run golangci-lint
 	golangci-lint run

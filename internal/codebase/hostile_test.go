@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/codebase/confine"
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/heavytest"
 )
 
 // recordingGit makes a program that stands in for git and notes its arguments,
@@ -208,12 +209,9 @@ func TestReadsStayInTheTree(t *testing.T) {
 
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("writes 100,000 files")
-	}
 	b := setup(t)
 	b.server.Repo("acme/big", nil)
-	b.server.CommitTo("acme/big", "main", manyFiles(100_000))
+	b.server.CommitTo("acme/big", "main", manyFiles(heavytest.Size(5000, 100_000)))
 	b.clone("acme/big")
 }
 

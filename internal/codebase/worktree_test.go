@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/heavytest"
 )
 
 const conversation = "0190a5b2-7c3d-7e4f-8a1b-0123456789ab"
@@ -354,10 +355,7 @@ func TestManyConversationsAtOnce(t *testing.T) {
 	b := setup(t)
 	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
 	repo := b.clone("acme/web")
-	n := 200
-	if testing.Short() {
-		n = 20
-	}
+	n := heavytest.Size(20, 200)
 	before := len(b.server.Requests())
 	start := time.Now()
 	var group sync.WaitGroup

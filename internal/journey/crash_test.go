@@ -3,6 +3,7 @@
 package journey_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"strings"
@@ -12,11 +13,12 @@ import (
 	"time"
 
 	"remote-agent/internal/failpoint"
+	"remote-agent/internal/heavytest"
 	"remote-agent/internal/store/storetest"
 )
 
 var (
-	killsFlag = flag.Int("kills", 24, "how often TestCrash kills the bot on SQLite; PostgreSQL gets a share")
+	killsFlag = flag.Int("kills", 0, "how often TestCrash kills the bot on SQLite, PostgreSQL gets a share; 0 is 10, and 24 with TEST_HEAVY=1")
 	seedFlag  = flag.Uint64("crash-seed", 0, "seed of TestCrash; 0 takes the clock")
 )
 
@@ -29,21 +31,19 @@ const takeover = 30 * time.Second
 // they said: nothing lost, nothing twice, everything in order.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills the bot many times")
-	}
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // after 1970
 	}
-	t.Logf("-kills %d -crash-seed %d", *killsFlag, seed)
+	kills := cmp.Or(*killsFlag, heavytest.Size(10, 24))
+	t.Logf("-kills %d -crash-seed %d", kills, seed)
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		crashSQLite(t, seed, *killsFlag)
+		crashSQLite(t, seed, kills)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		crashPostgres(t, seed, *killsFlag)
+		crashPostgres(t, seed, kills)
 	})
 }
 

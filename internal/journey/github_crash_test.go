@@ -26,9 +26,6 @@ import (
 // that was deleted to make it so.
 func TestCrashGitHub(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills the bot many times")
-	}
 	for _, mode := range []string{"batch", "stream"} {
 		t.Run("SQLite/"+mode, func(t *testing.T) {
 			t.Parallel()

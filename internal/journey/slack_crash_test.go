@@ -26,9 +26,6 @@ import (
 // streams, or posted when they are complete.
 func TestCrashSlack(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills the bot many times")
-	}
 	for _, transport := range []string{"Socket", "HTTP"} {
 		for _, mode := range []string{"stream", "edit", "batch"} {
 			t.Run(transport+"/"+mode, func(t *testing.T) {

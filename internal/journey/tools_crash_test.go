@@ -22,9 +22,6 @@ import (
 // that was only asked for runs after the restart, once.
 func TestCrashDuringATool(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills the bot")
-	}
 	for name, url := range map[string]func() string{"SQLite": func() string { return "" }, "PostgreSQL": func() string { return storetest.PostgresURL(t) }} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

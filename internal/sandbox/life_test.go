@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/heavytest"
 	"remote-agent/internal/sandbox"
 )
 
@@ -454,10 +455,10 @@ func TestForkBomb(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestManyBytes keeps little of a gigabyte.
+// TestManyBytes keeps little of what a program writes.
 func TestManyBytes(t *testing.T) { //nolint:paralleltest // it looks at the memory of the whole process
 	r := newRunner(t, everything, sandbox.Config{})
-	const size = 1 << 30
+	size := int64(heavytest.Size(128<<20, 1<<30))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -478,8 +479,7 @@ func TestManyBytes(t *testing.T) { //nolint:paralleltest // it looks at the memo
 	}
 }
 
-// TestNothingLeft runs a program a thousand times, which is most of the time that
-// these tests take.
+// TestNothingLeft runs a program many times.
 func TestNothingLeft(t *testing.T) { //nolint:paralleltest // it counts what the whole process has
 	dir := t.TempDir()
 	strong := newRunner(t, everything, sandbox.Config{Dir: filepath.Join(dir, "strong")})
@@ -505,11 +505,7 @@ func TestNothingLeft(t *testing.T) { //nolint:paralleltest // it counts what the
 			}
 		})
 	}
-	count := 1000
-	if testing.Short() {
-		count = 100
-	}
-	for i := range count {
+	for i := range heavytest.Size(100, 1000) {
 		if i%10 == 0 {
 			runs <- strong
 		} else {

@@ -64,9 +64,6 @@ func TestTour(t *testing.T) {
 
 func TestInteractive(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("plays the whole tour")
-	}
 	in, typing := io.Pipe()
 	out := &watcher{want: "You said: hello", seen: make(chan struct{})}
 	done := make(chan error, 1)

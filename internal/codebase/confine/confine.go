@@ -35,7 +35,7 @@ func Clean(p string) (string, error) {
 		return "", fault.New(fault.Invalid, "The path contains a control character.")
 	case strings.HasPrefix(p, "/"):
 		return "", fault.New(fault.Invalid, "The path is absolute. Give it relative to the top folder of the codebase, like src/app.")
-	case strings.HasPrefix(p, "~"):
+	case strings.HasPrefix(path.Clean(p), "~"): // as "./~" is for whoever gets the result
 		return "", fault.New(fault.Invalid, "“~” means a home folder, which is outside the codebase. Give the path relative to the top folder, like src/app.")
 	}
 	for element := range strings.SplitSeq(p, "/") {

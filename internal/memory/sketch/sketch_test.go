@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/heavytest"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
 	"remote-agent/internal/memory/sketch"
@@ -50,7 +51,7 @@ func kinds(r *rand.Rand, n int) map[string][]memory.Vector {
 func TestEstimatesAreNearTheCosineAndUpperIsABound(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	for name, list := range kinds(r, estimated) {
+	for name, list := range kinds(r, heavytest.Size(1000, 4000)) {
 		var square float64
 		above, pairs := 0, 0
 		var chunk []byte
@@ -83,7 +84,7 @@ func TestEstimatesAreNearTheCosineAndUpperIsABound(t *testing.T) {
 func TestShortlistHasTheNearest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	for name, list := range kinds(r, searched) {
+	for name, list := range kinds(r, heavytest.Size(5000, 20_000)) {
 		chunk, encoded := make([]byte, 0, len(list)*sketch.Size), make([][]byte, len(list))
 		for i, v := range list {
 			chunk, encoded[i] = sketch.Append(chunk, int64(i+1), time.Time{}, v), v.Encode()
@@ -91,7 +92,7 @@ func TestShortlistHasTheNearest(t *testing.T) {
 		found, of := 0, 0
 		for q := range 20 {
 			probe := list[q*31]
-			s := sketch.NewShortlist(sketch.NewProbe(probe), shortlisted, -2, time.Now())
+			s := sketch.NewShortlist(sketch.NewProbe(probe), heavytest.Size(250, 500), -2, time.Now())
 			s.Add(sketch.Decode(chunk))
 			short := make(map[int64]bool)
 			for _, e := range s.Best() {
@@ -201,7 +202,7 @@ func FuzzShortlist(f *testing.F) {
 func TestAFloorChangesNothingAboveIt(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
-	for name, list := range kinds(r, 4000) {
+	for name, list := range kinds(r, heavytest.Size(1000, 4000)) {
 		var chunk []byte
 		for i, v := range list {
 			chunk = sketch.Append(chunk, int64(i+1), time.Time{}, v)
