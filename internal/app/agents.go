@@ -121,11 +121,10 @@ func (d *daemon) lookup(name string) (string, bool) {
 // its provider.
 func (d *daemon) startAgent(home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
-		tree, shared := gitFolders(spec.Dir)
-		p, err := d.runner.Command(context.WithoutCancel(ctx), sandbox.Spec{
-			Argv: spec.Command, Dir: spec.Dir, Writable: []string{tree}, ReadOnly: append(shared, programFolders(spec.Command[0])...),
-			Home: home, Network: true, Env: spec.Env, Limits: sandbox.Limits{},
-		})
+		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
+		program.Argv, program.Dir, program.Env, program.Network = spec.Command, spec.Dir, spec.Env, true
+		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
+		p, err := d.runner.Command(context.WithoutCancel(ctx), program)
 		if err != nil {
 			return nil, err
 		}
@@ -144,25 +143,6 @@ func (d *daemon) startAgent(home string) func(ctx context.Context, spec acp.Star
 		a.reading.Go(a.keepTail)
 		return a, nil
 	}
-}
-
-// programFolders are what a program outside of the system's folders needs to be
-// read: its own folder, or the one that its package manager keeps it in.
-func programFolders(program string) []string {
-	resolved, err := filepath.EvalSymlinks(program)
-	if err != nil {
-		return nil
-	}
-	folders := []string{filepath.Dir(resolved)}
-	for _, p := range []string{program, resolved} {
-		if top, _, ok := strings.Cut(p, "/lib/node_modules/"); ok && top != "" {
-			folders = append(folders, top)
-		}
-		if top, _, ok := strings.Cut(p, "/node_modules/"); ok && top != "" {
-			folders = append(folders, filepath.Join(top, "node_modules"))
-		}
-	}
-	return folders
 }
 
 // agentProcess shows a program of the sandbox as the agents' package wants it.

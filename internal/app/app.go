@@ -51,6 +51,10 @@ type Env struct {
 	Lookup  func(name string) (string, bool)
 	EnvFile string
 
+	// SandboxWithout names parts of the system that the sandbox does not use, as on
+	// one that lacks them; see sandbox.Config. Tests set it.
+	SandboxWithout []string
+
 	// Now is the time by which memories age and standing tasks run; nil: the time.
 	// Tests set it.
 	Now func() time.Time

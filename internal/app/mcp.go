@@ -109,7 +109,7 @@ func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
 			continue
 		}
 		tools, closeAll, problems := mcp.Connect(ctx, []mcp.Server{s}, mcp.Options{
-			Start: mcp.Sandboxed(m.runner, sandbox.Spec{Home: home, Network: true}), AllowLoopback: true,
+			Start: mcp.Sandboxed(m.runner, grantedServer(home)), AllowLoopback: true,
 		})
 		for _, p := range problems {
 			m.log.WarnContext(ctx, "An MCP server has a problem", "server", s.Name, "err", p)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -55,35 +55,6 @@ type project struct {
 }
 
 var _ orchestrator.Toolroom = (*toolroom)(nil)
-
-// openSandbox finds out how programs can be confined here. The error with
-// SANDBOX=strict says what is missing.
-func (d *daemon) openSandbox(ctx context.Context) error {
-	c := d.config
-	var hidden []string
-	for _, path := range []string{c.DataDir, d.env.EnvFile} {
-		if absolute, err := filepath.Abs(path); path != "" && err == nil {
-			if _, err := os.Stat(absolute); err == nil {
-				hidden = append(hidden, absolute)
-			}
-		}
-	}
-	private, err := filepath.Abs(filepath.Join(c.DataDir, "run"))
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
-	}
-	d.runner, err = sandbox.New(sandbox.Config{ //nolint:contextcheck // it finds out once, and bounds that itself
-		Mode: sandbox.Mode(c.Tools.Sandbox), Log: d.log, Dir: private,
-		ReadOnly: c.Tools.ReadPaths, Hidden: hidden, Env: d.env.Lookup, AllowedEnv: c.Tools.Env,
-	})
-	if err != nil {
-		return err
-	}
-	if level := d.runner.Level(); !level.Full() {
-		d.log.WarnContext(ctx, "Programs of assistants are not fully confined here", "sandbox", level.String())
-	}
-	return nil
-}
 
 func (d *daemon) newToolroom() (*toolroom, error) {
 	t := &toolroom{config: d.config, runner: d.runner, memory: d.memory, log: d.log, open: make(map[string]*project)}
@@ -192,9 +163,9 @@ func (t *toolroom) Missing(turn orchestrator.ToolTurn) []string {
 
 // workTools are the tools of a conversation with a codebase.
 func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.Tool, error) {
-	root, err := os.OpenRoot(turn.Dir)
+	root, err := openWorkDir(turn)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "open the worktree")
+		return nil, err
 	}
 	box.OnClose(root.Close)
 	all := files.New(root, files.Options{Dir: turn.Dir, Ripgrep: t.ripgrep})
@@ -219,16 +190,34 @@ func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 // repository's own git data to read, and with a home that the conversation keeps
 // for its caches.
 func (t *toolroom) commands(turn orchestrator.ToolTurn) (shell.Runner, error) {
-	tree, shared := gitFolders(turn.Dir)
 	home := filepath.Join(t.homes, turn.Conversation.WorkID())
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "make a home for programs")
 	}
 	now := time.Now()
 	_ = os.Chtimes(home, now, now) // it is in use: the sweep goes by this
-	return confined(t.runner, sandbox.Spec{
-		Writable: []string{tree}, ReadOnly: shared, Home: home, Network: t.config.Tools.Network,
-	}), nil
+	spec := granted(turn.Dir, turn.Tree, turn.GitData, home)
+	spec.Network = t.config.Tools.Network
+	return confined(t.runner, spec), nil
+}
+
+// openWorkDir opens the folder that a conversation works in. The folder may be a
+// link by now: it is opened from the top of the worktree, out of which no link
+// leads.
+func openWorkDir(turn orchestrator.ToolTurn) (*os.Root, error) {
+	top, err := os.OpenRoot(cmp.Or(turn.Tree, turn.Dir))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "open the worktree")
+	}
+	rel, err := filepath.Rel(top.Name(), turn.Dir)
+	if err != nil || rel == "." {
+		return top, err
+	}
+	root, err := top.OpenRoot(rel)
+	if err != nil {
+		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q is not there any more. `/setcwd .` goes back to the root.", rel)}
+	}
+	return root, errors.Join(err, top.Close())
 }
 
 // confined runs commands of the bash tool in the sandbox.
@@ -252,27 +241,6 @@ func confined(runner *sandbox.Runner, spec sandbox.Spec) shell.Runner {
 			err = context.Cause(ctx)
 		}
 		return out, err
-	}
-}
-
-// gitFolders returns the top of the worktree that dir is in, and the folders
-// outside of it where git keeps its data.
-func gitFolders(dir string) (tree string, shared []string) {
-	for tree = dir; ; tree = filepath.Dir(tree) {
-		text, err := os.ReadFile(filepath.Join(tree, ".git")) //nolint:gosec // of a worktree that the bot made
-		if err == nil {
-			if admin, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: "); ok && filepath.IsAbs(admin) {
-				// .../.git/worktrees/<name>
-				return tree, []string{filepath.Dir(filepath.Dir(admin))}
-			}
-			return tree, nil
-		}
-		if info, err := os.Stat(filepath.Join(tree, ".git")); err == nil && info.IsDir() {
-			return tree, nil
-		}
-		if filepath.Dir(tree) == tree {
-			return dir, nil
-		}
 	}
 }
 

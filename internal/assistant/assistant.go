@@ -69,6 +69,11 @@ type Turn struct {
 	// conversation without a codebase.
 	Dir string
 
+	// Tree is the top of the worktree that Dir is in, and GitData the folder with
+	// git's data of its repository, which programs may read; empty: there is none.
+	// Both are what the program knows, and nothing that was read in the worktree.
+	Tree, GitData string
+
 	// Host has the tools of the turn and the people who decide. It may be nil:
 	// then there are none.
 	Host Host

@@ -172,6 +172,69 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 	missing(t, canary)
 }
 
+// TestFinding1GitFileIsPutBack changes the file .git of a worktree, which nothing
+// here reads, and expects the next turn to find it as it was.
+func TestFinding1GitFileIsPutBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	file := filepath.Join(tree.Dir, ".git")
+	want, outside := read(t, file), realTemp(t)
+	write(t, filepath.Join(outside, "keep"), "kept\n")
+	for name, change := range map[string]func() error{
+		"removed":   func() error { return nil },
+		"other":     func() error { return os.WriteFile(file, []byte("gitdir: "+outside+"/x/y\n"), 0o644) },
+		"link":      func() error { return os.Symlink(outside, file) },
+		"file link": func() error { return os.Symlink(filepath.Join(outside, "keep"), file) },
+		"folder":    func() error { return os.MkdirAll(filepath.Join(file, "objects", "info"), 0o755) },
+	} {
+		remove(t, file)
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.tree(repo, "c1"); got.GitData() != filepath.Join(repo.Dir, ".git") || got.Dir != tree.Dir {
+			t.Errorf("%s: %s, %s", name, got.Dir, got.GitData())
+		}
+		if got := read(t, file); got != want {
+			t.Errorf("%s: .git = %q", name, got)
+		}
+		if got := read(t, outside, "keep"); got != "kept\n" {
+			t.Errorf("%s: a file outside = %q", name, got)
+		}
+	}
+}
+
+// TestGitDataOfLocalFolders: a folder whose .git names another place gets none.
+func TestGitDataOfLocalFolders(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	plain, whole, elsewhere := filepath.Join(realTemp(t), "plain"), filepath.Join(realTemp(t), "whole"), filepath.Join(realTemp(t), "elsewhere")
+	write(t, filepath.Join(plain, "a"), "1\n")
+	write(t, filepath.Join(whole, "a"), "1\n")
+	write(t, filepath.Join(elsewhere, "a"), "1\n")
+	gitIn(t, whole, "init", "-q")
+	gitIn(t, elsewhere, "init", "-q", "--separate-git-dir="+filepath.Join(realTemp(t), "git"))
+	for dir, want := range map[string]func(codebase.Tree) bool{
+		plain:     func(t codebase.Tree) bool { return strings.HasPrefix(t.GitData(), filepath.Join(b.root, ".plain")+"/") },
+		whole:     func(t codebase.Tree) bool { return t.GitData() == filepath.Join(whole, ".git") },
+		elsewhere: func(t codebase.Tree) bool { return t.GitData() == "" },
+	} {
+		if dir != plain {
+			gitIn(t, dir, "add", ".")
+			gitIn(t, dir, "commit", "-q", "-m", "x")
+		}
+		repo, err := b.ws.AddLocal(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree := b.tree(repo, "c1"); !want(tree) {
+			t.Errorf("%s: git's data in %q", dir, tree.GitData())
+		}
+	}
+}
+
 func TestReadsStayInTheTree(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

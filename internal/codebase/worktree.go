@@ -143,6 +143,9 @@ func (w *Workspace) WorktreeAt(ctx context.Context, repo Repo, conversation stri
 		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short id; start a new one.")
 	}
 	if found && w.intact(t) {
+		if err := w.relink(ctx, t); err != nil {
+			return Tree{}, err
+		}
 		t.Base = m.Base
 		t.set(m.origins)
 		return t, w.catchUp(ctx, &t, start)
@@ -173,6 +176,39 @@ func (t Tree) rel() string { return path.Join(worktreesDir, t.place.rel, t.short
 // gitDir is git's directory for the worktree. It is always given to git by name:
 // the file .git in the worktree can be changed by whoever works there.
 func (t Tree) gitDir() string { return adminDir(t.place, t.short) }
+
+// GitData returns the folder with git's data that programs in the worktree may
+// read, or nothing: that of a clone of this workspace or of a plain folder, and of
+// a local repository the folder .git in it. It follows from where the codebase is
+// and from nothing that a program in the worktree could have written.
+func (t Tree) GitData() string {
+	if t.place.local && t.place.gitDir != filepath.Join(t.place.repo.Dir, ".git") {
+		return "" // its .git is a file that names another place
+	}
+	return t.place.gitDir
+}
+
+// relink puts the file .git of a worktree back if somebody changed it. This
+// package does not read it, but whoever runs git there by hand would run what it
+// names.
+func (w *Workspace) relink(ctx context.Context, t Tree) error {
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "opening the worktree")
+	}
+	defer func() { _ = root.Close() }()
+	want := "gitdir: " + t.gitDir() + "\n"
+	if info, err := root.Lstat(".git"); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(want)) {
+		if text, err := root.ReadFile(".git"); err == nil && string(text) == want {
+			return nil
+		}
+	}
+	w.log.WarnContext(ctx, "The file .git of a worktree was changed; it is put back", "conversation_id", t.Conversation, "codebase", t.Repo.Name)
+	if err := root.RemoveAll(".git"); err != nil {
+		return fault.Wrap(err, fault.Internal, "removing a changed .git")
+	}
+	return fault.Wrap(root.WriteFile(".git", []byte(want), 0o600), fault.Internal, "putting .git back")
+}
 
 func adminDir(p place, short string) string { return filepath.Join(p.gitDir, "worktrees", short) }
 

@@ -8,6 +8,7 @@ package config
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 )
@@ -224,6 +225,18 @@ func (c Config) Secrets() []string {
 func (c Config) Text(name string) (text string, ok bool) {
 	v, known := c.values[name]
 	return v.text, known && v.text != "" && !strings.HasPrefix(v.origin, "default")
+}
+
+// SecretFiles returns the files that secrets were read from.
+func (c Config) SecretFiles() []string {
+	var paths []string
+	for _, v := range c.values {
+		if path, ok := strings.CutPrefix(v.origin, "file "); ok {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 // Origin returns where the value of an option came from, for people: "default",

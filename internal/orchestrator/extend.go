@@ -100,6 +100,8 @@ type Workshop interface {
 // Prepared is what a turn begins with.
 type Prepared struct {
 	Dir        string  // where an assistant may work; empty without a codebase
+	Tree       string  // the top of the worktree that Dir is in
+	GitData    string  // git's data of the repository, which programs may read; empty: they get none
 	Head       string  // commit of Dir
 	Checkpoint string  // git ref of the files as they are now
 	Prompt     *Prompt // the command file that the entry names

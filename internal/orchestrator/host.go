@@ -40,6 +40,8 @@ type ToolTurn struct {
 	Session      sessions.Session
 	Entry        sessions.Entry // what is answered
 	Dir          string         // the worktree, or the folder in it; empty without a codebase
+	Tree         string         // the top of that worktree
+	GitData      string         // git's data of its repository, to read; empty: none
 
 	// Profile is the agent profile of the turn, nil for none: only the tools that it
 	// names are offered, and those of its own MCP servers besides.
@@ -80,7 +82,10 @@ func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision
 	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Toolroom == nil {
 		return h, nil
 	}
-	turn := ToolTurn{Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Dir: d.begun.work.Dir, Profile: d.begun.profile}
+	turn := ToolTurn{
+		Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Profile: d.begun.profile,
+		Dir: d.begun.work.Dir, Tree: d.begun.work.Tree, GitData: d.begun.work.GitData,
+	}
 	h.box, err = w.o.config.Toolroom.Open(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)

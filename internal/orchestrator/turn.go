@@ -346,6 +346,8 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 			Model:        w.turnModel(d),
 			Mode:         w.modeName(d),
 			Dir:          d.begun.work.Dir,
+			Tree:         d.begun.work.Tree,
+			GitData:      d.begun.work.GitData,
 			Host:         h,
 		}, d, p)
 		out.host = h

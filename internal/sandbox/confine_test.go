@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/sandbox"
 )
 
@@ -27,6 +28,7 @@ func TestSecrets(t *testing.T) {
 	other := write(t, secret, data, "worktrees", "two", "file")
 	cfg := sandbox.Config{
 		Hidden:     []string{data, env, filepath.Join(data, "missing")},
+		Grantable:  []sandbox.Area{{Dir: filepath.Join(data, "worktrees"), Write: true}},
 		AllowedEnv: []string{"ALLOWED", "MISSING"},
 		Env: func(name string) (string, bool) {
 			value, ok := map[string]string{"TOKEN": secret, "ALLOWED": "a b=c", "PATH": "/usr/bin:/bin"}[name]
@@ -154,6 +156,42 @@ func TestWorktree(t *testing.T) {
 			result, out := run(t, r, s)
 			if !strings.HasPrefix(out, "second\nfirst\n") || strings.Contains(out, "not for") {
 				t.Errorf("%+v\n%s", result, out)
+			}
+		})
+	}
+}
+
+// TestSealed tries to change a protected file of a granted directory by every way.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	for _, w := range []weaker{everything, viewOnly, noPIDs} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRunner(t, w, sandbox.Config{})
+			dir := t.TempDir()
+			sealed := write(t, "kept", dir, "tree", ".git")
+			s := script(`cat .git; echo x >.git; rm -f .git; mv .git y; ln .git hard && echo x >hard; ln -s / l; mv l .git
+			cd ..; mv tree elsewhere; rm -rf tree; cd tree; touch .git; chmod 777 .git; mkdir .git; truncate -s0 .git; echo made >other; true`)
+			s.Dir, s.Writable, s.Sealed = filepath.Join(dir, "tree"), []string{filepath.Join(dir, "tree")}, []string{sealed}
+			if _, out := run(t, r, s); !strings.HasPrefix(out, "kept") {
+				t.Errorf("it cannot be read: %s", out)
+			}
+			if got := read(t, sealed); got != "kept" {
+				t.Errorf("it is now %q", got)
+			}
+			if info, err := os.Lstat(sealed); err != nil || info.Mode().Perm() != 0o644 {
+				t.Errorf("%v %v", info, err)
+			}
+			if err := os.Remove(sealed); err != nil {
+				t.Fatal(err)
+			}
+			for _, target := range []string{"", "/etc"} {
+				if target != "" && os.Symlink(target, sealed) != nil {
+					t.Fatal("no link")
+				}
+				if _, err := r.Command(t.Context(), s); !fault.Is(err, fault.Conflict) {
+					t.Errorf("replaced by %q: %v", target, err)
+				}
 			}
 		})
 	}

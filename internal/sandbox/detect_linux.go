@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -61,18 +62,34 @@ func (r *Runner) detect() (Level, error) {
 		{features{Namespaces: true, Net: true}, "PID namespaces with their own /proc"},
 		{features{}, "user namespaces"},
 	} {
+		if r.avoids(a.have) {
+			continue
+		}
 		a.have.Landlock, a.have.Seccomp = abi, filtered
 		got, err := r.try(a.have)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		if len(failed) > 0 {
+		switch {
+		case len(failed) > 0:
 			reasons = append(reasons, a.lacks+" cannot be used here ("+cause(failed[0])+")")
+		case a.lacks != "":
+			reasons = append(reasons, a.lacks+" are not to be used")
 		}
 		return r.settle(got, reasons), nil
 	}
 	return Level{}, brokenHelper(failed[len(failed)-1])
+}
+
+// avoids reports whether something in f is not to be used.
+func (r *Runner) avoids(f features) bool {
+	for name, used := range map[string]bool{"namespaces": f.Namespaces, "pids": f.PIDs, "net": f.Net} {
+		if used && slices.Contains(r.cfg.Without, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // settle makes a Level of what worked.

@@ -72,7 +72,7 @@ func (r *Runner) launch(ctx context.Context, s Spec, dir string) (tree, error) {
 func (r *Runner) order(s Spec, dir string) order {
 	o := order{
 		Confine: r.cfg.Mode != Off, Have: r.level.features(), Argv: s.Argv, Dir: s.Dir, System: r.system,
-		ReadOnly: append(existing(r.cfg.ReadOnly), s.ReadOnly...), Writable: append([]string{homeOf(s, dir)}, s.Writable...), Hidden: r.hidden(),
+		ReadOnly: append(existing(r.cfg.ReadOnly), s.ReadOnly...), Writable: append([]string{homeOf(s, dir)}, s.Writable...), Sealed: s.Sealed, Hidden: r.hidden(),
 		Root: filepath.Join(dir, "root"), Tmp: filepath.Join(dir, "tmp"), Shm: filepath.Join(dir, "shm"),
 		Network: s.Network, Ports: s.Ports, Limits: s.Limits, Daemon: os.Getpid(), Global: globalRoot(),
 	}

@@ -116,7 +116,32 @@ func TestSpecs(t *testing.T) {
 	if err := os.Symlink(hidden, link); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(t, nothing, sandbox.Config{Hidden: []string{hidden}})
+	area, other := filepath.Join(hidden, "homes"), filepath.Join(hidden, "other")
+	for _, d := range []string{filepath.Join(area, "mine"), filepath.Join(area, "keys"), other, filepath.Join(hidden, "clones", "one")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leads := filepath.Join(area, "leads")
+	if err := os.Symlink(other, leads); err != nil {
+		t.Fatal(err)
+	}
+	nextDoor := filepath.Join(area, "next-door")
+	if err := os.Symlink("mine", nextDoor); err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(t, nothing, sandbox.Config{
+		Hidden:    []string{hidden, filepath.Join(area, "keys")},
+		Grantable: []sandbox.Area{{Dir: area, Write: true}, {Dir: filepath.Join(hidden, "clones")}},
+	})
+	a := []string{"a"}
+	for name, spec := range map[string]sandbox.Spec{
+		"a home": {Argv: a, Home: filepath.Join(area, "mine")}, "a clone": {Argv: a, ReadOnly: []string{filepath.Join(hidden, "clones", "one")}},
+	} {
+		if _, err := r.Command(t.Context(), spec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for name, c := range map[string]struct {
 		spec sandbox.Spec
 		kind fault.Kind
@@ -132,6 +157,13 @@ func TestSpecs(t *testing.T) {
 		"dir elsewhere":  {sandbox.Spec{Argv: []string{"a"}, Writable: []string{dir}, Dir: dir + "x"}, fault.Invalid},
 		"hidden":         {sandbox.Spec{Argv: []string{"a"}, Writable: []string{hidden}}, fault.Forbidden},
 		"hidden by link": {sandbox.Spec{Argv: []string{"a"}, ReadOnly: []string{link}}, fault.Forbidden},
+		"below hidden":   {sandbox.Spec{Argv: a, ReadOnly: []string{other}}, fault.Forbidden},
+		"an area":        {sandbox.Spec{Argv: a, Writable: []string{area}}, fault.Forbidden},
+		"hidden in area": {sandbox.Spec{Argv: a, Writable: []string{filepath.Join(area, "keys")}}, fault.Forbidden},
+		"out of an area": {sandbox.Spec{Argv: a, Writable: []string{leads}}, fault.Forbidden},
+		"link in area":   {sandbox.Spec{Argv: a, Home: nextDoor}, fault.Forbidden},
+		"only to read":   {sandbox.Spec{Argv: a, Writable: []string{filepath.Join(hidden, "clones", "one")}}, fault.Forbidden},
+		"sealed nowhere": {sandbox.Spec{Argv: a, Sealed: []string{dir}}, fault.Invalid},
 		"home gone":      {sandbox.Spec{Argv: []string{"a"}, Home: dir + "/gone"}, fault.NotFound},
 	} {
 		if _, err := r.Command(t.Context(), c.spec); fault.KindOf(err) != c.kind || fault.Public(err) == "" {
@@ -139,7 +171,7 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	for name, cfg := range map[string]sandbox.Config{
-		"mode": {Mode: "maximum"}, "relative": {ReadOnly: []string{"x"}}, "relative hidden": {Hidden: []string{"x"}}, "relative dir": {Dir: "x"},
+		"mode": {Mode: "maximum"}, "relative": {ReadOnly: []string{"x"}}, "hidden to read": {ReadOnly: []string{other}, Hidden: []string{hidden}}, "relative hidden": {Hidden: []string{"x"}}, "relative dir": {Dir: "x"},
 	} {
 		if _, err := sandbox.New(cfg); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)

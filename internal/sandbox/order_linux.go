@@ -42,6 +42,7 @@ type order struct {
 	System   []string // read-only, may be missing
 	ReadOnly []string
 	Writable []string
+	Sealed   []string
 	Hidden   []string
 	Root     string // where the view is put together
 	Tmp, Shm string // shown as /tmp and /dev/shm in a view

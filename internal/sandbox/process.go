@@ -72,8 +72,13 @@ type tree interface {
 // ctx ends, the program is ended. The error is fault.Invalid, fault.NotFound or
 // fault.Forbidden if the Spec cannot be done.
 func (r *Runner) Command(ctx context.Context, s Spec) (*Process, error) {
-	if err := s.check(r.cfg.Hidden); err != nil {
+	if err := s.check(r.cfg); err != nil {
 		return nil, err
+	}
+	if r.level.View {
+		if err := intact(s.Sealed); err != nil {
+			return nil, err
+		}
 	}
 	if s.Grace <= 0 {
 		s.Grace = DefaultGrace

@@ -61,9 +61,18 @@ type Config struct {
 
 	// Hidden are files and directories that no program may see, even where they
 	// lie within a directory that is granted: the data directory, the .env file.
-	// A directory within a hidden one can be granted all the same. Only a Level
-	// whose Files is true keeps this promise.
+	// What lies in one of them can be granted only from a Grantable area. Only a
+	// Level whose Files is true keeps this promise.
 	Hidden []string
+
+	// Grantable are the areas in Hidden directories from which grants are made,
+	// such as that of the worktrees. The more specific of an area and a hidden path
+	// counts.
+	Grantable []Area
+
+	// Without names parts of the system that are not used although they may be
+	// there, as on one that lacks them: "namespaces", "pids", "net". For tests.
+	Without []string
 
 	// Env looks up a variable of the daemon's environment; nil: there is none.
 	// PATH is always passed on, and so are the language and the time zone.
@@ -74,6 +83,13 @@ type Config struct {
 
 	// Limits are those of every program that asks for no others.
 	Limits Limits
+}
+
+// Area is a directory of which what is below may be granted, as it is: no link on
+// the way is followed.
+type Area struct {
+	Dir   string
+	Write bool // also for writing
 }
 
 // Runner runs programs. It is safe for concurrent use. Close it when done.
@@ -107,6 +123,11 @@ func New(cfg Config) (*Runner, error) {
 	for _, p := range append(append([]string(nil), cfg.ReadOnly...), cfg.Hidden...) {
 		if !filepath.IsAbs(p) {
 			return nil, fault.Newf(fault.Invalid, "The path %q of the sandbox is not absolute.", p)
+		}
+	}
+	for _, p := range cfg.ReadOnly {
+		if err := fixedGrant(p, cfg.Hidden); err != nil {
+			return nil, err
 		}
 	}
 	r := &Runner{cfg: cfg, self: cfg.Self, log: cfg.Log}

@@ -29,6 +29,11 @@ type Spec struct {
 	Writable []string
 	ReadOnly []string
 
+	// Sealed are files and directories in Writable ones that the program may read,
+	// but neither change nor replace, such as the file .git of a worktree. They
+	// exist and are no links. Where Level.View is false this has no effect.
+	Sealed []string
+
 	// Home is a directory to keep as HOME, which is writable; empty: a private one
 	// that is removed when the program has ended.
 	Home string
@@ -56,7 +61,7 @@ type Spec struct {
 }
 
 // check refuses a Spec that cannot be meant.
-func (s Spec) check(hidden []string) error {
+func (s Spec) check(cfg Config) error {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return fault.New(fault.Invalid, "There is no program to run.")
 	}
@@ -70,15 +75,26 @@ func (s Spec) check(hidden []string) error {
 			return fault.Newf(fault.Invalid, "The variable %q of a command is not of the form NAME=value.", name)
 		}
 	}
-	paths := slices.Concat(s.Writable, s.ReadOnly)
+	writable := slices.Clone(s.Writable)
 	if s.Home != "" {
-		paths = append(paths, s.Home)
+		writable = append(writable, s.Home)
 	}
-	for _, p := range paths {
-		if err := checkGrant(p, hidden); err != nil {
+	for _, p := range writable {
+		if err := checkGrant(p, true, cfg); err != nil {
 			return err
 		}
 	}
+	for _, p := range s.ReadOnly {
+		if err := checkGrant(p, false, cfg); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.Sealed {
+		if err := checkSealed(p, s.Writable); err != nil {
+			return err
+		}
+	}
+	paths := slices.Concat(writable, s.ReadOnly)
 	if s.Dir == "" {
 		return nil
 	}
@@ -87,25 +103,6 @@ func (s Spec) check(hidden []string) error {
 	}
 	if !slices.ContainsFunc(paths, func(p string) bool { return within(p, s.Dir) }) {
 		return fault.Newf(fault.Invalid, "The working directory %q is outside of what the command may use.", s.Dir)
-	}
-	return nil
-}
-
-func checkGrant(p string, hidden []string) error {
-	if !filepath.IsAbs(p) {
-		return fault.Newf(fault.Invalid, "The path %q that a command may use is not absolute.", p)
-	}
-	resolved, err := filepath.EvalSymlinks(p)
-	if err != nil {
-		return &fault.Error{Kind: fault.NotFound, Public: "A folder that the command needs is gone.", Err: err}
-	}
-	if resolved == "/" {
-		return fault.New(fault.Invalid, "A command cannot be given the whole file system.")
-	}
-	for _, h := range hidden {
-		if real, err := filepath.EvalSymlinks(h); err == nil && real == resolved {
-			return fault.Newf(fault.Forbidden, "A command cannot be given %q: it is hidden from all commands.", p)
-		}
 	}
 	return nil
 }
@@ -133,6 +130,7 @@ func (r *Runner) environment(s Spec, home, tmp string) []string {
 			env[name] = value
 		}
 	}
+	env["GIT_CEILING_DIRECTORIES"] = ceilings(append(slices.Clone(s.Writable), home))
 	env["HOME"], env["TMPDIR"], env["TERM"], env["PWD"] = home, tmp, "dumb", home
 	if s.Dir != "" {
 		env["PWD"] = s.Dir
@@ -147,6 +145,24 @@ func (r *Runner) environment(s Spec, home, tmp string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// ceilings are the directories into which git does not climb when it looks for the
+// repository that it is in: what is around a grant is none of the program's.
+func ceilings(granted []string) string {
+	var out []string
+	for _, p := range granted {
+		dirs := []string{filepath.Dir(p)}
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			dirs = append(dirs, filepath.Dir(real))
+		}
+		for _, dir := range dirs {
+			if !strings.ContainsRune(dir, filepath.ListSeparator) && !slices.Contains(out, dir) {
+				out = append(out, dir)
+			}
+		}
+	}
+	return strings.Join(out, string(filepath.ListSeparator))
 }
 
 // hidden are the paths that no program may see: those of the Config, and the

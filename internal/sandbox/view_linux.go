@@ -76,6 +76,11 @@ func (v *view) collect(o *order) error {
 			return err
 		}
 	}
+	for _, p := range o.Sealed {
+		if err := v.seal(p); err != nil {
+			return err
+		}
+	}
 	for at, p := range map[string]string{"/tmp": o.Tmp, "/dev/shm": o.Shm} {
 		if err := v.addAt(at, p, false); err != nil {
 			return err
@@ -146,7 +151,32 @@ func (v *view) addAt(at, source string, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	return v.mount(at, source, info, readOnly, 0)
+}
+
+// seal mounts a path that lies in a granted directory once more, for reading. What
+// is mounted on can be neither removed nor replaced. It is no link: a link would
+// show here what nobody granted.
+func (v *view) seal(p string) error {
+	dir, err := v.follow(filepath.Dir(p))
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(dir, filepath.Base(p))
+	info, err := os.Lstat(at)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "seal", Path: at, Err: unix.ELOOP}
+	}
+	if err != nil {
+		return err
+	}
+	return v.mount(at, at, info, true, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// mount opens what will be mounted. A link that was put there meanwhile is mounted
+// on nothing, which fails.
+func (v *view) mount(at, source string, info fs.FileInfo, readOnly bool, flags uint) error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|flags)
 	if err != nil {
 		return &fs.PathError{Op: "open_tree", Path: source, Err: err}
 	}

@@ -47,7 +47,7 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if err != nil {
 		return p, err
 	}
-	p.Dir = tree.Dir
+	p.Dir, p.Tree, p.GitData = tree.Dir, tree.Dir, tree.GitData()
 	if conv.Cwd != "" {
 		p.Dir = path.Join(tree.Dir, conv.Cwd)
 	}

@@ -71,7 +71,7 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 	}
 	process, err := a.config.Start(ctx, StartSpec{
 		Command: append([]string{program}, a.config.Command[1:]...),
-		Env:     a.config.Env, Dir: dir, Conversation: turn.Conversation,
+		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, Conversation: turn.Conversation,
 	})
 	if err != nil {
 		<-a.slots

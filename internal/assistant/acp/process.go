@@ -17,6 +17,10 @@ type StartSpec struct {
 	Env     []string // the whole environment; nothing is inherited
 	Dir     string   // the working directory, which the agent may change
 
+	// Tree and GitData are those of assistant.Turn. Without a Tree the agent has
+	// Dir alone.
+	Tree, GitData string
+
 	// Conversation is for logs and for limits. It holds no personal data.
 	Conversation string
 }

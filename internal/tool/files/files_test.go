@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -535,6 +536,50 @@ func TestSearch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSearchStaysInTheOpenFolder puts a link in the place of the folder after it
+// was opened: a program that searches it works in the folder all the same.
+func TestSearchStaysInTheOpenFolder(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere the folder has only its name")
+	}
+	top := t.TempDir()
+	inside, outside := filepath.Join(top, "inside"), filepath.Join(top, "outside")
+	for dir, text := range map[string]string{inside: "mine", outside: "foreign"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rg := filepath.Join(top, "rg")
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(rg, []byte("#!/bin/sh\nprintf 'file\\0001:'; cat file\n"), 0o700) //nolint:gosec // it is executed
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close() //nolint:errcheck // only read
+	all := files.New(root, files.Options{Dir: inside, Ripgrep: rg})
+	if err := errors.Join(os.Rename(inside, inside+"-moved"), os.Symlink(outside, inside)); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.Spec().Name != files.NameSearch {
+			continue
+		}
+		got, err := one.Run(t.Context(), arguments(map[string]any{"pattern": "."}))
+		if err != nil || got.Content != "file:1:mine\n" {
+			t.Errorf("search = %q, %v", got.Content, err)
+		}
 	}
 }
 

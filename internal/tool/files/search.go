@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -239,7 +240,12 @@ func (d *directory) searchRipgrep(ctx context.Context, m *matches) error {
 		args = append(args, "--ignore-case")
 	}
 	cmd := exec.CommandContext(running, d.rg, append(args, "--regexp="+m.args.Pattern, "--", ".")...) //nolint:gosec // the operator's program; the pattern is one argument
-	cmd.Dir, cmd.Env, cmd.WaitDelay = d.dir, []string{"LC_ALL=C.UTF-8"}, time.Second
+	dir, leave, err := d.workingDir()
+	if err != nil {
+		return errCannot
+	}
+	defer leave()
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, []string{"LC_ALL=C.UTF-8"}, time.Second
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "search with ripgrep")
@@ -263,6 +269,19 @@ func (d *directory) searchRipgrep(ctx context.Context, m *matches) error {
 		return nil
 	}
 	return errCannot
+}
+
+// workingDir names the open directory for a program, until leave. Its path would
+// not do: a command may have put a link in its place since it was opened.
+func (d *directory) workingDir() (path string, leave func(), err error) {
+	if runtime.GOOS != "linux" {
+		return d.dir, func() {}, nil
+	}
+	f, err := d.root.Open(".")
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), func() { _ = f.Close() }, nil
 }
 
 // readRipgrep reads lines "path NUL number : text".

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sandbox"
+)
+
+// What a program is granted follows from the records of the service alone: where
+// the worktree of the conversation is, where the data of its repository is, and
+// what the operator configured. Nothing that a program could have written is read
+// to find it out.
+
+// granted is what every program of a conversation gets: its worktree to change,
+// the data of git to read, and a home. dir is where it works, which is in tree if
+// there is one.
+func granted(dir, tree, gitData, home string) sandbox.Spec {
+	if tree == "" {
+		return sandbox.Spec{Writable: []string{dir}, Home: home}
+	}
+	s := sandbox.Spec{Writable: []string{tree}, Home: home, Sealed: []string{filepath.Join(tree, ".git")}}
+	if gitData != "" {
+		s.ReadOnly = []string{gitData}
+	}
+	return s
+}
+
+// grantedServer is what the program of an MCP server gets: a home.
+func grantedServer(home string) sandbox.Spec { return sandbox.Spec{Home: home, Network: true} }
+
+// programFolders are what the program of an agent outside of the system's folders
+// needs to be read: its own folder, or the one that its package manager keeps it
+// in. For one in the agent's own home it is nothing, because links there are the
+// agent's.
+func programFolders(program, home string) []string {
+	resolved, err := filepath.EvalSymlinks(program)
+	if err != nil || below(home, program) {
+		return nil
+	}
+	folders := []string{filepath.Dir(resolved)}
+	for _, p := range []string{program, resolved} {
+		if top, _, ok := strings.Cut(p, "/lib/node_modules/"); ok && top != "" {
+			folders = append(folders, top)
+		}
+		if top, _, ok := strings.Cut(p, "/node_modules/"); ok && top != "" {
+			folders = append(folders, filepath.Join(top, "node_modules"))
+		}
+	}
+	return folders
+}
+
+// below reports whether p is in dir, by their names.
+func below(dir, p string) bool {
+	rel, err := filepath.Rel(dir, p)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// openSandbox finds out how programs can be confined here. The error with
+// SANDBOX=strict says what is missing.
+func (d *daemon) openSandbox(ctx context.Context) error {
+	c := d.config
+	places, err := placesOf(c)
+	if err != nil {
+		return err
+	}
+	d.runner, err = sandbox.New(sandbox.Config{ //nolint:contextcheck // it finds out once, and bounds that itself
+		Mode: sandbox.Mode(c.Tools.Sandbox), Log: d.log, Dir: places.private,
+		ReadOnly: c.Tools.ReadPaths, Hidden: append(places.hidden, places.files(d.env.EnvFile)...), Grantable: places.areas,
+		Env: d.env.Lookup, AllowedEnv: c.Tools.Env, Without: d.env.SandboxWithout,
+	})
+	if err != nil {
+		return err
+	}
+	if level := d.runner.Level(); !level.Full() {
+		d.log.WarnContext(ctx, "Programs of assistants are not fully confined here", "sandbox", level.String())
+	}
+	return nil
+}
+
+// places are the folders of the service, as the sandbox has to know them.
+type places struct {
+	private string // of the sandbox itself
+	hidden  []string
+	areas   []sandbox.Area
+}
+
+// placesOf finds the folders of the service. All that is the service's is hidden,
+// and so are the files that its secrets were read from.
+func placesOf(c config.Config) (places, error) {
+	data, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return places{}, fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	}
+	p := places{private: filepath.Join(data, "run"), hidden: []string{data}}
+	for _, name := range []string{"homes", "scratch", "mcp", "mcp-profiles"} {
+		p.areas = append(p.areas, sandbox.Area{Dir: filepath.Join(data, name), Write: true})
+	}
+	for _, name := range []string{"homes", "scratch", "mcp", "mcp-profiles", "projects", "log", "run"} {
+		p.hidden = append(p.hidden, filepath.Join(data, name))
+	}
+	agents, err := filepath.Abs(c.Agents.Home)
+	if err != nil {
+		return places{}, fault.Wrap(err, fault.Invalid, "AGENT_HOME")
+	}
+	workspace, err := filepath.Abs(c.WorkspacePath)
+	if err != nil {
+		return places{}, fault.Wrap(err, fault.Invalid, "WORKSPACE_PATH")
+	}
+	p.hidden = append(p.hidden, agents, workspace)
+	p.areas = append(p.areas,
+		sandbox.Area{Dir: agents, Write: true}, sandbox.Area{Dir: workspace}, sandbox.Area{Dir: filepath.Join(workspace, ".worktrees"), Write: true})
+	p.hidden = append(p.hidden, p.files(c.BackupDir, c.Tools.MCPConfig)...)
+	if c.Database.Driver == config.DriverSQLite {
+		p.hidden = append(p.hidden, p.files(c.Database.Path, c.Database.Path+"-wal", c.Database.Path+"-shm")...)
+	}
+	p.hidden = append(p.hidden, p.files(c.SecretFiles()...)...)
+	return p, nil
+}
+
+// files makes paths absolute and leaves out what is empty.
+func (places) files(paths ...string) []string {
+	var out []string
+	for _, path := range paths {
+		if absolute, err := filepath.Abs(path); path != "" && err == nil {
+			out = append(out, absolute)
+		}
+	}
+	return out
+}
