@@ -277,6 +277,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		SystemPrompt:   d.config.SystemPrompt,
 		ContextTokens:  d.config.ContextTokens,
 		Slots:          d.config.MaxConversations,
+		MaxWaiting:     d.config.MaxWaiting,
 		TurnTimeout:    d.config.TurnTimeout,
 		Grace:          d.config.ShutdownGrace,
 		RenewEvery:     renew,

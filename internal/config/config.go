@@ -53,6 +53,7 @@ type Config struct {
 	Retention        Retention
 	Assistant        string // never empty
 	MaxConversations int
+	MaxWaiting       int // messages of one person
 	TurnTimeout      time.Duration
 	ShutdownGrace    time.Duration
 	ContextTokens    int

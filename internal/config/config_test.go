@@ -63,6 +63,7 @@ func TestDefaults(t *testing.T) {
 		BackupDir:        filepath.Join("data", "backups"),
 		Assistant:        config.AssistantDemo,
 		MaxConversations: 10,
+		MaxWaiting:       50,
 		TurnTimeout:      time.Hour,
 		ShutdownGrace:    30 * time.Second,
 		ContextTokens:    100_000,

@@ -113,6 +113,11 @@ var baseOptions = []Option{
 		parse: setInt(func(c *Config) *int { return &c.MaxConversations }, 1, 10_000),
 	},
 	{
+		Name: "MAX_WAITING_MESSAGES", Default: "50", Group: groupWork,
+		Help:  "How many messages of one person may wait in a conversation, and ten times as many in all of them; more are refused, and they are told so once.",
+		parse: setInt(func(c *Config) *int { return &c.MaxWaiting }, 1, 10_000),
+	},
+	{
 		Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
 		Help:  "Longest time for one answer.",
 		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.TurnTimeout) }, true),

@@ -60,6 +60,10 @@ type Sender struct {
 	// External is set for somebody of another organization, as in a shared
 	// channel. Rules for everyone do not mean them; naming their ID does.
 	External bool `json:"external,omitempty"`
+
+	// Member is set where the platform shows the sender as one of those who may
+	// have the right to give orders. It grants nothing.
+	Member bool `json:"member,omitempty"`
 }
 
 // Attachment is a file that came with a message.

@@ -25,6 +25,11 @@ type Outbound struct {
 	// Again is set when an earlier attempt to send this delivery may have
 	// arrived. An adapter with Capabilities.IdempotentSend looks it up first.
 	Again bool
+
+	// Optional is set for what may be left out: an adapter that would have to wait
+	// for a rate limit returns fault.RateLimited at once, and leaves room for the
+	// rest.
+	Optional bool
 }
 
 // Button is something to press under a message.

@@ -25,6 +25,7 @@ type Metrics struct {
 
 	received, deduplicated *prometheus.CounterVec
 	refused, keptRaw       *prometheus.CounterVec
+	overflowed             *prometheus.CounterVec
 	webhookRejected        *prometheus.CounterVec
 	ack                    *prometheus.HistogramVec
 	connected              *prometheus.GaugeVec
@@ -70,6 +71,7 @@ func New(version string) *Metrics {
 	m.received = counter("bot_messages_received_total", "Events stored for the first time.", "platform", "kind")
 	m.deduplicated = counter("bot_messages_deduplicated_total", "Events that were stored before and changed nothing.", "platform", "kind")
 	m.refused = counter("bot_messages_refused_total", "Messages of people who may not talk to the bot.", "platform")
+	m.overflowed = counter("bot_messages_overflowed_total", "Messages that were not taken because too many of the same person wait.", "platform")
 	m.keptRaw = counter("bot_messages_kept_raw_total", "Events that could not be understood and were kept as they came.", "platform")
 	m.webhookRejected = counter("bot_webhook_rejected_total", "Webhook calls that were refused.", "platform", "reason")
 	m.ack = histogram("bot_ack_seconds", "Time from receiving events to having stored them.", ackBuckets, "platform")
@@ -120,6 +122,14 @@ func (m *Metrics) Deduplicated(platform, kind string) {
 func (m *Metrics) Refused(platform string) {
 	if m != nil {
 		m.refused.WithLabelValues(m.labels.get(platform)).Inc()
+	}
+}
+
+// Overflowed counts a message that was not taken because too many of the same
+// person wait.
+func (m *Metrics) Overflowed(platform string) {
+	if m != nil {
+		m.overflowed.WithLabelValues(m.labels.get(platform)).Inc()
 	}
 }
 

@@ -30,7 +30,10 @@ type accepted struct {
 	waits  bool                   // somebody else works on the conversation, or no slot is free
 	refuse bool                   // tell the sender once that the bot is private
 	closed *sessions.Conversation // what it is about was closed
-	notice *messages.Delivery     // tells that the service is halted
+	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
+
+	behind   bool // something of the same person waits already, which has the mark
+	overflow bool // refused, because too much of the same person waits
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -38,6 +41,10 @@ type accepted struct {
 // that is stored already changes nothing.
 func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
+	events, err := o.screen(ctx, events)
+	if err != nil || len(events) == 0 {
+		return err
+	}
 	events = lockOrder(events)
 	var plan []accepted
 	giveBack := func() {
@@ -49,7 +56,7 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 		}
 		plan = plan[:0]
 	}
-	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
 		giveBack() // of an earlier run of this function
 		for _, in := range events {
 			a, err := o.acceptOne(ctx, tx, in)
@@ -68,9 +75,7 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 		o.afterAccept(ctx, a)
 		o.countAccepted(a)
 	}
-	if len(events) > 0 {
-		o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
-	}
+	o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
 	return nil
 }
 
@@ -183,7 +188,7 @@ func (o *Orchestrator) store(ctx context.Context, tx Tx, a accepted) (accepted, 
 func (o *Orchestrator) acceptStranger(ctx context.Context, tx Tx, a accepted) (accepted, error) {
 	in := a.entry.In
 	a.entry.State = sessions.EntryRefused
-	a.entry.In.Text, a.entry.In.Quotes, a.entry.In.Attachments, a.entry.In.Raw = "", nil, nil, nil
+	withoutText(&a.entry.In)
 	a, err := o.store(ctx, tx, a)
 	if err != nil || !a.fresh || in.Kind != messages.KindMessage || (!in.Private && !o.canWhisper(in)) {
 		return a, err // nobody else is to read a refusal
@@ -193,17 +198,18 @@ func (o *Orchestrator) acceptStranger(ctx context.Context, tx Tx, a accepted) (a
 }
 
 // acceptEdit replaces a message whose turn has not started. A later edit is
-// kept in the record and changes nothing.
+// kept in the record, without its text, and changes nothing.
 func (o *Orchestrator) acceptEdit(ctx context.Context, tx Tx, a accepted) (accepted, error) {
 	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return a, err
 	}
+	in := a.entry.In
+	withoutText(&a.entry.In) // the message that it changes has it, or was answered before
 	a, err = o.store(ctx, tx, a)
 	if err != nil || !a.fresh || conv.ID == "" {
 		return a, err
 	}
-	in := a.entry.In
 	in.Kind = messages.KindMessage
 	_, err = tx.ReplaceWaiting(ctx, conv.ID, in.Message, in)
 	return a, err
@@ -270,6 +276,12 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, sta
 	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && o.slots.try()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
 	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
+	if a.waits && !unmarked {
+		if a, err = o.crowd(ctx, tx, a); err != nil || a.overflow {
+			return a, err
+		}
+		unmarked = a.behind
+	}
 	a.entry.In.Queued = a.waits && !unmarked
 	a, err = o.store(ctx, tx, a)
 	if slot && (err != nil || !a.fresh) {
@@ -419,7 +431,7 @@ func (o *Orchestrator) outgrown(conv sessions.Conversation) bool {
 func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 	p := a.entry.In.Conversation.Platform
 	if a.fresh && a.entry.State == sessions.EntryWaiting && (o.gate(p) != nil || o.marksOutcomes(p)) {
-		defer o.spawn(func(ctx context.Context) { o.arrive(ctx, a.entry) })
+		defer o.spawn(func(ctx context.Context) { o.arrive(ctx, a.entry, !a.behind) })
 	}
 	if a.notice != nil {
 		o.spawn(func(ctx context.Context) { o.bringNotice(ctx, a.entry.In.Conversation, *a.notice) })
@@ -437,11 +449,7 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 			o.slots.release() // stopping: the lease runs out and somebody else takes over
 		}
 	case a.entry.State == sessions.EntryRefused:
-		o.config.Metrics.Refused(string(a.entry.In.Conversation.Platform))
-		log.InfoContext(ctx, "Refused a stranger", "sender", a.entry.In.Sender.ID)
-		if a.refuse {
-			o.spawn(func(ctx context.Context) { o.sendRefusal(ctx, a.entry.In) })
-		}
+		o.refused(ctx, a)
 	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
 		o.startControl(a.entry)
 	case a.waits && o.marksOutcomes(a.entry.In.Conversation.Platform):
@@ -450,5 +458,22 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 		if !o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) }) {
 			o.marked(a.entry)
 		}
+	}
+}
+
+// refused follows an entry that was refused as it came.
+func (o *Orchestrator) refused(ctx context.Context, a accepted) {
+	in := a.entry.In
+	if a.overflow {
+		o.config.Metrics.Overflowed(string(in.Conversation.Platform))
+		return
+	}
+	o.config.Metrics.Refused(string(in.Conversation.Platform))
+	if s := o.strangers[in.Conversation.Platform]; s != nil {
+		s.recorded()
+	}
+	o.config.Log.InfoContext(ctx, "Refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
+	if a.refuse {
+		o.refuse(in, fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.", in.Sender.ID))
 	}
 }

@@ -152,6 +152,7 @@ func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, 
 }
 
 // refusalDue reports whether a stranger is to be told no now, and remembers it.
+// Whoever finds no place among the refusals is told when they write again.
 func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inbound) (bool, error) {
 	p := in.Conversation.Platform
 	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
@@ -159,7 +160,7 @@ func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inboun
 		return false, err
 	}
 	now := time.Now()
-	if known && now.Sub(who.RefusedAt) < refusalEvery {
+	if known && now.Sub(who.RefusedAt) < refusalEvery || !o.mayRefuse(p) {
 		return false, nil
 	}
 	if !known {
@@ -173,26 +174,4 @@ func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inboun
 func (o *Orchestrator) canWhisper(in messages.Inbound) bool {
 	a := o.adapters[in.Conversation.Platform]
 	return a != nil && a.Capabilities().OnlyFor
-}
-
-// sendRefusal tells a stranger no, once: a stranger's message is not an accepted
-// one, so this is the only text that is sent without a delivery record, and it
-// is not repeated.
-func (o *Orchestrator) sendRefusal(ctx context.Context, in messages.Inbound) {
-	adapter := o.adapters[in.Conversation.Platform]
-	if adapter == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	_, err := adapter.Send(ctx, messages.Outbound{
-		Conversation: in.Conversation,
-		ReplyTo:      in.Message,
-		OnlyFor:      in.Sender.ID,
-		Text: fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.",
-			in.Sender.ID),
-	})
-	if err != nil {
-		o.config.Log.InfoContext(ctx, "Could not tell a stranger no", "conversation", in.Conversation, "err", err)
-	}
 }

@@ -40,15 +40,18 @@ func (o *Orchestrator) admitted(ctx context.Context, in messages.Inbound) (bool,
 
 // arrive follows the acceptance of a message on a platform with a gatekeeper or
 // with marks for outcomes: who may not is told so at once, also while a turn
-// runs, and everybody else sees that the message arrived.
-func (o *Orchestrator) arrive(ctx context.Context, entry sessions.Entry) {
+// runs, and everybody else sees that the message arrived, unless one of theirs that
+// waits before it shows it.
+func (o *Orchestrator) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
 	if ok, err := o.admitted(ctx, entry.In); !ok {
 		if err := o.turnAway(ctx, entry, err); err != nil {
 			o.config.Log.WarnContext(ctx, "Could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)
 		}
 		return
 	}
-	o.markOutcome(ctx, entry, platform.MarkSeen)
+	if mark {
+		o.markOutcome(ctx, entry, platform.MarkSeen)
+	}
 }
 
 // turnAway refuses an entry whose sender may not use the bot, unless its turn
@@ -75,26 +78,18 @@ func (o *Orchestrator) turnAway(ctx context.Context, entry sessions.Entry, why e
 		return err
 	})
 	if err == nil && refuse {
-		o.sayNo(ctx, entry.In, why)
+		o.sayNo(entry.In, why)
 	}
 	return err
 }
 
-// sayNo tells somebody once a day that they may not use the bot here. Like
-// sendRefusal it is sent at most once, without a record.
-func (o *Orchestrator) sayNo(ctx context.Context, in messages.Inbound, why error) {
+// sayNo tells somebody once a day that they may not use the bot here.
+func (o *Orchestrator) sayNo(in messages.Inbound, why error) {
 	text := "Only people who may write here can ask me to work."
 	if why != nil {
 		text = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	_, err := o.adapters[in.Conversation.Platform].Send(ctx, messages.Outbound{
-		Conversation: in.Conversation, ReplyTo: in.Message, OnlyFor: in.Sender.ID, Text: text,
-	})
-	if err != nil {
-		o.config.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", in.Conversation, "err", err)
-	}
+	o.refuse(in, text)
 }
 
 // marksOutcomes reports whether the mark on a message tells how its turn ended.

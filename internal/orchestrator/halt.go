@@ -176,10 +176,10 @@ func (o *Orchestrator) acceptHalted(ctx context.Context, tx Tx, conv sessions.Co
 	return a, nil
 }
 
-// bringNotice brings out what acceptHalted stored.
+// bringNotice brings out what the transaction of an acceptance stored to be told at once.
 func (o *Orchestrator) bringNotice(ctx context.Context, key messages.ConversationKey, d messages.Delivery) {
 	if err := o.bringControl(ctx, key, []messages.Delivery{d}); err != nil && ctx.Err() == nil {
-		o.config.Log.InfoContext(ctx, "Could not tell that the service is halted; it is told later", "conversation", key, "err", err)
+		o.config.Log.InfoContext(ctx, "Could not bring out a notice; it is told later", "conversation", key, "err", err)
 	}
 }
 

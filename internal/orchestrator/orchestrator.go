@@ -85,6 +85,7 @@ type Config struct {
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
 	Slots         int           // conversations worked on at once; default 10
+	MaxWaiting    int           // messages of one person that may wait on a platform; default 50
 	TurnTimeout   time.Duration // default 60 minutes
 	Grace         time.Duration // how long running turns may finish after a stop; default 30 seconds
 	MaxAttempts   int           // tries of a turn before its error is final; default 5
@@ -123,7 +124,7 @@ func (c *Config) defaults() {
 	for _, n := range []struct {
 		v *int
 		d int
-	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxAttempts, 5}, {&c.MaxRounds, 50}} {
+	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxWaiting, 50}, {&c.MaxAttempts, 5}, {&c.MaxRounds, 50}} {
 		if *n.v == 0 {
 			*n.v = n.d
 		}
@@ -154,6 +155,8 @@ type Orchestrator struct {
 	watched  watched
 	asking   bool // something here can ask a person
 
+	strangers map[messages.Platform]*strangers
+
 	due     sync.Mutex    // held while standing tasks are looked for
 	control chan struct{} // limits control commands at work
 
@@ -169,13 +172,14 @@ func New(config Config) (*Orchestrator, error) {
 		return nil, fault.Newf(fault.Invalid, "the default assistant %q is not configured", config.Default)
 	}
 	o := &Orchestrator{
-		config:   config,
-		owner:    uuid.Must(uuid.NewV7()).String(),
-		started:  time.Now(),
-		adapters: make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
-		slots:    newSlots(config.Slots),
-		control:  make(chan struct{}, 32),
-		windows:  newWindowCache(config.Slots * 4),
+		config:    config,
+		owner:     uuid.Must(uuid.NewV7()).String(),
+		started:   time.Now(),
+		adapters:  make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
+		slots:     newSlots(config.Slots),
+		control:   make(chan struct{}, 32),
+		strangers: make(map[messages.Platform]*strangers, len(config.Adapters)),
+		windows:   newWindowCache(config.Slots * 4),
 	}
 	o.asking = config.Toolroom != nil || !config.Budget.IsZero()
 	for _, a := range config.Assistants {
@@ -190,6 +194,7 @@ func New(config Config) (*Orchestrator, error) {
 			return nil, fmt.Errorf("platform %q is configured twice", a.Platform())
 		}
 		o.adapters[a.Platform()] = a
+		o.strangers[a.Platform()] = newStrangers()
 	}
 	o.prompts = builtinPrompts()
 	o.commands = make(map[string]Command)
@@ -211,6 +216,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.mu.Lock()
 	o.base = base
 	o.mu.Unlock()
+	for p, s := range o.strangers {
+		o.spawn(func(context.Context) { o.sendRefusals(ctx, o.adapters[p], s) })
+	}
 
 	watching, unwatch := context.WithCancel(base)
 	var watch sync.WaitGroup

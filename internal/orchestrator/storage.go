@@ -101,6 +101,15 @@ type inboxTx interface {
 	// CountWaiting returns how many entries of lane turn wait or run.
 	CountWaiting(ctx context.Context, conversationID string) (int, error)
 
+	// WaitingOf counts, up to most, the entries of lane turn that wait and came
+	// from the sender of in on its platform: all of them, and those in one
+	// conversation. It says when the oldest of them was accepted.
+	WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error)
+
+	// RefusedSince reports whether a message of the sender of in was refused with
+	// an error text at or after a time.
+	RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error)
+
 	// ControlWork returns entries of lane control that are still waiting and
 	// were accepted before the given time: left over by a crash.
 	ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error)

@@ -269,7 +269,7 @@ func (w *worker) step() (more bool, err error) {
 		return true, nil
 	case refused:
 		if next.tell {
-			w.o.sayNo(w.ctx, next.entry.In, next.why)
+			w.o.sayNo(next.entry.In, next.why)
 		}
 		return true, nil
 	default:

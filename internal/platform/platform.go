@@ -307,6 +307,27 @@ type Gatekeeper interface {
 	Admits(ctx context.Context, in messages.Inbound) (bool, error)
 }
 
+// Screening says whether it is worth to ask a Gatekeeper about somebody now.
+type Screening int
+
+// The answers of Screener.Screen.
+const (
+	ScreenAsk    Screening = iota // Admits is to be asked
+	ScreenDenied                  // Admits said no of them a moment ago
+	ScreenBusy                    // more people wait to be asked about than may be
+)
+
+// Screener is implemented by gatekeepers that have to ask somebody else, which is
+// limited: many who may not use the bot must not keep out those who may. It is
+// asked before anything of a message is stored. Who was admitted before is never
+// ScreenBusy.
+type Screener interface {
+	Gatekeeper
+
+	// Screen does no I/O. It may count the sender of in as one who is asked about.
+	Screen(in messages.Inbound) Screening
+}
+
 // PullRequest is a request to merge a branch that was pushed.
 type PullRequest struct {
 	Head  string // the branch

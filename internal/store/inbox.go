@@ -73,16 +73,16 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 	fresh, err = t.one(ctx, []any{&e.Seq}, `
 		INSERT INTO inbound_events (
 			id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
-			session_id, message_id, error, data, raw, accepted_ms)
+			session_id, message_id, error, data, raw, accepted_ms, sender)
 		VALUES (
 			$1, $2, $3, $4, $5,
 			COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
-			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING
 		RETURNING seq`,
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt))
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID))
 	if err != nil {
 		return false, fmt.Errorf("store inbound event: %w", err)
 	}
@@ -170,7 +170,12 @@ func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 	return row.decode()
 }
 
-// UpdateEntry changes the fields of u that are not nil.
+// needless is the condition that nothing needs the text of an entry any more once
+// its state is $2: a command was carried out, or a message was refused.
+const needless = `$2 = 'refused' OR lane = 'control' AND $2 IN ('done', 'failed', 'stopped')`
+
+// UpdateEntry changes the fields of u that are not nil. The content of a command
+// that has ended, and that of a message that was refused, goes with it.
 func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
 	var state, attempts, next any
 	if u.State != nil {
@@ -195,7 +200,9 @@ func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate)
 			attempts = COALESCE($3, attempts),
 			next_ms = COALESCE($4, next_ms),
 			session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
-			error = CASE WHEN $7 THEN $8 ELSE error END
+			error = CASE WHEN $7 THEN $8 ELSE error END,
+			data = CASE WHEN `+needless+` THEN NULL ELSE data END,
+			raw = CASE WHEN `+needless+` THEN NULL ELSE raw END
 		WHERE id = $1`,
 		id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText)
 	if err != nil {
@@ -275,6 +282,34 @@ func (t *Tx) CountWaiting(ctx context.Context, conversationID string) (int, erro
 	_, err := t.one(ctx, []any{&n}, `
 		SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND `+openTurn, conversationID)
 	return n, wrap(err, "count waiting events")
+}
+
+// The condition is that of the partial index idx_inbound_events_person.
+const waitingOfSQL = `
+	SELECT count(*), COALESCE(sum(CASE WHEN conversation_id = $3 THEN 1 ELSE 0 END), 0), COALESCE(min(accepted_ms), 0) FROM (
+		SELECT conversation_id, accepted_ms FROM inbound_events
+		WHERE platform_type = $1 AND sender = $2 AND lane = 'turn' AND state = 'waiting' LIMIT $4) AS own`
+
+// WaitingOf counts, up to most, the entries of lane turn that wait and came from
+// the sender of in on its platform: all of them, and those in one conversation. It
+// says when the oldest of them was accepted.
+func (t *Tx) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
+	_, err = t.one(ctx, []any{&all, &here, msTime{&since}}, waitingOfSQL,
+		string(in.Conversation.Platform), string(in.Sender.ID), conversationID, most)
+	return all, here, since, wrap(err, "count what waits of a person")
+}
+
+// The condition is that of the partial index idx_inbound_events_refused.
+const refusedSinceSQL = `
+	SELECT 1 FROM inbound_events
+	WHERE platform_type = $1 AND sender = $2 AND state = 'refused' AND error = $3 AND accepted_ms >= $4 LIMIT 1`
+
+// RefusedSince reports whether a message of the sender of in was refused with an
+// error text at or after a time.
+func (t *Tx) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, refusedSinceSQL, string(in.Conversation.Platform), string(in.Sender.ID), reason, millis(since))
+	return ok, wrap(err, "look for refused messages")
 }
 
 const controlWorkSQL = `

@@ -121,11 +121,12 @@ type Adapter struct {
 	links   map[string]bool // hosts
 
 	self      atomic.Pointer[identity]
-	selfing   chan struct{}                                // has room for the one who asks who we are
-	allowed   atomic.Pointer[map[int64]bool]               // nil until Config.Allowed is resolved
-	tokens    *platform.Recent[tokenKey, *minted]          // of installations
-	homes     *platform.Recent[string, int64]              // repository -> installation
-	admits    *platform.Recent[string, time.Time]          // who may write where -> until when that holds
+	selfing   chan struct{}                       // has room for the one who asks who we are
+	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
+	tokens    *platform.Recent[tokenKey, *minted] // of installations
+	homes     *platform.Recent[string, int64]     // repository -> installation
+	admits    *platform.Recent[string, time.Time] // who may write where -> until when that holds
+	newcomers *newcomers
 	sent      *platform.Recent[messages.MessageID, string] // comment -> the delivery that made it
 	guard     *loopGuard
 	feeds     *platform.Recent[string, feedState]
@@ -158,23 +159,24 @@ func New(cfg Config) (*Adapter, error) {
 	}
 	cfg.defaults()
 	a := &Adapter{
-		cfg:     cfg,
-		log:     cfg.Log,
-		observe: cfg.Observe,
-		http:    cfg.HTTPClient,
-		limits:  newLimiter(),
-		mention: strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
-		only:    make(map[string]bool),
-		links:   make(map[string]bool),
-		selfing: make(chan struct{}, 1),
-		tokens:  platform.NewRecent[tokenKey, *minted](1024),
-		homes:   platform.NewRecent[string, int64](4096),
-		admits:  platform.NewRecent[string, time.Time](4096),
-		sent:    platform.NewRecent[messages.MessageID, string](4096),
-		guard:   newLoopGuard(),
-		feeds:   platform.NewRecent[string, feedState](4096),
-		retried: platform.NewRecent[string, int](4096),
-		pause:   platform.Sleep,
+		cfg:       cfg,
+		log:       cfg.Log,
+		observe:   cfg.Observe,
+		http:      cfg.HTTPClient,
+		limits:    newLimiter(),
+		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
+		only:      make(map[string]bool),
+		links:     make(map[string]bool),
+		selfing:   make(chan struct{}, 1),
+		tokens:    platform.NewRecent[tokenKey, *minted](1024),
+		homes:     platform.NewRecent[string, int64](4096),
+		admits:    platform.NewRecent[string, time.Time](4096),
+		newcomers: newNewcomers(),
+		sent:      platform.NewRecent[messages.MessageID, string](4096),
+		guard:     newLoopGuard(),
+		feeds:     platform.NewRecent[string, feedState](4096),
+		retried:   platform.NewRecent[string, int](4096),
+		pause:     platform.Sleep,
 	}
 	if !cfg.Poll {
 		a.grace = min(maxGrace, cfg.SweepEvery/10)

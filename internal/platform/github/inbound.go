@@ -120,6 +120,7 @@ type said struct {
 	pull   *pull // if what came tells of it
 
 	author user
+	member bool // GitHub shows the author as one who may have the right to write
 	sender user // who did it; the author
 	via    *app
 	body   string
@@ -154,6 +155,7 @@ func (a *Adapter) issueEvent(p payload, in messages.Inbound) ([]messages.Inbound
 	s := ofIssue(p)
 	switch p.Action {
 	case "opened":
+		s.member = p.Issue.member()
 		s.author, s.via, s.body, s.at = p.Issue.User, p.Issue.ViaApp, p.Issue.Body, p.Issue.Created.Time
 		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
 		return a.heard(s, in)
@@ -170,6 +172,7 @@ func (a *Adapter) pullEvent(p payload, in messages.Inbound) ([]messages.Inbound,
 	s := ofPull(p)
 	switch p.Action {
 	case "opened":
+		s.member = p.Pull.member()
 		s.author, s.body, s.at = p.Pull.User, p.Pull.Body, p.Pull.Created.Time
 		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
 		return a.heard(s, in)
@@ -215,6 +218,7 @@ func (a *Adapter) lineEvent(p payload, in messages.Inbound) ([]messages.Inbound,
 func openedAlias(s said) string { return "opened:" + s.place().key().ID }
 
 func ofComment(s said, c comment) said {
+	s.member = c.member()
 	s.author, s.via, s.body, s.at = c.User, c.ViaApp, c.Body, c.Created.Time
 	s.post, s.alias = post{kind: postComment, id: c.ID}, "comment:"+strconv.FormatInt(c.ID, 10)
 	return s
@@ -227,6 +231,7 @@ func ofLine(s said, c comment) said {
 }
 
 func ofReview(s said, r review) said {
+	s.member = r.member()
 	s.author, s.body, s.at = r.User, r.Body, r.Submitted.Time
 	s.post, s.alias = post{kind: postReview, id: r.ID}, "review:"+strconv.FormatInt(r.ID, 10)
 	return s
@@ -258,6 +263,7 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 	in.Aliases = []messages.EventID{messages.EventID(s.alias)}
 	in.Message = s.post.message()
 	in.Sender = a.senderOf(s.author)
+	in.Sender.Member = s.member
 	in.SentAt = s.at
 	in.Text = text
 	if text == "" {

@@ -57,7 +57,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 			return a.madeBy(at, found, delivery), nil
 		}
 	}
-	made, err := a.post(ctx, at, to, body)
+	made, err := a.post(ctx, at, to, body, out.Optional)
 	if err != nil {
 		return messages.Ref{}, err
 	}
@@ -87,7 +87,7 @@ type bodyOnly struct {
 }
 
 // post makes one comment.
-func (a *Adapter) post(ctx context.Context, at place, to post, body string) (post, error) {
+func (a *Adapter) post(ctx context.Context, at place, to post, body string, optional bool) (post, error) {
 	made := post{kind: postComment}
 	r := request{route: routeAddComment, args: repoArgs(at.repo, at.number), body: bodyOnly{body}}
 	if to.kind == postLine {
@@ -95,10 +95,10 @@ func (a *Adapter) post(ctx context.Context, at place, to post, body string) (pos
 		r.route, r.args = routeReply, repoArgs(at.repo, at.number, to.thread())
 	}
 	var out comment
-	_, err := a.inRepo(ctx, at.repo, r, &out)
+	err := a.inRepoOrShed(ctx, at.repo, r, &out, optional)
 	if to.kind == postLine && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid)) {
 		// The thread is gone, not the pull request: answer below it.
-		return a.post(ctx, at, post{}, body)
+		return a.post(ctx, at, post{}, body, optional)
 	}
 	switch {
 	case err == nil && out.ID < 1:

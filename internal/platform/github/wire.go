@@ -40,6 +40,7 @@ type label struct {
 }
 
 type issue struct {
+	association
 	ID       int64     `json:"id"`
 	Number   int       `json:"number"`
 	Title    string    `json:"title"`
@@ -63,6 +64,7 @@ type branch struct {
 }
 
 type pull struct {
+	association
 	Number    int     `json:"number"`
 	Title     string  `json:"title"`
 	Body      string  `json:"body"`
@@ -83,7 +85,23 @@ type pull struct {
 }
 
 // comment is one on an issue or pull request, or on lines of its diff.
+// association is how GitHub shows the author of something.
+type association struct {
+	Association string `json:"author_association"`
+}
+
+// member reports whether the author is shown as one of those who may have the right
+// to write.
+func (a association) member() bool {
+	switch a.Association {
+	case "OWNER", "MEMBER", "COLLABORATOR":
+		return true
+	}
+	return false
+}
+
 type comment struct {
+	association
 	ID      int64  `json:"id"`
 	Body    string `json:"body"`
 	User    user   `json:"user"`
@@ -103,6 +121,7 @@ type comment struct {
 }
 
 type review struct {
+	association
 	ID        int64  `json:"id"`
 	Body      string `json:"body"`
 	State     string `json:"state"`

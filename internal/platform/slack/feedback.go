@@ -201,7 +201,7 @@ func (a *Adapter) Whisper(ctx context.Context, to messages.Inbound, text string)
 	if answerable && at.opening != "" && a.respond(ctx, address, c) == nil {
 		return nil
 	}
-	_, err = a.postEphemeral(ctx, at, to.Sender.ID, c)
+	_, err = a.postEphemeral(ctx, at, messages.Outbound{OnlyFor: to.Sender.ID}, c)
 	if err != nil && answerable && at.opening == "" {
 		return a.respond(ctx, address, c)
 	}

@@ -154,7 +154,7 @@ const ephemeralMark = "ephemeral-"
 // the channel, it answers the slash command that was given there.
 func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbound) (messages.Ref, error) {
 	c := render(out.Text, out.Buttons)
-	ts, err := a.postEphemeral(ctx, to, out.OnlyFor, c)
+	ts, err := a.postEphemeral(ctx, to, out, c)
 	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 		if address, ok := a.replyTo.Get(out.Conversation.ID); ok && a.respond(ctx, address, c) == nil {
 			ts, err = strconv.FormatInt(time.Now().UnixNano(), 10), nil
@@ -166,13 +166,18 @@ func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbou
 	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(ephemeralMark + ts)}, nil
 }
 
-func (a *Adapter) postEphemeral(ctx context.Context, to place, user messages.UserID, c content) (string, error) {
+func (a *Adapter) postEphemeral(ctx context.Context, to place, out messages.Outbound, c content) (string, error) {
 	params := c.params(to)
-	params.Set("user", string(user))
+	params.Set("user", string(out.OnlyFor))
 	var sent struct {
 		TS string `json:"message_ts"`
 	}
-	err := a.limited(ctx, to.channel, request{method: "chat.postEphemeral", params: params}, &sent)
+	r := request{method: "chat.postEphemeral", params: params}
+	if out.Optional {
+		err := a.shed(ctx, "", r, &sent)
+		return sent.TS, err
+	}
+	err := a.limited(ctx, to.channel, r, &sent)
 	return sent.TS, err
 }
 

@@ -149,14 +149,35 @@ func (l *limiter) wait(ctx context.Context, chatID int64) error {
 		if b == nil {
 			continue
 		}
-		if err := b.Wait(ctx); err != nil {
-			if ctx.Err() == nil { // the deadline is nearer than the token
-				return limited(time.Second)
-			}
-			return fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "waiting for Telegram's rate limit")
+		if err := take(ctx, b); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// pass takes a token of all chats together for a call that is no message, and
+// waits for its turn. A silence that Telegram demanded is returned to the caller.
+func (l *limiter) pass(ctx context.Context, chatID int64) error {
+	if _, blocked := l.state(chatID); blocked > 0 {
+		return limited(blocked)
+	}
+	if l.all == nil {
+		return nil
+	}
+	return take(ctx, l.all)
+}
+
+// take waits for a token.
+func take(ctx context.Context, b *rate.Limiter) error {
+	err := b.Wait(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil: // the deadline is nearer than the token
+		return limited(time.Second)
+	}
+	return fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "waiting for Telegram's rate limit")
 }
 
 func limited(after time.Duration) error {

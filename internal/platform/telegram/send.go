@@ -75,10 +75,14 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	}
 	var sent *models.Message
 	post := func() error {
-		return a.limited(ctx, to.id, "sendMessage", false, func(ctx context.Context) (err error) {
+		do := func(ctx context.Context) (err error) {
 			sent, err = a.api.SendMessage(ctx, params)
 			return err
-		})
+		}
+		if out.Optional {
+			return a.shed(ctx, to.id, "sendMessage", do)
+		}
+		return a.limited(ctx, to.id, "sendMessage", false, do)
 	}
 	err = post()
 	if isThreadGone(err) && params.MessageThreadID != 0 {
@@ -219,7 +223,8 @@ func reaction(mark platform.Mark) []models.ReactionType {
 	}}
 }
 
-// Mark implements platform.Marker.
+// Mark implements platform.Marker. A reaction is no message, so it does not count
+// against those of its chat, but it does against all calls together.
 func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
 	to, err := parseKey(ref.Conversation)
 	if err != nil {
@@ -229,15 +234,20 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	if err != nil {
 		return err
 	}
-	if _, blocked := a.limits.state(to.id); blocked > 0 {
-		return limited(blocked)
+	if err := a.limits.pass(ctx, to.id); err != nil {
+		return err
 	}
-	return a.call(ctx, "setMessageReaction", true, func(ctx context.Context) error {
+	err = a.call(ctx, "setMessageReaction", true, func(ctx context.Context) error {
 		_, err := a.api.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
 			ChatID: to.id, MessageID: id, Reaction: reaction(mark),
 		})
 		return err
 	})
+	if fault.Is(err, fault.RateLimited) {
+		a.observe("rate_limited")
+		a.limits.block(to.id, retryAfter(err))
+	}
+	return err
 }
 
 func messageID(ref messages.Ref) (int, error) {

@@ -1,0 +1,221 @@
+package orchestrator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// What strangers may cost on one platform. Within the first rate a message of
+// theirs is recorded, in a transaction; beyond it, who they are is read and the
+// message is counted. Refusals have a bucket of their own besides; what exceeds it,
+// or finds the few places before the sender taken, is dropped.
+const (
+	recordBurst, recordEvery = 100, time.Second / 5
+	refuseBurst, refuseEvery = 10, 2 * time.Second
+	refusalsWaiting          = 8
+
+	// dropsEvery is how often it is logged how many messages were only counted.
+	dropsEvery = 30 * time.Second
+
+	// maxTold bounds the memory of who was told that they could not be checked.
+	maxTold = 4096
+)
+
+// strangers bounds what people without access cost on one platform. It is safe
+// for concurrent use.
+type strangers struct {
+	records  *rate.Limiter
+	refusals *rate.Limiter
+	queue    chan denial
+	told     *platform.Recent[messages.UserID, time.Time]
+
+	mu      sync.Mutex // guards what follows
+	dropped int        // since it was logged
+	logged  time.Time
+}
+
+// denial is a text that tells somebody no.
+type denial struct {
+	in   messages.Inbound
+	text string
+}
+
+func newStrangers() *strangers {
+	return &strangers{
+		records:  rate.NewLimiter(rate.Every(recordEvery), recordBurst),
+		refusals: rate.NewLimiter(rate.Every(refuseEvery), refuseBurst),
+		queue:    make(chan denial, refusalsWaiting),
+		told:     platform.NewRecent[messages.UserID, time.Time](maxTold),
+	}
+}
+
+// flooded reports whether more of them write than is recorded.
+func (s *strangers) flooded() bool { return s.records.Tokens() < 1 }
+
+// recorded takes what one record costs, also below zero: those that were on their
+// way at the same moment are paid back before others are recorded.
+func (s *strangers) recorded() { s.records.Reserve() }
+
+// drop counts a message of which nothing is kept. It returns how many there were
+// since the last time that was logged, or 0 if it is not to be logged now.
+func (s *strangers) drop(now time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped++
+	if now.Sub(s.logged) < dropsEvery {
+		return 0
+	}
+	n := s.dropped
+	s.dropped, s.logged = 0, now
+	return n
+}
+
+// screen returns the events that are worth a transaction. While more strangers
+// write than is recorded, it takes out what comes from them: it is acknowledged
+// and counted, and nothing depends on it. Who is a stranger is read from the
+// database each time, so that whoever was let in, on any replica, is served at once.
+func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([]messages.Inbound, error) {
+	keep := make([]messages.Inbound, 0, len(events))
+	var unsure []int // places in keep
+	for _, in := range events {
+		switch o.worth(in) {
+		case platform.ScreenDenied:
+			o.dropStranger(ctx, in)
+			continue
+		case platform.ScreenBusy:
+			o.dropStranger(ctx, in)
+			o.tellBusy(in)
+			continue
+		case platform.ScreenAsk:
+		}
+		if s := o.strangers[in.Conversation.Platform]; s != nil && s.flooded() && byPerson(in) && ownerCode(in) == "" {
+			unsure = append(unsure, len(keep))
+		}
+		keep = append(keep, in)
+	}
+	if len(unsure) == 0 {
+		return keep, nil
+	}
+	var out map[int]bool
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		out = make(map[int]bool)
+		for _, i := range unsure {
+			v, err := o.authorize(ctx, tx, keep[i]) // without a code it only reads
+			if err != nil {
+				return err
+			}
+			out[i] = v.role == sessions.Stranger
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	rest := keep[:0]
+	for i, in := range keep {
+		if out[i] {
+			o.dropStranger(ctx, in)
+			continue
+		}
+		rest = append(rest, in)
+	}
+	return rest, nil
+}
+
+// worth asks a platform that knows who may write whether it can be asked about the
+// sender of in.
+func (o *Orchestrator) worth(in messages.Inbound) platform.Screening {
+	if s, ok := o.adapters[in.Conversation.Platform].(platform.Screener); ok && byPerson(in) {
+		return s.Screen(in)
+	}
+	return platform.ScreenAsk
+}
+
+// byPerson reports whether in is something that somebody did and that needs a
+// right: what else a platform tells is never screened.
+func byPerson(in messages.Inbound) bool {
+	switch in.Kind {
+	case messages.KindMessage, messages.KindEdit, messages.KindAction:
+		return true
+	}
+	return false
+}
+
+func (o *Orchestrator) dropStranger(ctx context.Context, in messages.Inbound) {
+	p := in.Conversation.Platform
+	o.config.Metrics.Refused(string(p))
+	s := o.strangers[p]
+	if s == nil {
+		return
+	}
+	if n := s.drop(time.Now()); n > 0 {
+		o.config.Log.WarnContext(ctx, "Many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
+	}
+}
+
+// mayRefuse takes a place among the refusals, if one is left. The
+// bucket decides before anything is stored, so that whoever is not told now is
+// told when they write again.
+func (o *Orchestrator) mayRefuse(p messages.Platform) bool {
+	s := o.strangers[p]
+	return s != nil && len(s.queue) < cap(s.queue) && s.refusals.Allow()
+}
+
+// refuse hands a refusal to the platform's sender. It never waits: where too many
+// are on their way it is dropped.
+func (o *Orchestrator) refuse(in messages.Inbound, text string) {
+	s := o.strangers[in.Conversation.Platform]
+	if s == nil {
+		return
+	}
+	select {
+	case s.queue <- denial{in, text}:
+	default:
+	}
+}
+
+// tellBusy tells somebody, once an hour, that it could not be checked who they are.
+func (o *Orchestrator) tellBusy(in messages.Inbound) {
+	s := o.strangers[in.Conversation.Platform]
+	if s == nil || in.Kind != messages.KindMessage {
+		return
+	}
+	now := time.Now()
+	if at, ok := s.told.Get(in.Sender.ID); ok && now.Sub(at) < time.Hour || !o.mayRefuse(in.Conversation.Platform) {
+		return
+	}
+	s.told.Put(in.Sender.ID, now)
+	o.refuse(in, "Many people I do not know are writing here, so I could not check whether you may. If I have not answered in a few minutes, ask again.")
+}
+
+// sendRefusals tells strangers no on one platform, one after the other, until ctx
+// is done. A stranger's message is not an accepted one: its refusal has no delivery
+// record and is sent at most once, if the platform's limits leave room for it.
+func (o *Orchestrator) sendRefusals(ctx context.Context, adapter platform.Adapter, s *strangers) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-s.queue:
+			o.sendRefusal(ctx, adapter, r)
+		}
+	}
+}
+
+func (o *Orchestrator) sendRefusal(ctx context.Context, adapter platform.Adapter, r denial) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err := adapter.Send(ctx, messages.Outbound{
+		Conversation: r.in.Conversation, ReplyTo: r.in.Message, OnlyFor: r.in.Sender.ID, Text: r.text, Optional: true,
+	})
+	if err != nil {
+		o.config.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", r.in.Conversation, "err", err)
+	}
+}

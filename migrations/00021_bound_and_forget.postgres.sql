@@ -1,0 +1,18 @@
+-- 00021, works with binaries from 00001: who a message is from, and deleting deletes
+-- sender is the platform's id of who sent an event, so that what waits of one person
+-- can be counted.
+
+-- +goose Up
+ALTER TABLE inbound_events ADD COLUMN sender VARCHAR(255) NOT NULL DEFAULT '';
+
+CREATE INDEX idx_inbound_events_person
+  ON inbound_events(platform_type, sender) WHERE lane = 'turn' AND state = 'waiting';
+
+CREATE INDEX idx_inbound_events_refused
+  ON inbound_events(platform_type, sender, accepted_ms) WHERE state = 'refused' AND error = 'overflow';
+
+-- A command that was carried out needs its text no more, and neither does an edit:
+-- the message that it changed has the text, or was answered before.
+UPDATE inbound_events SET data = NULL, raw = NULL
+WHERE state NOT IN ('waiting', 'running') AND (data IS NOT NULL OR raw IS NOT NULL)
+  AND (lane = 'control' OR state = 'ignored');
