@@ -1,12 +1,9 @@
-//go:build e2e
-
 package slack_test
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,12 +12,25 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/e2e/internal/need"
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/waittest"
 )
 
-// boltDir is where @slack/bolt is installed: `npm install @slack/bolt@5.1.0` in an
-// empty directory.
-var boltDir = flag.String("bolt", "", "directory in which npm has installed @slack/bolt")
+func start(t *testing.T, opts slack.Options) *slack.Server {
+	t.Helper()
+	s := slack.New(opts)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func timeout(t *testing.T) context.Context {
+	t.Helper()
+	return waittest.Context(t.Context(), t)
+}
 
 // said is what the app under testdata writes.
 type said struct {
@@ -36,13 +46,11 @@ type bolt struct {
 
 func startBolt(t *testing.T, s *slack.Server, transport string) *bolt {
 	t.Helper()
-	if *boltDir == "" {
-		t.Skip("needs @slack/bolt; name its directory with -bolt")
-	}
+	node, pkg := need.Node(t), need.Package(t, "@slack/bolt")
 	// It ends when its input does, which is after the test's context.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, "node", "testdata/bolt.mjs", *boltDir, transport)
+	cmd := exec.CommandContext(ctx, node, "testdata/bolt.mjs", pkg, transport)
 	cmd.Env = append(os.Environ(), "BOLT_TOKEN="+s.BotToken(), "BOLT_APP_TOKEN="+s.AppToken(), "BOLT_API_URL="+s.APIURL(), "BOLT_SIGNING_SECRET="+s.SigningSecret())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

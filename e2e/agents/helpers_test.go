@@ -1,0 +1,147 @@
+package agents_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func logger(l *logged) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// result is what a turn yielded.
+type result struct {
+	events   []assistant.Event
+	messages []messages.Message
+	text     string // of the deltas
+	answer   string // of the last assistant message
+	resume   []string
+	notices  []string
+	finished *assistant.Finished
+	err      error
+}
+
+func (r *result) add(event assistant.Event) {
+	r.events = append(r.events, event)
+	switch e := event.(type) {
+	case assistant.TextDelta:
+		r.text += e.Text
+	case assistant.MessageDone:
+		r.messages = append(r.messages, e.Message)
+		if e.Message.Role == messages.RoleAssistant {
+			r.answer = e.Message.PlainText()
+		}
+	case assistant.Resumable:
+		r.resume = append(r.resume, e.Session)
+	case assistant.Notice:
+		r.notices = append(r.notices, e.Text)
+	case assistant.Finished:
+		r.finished = &e
+	case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.UsageUpdated, assistant.ToolStarted, assistant.ToolFinished:
+	}
+}
+
+// session returns the id to resume the turn's session with.
+func (r result) session(tb testing.TB) string {
+	tb.Helper()
+	if len(r.resume) == 0 {
+		tb.Fatalf("no session id came: %+v", r)
+	}
+	return r.resume[len(r.resume)-1]
+}
+
+func question(text string) assistant.Turn {
+	return assistant.Turn{Conversation: "conversation", Run: "run", Array: []messages.Message{messages.NewText(messages.RoleUser, text)}}
+}
+
+// next returns the turn after a turn.
+func next(turn assistant.Turn, r result, resume, text string) assistant.Turn {
+	turn.Array = append(append(append([]messages.Message{}, turn.Array...), r.messages...), messages.NewText(messages.RoleUser, text))
+	turn.Array = messages.Repair(turn.Array)
+	turn.Resume = resume
+	return turn
+}
+
+// host decides as decide says and keeps what it was asked.
+type host struct {
+	assistant.Host
+	decide func(ctx context.Context, p assistant.Permission) (assistant.Verdict, error)
+
+	mu    sync.Mutex
+	asked []assistant.Permission
+}
+
+func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {
+	h.mu.Lock()
+	h.asked = append(h.asked, p)
+	h.mu.Unlock()
+	return h.decide(ctx, p)
+}
+
+func always(v assistant.Verdict) *host {
+	return &host{decide: func(context.Context, assistant.Permission) (assistant.Verdict, error) { return v, nil }}
+}
+
+// kinds lists the types of events, with what identifies them.
+func kinds(events []assistant.Event) (out []string) {
+	for _, event := range events {
+		switch e := event.(type) {
+		case assistant.TextDelta:
+			out = append(out, "text "+e.Text)
+		case assistant.ThoughtDelta:
+			out = append(out, "thought "+e.Text)
+		case assistant.PlanUpdated:
+			out = append(out, fmt.Sprintf("plan %v", e.Steps))
+		case assistant.ToolStarted:
+			out = append(out, fmt.Sprintf("started %s %s %q", e.Name, e.Kind, e.Summary))
+		case assistant.ToolFinished:
+			out = append(out, fmt.Sprintf("finished %v", e.OK))
+		case assistant.MessageDone:
+			var blocks []string
+			for _, b := range e.Message.Blocks {
+				switch b := b.(type) {
+				case messages.Text:
+					blocks = append(blocks, "text "+b.Text)
+				case messages.Thinking:
+					blocks = append(blocks, "thinking "+b.Text+" of "+b.Provider)
+				case messages.ToolCall:
+					blocks = append(blocks, "call "+b.Name+" "+b.Arguments)
+				case messages.ToolResult:
+					blocks = append(blocks, fmt.Sprintf("result of %s, error %v: %s", b.Name, b.IsError, b.Content))
+				case messages.Attachment:
+				}
+			}
+			out = append(out, fmt.Sprintf("%s message: %s", e.Message.Role, strings.Join(blocks, " | ")))
+		case assistant.Notice:
+			out = append(out, "notice "+e.Text)
+		case assistant.Finished:
+			out = append(out, "finished turn")
+		case assistant.Resumable, assistant.UsageUpdated:
+		}
+	}
+	return out
+}
