@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-heavy test-postgres lint fmt generate demo bench e2e ci clean
+.PHONY: help run build release-check fuzz test test-heavy test-postgres lint fmt generate demo bench e2e ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -7,8 +7,14 @@ help: ## list the targets
 run: ## start the bot with a console chat
 	go run ./cmd/bot
 
-build: ## build ./bot without cgo
-	CGO_ENABLED=0 go build -trimpath -o bot ./cmd/bot
+build: ## build ./bot as it is released: without cgo, without symbols
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bot ./cmd/bot
+
+release-check: ## build for every target and check the result
+	.ci/release-check
+
+fuzz: ## fuzz every target for 5 seconds; FUZZTIME=5m for longer
+	.ci/fuzz all $(or $(FUZZTIME),5s)
 
 test: ## run the tests; PostgreSQL only if there is a server
 	go test ./...

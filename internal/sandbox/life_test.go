@@ -21,10 +21,8 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/heavytest"
 	"remote-agent/internal/sandbox"
+	"remote-agent/internal/waittest"
 )
-
-// slack is what a loaded machine may add to "dead within the timeout and 2 s".
-const slack = 2 * time.Second
 
 func TestResult(t *testing.T) {
 	t.Parallel()
@@ -284,7 +282,7 @@ func TestTree(t *testing.T) {
 
 			hangs := script(both + "echo ready; while :; do sleep 1; done")
 			hangs.Env, hangs.Timeout, hangs.Grace = []string{mark}, 1500*time.Millisecond, 100*time.Millisecond
-			if got, _ := run(t, r, hangs); got.Ended != sandbox.EndedTimeout || got.Duration > hangs.Timeout+2*time.Second+slack {
+			if got, _ := run(t, r, hangs); got.Ended != sandbox.EndedTimeout || waittest.TooLong(got.Duration, hangs.Timeout+2*time.Second) {
 				t.Errorf("%+v", got)
 			}
 			gone("after the timeout")
@@ -449,7 +447,7 @@ func TestLimits(t *testing.T) {
 			t.Run("endless", func(t *testing.T) {
 				s := script("while :; do sleep 1; done")
 				s.Timeout, s.Grace = 200*time.Millisecond, 100*time.Millisecond
-				if got, _ := run(t, r, s); got.Ended != sandbox.EndedTimeout || got.Duration > s.Timeout+2*time.Second+slack {
+				if got, _ := run(t, r, s); got.Ended != sandbox.EndedTimeout || waittest.TooLong(got.Duration, s.Timeout+2*time.Second) {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -474,7 +472,7 @@ func TestForkBomb(t *testing.T) { //nolint:paralleltest // see above
 			s.Env, s.Timeout, s.Grace = []string{mark}, 700*time.Millisecond, 100*time.Millisecond
 			s.Limits.Processes = 64
 			got, _ := run(t, r, s)
-			if got.Ended != sandbox.EndedTimeout && got.Ended != sandbox.EndedProcesses || got.Duration > s.Timeout+2*time.Second+slack {
+			if got.Ended != sandbox.EndedTimeout && got.Ended != sandbox.EndedProcesses || waittest.TooLong(got.Duration, s.Timeout+2*time.Second) {
 				t.Errorf("%+v", got)
 			}
 			if left := living(mark); len(left) > 0 {

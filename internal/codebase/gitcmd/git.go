@@ -30,7 +30,8 @@ const (
 	// DefaultOutput bounds the output of a call that names no bound.
 	DefaultOutput = 64 << 20
 
-	grace     = 3 * time.Second // between SIGTERM and the end
+	grace     = 3 * time.Second  // between SIGTERM and the end
+	drain     = 30 * time.Second // for the output of a git that has ended; a busy machine needs seconds
 	maxStderr = 32 << 10
 )
 
@@ -183,7 +184,7 @@ func (g *Git) command(ctx context.Context, c Call, env []string) *exec.Cmd {
 	}
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd) }
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = drain
 	return cmd
 }
 
@@ -200,9 +201,24 @@ func runWatched(ctx context.Context, cmd *exec.Cmd, size *SizeLimit, fail contex
 			watch(done, *size, fail)
 		}
 	}()
+	ended := make(chan struct{})
+	go func() { // ends when done is closed, too
+		defer close(ended)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case <-done:
+		case <-time.After(grace):
+			_ = killGroup(cmd)
+		}
+	}()
 	err := cmd.Wait()
 	close(done)
 	<-watched
+	<-ended
 	if ctx.Err() != nil {
 		// The leader is gone; this is for children that ignored SIGTERM.
 		_ = killGroup(cmd)

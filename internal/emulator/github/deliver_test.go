@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"remote-agent/internal/emulator/github"
+	"remote-agent/internal/waittest"
 )
 
 // listen gives the App's deliveries to an inbox.
@@ -282,7 +283,7 @@ func TestNetwork(t *testing.T) {
 
 func TestDeliveriesForTheTestToSend(t *testing.T) {
 	t.Parallel()
-	w := installed(t, github.Options{AckTimeout: 50 * time.Millisecond})
+	w := installed(t, github.Options{AckTimeout: waittest.Scaled(50 * time.Millisecond)})
 	sent := w.ann.OpenIssue("x", "x")
 	if err := w.WaitSettled(t.Context(), sent); err != nil || len(w.Delivery(sent.Deliveries[0]).Attempts) != 0 {
 		t.Errorf("sent without a hook: %v", err)

@@ -365,7 +365,7 @@ func read(t *testing.T, conn *websocket.Conn) (frame map[string]any) {
 
 func TestSocketRedelivery(t *testing.T) {
 	t.Parallel()
-	s := start(t, slack.Options{Retries: []time.Duration{0, 0, 0}, AckTimeout: 200 * time.Millisecond})
+	s := start(t, slack.Options{Retries: []time.Duration{0, 0, 0}, AckTimeout: waittest.Scaled(200 * time.Millisecond)})
 	conn := dial(t, s)
 	sent := s.User("U1").Says("x")
 	first := read(t, conn)
@@ -472,7 +472,7 @@ func TestSocketLimits(t *testing.T) {
 
 func TestSocketCommandTimesOut(t *testing.T) {
 	t.Parallel()
-	s := start(t, slack.Options{AckTimeout: 100 * time.Millisecond})
+	s := start(t, slack.Options{AckTimeout: waittest.Scaled(100 * time.Millisecond)})
 	conn := dial(t, s)
 	s.User("U1").In("C1").Slash("/agent", "x")
 	frame := read(t, conn)

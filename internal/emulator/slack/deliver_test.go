@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/waittest"
 )
 
 // types returns the types of events in the order in which they arrived.
@@ -144,7 +145,7 @@ func TestEnvelope(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	fast := slack.Options{Retries: []time.Duration{0, time.Millisecond, time.Millisecond}, AckTimeout: 100 * time.Millisecond, NoEcho: true}
+	fast := slack.Options{Retries: []time.Duration{0, time.Millisecond, time.Millisecond}, AckTimeout: time.Minute, NoEcho: true}
 	fail := func(status int) func(int, hit, http.ResponseWriter) {
 		return func(_ int, _ hit, w http.ResponseWriter) { w.WriteHeader(status) }
 	}
@@ -198,7 +199,9 @@ func TestRetries(t *testing.T) {
 	})
 	t.Run("too slow", func(t *testing.T) {
 		t.Parallel()
-		s := start(t, fast)
+		slow := fast
+		slow.AckTimeout = waittest.Scaled(100 * time.Millisecond)
+		s := start(t, slow)
 		release := make(chan struct{})
 		r := receive(t, s, func(n int, _ hit, _ http.ResponseWriter) {
 			if n == 1 {
@@ -268,7 +271,7 @@ func TestURLVerification(t *testing.T) {
 
 func TestSlash(t *testing.T) {
 	t.Parallel()
-	s := start(t, slack.Options{AckTimeout: 200 * time.Millisecond, NoEcho: true})
+	s := start(t, slack.Options{AckTimeout: waittest.Scaled(200 * time.Millisecond), NoEcho: true})
 	hold := make(chan struct{})
 	r := receive(t, s, func(n int, _ hit, w http.ResponseWriter) {
 		switch n {
