@@ -45,13 +45,14 @@ func (c sessionsListCommand) Run(p *program) error {
 type sessionsShowCommand struct {
 	ID     string `arg:"" help:"Id of the session."`
 	Whole  bool   `help:"Outputs of tools in full."`
+	System bool   `help:"Also the system prompt and the configuration of its last turn."`
 	Redact bool   `help:"Take credentials out."`
 }
 
 // Run implements the command.
 func (c sessionsShowCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ShowSession(p.ctx, cfg, env, p.stdout, c.ID, c.Whole, c.Redact)
+		return app.ShowSession(p.ctx, cfg, env, p.stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
 	})
 }
 

@@ -248,10 +248,17 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 	})
 }
 
+// ShowOptions says what ShowSession prints besides what was said.
+type ShowOptions struct {
+	Whole  bool // outputs of tools in full
+	System bool // the system prompt and the configuration
+	Redact bool // credentials are taken out
+}
+
 // ShowSession prints the transcript of a session as Markdown.
-func ShowSession(ctx context.Context, cfg config.Config, env Env, out io.Writer, id string, whole, clean bool) error {
+func ShowSession(ctx context.Context, cfg config.Config, env Env, out io.Writer, id string, o ShowOptions) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		return transcript.Write(ctx, s, out, id, transcript.Options{Whole: whole, Redact: redactor(cfg, env, clean)})
+		return transcript.Write(ctx, s, out, id, transcript.Options{Whole: o.Whole, System: o.System, Redact: redactor(cfg, env, o.Redact)})
 	})
 }
 
@@ -305,7 +312,7 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 		if q.Session == "" {
 			return fault.New(fault.Invalid, "Markdown is of one session: name it with --session.")
 		}
-		return ShowSession(ctx, cfg, env, out, q.Session, true, q.Redact)
+		return ShowSession(ctx, cfg, env, out, q.Session, ShowOptions{Whole: true, Redact: q.Redact})
 	}
 	if q.Session != "" {
 		return fault.New(fault.Invalid, "--session is for --format markdown.")

@@ -154,7 +154,7 @@ var modelOptions = []Option{
 	},
 	{
 		Name: "SYSTEM_PROMPT", Empty: "a short built-in one", Group: groupModel,
-		Help:    "Instructions for the model, sent with every request.",
+		Help:    "Instructions for the assistant, in place of the built-in ones. Where it talks and works, and what day it is, it is told in any case.",
 		Example: `"Answer briefly."`,
 		parse:   setText(func(c *Config) *string { return &c.SystemPrompt }),
 	},

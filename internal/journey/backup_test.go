@@ -43,7 +43,7 @@ func (w *world) shown() map[string]string {
 	for line := range strings.Lines(listed) {
 		id, _, _ := strings.Cut(line, " ")
 		all[id] = w.operator("show "+id, func(env app.Env) error {
-			return app.ShowSession(w.t.Context(), cfg, env, env.Stdout, id, true, false)
+			return app.ShowSession(w.t.Context(), cfg, env, env.Stdout, id, app.ShowOptions{Whole: true})
 		})
 	}
 	return all

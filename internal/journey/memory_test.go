@@ -61,7 +61,7 @@ func (w *world) remembers(user int64, parts ...string) {
 
 // counting answers with the number of messages, and nothing of what they say.
 func counting(r openai.Request) openai.Response {
-	return openai.Text(fmt.Sprintf("answered [%d messages]", len(r.Messages)))
+	return openai.Text(fmt.Sprintf("answered [%d messages]", len(r.Messages)-1)) // without the system prompt
 }
 
 func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {

@@ -28,12 +28,8 @@ func (w *world) profiles(yaml string) {
 // dressed answers with what the model saw of the profile: the model's name, how
 // many messages there were, the tools, and the end of the system prompt.
 func dressed(r openai.Request) openai.Response {
-	system := ""
-	if len(r.Messages) > 0 && r.Messages[0].Role == "system" {
-		text := r.Messages[0].Text()
-		system = text[strings.LastIndex(text, "\n")+1:]
-	}
-	return openai.Text(fmt.Sprintf("model %s, tools %v, [%d messages], %s", r.Model, toolNames(r), len(r.Messages), system))
+	text, _, _ := strings.Cut(r.Messages[0].Text(), "\n\nYou talk with")
+	return openai.Text(fmt.Sprintf("model %s, tools %v, [%d messages], %s", r.Model, toolNames(r), len(r.Messages)-1, text[strings.LastIndex(text, "\n")+1:]))
 }
 
 func toolNames(r openai.Request) []string {
@@ -70,16 +66,16 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.says(ann, "/agent")
 		w.seesText(ann, "default, used here", "reviewer: reviews what others wrote", "team/writer")
 		w.says(ann, "hello")
-		w.seesText(ann, "model test-model", "[2 messages]", "Everybody reads this.")
+		w.seesText(ann, "model test-model", "[1 messages]", "Everybody reads this.")
 
 		w.says(ann, "/agent Reviewer")
 		w.seesText(ann, "reviewer answers here from now on, in a fresh session", "The session before it ended")
 		w.says(bob, "/agent writer")
 		w.seesText(bob, "team/writer answers here from now on")
 		w.says(ann, "first")
-		w.seesText(ann, "model clever-model", "tools [remember]", "[2 messages], - releases are on Mondays")
+		w.seesText(ann, "model clever-model", "tools [remember]", "[1 messages], - releases are on Mondays")
 		w.says(bob, "first")
-		w.seesText(bob, "model test-model", "tools [fetch_url recall]", "[2 messages], Be kind.")
+		w.seesText(bob, "model test-model", "tools [fetch_url recall]", "[1 messages], Be kind.")
 		if text := w.asked(); !strings.Contains(text, "Everybody reads this.") {
 			t.Errorf("the service's own prompt is missing: %s", text)
 		}
@@ -87,7 +83,7 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		t.Log("a change holds from the next turn on, in the same session, also while the bot runs")
 		w.profiles(strings.ReplaceAll(twoProfiles, "releases are on Mondays", "releases are on Fridays"))
 		w.says(ann, "second")
-		w.seesText(ann, "[4 messages], - releases are on Fridays")
+		w.seesText(ann, "[3 messages], - releases are on Fridays")
 		w.says(ann, "/status")
 		w.seesText(ann, "profile: reviewer, version 2")
 
@@ -96,14 +92,14 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.says(ann, "/model other-model")
 		w.seesText(ann, "other-model answers here")
 		w.says(ann, "third")
-		w.seesText(ann, "model other-model", "[6 messages], - releases are on Fridays")
+		w.seesText(ann, "model other-model", "[5 messages], - releases are on Fridays")
 
 		w.says(ann, "/agent reviwer")
 		w.seesText(ann, "There is no profile reviwer. Did you mean reviewer?")
 		w.says(ann, "/agent default")
 		w.seesText(ann, "default answers here from now on")
 		w.says(ann, "fourth")
-		w.seesText(ann, "model other-model", "[2 messages], Everybody reads this.")
+		w.seesText(ann, "model other-model", "[1 messages], Everybody reads this.")
 		w.says(ann, "/agent default")
 		w.seesText(ann, "default is used here already")
 		names := strings.Join(w.rows(`SELECT agent_name, CAST(agent_id AS TEXT) IS NOT NULL FROM remote_agent_sessions ORDER BY id`), "; ")
@@ -198,7 +194,7 @@ func TestRemovingAGroupOfProfiles(t *testing.T) {
 		}
 		w.says(ann, "hello again")
 		w.seesText(ann, "The profile team/one is gone")
-		w.seesText(ann, "model test-model", "[3 messages]") // and no system prompt
+		w.seesText(ann, "model test-model", "[3 messages], - When you are stuck")
 		w.says(bob, "hello")
 		w.seesText(bob, "I am two.")
 		w.says(ann, "/schedule")
@@ -467,7 +463,7 @@ func TestProfilesInSlack(t *testing.T) {
 	thread.Says("<@" + bot + "> agent reviewer")
 	w.threadShows(root.TS, "reviewer", "answers here from now on")
 	thread.Says("<@" + bot + "> agent of change, what is that?")
-	w.threadShows(root.TS, "[2 messages], Be strict.")
+	w.threadShows(root.TS, "[1 messages], Be strict.")
 	thread.Says("<@" + bot + "> agent default")
 	w.threadShows(root.TS, "default", "answers here from now on")
 }

@@ -28,7 +28,7 @@ func (o *Orchestrator) builtinCommands() []Command {
 		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Run: o.runReset},
 		{Name: "reset", Usage: "reset", Summary: "the same as new", Run: o.runReset},
 		{Name: "stop", Usage: "stop", Summary: "stop the running turn and drop what waits", Menu: true, Run: o.runStop},
-		{Name: "status", Usage: "status", Summary: "what runs and what waits", Menu: true, Run: o.runStatus},
+		{Name: "status", Usage: "status [verbose]", Summary: "what runs and what waits; verbose: also the system prompt", Menu: true, Run: o.runStatus},
 		{Name: "whoami", Usage: "whoami", Summary: "who you are to this bot", Menu: true, Run: o.runWhoami},
 	}
 }
@@ -312,6 +312,9 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	}
 	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", o.config.Version,
 		clock(time.Since(o.started)), count(o.running.count(), "conversation", "conversations"))
+	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
+		b.WriteString(o.promptStatus(r, session, used))
+	}
 	return Reply{Text: b.String()}, nil
 }
 

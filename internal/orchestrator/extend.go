@@ -106,6 +106,13 @@ type Prepared struct {
 	Checkpoint string  // git ref of the files as they are now
 	Prompt     *Prompt // the command file that the entry names
 	Notice     string  // something the person should know before the answer
+	Codebase   string  // its name
+	Branch     string
+
+	// What the repository says to assistants: instead of the built-in instructions,
+	// and besides them; and in which files.
+	Instructions, InstructionsFrom string
+	Notes, NotesFrom               string
 }
 
 // Memory knows what is remembered of people. A nil Memory remembers nothing.

@@ -30,9 +30,9 @@ type profileTx interface {
 	// ListAgents returns the profiles of a group, or all, without their pictures.
 	ListAgents(ctx context.Context, group string) ([]profile.Profile, error)
 
-	// UpdateSessionAgent records the name and the system prompt that a session has
-	// after its profile changed.
-	UpdateSessionAgent(ctx context.Context, id, agentName, systemPrompt string) error
+	// UpdateSessionAgent records the profile's name that a session has after its
+	// profile changed.
+	UpdateSessionAgent(ctx context.Context, id, agentName string) error
 }
 
 // RecallLimits is what a profile says about recall; the zero value limits
@@ -97,31 +97,32 @@ func (w *worker) profileFor(ctx context.Context, entry sessions.Entry) *profile.
 	return p
 }
 
-// dress gives a turn the profile of its session as it is now: what somebody changed
-// holds from here on. The person is told of a profile that is gone.
-func (w *worker) dress(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
+// applyProfile gives a turn the profile of its session as it is now: what somebody
+// changed holds from here on. The person is told of a profile that is gone.
+func (w *worker) applyProfile(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
 	s := &b.session
 	var err error
 	if b.profile, err = profileByID(ctx, tx, s.AgentID); err != nil {
 		return err
 	}
-	name, prompt := profile.Default, w.o.config.SystemPrompt
+	w.describe(entry, b)
+	name := profile.Default
 	switch {
 	case b.profile != nil:
-		name, prompt = b.profile.Title(), b.profile.Prompt(prompt)
+		name = b.profile.Title()
 	case s.AgentName == profile.Default || s.AgentName == "":
-		return nil // a session keeps the prompt of the service that it began with
+		return nil
 	default:
 		text := fmt.Sprintf("The profile **%s** is gone; I go on here without one.", s.AgentName)
 		if err := addNotice(ctx, tx, w.conv.ID, entry.ID, text); err != nil {
 			return err
 		}
 	}
-	if name == s.AgentName && prompt == s.SystemPrompt {
+	if name == s.AgentName {
 		return nil
 	}
-	s.AgentName, s.SystemPrompt = name, prompt
-	return tx.UpdateSessionAgent(ctx, s.ID, name, prompt)
+	s.AgentName = name
+	return tx.UpdateSessionAgent(ctx, s.ID, name)
 }
 
 // capped returns a mode as far as the profile lets it go.

@@ -104,12 +104,12 @@ func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcom
 	if err != nil {
 		return err
 	}
-	err = tx.RecordTurn(ctx, session, sessions.TurnRecord{
+	err = tx.RecordTurn(ctx, session, d.begun.record(sessions.TurnRecord{
 		Model:        out.finished.Model,
 		Result:       head(text, 500),
 		InputTokens:  used.InputTokens,
 		OutputTokens: used.OutputTokens,
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -232,9 +232,9 @@ func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState,
 		if err != nil {
 			return err
 		}
-		err = tx.RecordTurn(ctx, d.begun.session.ID, sessions.TurnRecord{
+		err = tx.RecordTurn(ctx, d.begun.session.ID, d.begun.record(sessions.TurnRecord{
 			Model: out.finished.Model, Error: errText, InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
-		})
+		}))
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ type begunTurn struct {
 	plan        *plan.Plan       // the plan that the turn carries out
 	profile     *profile.Profile // of the session, as it is now; nil for the default
 	work        Prepared
+	system      string // the system prompt
+	config      []byte // the session's configuration, JSON
 	placeholder *messages.Delivery
 }
 
@@ -157,7 +159,7 @@ func (w *worker) beginSession(ctx context.Context, tx Tx, entry sessions.Entry, 
 	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
 		return err
 	}
-	if err = w.dress(ctx, tx, entry, b); err != nil {
+	if err = w.applyProfile(ctx, tx, entry, b); err != nil {
 		return err
 	}
 	return w.storeRequest(ctx, tx, entry, b)
@@ -237,14 +239,14 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 	if a := w.o.config.Assistants[name]; a != nil {
 		model = a.Model()
 	}
-	p, err := profileByID(ctx, tx, w.conv.AgentID)
-	if err != nil {
+	if b.profile, err = profileByID(ctx, tx, w.conv.AgentID); err != nil {
 		return s, err
 	}
-	title, prompt := profile.Default, w.o.config.SystemPrompt
-	if p != nil {
-		title, prompt = p.Title(), p.Prompt(prompt)
+	title := profile.Default
+	if b.profile != nil {
+		title = b.profile.Title()
 	}
+	w.describe(entry, b)
 	return tx.CreateSession(ctx, sessions.NewSession{
 		ConversationID: w.conv.ID,
 		CodebaseID:     w.conv.CodebaseID,
@@ -253,7 +255,8 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 		AgentName:      title,
 		AgentID:        w.conv.AgentID,
 		Model:          model,
-		SystemPrompt:   prompt,
+		SystemPrompt:   b.system,
+		Config:         b.config,
 		UserPrompt:     entry.In.Text,
 	})
 }
@@ -325,6 +328,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		return outcome{err: err, host: h}
 	}
 	budget := w.o.config.ContextTokens
+	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, d.begun.system)), budget/2)
 	for try := 1; ; try++ {
 		array, err := w.assemble(ctx, a, d, budget)
 		if err == nil {
@@ -340,7 +344,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		out := w.consume(ctx, a, assistant.Turn{
 			Conversation: w.conv.ID,
 			Run:          d.entry.ID,
-			System:       d.begun.session.SystemPrompt,
+			System:       d.begun.system,
 			Array:        withRemembered(array, w.ready[d.entry.ID].remembered),
 			Resume:       d.begun.session.AssistantSessionID,
 			Model:        w.turnModel(d),

@@ -96,6 +96,14 @@ type Capabilities struct {
 	// a conversation is about lies outside of its messages, as with an issue.
 	SessionContext bool
 
+	// Place says where a conversation is, as in "you talk in a Telegram chat". It
+	// is told to assistants.
+	Place string
+
+	// Format says, to whoever writes the texts, what becomes of CommonMark here: a
+	// sentence or two.
+	Format string
+
 	// CommandPrefix is what stands before a command's name here ("/").
 	CommandPrefix string
 }

@@ -157,6 +157,7 @@ type NewSession struct {
 	AgentID        string
 	Model          string
 	SystemPrompt   string
+	Config         json.RawMessage // may be empty
 	UserPrompt     string
 }
 
@@ -167,6 +168,10 @@ type TurnRecord struct {
 	Error        string
 	InputTokens  int64
 	OutputTokens int64
+
+	// What the session has on record of these stays where they are empty.
+	SystemPrompt string
+	Config       json.RawMessage
 }
 
 // EntryState is the life of an inbound event.

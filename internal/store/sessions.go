@@ -90,11 +90,11 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	n, err := t.exec(ctx, `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
-			agent_name, agent_id, model, system_prompt, user_prompt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+			agent_name, agent_id, model, system_prompt, config, user_prompt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (conversation_id) WHERE active DO NOTHING`,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
-		s.AgentName, orNull(s.AgentID), s.Model, orNull(s.SystemPrompt), s.UserPrompt)
+		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create session: %w", err)
 	}
@@ -141,11 +141,9 @@ func (t *Tx) UpdateSession(ctx context.Context, id, assistantSessionID string) e
 		UPDATE remote_agent_sessions SET assistant_session_id = $2 WHERE id = $1`, id, orNull(assistantSessionID))
 }
 
-// UpdateSessionAgent records what a session has become by a change of its profile:
-// the profile's name as it is now, and the system prompt.
-func (t *Tx) UpdateSessionAgent(ctx context.Context, id, agentName, systemPrompt string) error {
-	return t.updateSession(ctx, `
-		UPDATE remote_agent_sessions SET agent_name = $2, system_prompt = $3 WHERE id = $1`, id, agentName, orNull(systemPrompt))
+// UpdateSessionAgent records the name that the profile of a session has now.
+func (t *Tx) UpdateSessionAgent(ctx context.Context, id, agentName string) error {
+	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, agentName)
 }
 
 // UpdateSessionMetadata merges the given keys into the metadata.
@@ -164,14 +162,17 @@ func (t *Tx) UpdateSessionMetadata(ctx context.Context, id string, m sessions.Me
 }
 
 // RecordTurn adds a finished turn to a session: its result or error, the model
-// that answered and what it cost.
+// that answered, what it cost, and the system prompt and configuration if they
+// have changed.
 func (t *Tx) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
 	return t.updateSession(ctx, `
 		UPDATE remote_agent_sessions SET
 			model = COALESCE($2, model), result = $3, error = $4,
-			input_tokens = input_tokens + $5, output_tokens = output_tokens + $6
+			input_tokens = input_tokens + $5, output_tokens = output_tokens + $6,
+			system_prompt = COALESCE($7, system_prompt), config = COALESCE($8, config)
 		WHERE id = $1`,
-		id, orNull(turn.Model), orNull(t.said(turn.Result)), orNull(t.said(turn.Error)), turn.InputTokens, turn.OutputTokens)
+		id, orNull(turn.Model), orNull(t.said(turn.Result)), orNull(t.said(turn.Error)), turn.InputTokens, turn.OutputTokens,
+		orNull(t.said(turn.SystemPrompt)), orNull(string(turn.Config)))
 }
 
 // DeleteSession deletes a session with its messages and tool calls.

@@ -54,7 +54,7 @@ func TestSessionLifeCycle(t *testing.T) {
 			}
 			var err error
 			first, err = tx.CreateSession(ctx, sessions.NewSession{
-				ConversationID: c.ID, Assistant: "demo", AgentName: "coder", Model: "m1", SystemPrompt: "be good", UserPrompt: "hi",
+				ConversationID: c.ID, Assistant: "demo", AgentName: "coder", Model: "m1", SystemPrompt: "be good", Config: []byte(`{"mode":"edit"}`), UserPrompt: "hi",
 			})
 			return err
 		})
@@ -63,7 +63,9 @@ func TestSessionLifeCycle(t *testing.T) {
 				tx.UpdateSession(ctx, first.ID, "ext-1"),
 				tx.UpdateSessionMetadata(ctx, first.ID, sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 1.0}),
 				tx.UpdateSessionMetadata(ctx, first.ID, sessions.Metadata{"n": 2.0}),
-				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{Model: "m2", Result: "ok", InputTokens: 10, OutputTokens: 2}),
+				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{
+					Model: "m2", Result: "ok", InputTokens: 10, OutputTokens: 2, SystemPrompt: "be better", Config: []byte(`{"mode":"ask"}`),
+				}),
 				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{Result: "ok 2", InputTokens: 1, OutputTokens: 1}),
 			)
 		})
@@ -71,6 +73,7 @@ func TestSessionLifeCycle(t *testing.T) {
 			got, ok, err := tx.ActiveSession(ctx, c.ID)
 			want := first
 			want.AssistantSessionID, want.Model, want.Result, want.InputTokens, want.OutputTokens = "ext-1", "m2", "ok 2", 11, 3
+			want.SystemPrompt, want.Config = "be better", []byte(`{"mode":"ask"}`)
 			want.Metadata = sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 2.0}
 			if diff := cmp.Diff(want, got); diff != "" || !ok {
 				t.Errorf("active %v (-want +got):\n%s", ok, diff)

@@ -226,8 +226,12 @@ func (t *tour) lastSent() int {
 	if len(requests) == 0 {
 		return 0
 	}
+	return sent(requests[len(requests)-1])
+}
+
+func sent(r openai.Request) int {
 	n := 0
-	for _, role := range requests[len(requests)-1].Roles() {
+	for _, role := range r.Roles() {
 		if role != "system" {
 			n++
 		}
@@ -239,7 +243,7 @@ func (t *tour) lastSent() int {
 func (t *tour) interactive(ctx context.Context) error {
 	t.screen.header("Your turn", "You are Ann now; the model repeats what you say. Try /help, /status, /stop, /new. Ctrl-D ends.")
 	t.ai.Script(func(r openai.Request) openai.Response {
-		return t.spoken(fmt.Sprintf("You said: %s (The model was sent %d messages.)", r.LastUserText(), len(r.Messages)))
+		return t.spoken(fmt.Sprintf("You said: %s (The model was sent %d messages.)", r.LastUserText(), sent(r)))
 	})
 	t.screen.typed()
 	lines := make(chan string)

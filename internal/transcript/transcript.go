@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Redact *redact.Redactor // takes credentials out; may be nil
 	Whole  bool             // outputs of tools in full, not their first lines
+	System bool             // also the system prompt and the configuration, for operators
 	For    Reader
 }
 
@@ -136,6 +137,15 @@ func (w *writer) head(s sessions.Session, c sessions.Conversation) {
 	fact("Status", status)
 	fact("Continues", s.ParentID)
 	fact("Tokens", fmt.Sprintf("%d in, %d out", s.InputTokens, s.OutputTokens))
+	if !w.o.System || w.o.For != Operator {
+		return
+	}
+	for _, part := range []struct{ title, text string }{{"System prompt", s.SystemPrompt}, {"Configuration", string(s.Config)}} {
+		if part.text == "" {
+			part.text = "(none is on record)"
+		}
+		w.printf("\n## %s\n\n%s\n", part.title, w.clean(part.text))
+	}
 }
 
 func (w *writer) end(s sessions.Session) {

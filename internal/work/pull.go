@@ -122,7 +122,7 @@ func (s *Shop) pullBody(ctx context.Context, r orchestrator.Request, tree codeba
 		b.WriteString(session.Result + "\n\n")
 	}
 	if changes, err := s.space.Diff(ctx, tree); err == nil && changes.Stat != "" {
-		b.WriteString(fenced("", changes.Stat) + "\n\n")
+		b.WriteString(orchestrator.Fenced("", changes.Stat) + "\n\n")
 	}
 	if about != nil && about.Closes != "" {
 		fmt.Fprintf(&b, "Closes %s\n\n", about.Closes)

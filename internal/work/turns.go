@@ -51,7 +51,8 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if conv.Cwd != "" {
 		p.Dir = path.Join(tree.Dir, conv.Cwd)
 	}
-	p.Notice = tree.Note
+	p.Notice, p.Codebase, p.Branch = tree.Note, c.Name, tree.Branch
+	s.guide(ctx, tree, conv.Cwd, &p)
 	if p.Head, err = s.space.Head(ctx, tree); err != nil {
 		return p, fmt.Errorf("read the branch: %w", err)
 	}
@@ -183,7 +184,7 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 	if len(changes.Patch) == 0 {
 		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
-	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, fenced("", changes.Stat))
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, orchestrator.Fenced("", changes.Stat))
 	body := string(changes.Patch)
 	// A file is for everybody to see, so what one person asked aside stands in the text.
 	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok && !r.Entry.In.Aside() {
@@ -194,18 +195,9 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 	var reply orchestrator.Reply
 	if len(body) > maxInlineDiff {
 		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
-		reply.Text = text + fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
+		reply.Text = text + orchestrator.Fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
 		return reply, nil
 	}
-	reply.Text = text + fenced("diff", body)
+	reply.Text = text + orchestrator.Fenced("diff", body)
 	return reply, nil
-}
-
-// fenced puts a text into a code block that it cannot end by itself.
-func fenced(info, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }

@@ -100,13 +100,13 @@ func TestEcho(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, openai.Options{})
 	got := stream(deadline(t), c, user("hello"))
-	if got.err != nil || got.text() != "echo: hello [2 messages]" || got.finish != "stop" || got.usage == nil || got.usage.TotalTokens == 0 {
+	if got.err != nil || got.text() != "echo: hello [1 messages]" || got.finish != "stop" || got.usage == nil || got.usage.TotalTokens == 0 {
 		t.Errorf("streamed %+v", got)
 	}
 	req := user("again")
 	req.StreamOptions = nil
 	whole, err := c.CreateChatCompletion(deadline(t), req)
-	if err != nil || whole.Choices[0].Message.Content != "echo: again [2 messages]" || whole.Choices[0].FinishReason != "stop" {
+	if err != nil || whole.Choices[0].Message.Content != "echo: again [1 messages]" || whole.Choices[0].FinishReason != "stop" {
 		t.Errorf("whole %+v, %v", whole, err)
 	}
 	if err := s.Wait(deadline(t), func(st openai.Stats) bool { return st.Completed == 2 }); err != nil {

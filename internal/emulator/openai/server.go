@@ -62,9 +62,16 @@ func New(opts Options) *Server {
 }
 
 // Echo is the script of a new server. It answers "echo: TEXT [N messages]" with
-// the text of the last user message and the number of messages in the request.
+// the text of the last user message and the number of messages in the request,
+// besides those of the system.
 func Echo(r Request) Response {
-	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(len(r.Messages))+" messages]")
+	n := len(r.Messages)
+	for _, role := range r.Roles() {
+		if role == "system" || role == "developer" {
+			n--
+		}
+	}
+	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(n)+" messages]")
 }
 
 // Handler returns the HTTP interface below /v1.

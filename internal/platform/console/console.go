@@ -82,6 +82,8 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		MaxText:       maxText,
 		Streaming:     a.config.Terminal,
 		EditInterval:  50 * time.Millisecond,
+		Place:         "the operator's terminal",
+		Format:        "It is shown as you write it: keep to plain text, short lists and code blocks.",
 		CommandPrefix: "/",
 	}
 }

@@ -310,6 +310,8 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Buttons:        !a.cfg.Poll,
 		OutcomeMarks:   true,
 		SessionContext: true,
+		Place:          "a GitHub issue or pull request",
+		Format:         "GitHub Flavored Markdown is shown, with tables, task lists and code; HTML and images from elsewhere are not. Mentions notify nobody.",
 		CommandPrefix:  "/agent ",
 	}
 }

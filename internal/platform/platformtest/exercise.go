@@ -415,6 +415,9 @@ func capabilities(t *testing.T, r Rig) {
 	if c.MaxText < platform.MinSplit {
 		t.Errorf("MaxText is %d", c.MaxText)
 	}
+	if c.Place == "" || c.Format == "" {
+		t.Errorf("assistants are not told where they are: %q, %q", c.Place, c.Format)
+	}
 	measure := c.Measure
 	if measure == nil {
 		return

@@ -223,6 +223,8 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Buttons:        true,
 		OnlyFor:        true,
 		OutcomeMarks:   true,
+		Place:          "Slack",
+		Format:         "Bold, italics, strikethrough, links, quotes, lists, headings, tables and code are shown; images and HTML are not. Long code is posted as a file.",
 		CommandPrefix:  "/agent ",
 	}
 }
