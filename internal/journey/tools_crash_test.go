@@ -22,10 +22,10 @@ import (
 // that was only asked for runs after the restart, once.
 func TestCrashDuringATool(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]func() string{"SQLite": func() string { return "" }, "PostgreSQL": func() string { return storetest.PostgresURL(t) }} {
+	for name, url := range map[string]func(testing.TB) string{"SQLite": func(testing.TB) string { return "" }, "PostgreSQL": storetest.PostgresURL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			crashDuringATool(t, newWorld(t, url()))
+			crashDuringATool(t, newWorld(t, url(t)))
 		})
 	}
 }

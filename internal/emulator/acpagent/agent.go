@@ -54,6 +54,7 @@ type agent struct {
 	sessions map[string]*session
 	prompts  int
 	deaf     bool
+	children []*os.Process
 
 	wg sync.WaitGroup
 }
@@ -99,6 +100,13 @@ func Run(ctx context.Context, s Script, stdin io.Reader, stdout, stderr io.Write
 	}()
 	a.serve(lines)
 	a.wg.Wait()
+	if ctx.Err() != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, child := range a.children {
+			_ = child.Kill() // what it was to outlive is gone
+		}
+	}
 	//nolint:contextcheck // the cause is that of the agent's life, not of the caller's
 	if code, ok := errors.AsType[exitError](context.Cause(a.ctx)); ok {
 		return int(code)
@@ -393,6 +401,9 @@ func (a *agent) child(pidFile string) error {
 		return err
 	}
 	// Nobody waits for it: that is the point.
+	a.mu.Lock()
+	a.children = append(a.children, cmd.Process)
+	a.mu.Unlock()
 	return os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // Hijack plays the script that Command wrote if args are of such a program, and
@@ -28,5 +29,17 @@ func Main(path string, stdin io.Reader, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "%s is not a script: %v\n", path, err)
 		return 2
 	}
-	return Run(context.Background(), s, stdin, stdout, stderr)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go endWithParent(cancel)
+	return Run(ctx, s, stdin, stdout, stderr)
+}
+
+// endWithParent calls end when the process that started this one is gone. An agent
+// that hangs must not outlive a test that died. It ends with the process.
+func endWithParent(end func()) {
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		time.Sleep(200 * time.Millisecond)
+	}
+	end()
 }
