@@ -22,23 +22,35 @@ import (
 	"remote-agent/internal/tool/mcp"
 )
 
-// mcpRetry is how long a server that did not answer is left alone.
-const mcpRetry = 5 * time.Minute
+// mcpPatience is how long a turn waits for servers that are being connected to for
+// the first time, counted from when that began: most need less, and without their
+// tools the first answer would be a wrong one. Later nobody waits for a server.
+const mcpPatience = 2 * time.Second
 
-// mcpServers are the MCP servers of the configuration. They are started on first
-// need and shared by all conversations: they get a home of their own and the
-// network, and no worktree.
+// mcpServers are MCP servers, shared by all conversations: they get a home of
+// their own and the network, and no worktree. Each is connected to in the
+// background, and again when it has ended; what one of them does delays neither
+// another one nor a turn.
 type mcpServers struct {
-	runner *sandbox.Runner
-	home   string
-	log    *slog.Logger
+	links []*mcp.Link
+	began time.Time
+}
 
-	mu      sync.Mutex // guards all below
-	waiting []mcp.Server
-	next    time.Time // not to be tried before
-	tools   []tool.Tool
-	closers []func() error
-	trouble []string
+// newMCPServers begins to connect to servers, each with a folder of its own in
+// home.
+func newMCPServers(runner *sandbox.Runner, home string, servers map[string]mcpserver.Server, log *slog.Logger) *mcpServers {
+	m := &mcpServers{began: time.Now()}
+	for _, s := range startable(servers) {
+		folder := filepath.Join(home, filepath.Base(s.Name))
+		start := mcp.Sandboxed(runner, grantedServer(folder))
+		m.links = append(m.links, mcp.Keep(s, mcp.Options{AllowLoopback: true, Log: log, Start: func(ctx context.Context, s mcp.Server) (*mcp.Process, error) {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return nil, fault.Wrap(err, fault.Internal, "make the home of an MCP server")
+			}
+			return start(ctx, s)
+		}}))
+	}
+	return m
 }
 
 // readMCPConfig reads the file of MCP servers; without one there are none. What is
@@ -63,17 +75,17 @@ func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
 	return file.Servers, nil
 }
 
-// openMCP gets the MCP servers of the configuration ready, without starting them.
-func (d *daemon) openMCP() (*mcpServers, error) {
+// openMCP begins to connect to the MCP servers of the configuration. home is the
+// folder for what they keep.
+func (d *daemon) openMCP() (m *mcpServers, home string, err error) {
 	servers, err := readMCPConfig(d.config)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	m := &mcpServers{runner: d.runner, log: d.log, waiting: startable(servers)}
-	if m.home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "DATA_DIR")
+	if home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
+		return nil, "", fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	return m, nil
+	return newMCPServers(d.runner, home, servers, d.log), home, nil
 }
 
 // startable returns servers in the form that starts them, by name.
@@ -93,71 +105,50 @@ func startable(servers map[string]mcpserver.Server) []mcp.Server {
 	return list
 }
 
-// offer returns the tools of the servers that answer, in a fixed order.
-func (m *mcpServers) offer(ctx context.Context) []tool.Tool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.waiting) == 0 || time.Now().Before(m.next) {
-		return m.tools
+// offer returns the tools of the servers that are connected, in a fixed order.
+func (m *mcpServers) offer(ctx context.Context) (tools []tool.Tool) {
+	ctx, cancel := context.WithDeadline(ctx, m.began.Add(mcpPatience))
+	defer cancel()
+	for _, l := range m.links {
+		select {
+		case <-l.Tried():
+		case <-ctx.Done():
+		}
+		tools = append(tools, l.Tools()...)
 	}
-	m.next, m.trouble = time.Now().Add(mcpRetry), nil
-	var still []mcp.Server
-	for _, s := range m.waiting {
-		home := filepath.Join(m.home, filepath.Base(s.Name))
-		if err := os.MkdirAll(home, 0o700); err != nil {
-			m.trouble = append(m.trouble, s.Name+": "+err.Error())
-			continue
-		}
-		tools, closeAll, problems := mcp.Connect(ctx, []mcp.Server{s}, mcp.Options{
-			Start: mcp.Sandboxed(m.runner, grantedServer(home)), AllowLoopback: true,
-		})
-		for _, p := range problems {
-			m.log.WarnContext(ctx, "An MCP server has a problem", "server", s.Name, "err", p)
-			m.trouble = append(m.trouble, fault.Public(p))
-		}
-		if len(tools) == 0 {
-			_ = closeAll() // it offers nothing; it is tried again
-			still = append(still, s)
-			continue
-		}
-		m.tools, m.closers = append(m.tools, tools...), append(m.closers, closeAll)
-	}
-	m.waiting = still
-	return m.tools
+	return tools
 }
 
-// names are the names of the tools of the servers that answered.
-func (m *mcpServers) names() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	names := make([]string, len(m.tools))
-	for i, t := range m.tools {
-		names[i] = t.Spec().Name
+// names are the names of the tools of the servers that are connected.
+func (m *mcpServers) names() (names []string) {
+	for _, l := range m.links {
+		for _, t := range l.Tools() {
+			names = append(names, t.Spec().Name)
+		}
 	}
 	return names
 }
 
 // status is what /status says of the servers.
-func (m *mcpServers) status() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var lines []string
-	if len(m.tools) > 0 {
-		lines = append(lines, fmt.Sprintf("MCP tools: %d", len(m.tools)))
+func (m *mcpServers) status() (lines []string) {
+	if n := len(m.names()); n > 0 {
+		lines = append(lines, fmt.Sprintf("MCP tools: %d", n))
 	}
-	for _, t := range m.trouble {
-		lines = append(lines, "MCP server: "+t)
+	for _, l := range m.links {
+		for _, t := range l.Trouble() {
+			lines = append(lines, "MCP server: "+t)
+		}
 	}
 	return lines
 }
 
+// close ends all servers, at the same time. The turns that used them are over.
 func (m *mcpServers) close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all error
-	for _, c := range m.closers {
-		all = errors.Join(all, c())
+	errs := make([]error, len(m.links))
+	var ending sync.WaitGroup
+	for i, l := range m.links {
+		ending.Go(func() { errs[i] = l.Close() })
 	}
-	m.closers, m.tools = nil, nil
-	return all
+	ending.Wait()
+	return errors.Join(errs...)
 }

@@ -57,9 +57,7 @@ func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []
 		served = nil
 	}
 	if served == nil {
-		served = &servedProfile{version: p.Version, servers: &mcpServers{
-			runner: s.runner, home: filepath.Join(s.home, p.ID), log: s.log.With("profile", p.Title()), waiting: startable(p.MCPServers),
-		}}
+		served = &servedProfile{version: p.Version, servers: newMCPServers(s.runner, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
 		s.open[p.ID] = served
 	}
 	if served.idle != nil {
@@ -130,7 +128,7 @@ func (s *profileServers) status() (lines []string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.open))
 	s.mu.Unlock()
-	for _, served := range all { // one that is being started answers late
+	for _, served := range all {
 		lines = append(lines, served.servers.status()...)
 	}
 	return lines

@@ -73,10 +73,11 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 	}
 	t.ripgrep = lookPath("rg", d.env.Lookup)
 	var err error
-	if t.mcp, err = d.openMCP(); err != nil {
+	var home string
+	if t.mcp, home, err = d.openMCP(); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{runner: d.runner, home: t.mcp.home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{runner: d.runner, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName

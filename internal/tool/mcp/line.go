@@ -1,16 +1,21 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"remote-agent/internal/tool"
 )
 
 const (
@@ -27,14 +32,19 @@ var (
 // stdio talks to a program.
 type stdio struct {
 	process *Process
-	inLine  bool // the reader is inside a line
+	out     *bufio.Reader
+	line    []byte // the rest of a message that was begun to be read
+	log     *slog.Logger
+	skipped int // lines that were no messages
 
 	mu        sync.Mutex // guards what follows
 	exchanges int        // that go on
 	left      int        // bytes that it may still send
 }
 
-func newStdio(p *Process) *stdio { return &stdio{process: p, left: maxIdle} }
+func newStdio(p *Process, log *slog.Logger) *stdio {
+	return &stdio{process: p, out: bufio.NewReaderSize(p.Stdout, 64<<10), log: log, left: maxIdle}
+}
 
 func (s *stdio) transport() sdk.Transport {
 	return &sdk.IOTransport{Reader: s, Writer: s.process.Stdin, MaxLineLength: maxMessage}
@@ -70,29 +80,63 @@ func (s *stdio) stop() error {
 	return err
 }
 
-// Read implements io.Reader for the transport, one reader at a time. A server
-// that never stops talking, with notifications for instance, is cut off.
+// Read implements io.Reader for the transport, one reader at a time. It returns
+// messages; a line that is none, such as a greeting or a warning that belongs on
+// stderr, is skipped and logged. A server that never stops talking, with
+// notifications for instance, is cut off.
 func (s *stdio) Read(p []byte) (int, error) {
-	n, err := s.process.Stdout.Read(p)
-	if s.spend(n) {
-		return 0, errFlood
-	}
-	for rest := p[:n]; len(rest) > 0; {
-		if !s.inLine {
-			if rest = bytes.TrimLeft(rest, " \t\r\n"); len(rest) == 0 {
-				break
-			}
-			if rest[0] == '[' {
-				return 0, errBatch
-			}
+	for len(s.line) == 0 {
+		line, err := s.next()
+		if err != nil {
+			return 0, err
 		}
-		end := bytes.IndexByte(rest, '\n')
-		if s.inLine = end < 0; s.inLine {
-			break
+		switch text := bytes.TrimSpace(line); {
+		case len(text) == 0:
+		case text[0] == '[' && json.Valid(text):
+			return 0, errBatch
+		case isMessage(text):
+			s.line = line
+		default:
+			s.skip(text)
 		}
-		rest = rest[end+1:]
 	}
-	return n, err
+	n := copy(p, s.line)
+	s.line = s.line[n:]
+	return n, nil
+}
+
+// next reads a line with its end.
+func (s *stdio) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := s.out.ReadSlice('\n')
+		line = append(line, part...)
+		if s.spend(len(part)) || len(line) > maxMessage {
+			return nil, errFlood
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// isMessage reports whether a line is JSON-RPC 2.0.
+func isMessage(line []byte) bool {
+	var m struct {
+		Version string `json:"jsonrpc"`
+	}
+	return json.Unmarshal(line, &m) == nil && m.Version == "2.0"
+}
+
+// maxSkipped is how many lines of a server that are no messages are logged.
+const maxSkipped = 5
+
+func (s *stdio) skip(line []byte) {
+	if s.skipped++; s.skipped > maxSkipped {
+		return
+	}
+	s.log.Warn("An MCP server wrote a line that is no message; it is skipped",
+		"line", tool.Line(string(line[:min(len(line), 1000)]), 200), "last_logged", s.skipped == maxSkipped)
 }
 
 // Close implements io.Closer for the transport.

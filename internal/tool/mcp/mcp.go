@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path"
 	"slices"
@@ -74,6 +75,17 @@ type Options struct {
 
 	ConnectTimeout time.Duration // for start, handshake and list of one server; zero means 8 s
 	CallTimeout    time.Duration // for one call of a tool; zero means 60 s
+
+	Log *slog.Logger // nil means no log
+}
+
+func (o Options) withDefaults() Options {
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, defaultConnect)
+	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCall)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
 }
 
 // Connect connects to servers, all at the same time, and returns their tools in
@@ -86,8 +98,7 @@ type Options struct {
 // longer than the ConnectTimeout and 2 s. closeAll ends all servers; it is
 // called once no call is running, and may be called when there are none.
 func Connect(ctx context.Context, servers []Server, opts Options) (tools []tool.Tool, closeAll func() error, problems []error) {
-	opts.ConnectTimeout = cmp.Or(opts.ConnectTimeout, defaultConnect)
-	opts.CallTimeout = cmp.Or(opts.CallTimeout, defaultCall)
+	opts = opts.withDefaults()
 	type outcome struct {
 		conn     *connection
 		offers   []offer
@@ -139,7 +150,13 @@ type connection struct {
 	session *sdk.ClientSession
 	line    line
 	timeout time.Duration // of a call
+
+	gone chan struct{} // closed when nothing can be asked any more
+	once sync.Once     // closes gone
 }
+
+// lose says that nothing can be asked any more.
+func (c *connection) lose() { c.once.Do(func() { close(c.gone) }) }
 
 // line is what carries the messages.
 type line interface {
@@ -181,11 +198,11 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 	} else {
 		p, err := opts.Start(ctx, s)
 		if err != nil {
-			return nil, nil, []error{s.problem("does not start", err)}
+			return nil, nil, []error{s.problem(s.unstartable(err), err)}
 		}
-		l = newStdio(p)
+		l = newStdio(p, opts.Log.With("server", s.Name))
 	}
-	c := &connection{server: s, line: l, timeout: opts.CallTimeout}
+	c := &connection{server: s, line: l, timeout: opts.CallTimeout, gone: make(chan struct{})}
 	type result struct {
 		offers   []offer
 		problems []error
@@ -222,6 +239,14 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 	return nil, nil, []error{s.problem("does not speak the protocol, or ended", err)}
 }
 
+// unstartable says why a program does not start.
+func (s Server) unstartable(err error) string {
+	if fault.Is(err, fault.NotFound) {
+		return fmt.Sprintf("is not installed here (there is no program %q)", tool.Line(s.Command[0], 80))
+	}
+	return "does not start"
+}
+
 func (s Server) problem(what string, err error) error {
 	kind := fault.Unavailable
 	if k := fault.KindOf(err); k == fault.NotFound || k == fault.Forbidden || k == fault.Unsupported {
@@ -241,6 +266,10 @@ func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 		return nil, nil, err
 	}
 	c.session = session
+	go func() {
+		_ = session.Wait() // how it ended is told to whoever asks
+		c.lose()
+	}()
 	found, complete, err := c.list(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -103,6 +103,7 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 		if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok { // the text is the server's
 			return tool.Result{Content: "The call failed. " + t.label(tool.Clip(tool.Visible(refusal.Message), maxDescription)), IsError: true, Note: "failed"}, nil
 		}
+		t.conn.lose()
 		return tool.Result{}, t.failed(fault.Unavailable, "is gone, or answers what cannot be read; the call may have had an effect", true, err)
 	case answer.NeedsInput():
 		return tool.Result{}, t.failed(fault.Unsupported, "asks for something in the middle of the call, which is not possible here", true, nil)
@@ -150,6 +151,7 @@ func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (*sdk
 	case <-time.After(patience):
 	}
 	err := c.line.stop()
+	c.lose()
 	select {
 	case <-done:
 	case <-time.After(patience):

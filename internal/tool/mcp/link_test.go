@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// Finding 9: one line that is no message lost the server.
+func TestFinding9GarbageLinesAreSkippedAndLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	opts := inMemory(func(ctx context.Context, s Server, in io.Reader, out io.Writer) {
+		for _, line := range []string{
+			"Welcome to my server!", "[INFO] listening on stdio\r", `{"level":"info","msg":"no message of the protocol"}`, "", "\x1b[31mred\x1b[0m", strings.Repeat("x", 200<<10), "six", "seven",
+		} {
+			fmt.Fprintln(out, line)
+		}
+		serveExample(ctx, s, in, out)
+	})
+	opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	tools, problems := connect(t, opts, Server{Name: "example", Command: []string{"x"}})
+	checkExample(t, tools, problems)
+	if got := log.String(); strings.Count(got, "is skipped") != maxSkipped || !strings.Contains(got, "Welcome to my server!") || strings.Contains(got, "\x1b") || len(got) > 4096 {
+		t.Errorf("the log has %d lines: %.2000q", strings.Count(got, "is skipped"), got)
+	}
+}
+
+// Finding 9: a server that once connected was never tried again.
+func TestFinding9EndedServerIsConnectedToAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var starts atomic.Int64
+		die := make(chan struct{})
+		l := Keep(Server{Name: "example", Command: []string{"x"}}, inMemory(func(ctx context.Context, s Server, in io.Reader, out io.Writer) {
+			if starts.Add(1) == 2 {
+				return // it ends at once, and is tried a third time
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() {
+				select {
+				case <-die:
+					cancel()
+				case <-ctx.Done():
+				}
+			}()
+			serveExample(ctx, s, in, out)
+		}))
+		<-l.Tried()
+		if n := len(l.Tools()); n != 4 || len(l.Trouble()) > 0 {
+			t.Errorf("%d tools, trouble %q", n, l.Trouble())
+		}
+		die <- struct{}{}
+		synctest.Wait()
+		if n := len(l.Tools()); n != 0 || !strings.Contains(fmt.Sprint(l.Trouble()), "has ended") {
+			t.Errorf("after its end: %d tools, trouble %q", n, l.Trouble())
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := len(l.Tools()); n != 4 || starts.Load() != 3 {
+			t.Errorf("after 20 s: %d tools, %d starts, trouble %q", n, starts.Load(), l.Trouble())
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Finding 9: a server that does not answer held everybody who asked for tools.
+func TestFinding9SlowServerDelaysNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var starts atomic.Int64
+		l := Keep(Server{Name: "slow", Command: []string{"x"}}, inMemory(func(ctx context.Context, _ Server, _ io.Reader, _ io.Writer) {
+			starts.Add(1)
+			<-ctx.Done()
+		}))
+		before := time.Now()
+		synctest.Wait()
+		if n := len(l.Tools()); n != 0 || !strings.Contains(fmt.Sprint(l.Trouble()), "is being connected to") {
+			t.Errorf("%d tools, trouble %q", n, l.Trouble())
+		}
+		if took := time.Since(before); took > 0 {
+			t.Errorf("asking takes %s", took)
+		}
+		time.Sleep(time.Hour)
+		if n := starts.Load(); n < 5 || n > 30 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+		if !strings.Contains(fmt.Sprint(l.Trouble()), "did not answer within 8s") {
+			t.Errorf("trouble is %q", l.Trouble())
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Finding 9: what cannot work is said and not tried for ever; what is missing may
+// be installed later.
+func TestFinding9MissingProgramIsSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var starts atomic.Int64
+		opts := Options{Start: func(context.Context, Server) (*Process, error) {
+			starts.Add(1)
+			return nil, fault.New(fault.NotFound, "no such program")
+		}}
+		missing := Keep(Server{Name: "missing", Command: []string{"/opt/none"}}, opts)
+		wrong := Keep(Server{Name: "wrong", URL: "ftp://example.com"}, opts)
+		time.Sleep(10 * time.Minute)
+		if got := fmt.Sprint(missing.Trouble()); !strings.Contains(got, `"missing" is not installed here (there is no program "/opt/none"); its tools are missing.`) || starts.Load() < 5 {
+			t.Errorf("trouble is %s after %d attempts", got, starts.Load())
+		}
+		if got := fmt.Sprint(wrong.Trouble()); !strings.Contains(got, "must begin with https://") {
+			t.Errorf("trouble is %s", got)
+		}
+		for _, l := range []*Link{missing, wrong} {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
