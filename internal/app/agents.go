@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,8 +20,8 @@ import (
 )
 
 // buildAgents builds the external agents that are there. A preset whose program
-// is not installed is left out, unless it was asked for: then the error says how
-// to install it.
+// is not installed is left out, unless it was asked for: then it is unavailable
+// until it is installed.
 func (d *daemon) buildAgents() error {
 	claude, err := acp.Claude(d.config.Agents.Claude)
 	if err != nil {
@@ -72,11 +74,13 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 		return err
 	}
 	if err := a.Check(); err != nil {
-		if asked {
-			return err
+		if !asked {
+			d.missing[c.Name] = fault.Public(err)
+			return nil
 		}
-		d.missing[c.Name] = fault.Public(err)
-		return nil
+		// It is there and says what is missing whenever somebody wants it, until the
+		// program is installed: the rest of the service does not need it.
+		d.log.Warn("An agent is not available", "assistant", c.Name, "err", err)
 	}
 	for _, dir := range []string{home, scratch} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -85,6 +89,18 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	}
 	d.assistants[c.Name] = a
 	return nil
+}
+
+// agentTroubles says which agents cannot answer now, and why.
+func (d *daemon) agentTroubles() (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(d.assistants)) {
+		if c, ok := d.assistants[name].(assistant.Checker); ok {
+			if err := c.Check(); err != nil {
+				lines = append(lines, fault.Public(err))
+			}
+		}
+	}
+	return lines
 }
 
 // agentModes are the session modes of the presets for our own modes. Codex runs

@@ -36,6 +36,9 @@ func (d *daemon) banner() {
 	} else {
 		d.say("  model     %s\n", d.modelLine())
 	}
+	for _, line := range d.agentTroubles() {
+		d.say("  agent     %s\n", line)
+	}
 	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
 	if d.memory != nil && d.vectors.Todo != "" {
 		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)

@@ -32,9 +32,12 @@ const idleProject = 10 * time.Minute
 
 // toolroom hands out the tools of turns. It is safe for concurrent use.
 type toolroom struct {
-	config   config.Config
-	runner   *sandbox.Runner
-	mcp      *mcpServers
+	config config.Config
+	runner *sandbox.Runner
+	mcp    *mcpServers
+
+	agentTroubles func() []string // which agents cannot answer now
+
 	agents   *profileServers
 	builtin  []string // names of the program's own tools that are switched on
 	ripgrep  string
@@ -57,7 +60,7 @@ type project struct {
 var _ orchestrator.Toolroom = (*toolroom)(nil)
 
 func (d *daemon) newToolroom() (*toolroom, error) {
-	t := &toolroom{config: d.config, runner: d.runner, memory: d.memory, log: d.log, open: make(map[string]*project)}
+	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, memory: d.memory, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -292,7 +295,7 @@ func (t *toolroom) leave(codebaseID string) error {
 
 // Status implements orchestrator.Toolroom.
 func (t *toolroom) Status() []string {
-	return append([]string{"sandbox: " + t.runner.Level().String()}, slices.Concat(t.mcp.status(), t.agents.status())...)
+	return append([]string{"sandbox: " + t.runner.Level().String()}, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
 }
 
 // sweep removes the homes of conversations that have not run a program since

@@ -100,6 +100,15 @@ type Agent interface {
 	Close() error
 }
 
+// Checker is an Assistant that may be unavailable.
+type Checker interface {
+	Assistant
+
+	// Check reports whether it could answer now, without starting anything. The
+	// error's public text says what is missing and what to do. It is quick.
+	Check() error
+}
+
 // Event is something that happened during a turn. The set is closed, and
 // gochecksumtype checks that switches over it are complete.
 //

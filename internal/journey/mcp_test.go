@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -54,6 +55,7 @@ func TestToolsOfAnMCPServerAskAndRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.with(map[string]string{"MCP_CONFIG": path, "TOOL_READ_PATHS": filepath.Dir(self)}).start()
+	w.untilStatus(ann, "MCP tools: 1") // it is connected to in the background
 	w.ai.Enqueue(openai.Calls(call("mcp__weather__forecast", `{"city":"Bonn"}`)), openai.Text("It rains."))
 	w.says(ann, "what is the weather?")
 	w.seesText(ann, "✋", "a-1", "Bonn")
@@ -66,4 +68,51 @@ func TestToolsOfAnMCPServerAskAndRun(t *testing.T) {
 	}
 	w.says(ann, "/status")
 	w.seesText(ann, "MCP tools: 1", "broken", "sandbox")
+}
+
+// untilStatus asks /status until it says all parts.
+func (w *world) untilStatus(user int64, parts ...string) {
+	w.t.Helper()
+	for ctx := w.ctx(); ctx.Err() == nil; {
+		seen := len(w.tg.Ledger().Chat(user).BotTexts())
+		w.says(user, "/status")
+		texts := w.sees(user, "/status", func(texts []string) bool {
+			return len(texts) > seen && strings.Contains(texts[len(texts)-1], "service: version") // no longer the placeholder
+		})
+		if containsAll(texts[len(texts)-1], parts) {
+			return
+		}
+	}
+	w.t.Fatalf("/status does not say %q", parts)
+}
+
+// Finding 9: an MCP server that does not answer held every turn and /status, and a
+// missing program of an agent stopped the whole daemon at its start.
+func TestFinding9ServersAndAgentsFailAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "").migrated()
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	config := `{"mcpServers": {"silent": {"command": "/bin/sleep", "args": ["1000"]}, "absent": {"command": "/opt/none/server"}}}`
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.with(map[string]string{
+		"MCP_CONFIG": path, "ACP_AGENTS": "helper=/opt/none/agent --acp", "CLAUDE_COMMAND": "/opt/none/claude",
+	}).start()
+	w.says(ann, "/status")
+	w.seesText(ann, "silent", "is being connected to", "helper", "is not installed here", "/opt/none/agent", "/opt/none/claude")
+	w.ai.Enqueue(openai.Text("Hello to you."))
+	w.says(ann, "hello")
+	w.seesText(ann, "Hello to you.")
+	w.untilStatus(ann, `"absent" is not installed here (there is no program "/opt/none/server")`)
+	w.says(ann, "/handoff helper")
+	w.seesText(ann, `The agent "helper" is not installed here: there is no program "/opt/none/agent".`)
+	w.shutdown()
+
+	// As the default assistant it refuses each message, and the rest goes on.
+	w.with(map[string]string{"DEFAULT_AI_ASSISTANT": "helper"}).start()
+	w.says(bob, "hello")
+	w.seesText(bob, `The agent "helper" is not installed here`)
+	w.says(bob, "/whoami")
+	w.seesText(bob, "You are", "77")
 }

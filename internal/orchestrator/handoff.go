@@ -65,6 +65,9 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 	}
 	to := strings.ToLower(r.Call.Args[0])
 	if slices.Contains(others, to) {
+		if c, ok := o.config.Assistants[assistant.Name(to)].(assistant.Checker); ok {
+			return to, c.Check()
+		}
 		return to, nil
 	}
 	if how, ok := o.config.Missing[assistant.Name(to)]; ok {

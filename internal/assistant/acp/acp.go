@@ -107,7 +107,10 @@ type Assistant struct {
 	wg      sync.WaitGroup    // everything that runs
 }
 
-var _ assistant.Agent = (*Assistant)(nil)
+var (
+	_ assistant.Agent   = (*Assistant)(nil)
+	_ assistant.Checker = (*Assistant)(nil)
+)
 
 var validName = regexp.MustCompile(`^[a-z0-9_-]{1,20}$`)
 
