@@ -216,7 +216,7 @@ func (r real) asksAndRunsATool(t *testing.T) {
 		t.Error(err)
 	}
 	text := strings.Join(kinds(got.events), "\n")
-	for _, part := range []string{`touch made.txt \u0026\u0026 echo made`, "started ", "error false: ", "made", "finished true"} {
+	for _, part := range []string{`touch made.txt \u0026\u0026 echo made`, "assistant.ToolStarted", "IsError:false", "made", "OK:true"} {
 		if !strings.Contains(text, part) && !strings.Contains(text, strings.ReplaceAll(part, `\u0026`, "&")) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
@@ -240,7 +240,7 @@ func (r real) refusedToolDoesNotRun(t *testing.T) {
 	}
 	text := strings.Join(kinds(got.events), "\n")
 	// An agent that is slow to ask has begun the call before it is refused.
-	if strings.Contains(text, "finished true") || !strings.Contains(text, "error true") && got.err == nil {
+	if strings.Contains(text, "OK:true") || !strings.Contains(text, "IsError:true") && got.err == nil {
 		t.Errorf("the refusal is not on record:\n%s", text)
 	}
 }

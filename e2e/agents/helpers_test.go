@@ -106,42 +106,10 @@ func always(v assistant.Verdict) *host {
 	return &host{decide: func(context.Context, assistant.Permission) (assistant.Verdict, error) { return v, nil }}
 }
 
-// kinds lists the types of events, with what identifies them.
+// kinds lists events, one a line.
 func kinds(events []assistant.Event) (out []string) {
 	for _, event := range events {
-		switch e := event.(type) {
-		case assistant.TextDelta:
-			out = append(out, "text "+e.Text)
-		case assistant.ThoughtDelta:
-			out = append(out, "thought "+e.Text)
-		case assistant.PlanUpdated:
-			out = append(out, fmt.Sprintf("plan %v", e.Steps))
-		case assistant.ToolStarted:
-			out = append(out, fmt.Sprintf("started %s %s %q", e.Name, e.Kind, e.Summary))
-		case assistant.ToolFinished:
-			out = append(out, fmt.Sprintf("finished %v", e.OK))
-		case assistant.MessageDone:
-			var blocks []string
-			for _, b := range e.Message.Blocks {
-				switch b := b.(type) {
-				case messages.Text:
-					blocks = append(blocks, "text "+b.Text)
-				case messages.Thinking:
-					blocks = append(blocks, "thinking "+b.Text+" of "+b.Provider)
-				case messages.ToolCall:
-					blocks = append(blocks, "call "+b.Name+" "+b.Arguments)
-				case messages.ToolResult:
-					blocks = append(blocks, fmt.Sprintf("result of %s, error %v: %s", b.Name, b.IsError, b.Content))
-				case messages.Attachment:
-				}
-			}
-			out = append(out, fmt.Sprintf("%s message: %s", e.Message.Role, strings.Join(blocks, " | ")))
-		case assistant.Notice:
-			out = append(out, "notice "+e.Text)
-		case assistant.Finished:
-			out = append(out, "finished turn")
-		case assistant.Resumable, assistant.UsageUpdated:
-		}
+		out = append(out, fmt.Sprintf("%T %+v", event, event))
 	}
 	return out
 }

@@ -16,7 +16,7 @@ type Receiver interface {
 	// an error that the API words; otherwise the request fails with ErrNotStream.
 	Refused(status int, header http.Header, body []byte) bool
 
-	// Stream returns what the SDK reads in place of the body of an answer.
+	// Stream returns what is read in place of the body of an answer.
 	Stream(body io.ReadCloser) io.ReadCloser
 }
 
