@@ -30,12 +30,19 @@ func (c backupVerifyCommand) Run(p *program) error {
 }
 
 type backupRestoreCommand struct {
-	Backup string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
+	Backup   string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
+	Replaces string `help:"The database whose place it takes: its SQLite file, or a file with its postgres:// address. What its audit log has from after the backup is kept." placeholder:"FILE"`
 }
 
 // Run implements the command.
 func (c backupRestoreCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.BackupRestore(p.ctx, cfg, env, c.Backup) })
+	replaced, err := addressIn(c.Replaces)
+	if err != nil {
+		return err
+	}
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.BackupRestore(p.ctx, cfg, env, c.Backup, replaced)
+	})
 }
 
 type backupListCommand struct{}

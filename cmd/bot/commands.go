@@ -30,6 +30,7 @@ type commandLine struct {
 	Import      importCommand      `cmd:"" help:"Read what export wrote; nothing old is sent again."`
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`
 	Retention   retentionCommand   `cmd:"" help:"Remove what is past RETENTION_RAW and RETENTION_SESSIONS; serve does it too."`
+	Audit       auditCommand       `cmd:"" help:"List the audit log, and verify that nobody changed it; the daemon may run."`
 	Key         keyCommand         `cmd:"" help:"Make, list and revoke keys of the HTTP API."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
 	GitHub      githubCommand      `cmd:"" help:"Make the GitHub App." name:"github"`

@@ -74,15 +74,30 @@ func (c importCommand) Run(p *program) (err error) {
 	if c.File != "" {
 		return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
 	}
-	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	source, err := addressIn(c.From)
 	if err != nil {
-		return fmt.Errorf("read the file: %w", err)
-	}
-	// An address holds a password, which every user of the machine could read in
-	// the arguments: so it stands in a file.
-	source := c.From
-	if address := strings.TrimSpace(string(head)); strings.HasPrefix(address, "postgres") {
-		source = address
+		return err
 	}
 	return p.care(func(cfg config.Config, env app.Env) error { return app.ImportSeed(p.ctx, cfg, env, source) })
+}
+
+// addressIn returns the address of PostgreSQL that a file holds, else the name of the
+// file. An address holds a password, which every user of the machine could read in the
+// arguments: so it stands in a file.
+func addressIn(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	if err != nil {
+		return "", fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
+	}
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("read the file: %w", err)
+	}
+	if address := strings.TrimSpace(string(head)); strings.HasPrefix(address, "postgres") {
+		return address, nil
+	}
+	return name, nil
 }

@@ -443,13 +443,23 @@ func BackupList(_ context.Context, cfg config.Config, env Env) error {
 	return nil
 }
 
-// BackupRestore puts a backup into the empty place that cfg names.
-func BackupRestore(ctx context.Context, cfg config.Config, env Env, named string) error {
+// BackupRestore puts a backup into the empty place that cfg names. replaced is the
+// database whose place it takes, an SQLite file or a PostgreSQL address; empty where
+// that is gone.
+func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, replaced string) error {
 	to := backup.Target{
 		Path: cfg.Database.Path, Tools: postgresTools(cfg, env), DataDir: cfg.DataDir, Projects: filepath.Join(cfg.DataDir, "projects"), Log: env.Log,
 	}
 	if cfg.Database.Driver == config.DriverPostgres {
 		to.Path = ""
+	}
+	if replaced != "" {
+		from, err := openForeign(ctx, env, replaced)
+		if err != nil {
+			return err
+		}
+		defer from.Close() //nolint:errcheck // only read
+		to.Replaced = from
 	}
 	r, err := backup.Restore(ctx, backupPath(cfg, named), to)
 	if err != nil {
@@ -458,19 +468,28 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named string
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
 	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; %d conversations get one notice\n",
 		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
+	if replaced != "" {
+		say(env.Stdout, "kept %d rows of the audit log of the database that is replaced\n", r.Kept)
+	}
 	for _, name := range r.Bundles {
 		say(env.Stdout, "commits that were not pushed are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
 	}
 	return nil
 }
 
-// ImportSeed stores the three tables of seed 002 from another database: a
-// PostgreSQL address, or an SQLite file.
-func ImportSeed(ctx context.Context, cfg config.Config, env Env, source string) error {
+// openForeign opens a database that is only read: a PostgreSQL address, or an SQLite
+// file.
+func openForeign(ctx context.Context, env Env, source string) (*store.Store, error) {
 	if !strings.Contains(source, "://") && !strings.HasPrefix(source, "sqlite:") {
 		source = "sqlite:" + source
 	}
-	from, err := store.Open(ctx, store.Options{URL: source, Log: env.Log, Foreign: true})
+	return store.Open(ctx, store.Options{URL: source, Log: env.Log, Foreign: true})
+}
+
+// ImportSeed stores the three tables of seed 002 from another database: a
+// PostgreSQL address, or an SQLite file.
+func ImportSeed(ctx context.Context, cfg config.Config, env Env, source string) error {
+	from, err := openForeign(ctx, env, source)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
 	"internal/apikey":     {"internal/fault"},
+	"internal/audit":      {},
 	"internal/mcpserver":  {"internal/fault"},
 	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
@@ -51,7 +52,7 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/apikey", "internal/approval", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/audit", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store", "internal/waittest"},
 	"migrations":       {},
@@ -62,7 +63,7 @@ var allowed = map[string][]string{
 	},
 
 	"internal/work": {
-		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator",
+		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/orchestrator",
 		"internal/plan", "internal/platform", "internal/sessions",
 	},
 
@@ -87,7 +88,7 @@ var allowed = map[string][]string{
 	// Care of the data.
 	"internal/export":     {"internal/fault", "internal/spend", "internal/store"},
 	"internal/transcript": {"internal/fault", "internal/messages", "internal/sessions", "internal/store"},
-	"internal/backup":     {"internal/codebase", "internal/fault", "internal/store", "internal/tool/projectdb"},
+	"internal/backup":     {"internal/audit", "internal/codebase", "internal/fault", "internal/sessions", "internal/store", "internal/tool/projectdb"},
 
 	"internal/web": {"internal/fault"},
 	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/profile", "internal/sessions", "internal/spend", "internal/store"},

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/audit"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/store"
@@ -53,6 +54,10 @@ type Manifest struct {
 	PgDump    int       `json:"pg_dump_version,omitempty"` // major version of what made postgres.dump
 	CreatedAt time.Time `json:"created_at"`
 	Files     []File    `json:"files"`
+
+	// Audit is the end of the audit log as the backup was begun; later rows may be in
+	// it as well. `bot audit verify` looks for it. Nil in backups of earlier versions.
+	Audit *audit.Head `json:"audit,omitempty"`
 
 	// Problems say what could not be copied, such as a repository that git
 	// cannot read. The rest of the backup is complete.
@@ -105,6 +110,14 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 		}
 	}()
 	if m.Schema, err = src.Store.SchemaVersion(ctx); err != nil {
+		return dir, m, err
+	}
+	err = src.Store.InRead(ctx, func(tx *store.Tx) error {
+		head, err := tx.AuditHead(ctx)
+		m.Audit = &head
+		return err
+	})
+	if err != nil {
 		return dir, m, err
 	}
 	if m.PgDump, err = copyDatabase(ctx, src, work); err != nil {

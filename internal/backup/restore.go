@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -22,12 +24,18 @@ type Target struct {
 	DataDir  string
 	Projects string // folder of the databases of projects
 	Log      *slog.Logger
+
+	// Replaced is the database whose place the backup takes: what its audit log has
+	// from after the backup is kept. Nil where it is gone; then the row that the
+	// restore appends to the audit log follows the last one of the backup.
+	Replaced *store.Store
 }
 
 // Restored says what a restore did.
 type Restored struct {
 	Manifest Manifest
 	Settled  store.Settled
+	Kept     int64 // rows of the audit log of Target.Replaced
 	Projects int
 	Bundles  []string // files with commits that were not pushed
 }
@@ -79,9 +87,9 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 	}
 	text := fmt.Sprintf(notice, r.Manifest.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
 	if to.Path != "" {
-		r.Settled, err = to.restoreSQLite(ctx, filepath.Join(dir, sqliteName), text)
+		err = to.restoreSQLite(ctx, filepath.Join(dir, sqliteName), text, &r)
 	} else {
-		r.Settled, err = to.restorePostgres(ctx, filepath.Join(dir, postgresName), text)
+		err = to.restorePostgres(ctx, filepath.Join(dir, postgresName), text, &r)
 	}
 	return r, err
 }
@@ -132,7 +140,7 @@ func (to Target) refuseFile(ctx context.Context) error {
 
 // restoreSQLite makes the database ready under another name and links it to its
 // own in one step, which fails if somebody else was faster.
-func (to Target) restoreSQLite(ctx context.Context, from, notice string) (settled store.Settled, err error) {
+func (to Target) restoreSQLite(ctx context.Context, from, notice string, r *Restored) error {
 	work := to.Path + ".restoring"
 	clean := func() {
 		for _, end := range []string{"", "-wal", "-shm", ".lock"} {
@@ -142,47 +150,67 @@ func (to Target) restoreSQLite(ctx context.Context, from, notice string) (settle
 	clean()
 	defer clean()
 	if err := copyFile(ctx, from, work); err != nil {
-		return settled, err
+		return err
 	}
-	if settled, err = settle(ctx, store.Options{URL: "sqlite:" + work, Log: to.Log, Exclusive: true}, notice); err != nil {
-		return settled, err
+	if err := to.settle(ctx, store.Options{URL: "sqlite:" + work, Log: to.Log, Exclusive: true}, notice, r); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(work + "-wal"); err == nil {
-		return settled, fault.New(fault.Conflict, "Somebody else has opened the database that is being restored; try again.")
+		return fault.New(fault.Conflict, "Somebody else has opened the database that is being restored; try again.")
 	}
 	if err := os.Link(work, to.Path); err != nil {
-		return settled, unusable(to.Path, err)
+		return unusable(to.Path, err)
 	}
-	return settled, syncDir(filepath.Dir(to.Path))
+	return syncDir(filepath.Dir(to.Path))
 }
 
-func (to Target) restorePostgres(ctx context.Context, from, notice string) (store.Settled, error) {
+func (to Target) restorePostgres(ctx context.Context, from, notice string, r *Restored) error {
 	if err := to.Tools.restore(ctx, from); err != nil {
-		return store.Settled{}, err
+		return err
 	}
-	settled, err := settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice)
+	err := to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
 	if err != nil {
-		return settled, &fault.Error{Kind: fault.KindOf(err), Err: err,
+		return &fault.Error{Kind: fault.KindOf(err), Err: err,
 			Public: "The dump was loaded, but what was open in it is not settled: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
 	}
-	return settled, nil
+	return nil
 }
 
-func settle(ctx context.Context, o store.Options, notice string) (settled store.Settled, err error) {
+// settle makes the restored database safe to run, and writes down in its audit log
+// that it is a restored one.
+func (to Target) settle(ctx context.Context, o store.Options, notice string, r *Restored) (err error) {
 	s, err := store.Open(ctx, o)
 	if err != nil {
-		return settled, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if _, err := s.Migrate(ctx); err != nil {
-		return settled, fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("migrate: %w", err)
 	}
-	err = s.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		settled, err = tx.SettleRestored(ctx, notice)
+	detail := store.RestoreDetail{Backup: r.Manifest.CreatedAt}
+	err = s.InRead(ctx, func(tx *store.Tx) (err error) {
+		detail.Head, err = tx.AuditHead(ctx)
 		return err
 	})
-	return settled, err
+	if err != nil {
+		return err
+	}
+	if to.Replaced != nil {
+		if r.Kept, err = s.KeepAudit(ctx, to.Replaced); err != nil {
+			return err
+		}
+	}
+	detail.Kept = r.Kept
+	encoded, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("encode the audit entry: %w", err)
+	}
+	return s.InTx(ctx, func(tx *store.Tx) error {
+		if r.Settled, err = tx.SettleRestored(ctx, notice); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: store.ActionRestore, Target: r.Manifest.CreatedAt.Format(nameLayout), Detail: string(encoded)})
+	})
 }
 
 // copyFile copies a file to a place where none is.

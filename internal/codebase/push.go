@@ -15,6 +15,10 @@ import (
 // PushOptions say where to push to.
 type PushOptions struct {
 	Branch string // at the origin; empty: Tree.Remote
+
+	// Begin is called when there is something to push, before it is: what it refuses
+	// is not pushed. It may be nil.
+	Begin func(ctx context.Context, p PushResult) error
 }
 
 // PushResult is what Push did.
@@ -75,6 +79,11 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 	if result.Before == commit {
 		result.UpToDate = true
 		return result, nil
+	}
+	if o.Begin != nil {
+		if err := o.Begin(ctx, result); err != nil {
+			return PushResult{}, err
+		}
 	}
 	if err := w.push(ctx, t, result); err != nil {
 		return PushResult{}, err

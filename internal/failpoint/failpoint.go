@@ -20,7 +20,23 @@ const (
 	SentUnrecorded Point = "sent-not-recorded"
 )
 
-// Points lists all of them.
+// The points around effects, which only some messages pass.
+const (
+	CallRecorded Point = "tool-call-recorded"     // on record as pending
+	CallBegun    Point = "tool-call-begun"        // on record as executing, and in the audit log
+	CallRan      Point = "tool-call-ran"          // its result is not on record
+	PushRecorded Point = "push-recorded-not-done" // and so on
+	Pushed       Point = "pushed-not-told"
+	PullRecorded Point = "pull-recorded-not-opened"
+	PullOpened   Point = "pull-opened-not-told"
+)
+
+// Effects lists the points around effects.
+func Effects() []Point {
+	return []Point{CallRecorded, CallBegun, CallRan, PushRecorded, Pushed, PullRecorded, PullOpened}
+}
+
+// Points lists all that every message passes.
 func Points() []Point {
 	return []Point{Received, Stored, Claimed, BeforeModel, MidStream, AnswerStored, SentUnrecorded}
 }

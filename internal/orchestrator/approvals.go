@@ -235,6 +235,12 @@ func (o *Orchestrator) expire(ctx context.Context, tx Tx, a approval.Approval) e
 	if err := tx.SettleApproval(ctx, a); err != nil {
 		return err
 	}
+	err = tx.Audit(ctx, sessions.AuditEntry{
+		Actor: "system", Action: "approval.expired", ConversationID: a.ConversationID, Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+	})
+	if err != nil {
+		return err
+	}
 	_, _, err = o.settledQuestion(ctx, tx, conv.Key, a, "", 0)
 	return err
 }
@@ -361,7 +367,7 @@ func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, key messages.C
 	}
 	return shown, has, tx.Audit(ctx, sessions.AuditEntry{
 		Actor: a.DecidedBy, Action: "approval." + string(a.State), ConversationID: a.ConversationID,
-		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q,"always":%t}`, a.Tool, a.SHA256, d == approval.Always && a.State == approval.Allowed),
 	})
 }
 

@@ -276,6 +276,9 @@ func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w worker, entry sess
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return nil, err
 		}
+		if err := auditFile(ctx, tx, entry.In, d); err != nil {
+			return nil, err
+		}
 		all = append(all, d)
 	}
 	return all, nil

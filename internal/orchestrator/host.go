@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
@@ -222,6 +223,7 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 // to the record without the secrets that are known.
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
 	result, note := h.box.Run(ctx, call)
+	failpoint.Hit(failpoint.CallRan)
 	result.Content = h.w.o.redact(result.Content)
 	h.p.noteTool(call.ID, h.w.o.redact(note))
 	return result

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
@@ -36,6 +37,9 @@ func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error
 	})
 	if err == nil {
 		out.rest = nil
+		if len(calls) > 0 {
+			failpoint.Hit(failpoint.CallRecorded)
+		}
 	}
 	return err
 }
@@ -62,13 +66,17 @@ func isSettled(err error) bool {
 }
 
 func (w *worker) toolStarted(d decision, e assistant.ToolStarted) error {
-	return w.hold(w.ctx, func(tx Tx) error {
-		err := tx.UpdateToolCall(w.ctx, d.begun.session.ID, e.ID, sessions.ToolExecuting, "", "")
+	err := w.hold(w.ctx, func(tx Tx) error {
+		err := w.beginCall(w.ctx, tx, d, e)
 		if fault.Is(err, fault.NotFound) || isSettled(err) && w.runsAgent() {
 			return nil // an agent that reports calls without messages of its own, or twice
 		}
 		return err
 	})
+	if err == nil {
+		failpoint.Hit(failpoint.CallBegun)
+	}
+	return err
 }
 
 // runsAgent reports whether the conversation's assistant runs tools of its own.

@@ -348,6 +348,9 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return "", err
 		}
+		if err := auditFile(ctx, tx, entry.In, d); err != nil {
+			return "", err
+		}
 	}
 	return last, nil
 }

@@ -198,6 +198,10 @@ type messageTx interface {
 	// or error; completed and failed ones get their completion time.
 	UpdateToolCall(ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string) error
 
+	// BeginToolCall moves a pending call to executing and returns it. begun is false
+	// if it was executing already; one that has ended is a fault.Conflict.
+	BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error)
+
 	// FailExecuting marks the executing calls of a session as failed with text and
 	// returns them. Calls that never began stay pending.
 	FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error)

@@ -319,7 +319,11 @@ type AuditEntry struct {
 	Action         string // "session.reset", "turn.stop", "owner.claim", ...
 	ConversationID string
 	Target         string
-	Detail         string // JSON or empty; never secrets
+	Detail         string // JSON or empty; never secrets, and nothing that people or models wrote
+
+	// Effect names what happens once, if anything does: however often it is begun, it
+	// has one row. Empty for what is not repeated.
+	Effect string
 }
 
 // Schedule is the standing task of an agent profile in a conversation: every so

@@ -175,14 +175,3 @@ func (t *Tx) UseOwnerCode(ctx context.Context, p messages.Platform, hash string)
 		string(p), hash)
 	return n == 1, wrap(err, "use owner code")
 }
-
-// Audit appends to the audit log. The database refuses every change to it.
-func (t *Tx) Audit(ctx context.Context, e sessions.AuditEntry) error {
-	_, err := t.exec(ctx, `
-		INSERT INTO audit_log (at_ms, actor, action, conversation_id, target, detail)
-		VALUES ({now}, $1, $2, $3, $4, $5)`, e.Actor, e.Action, e.ConversationID, e.Target, e.Detail)
-	if err != nil {
-		return fmt.Errorf("append to audit log: %w", err)
-	}
-	return nil
-}

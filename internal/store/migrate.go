@@ -53,6 +53,9 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	if err != nil {
 		return applied, fmt.Errorf("apply migrations: %w", s.classify(err))
 	}
+	if err := s.adoptAudit(ctx); err != nil {
+		return applied, err
+	}
 	river, err := queue.Migrate(ctx, s.Pools(), s.log)
 	if err == nil && s.pg != nil {
 		s.setUpVectors(ctx)

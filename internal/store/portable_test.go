@@ -25,6 +25,7 @@ var notExported = map[string]string{
 	"plan_numbers":          "see plans",
 	"approvals":             "see plans; what was asked and said is in a backup",
 	"allow_rules":           "permissions of this machine: whoever moves decides anew",
+	"audit_head":            "see audit_log",
 	"service_state":         "whether this bot is halted says nothing of another one",
 	"audit_log":             "append-only and numbered; a backup has it",
 	"models_config":         "configuration, see MODEL_FAST and its like",

@@ -91,7 +91,11 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 	if options.AccessMode == pgx.ReadOnly {
 		text = s.reads
 	}
-	if err := fn(&Tx{text: text, chunks: s.chunks, redact: s.redact, pg: tx}); err != nil {
+	t := &Tx{text: text, chunks: s.chunks, redact: s.redact, pg: tx}
+	if err := fn(t); err != nil {
+		return err
+	}
+	if err := t.seal(ctx); err != nil {
 		return err
 	}
 	if options.AccessMode == pgx.ReadOnly {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"remote-agent/internal/sessions"
 	"remote-agent/migrations"
 )
 
@@ -22,6 +23,8 @@ type Tx struct {
 	redact func(string) string // of Options; may be nil
 	pg     pgx.Tx              // on PostgreSQL
 	lite   *sql.Tx             // on SQLite
+
+	audits []sessions.AuditEntry // written by seal
 }
 
 // said returns what somebody else said as it may be stored, without credentials.

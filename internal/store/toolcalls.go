@@ -113,6 +113,29 @@ func (t *Tx) UpdateToolCall(
 	return fault.New(fault.Conflict, "This tool call has ended already.")
 }
 
+// BeginToolCall moves a pending call of a session to executing and returns it, with
+// what was asked for. begun is false if it was executing already; one that has ended
+// is a fault.Conflict.
+func (t *Tx) BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error) {
+	c = sessions.ToolCall{SessionID: sessionID, CallID: callID, Status: sessions.ToolExecuting}
+	begun, err = t.one(ctx, []any{&c.ID, &c.Name, &c.Request}, `
+		UPDATE agent_tool_calls SET status = 'executing', executing_ms = {now}
+		WHERE session_id = $1 AND tool_call_id = $2 AND status = 'pending'
+		RETURNING id, tool_name, request`, sessionID, callID)
+	if err != nil || begun {
+		return c, begun, wrap(err, "begin tool call")
+	}
+	ok, err := t.one(ctx, []any{&c.Status}, `
+		SELECT status FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2`, sessionID, callID)
+	if _, err := found(c, ok, err, "tool call"); err != nil {
+		return c, false, err
+	}
+	if ended(c.Status) {
+		return c, false, fault.New(fault.Conflict, "This tool call has ended already.")
+	}
+	return c, false, nil
+}
+
 func ended(status sessions.ToolStatus) bool {
 	return status == sessions.ToolCompleted || status == sessions.ToolFailed
 }

@@ -93,7 +93,12 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 			<-job.result // rolled back before the panic goes on
 		}
 	}()
-	err = fn(&Tx{text: w.text, chunks: w.chunks, redact: w.redact, lite: tx})
+	t := &Tx{text: w.text, chunks: w.chunks, redact: w.redact, lite: tx}
+	failed := fn(t)
+	if failed == nil {
+		failed = t.seal(ctx)
+	}
+	err = failed
 	job.ran <- err
 	return (<-job.result).err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/codebase"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -37,13 +38,14 @@ func (s *Shop) runPull(ctx context.Context, r orchestrator.Request) (orchestrato
 	if commit == tree.Base && !changed {
 		return orchestrator.Reply{Text: "There is nothing to open a pull request for: no changes on this conversation's branch."}, nil
 	}
-	pushed, err := s.space.Push(ctx, tree, codebase.PushOptions{Branch: cmpOr(tree.Remote, tree.Branch)})
+	pushed, err := s.space.Push(ctx, tree, codebase.PushOptions{
+		Branch: cmpOr(tree.Remote, tree.Branch),
+		Begin:  func(ctx context.Context, p codebase.PushResult) error { return s.auditPush(ctx, r, p) },
+	})
 	if err != nil {
 		return orchestrator.Reply{}, fmt.Errorf("push: %w", err)
 	}
-	if err := s.auditPush(ctx, r, pushed); err != nil {
-		return orchestrator.Reply{}, err
-	}
+	failpoint.Hit(failpoint.Pushed)
 	if about != nil && about.Existing {
 		return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, which this pull request is of.", pushed.Commit, pushed.Branch)}, nil
 	}
@@ -51,12 +53,17 @@ func (s *Shop) runPull(ctx context.Context, r orchestrator.Request) (orchestrato
 	if !ok {
 		return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request there: I cannot do that on this host.", pushed.Commit, pushed.Branch)}, nil
 	}
+	body := s.pullBody(ctx, r, tree, about)
+	if err := s.auditPull(ctx, r, c, pushed); err != nil {
+		return orchestrator.Reply{}, err
+	}
 	url, err := opener.OpenPullRequest(ctx, key, platform.PullRequest{
-		Head: pushed.Branch, Base: baseOf(about), Title: title, Body: s.pullBody(ctx, r, tree, about), Draft: true,
+		Head: pushed.Branch, Base: baseOf(about), Title: title, Body: body, Draft: true,
 	})
 	if err != nil {
 		return orchestrator.Reply{}, fmt.Errorf("open the pull request: %w", err)
 	}
+	failpoint.Hit(failpoint.PullOpened)
 	return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%s`, and the draft pull request is at %s", pushed.Branch, url)}, nil
 }
 
@@ -149,15 +156,29 @@ func coAuthors(in messages.Inbound) []string {
 	return []string{fmt.Sprintf("%s <%s>", name, in.Sender.Email)}
 }
 
+// auditPush writes down what is about to be pushed: once, also if a crash or a
+// passing failure has it begun again.
 func (s *Shop) auditPush(ctx context.Context, r orchestrator.Request, p codebase.PushResult) error {
-	err := s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
-		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: r.Actor(), Action: "branch.push", ConversationID: r.Conv.ID, Target: p.Branch, Detail: fmt.Sprintf(`{"commit":%q}`, p.Commit),
-		})
+	return s.auditEffect(ctx, failpoint.PushRecorded, sessions.AuditEntry{
+		Actor: r.Actor(), Action: "branch.push", ConversationID: r.Conv.ID, Target: p.Branch,
+		Detail: fmt.Sprintf(`{"commit":%q,"before":%q,"entry":%q}`, p.Commit, p.Before, r.Entry.ID), Effect: "push:" + r.Entry.ID + ":" + p.Commit,
 	})
+}
+
+// auditPull does the same for a pull request that is about to be opened or updated.
+func (s *Shop) auditPull(ctx context.Context, r orchestrator.Request, c sessions.Codebase, p codebase.PushResult) error {
+	return s.auditEffect(ctx, failpoint.PullRecorded, sessions.AuditEntry{
+		Actor: r.Actor(), Action: "pull.open", ConversationID: r.Conv.ID, Target: c.Name,
+		Detail: fmt.Sprintf(`{"branch":%q,"commit":%q,"entry":%q}`, p.Branch, p.Commit, r.Entry.ID), Effect: "pull:" + r.Entry.ID,
+	})
+}
+
+func (s *Shop) auditEffect(ctx context.Context, then failpoint.Point, e sessions.AuditEntry) error {
+	err := s.storage.InTx(ctx, func(tx orchestrator.Tx) error { return tx.Audit(ctx, e) })
 	if err != nil {
-		return fmt.Errorf("record the push: %w", err)
+		return fmt.Errorf("record what is about to be done: %w", err)
 	}
+	failpoint.Hit(then)
 	return nil
 }
 

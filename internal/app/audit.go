@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/audit"
+	"remote-agent/internal/backup"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+)
+
+// AuditQuery says which rows of the audit log to list.
+type AuditQuery struct {
+	Since        string // see spend.ParseSince
+	Actor        string
+	Action       string // or what it begins with
+	Conversation string // an id, or the platform's name and its id as "telegram/123"
+	Limit        int
+	JSON         bool
+}
+
+// maxAuditRows bounds a list of the audit log.
+const maxAuditRows = 100_000
+
+// ListAudit prints rows of the audit log, the oldest first.
+func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) error {
+	if q.Limit < 1 || q.Limit > maxAuditRows {
+		return fault.Newf(fault.Invalid, "--limit is from 1 to %d.", maxAuditRows)
+	}
+	f := store.AuditFilter{Actor: q.Actor, Action: strings.TrimSuffix(q.Action, "."), Limit: q.Limit}
+	var err error
+	if f.Since, err = spend.ParseSince(q.Since, time.Now()); err != nil {
+		return &fault.Error{Kind: fault.KindOf(err), Public: "--since: " + fault.Public(err), Err: err}
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		var rows []audit.Row
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			var err error
+			if f.ConversationID, err = conversationID(ctx, tx, q.Conversation); err != nil {
+				return err
+			}
+			rows, err = tx.AuditRows(ctx, f)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := sayAudit(env, r, q.JSON); err != nil {
+				return err
+			}
+		}
+		if len(rows) == q.Limit {
+			say(env.Stderr, "there may be more, older ones: --limit, --since\n")
+		}
+		return nil
+	})
+}
+
+func sayAudit(env Env, r audit.Row, asJSON bool) error {
+	if asJSON {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("encode a row: %w", err)
+		}
+		say(env.Stdout, "%s\n", line)
+		return nil
+	}
+	seq := "-"
+	if r.Seq > 0 {
+		seq = strconv.FormatInt(r.Seq, 10)
+	}
+	words := []string{seq, r.At.Format("2006-01-02T15:04:05Z"), r.Actor, r.Action}
+	for _, word := range []string{r.Target, r.ConversationID, r.Detail} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	for i, word := range words {
+		words[i] = transcript.Line(word, 500)
+	}
+	say(env.Stdout, "%s\n", strings.Join(words, "  "))
+	return nil
+}
+
+// headForm is an end of the chain as people noted it down.
+var headForm = regexp.MustCompile(`^([1-9][0-9]{0,17}):([0-9a-f]{64})$`)
+
+// VerifyAudit checks the whole audit log, also against the ends of it that the
+// backups in BACKUP_DIR have noted, and the one that is expected. Where it does not
+// hold the error names the row.
+func VerifyAudit(ctx context.Context, cfg config.Config, env Env, expect string) error {
+	var anchors []store.AuditAnchor
+	if expect != "" {
+		m := headForm.FindStringSubmatch(expect)
+		if m == nil {
+			return fault.Newf(fault.Invalid, "--expect is a row and its hash as verify prints them, such as 17:9f86d081...; %q is none.", expect)
+		}
+		seq, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil {
+			return fault.Newf(fault.Invalid, "--expect: %q is no number of a row.", m[1])
+		}
+		anchors = append(anchors, store.AuditAnchor{Name: "--expect", Head: audit.Head{Seq: seq, Hash: m[2]}})
+	}
+	backups, err := backup.List(cfg.BackupDir)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		if b.Err == nil && b.Manifest.Audit != nil {
+			anchors = append(anchors, store.AuditAnchor{Name: b.Dir, Head: *b.Manifest.Audit, At: b.Manifest.CreatedAt})
+		}
+	}
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		report, lost, err := s.VerifyAudit(ctx, anchors)
+		if broken, is := errors.AsType[*audit.Break](err); is {
+			return broken
+		}
+		if err != nil {
+			return err
+		}
+		say(env.Stdout, "sound: %d rows", report.Head.Seq)
+		if report.Older > 0 {
+			say(env.Stdout, ", and %d from before the chain", report.Older)
+		}
+		say(env.Stdout, "; the end is %s\n", report.Head)
+		for _, r := range report.Restores {
+			say(env.Stdout, "row %d: a backup was restored at %s: %s\n", r.Seq, r.At.Format(time.RFC3339), r.Detail)
+		}
+		for _, a := range lost {
+			say(env.Stdout, "lost by a restore: rows up to %d, which %s has\n", a.Head.Seq, a.Name)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,358 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/audit"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+// Audit appends to the audit log: the row is there if the transaction commits. It is
+// written at the end of the transaction, when nothing else is locked any more, so that
+// the chain is held for as short as can be. An entry with an effect that has a row
+// already changes nothing. The database refuses every change of a row.
+func (t *Tx) Audit(_ context.Context, e sessions.AuditEntry) error {
+	if e.Actor == "" || e.Action == "" {
+		return fault.New(fault.Internal, "An entry of the audit log needs an actor and an action.")
+	}
+	t.audits = append(t.audits, e)
+	return nil
+}
+
+// seal appends what Audit collected to the chain. It is the last thing that a
+// transaction does.
+func (t *Tx) seal(ctx context.Context) error {
+	if len(t.audits) == 0 {
+		return nil
+	}
+	head, err := t.lockHead(ctx)
+	if err != nil {
+		return err
+	}
+	begin := head
+	for _, e := range t.audits {
+		r := audit.Row{
+			At: time.Now(), Actor: storable(e.Actor), Action: storable(e.Action), ConversationID: storable(e.ConversationID),
+			Target: storable(e.Target), Detail: storable(e.Detail), Effect: storable(e.Effect),
+		}
+		r.Seq = head.Seq + 1
+		r.Hash = audit.Sum(head.Hash, r)
+		n, err := t.insertAudit(ctx, r)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			head = audit.Head{Seq: r.Seq, Hash: r.Hash}
+		}
+	}
+	t.audits = nil
+	if head == begin {
+		return nil
+	}
+	return t.moveHead(ctx, head)
+}
+
+func (t *Tx) lockHead(ctx context.Context) (head audit.Head, err error) {
+	ok, err := t.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1 {lock}`)
+	head, err = found(head, ok, err, "end of the audit log")
+	return head, wrap(err, "append to audit log")
+}
+
+func (t *Tx) moveHead(ctx context.Context, head audit.Head) error {
+	_, err := t.exec(ctx, `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
+	return wrap(err, "append to audit log")
+}
+
+func (t *Tx) insertAudit(ctx context.Context, r audit.Row) (int64, error) {
+	n, err := t.exec(ctx, `
+		INSERT INTO audit_log (at_ms, actor, action, conversation_id, target, detail, seq, hash, effect)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (effect) DO NOTHING`,
+		r.At.UnixMilli(), r.Actor, r.Action, r.ConversationID, r.Target, r.Detail, r.Seq, r.Hash, orNull(r.Effect))
+	return n, wrap(err, "append to audit log")
+}
+
+const auditColumns = `id, COALESCE(seq, 0), at_ms, actor, action, conversation_id, target, detail, COALESCE(effect, ''), hash`
+
+func scanAudit(r *audit.Row) []any {
+	return []any{&r.ID, &r.Seq, msTime{&r.At}, &r.Actor, &r.Action, &r.ConversationID, &r.Target, &r.Detail, &r.Effect, &r.Hash}
+}
+
+// AuditHead returns the end of the audit log.
+func (t *Tx) AuditHead(ctx context.Context) (head audit.Head, err error) {
+	ok, err := t.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1`)
+	return found(head, ok, err, "end of the audit log")
+}
+
+// AuditFilter chooses rows of the audit log; empty members choose all.
+type AuditFilter struct {
+	Since          time.Time
+	Actor          string
+	Action         string // or what it begins with, up to a dot: "tool"
+	ConversationID string
+	Limit          int
+}
+
+// AuditRows returns the newest rows that f chooses, the oldest of them first.
+func (t *Tx) AuditRows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var r audit.Row
+		err := scan(scanAudit(&r)...)
+		list = append(list, r)
+		return err
+	}, `SELECT * FROM (
+			SELECT `+auditColumns+` FROM audit_log
+			WHERE at_ms >= $1 AND (actor = $2 OR $2 = '') AND (action = $3 OR $3 = '' OR substr(action, 1, length($3) + 1) = $3 || '.')
+				AND (conversation_id = $4 OR $4 = '')
+			ORDER BY id DESC LIMIT $5) AS newest ORDER BY 1`,
+		millis(f.Since), f.Actor, f.Action, f.ConversationID, f.Limit)
+	return list, wrap(err, "list audit log")
+}
+
+// auditPage is how many rows are read at once to verify them.
+const auditPage = 1000
+
+// eachAudit visits the rows of the chain behind a sequence number, in order.
+func (t *Tx) eachAudit(ctx context.Context, after int64, visit func(r audit.Row) error) error {
+	for {
+		var page []audit.Row
+		err := t.each(ctx, func(scan func(...any) error) error {
+			var r audit.Row
+			err := scan(scanAudit(&r)...)
+			page = append(page, r)
+			return err
+		}, `SELECT `+auditColumns+` FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2`, after, auditPage)
+		if err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		for _, r := range page {
+			if err := visit(r); err != nil {
+				return err
+			}
+			after = r.Seq
+		}
+		if len(page) < auditPage {
+			return nil
+		}
+	}
+}
+
+// older sums up the rows without a place in the chain from one number to another;
+// with zero for the last one all from there on.
+func (t *Tx) older(ctx context.Context, from, to int64) (audit.Older, error) {
+	d := audit.NewDigest()
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var r audit.Row
+		err := scan(scanAudit(&r)...)
+		d.Add(r)
+		return err
+	}, `SELECT `+auditColumns+` FROM audit_log WHERE seq IS NULL AND id >= $1 AND (id <= $2 OR $2 = 0) ORDER BY id`, from, to)
+	return d.Older(), wrap(err, "read audit log")
+}
+
+// adoptAudit has the chain vouch for rows that have no place in it: those from
+// before there was one, and those of a replica of an earlier version that still ran.
+func (s *Store) adoptAudit(ctx context.Context) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		var one int
+		there, err := t.one(ctx, []any{&one}, `SELECT 1 FROM audit_log WHERE seq IS NULL LIMIT 1`)
+		if err != nil || !there {
+			return wrap(err, "look for rows from before the chain")
+		}
+		if _, err := t.lockHead(ctx); err != nil { // of several replicas one does it
+			return err
+		}
+		var from int64
+		err = t.eachAudit(ctx, 0, func(r audit.Row) error {
+			if r.Action != audit.Begin {
+				return nil
+			}
+			var o audit.Older
+			err := json.Unmarshal([]byte(r.Detail), &o)
+			from = max(from, o.To)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read what the chain vouches for: %w", err)
+		}
+		o, err := t.older(ctx, from+1, 0)
+		if err != nil || o.Rows == 0 {
+			return err
+		}
+		detail, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("encode the digest of earlier rows: %w", err)
+		}
+		return t.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: audit.Begin, Detail: string(detail)})
+	})
+}
+
+// AuditReport is what VerifyAudit found.
+type AuditReport struct {
+	Head     audit.Head
+	Older    int64       // rows from before the chain that it vouches for
+	Restores []audit.Row // where a backup took the place of the database
+}
+
+// VerifyAudit checks the whole chain, in one snapshot, and that it has the rows that
+// are noted in anchors. Where it does not hold the error is an *audit.Break. Rows
+// of anchors behind that are gone because an older copy was restored since are no
+// break: lost names them.
+func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report AuditReport, lost []AuditAnchor, err error) {
+	err = s.InRead(ctx, func(t *Tx) error {
+		report, lost = AuditReport{}, nil
+		var v audit.Verifier
+		have := make(map[int64]string)
+		for _, a := range anchors {
+			have[a.Head.Seq] = ""
+		}
+		covered := int64(0)
+		err := t.eachAudit(ctx, 0, func(r audit.Row) error {
+			if err := v.Next(r); err != nil {
+				return err
+			}
+			if _, wanted := have[r.Seq]; wanted {
+				have[r.Seq] = r.Hash
+			}
+			switch r.Action {
+			case ActionRestore:
+				report.Restores = append(report.Restores, r)
+			case audit.Begin:
+				to, err := t.checkOlder(ctx, r)
+				report.Older, covered = report.Older+to.Rows, max(covered, to.To)
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		head, err := t.AuditHead(ctx)
+		if err != nil {
+			return err
+		}
+		if err := v.End(head); err != nil {
+			return err
+		}
+		if err := t.noStrays(ctx, covered); err != nil {
+			return err
+		}
+		report.Head = head
+		lost, err = checkAnchors(anchors, have, report)
+		return err
+	})
+	return report, lost, err
+}
+
+// checkOlder checks what a row says of rows from before the chain.
+func (t *Tx) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
+	if err := json.Unmarshal([]byte(r.Detail), &says); err != nil {
+		return says, &audit.Break{Seq: r.Seq, Reason: "what it says of earlier rows cannot be read"}
+	}
+	is, err := t.older(ctx, says.From, says.To)
+	if err == nil && is != says {
+		err = &audit.Break{Seq: r.Seq, Reason: fmt.Sprintf("the %d rows from before the chain that it vouches for (numbers %d to %d) are not as they were", says.Rows, says.From, says.To)}
+	}
+	return says, err
+}
+
+// noStrays looks for rows that have no place in the chain and that nothing vouches
+// for.
+func (t *Tx) noStrays(ctx context.Context, covered int64) error {
+	var id int64
+	ok, err := t.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
+	if err != nil || !ok {
+		return wrap(err, "look for rows outside of the chain")
+	}
+	return &audit.Break{Reason: fmt.Sprintf("the row with the number %d has no place in the chain: the bot did not write it, or a replica of an earlier version did; the next start of the bot adopts it", id)}
+}
+
+// AuditAnchor is an end of the chain that was noted somewhere else.
+type AuditAnchor struct {
+	Name string // where
+	Head audit.Head
+	At   time.Time // when; zero if nobody knows
+}
+
+// checkAnchors compares what was noted with the rows that are there.
+func checkAnchors(anchors []AuditAnchor, have map[int64]string, report AuditReport) (lost []AuditAnchor, err error) {
+	for _, a := range anchors {
+		if a.Head.Seq == 0 || have[a.Head.Seq] == a.Head.Hash {
+			continue
+		}
+		if restoredSince(a, report.Restores) {
+			lost = append(lost, a)
+			continue
+		}
+		reason := fmt.Sprintf("it is not the one that was noted in %s: %s", a.Name, a.Head)
+		if a.Head.Seq > report.Head.Seq {
+			reason = fmt.Sprintf("it is missing, and it was there when it was noted in %s", a.Name)
+		}
+		return lost, &audit.Break{Seq: a.Head.Seq, Reason: reason}
+	}
+	return lost, nil
+}
+
+// restoredSince reports whether a copy from before a row was noted took the place of
+// the database after that.
+func restoredSince(a AuditAnchor, restores []audit.Row) bool {
+	for _, r := range restores {
+		var d RestoreDetail
+		if json.Unmarshal([]byte(r.Detail), &d) == nil && d.Head.Seq < a.Head.Seq && !a.At.IsZero() && r.At.After(a.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// ActionRestore is the action of the row that a restore appends.
+const ActionRestore = "backup.restore"
+
+// RestoreDetail is what that row says.
+type RestoreDetail struct {
+	Backup time.Time  `json:"backup"` // when it was made
+	Head   audit.Head `json:"head"`   // the end of the audit log in it
+	Kept   int64      `json:"kept"`   // rows of the replaced database that were put behind it
+}
+
+// KeepAudit puts the rows that another database has behind the end of this one's
+// chain into it, as they are, and returns how many. That is the database which a
+// restored copy of it replaces. A chain that is broken, or no continuation of this
+// one, is fault.Conflict and changes nothing.
+func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err error) {
+	if _, _, err := from.VerifyAudit(ctx, nil); err != nil {
+		return 0, &fault.Error{Kind: fault.Conflict, Err: err, Public: "The audit log of the database that is replaced cannot be kept: " + err.Error()}
+	}
+	err = s.InTx(ctx, func(t *Tx) error {
+		kept = 0
+		head, err := t.lockHead(ctx)
+		if err != nil {
+			return err
+		}
+		return from.InRead(ctx, func(other *Tx) error {
+			end := head
+			err := other.eachAudit(ctx, max(head.Seq-1, 0), func(r audit.Row) error {
+				switch {
+				case r.Seq <= head.Seq && r.Hash != head.Hash:
+					return fault.New(fault.Conflict, "The audit log of the database that is replaced does not continue the one of the backup: it is another database, or one of them was changed.")
+				case r.Seq <= head.Seq:
+					return nil
+				}
+				if _, err := t.insertAudit(ctx, r); err != nil {
+					return err
+				}
+				end = audit.Head{Seq: r.Seq, Hash: r.Hash}
+				kept++
+				return nil
+			})
+			if err != nil || kept == 0 {
+				return err
+			}
+			return t.moveHead(ctx, end)
+		})
+	})
+	return kept, err
+}

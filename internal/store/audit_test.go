@@ -1,0 +1,272 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"remote-agent/internal/audit"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func entry(action, effect string) sessions.AuditEntry {
+	return sessions.AuditEntry{Actor: "test/42", Action: action, ConversationID: "c-1", Target: "x\x00y", Detail: `{"n":1}`, Effect: effect}
+}
+
+func (b bundle) audit(tb testing.TB, entries ...sessions.AuditEntry) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
+		for _, e := range entries {
+			if err := tx.Audit(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b bundle) verify(tb testing.TB, anchors ...store.AuditAnchor) (store.AuditReport, []store.AuditAnchor, error) {
+	tb.Helper()
+	return b.VerifyAudit(tb.Context(), anchors)
+}
+
+// unguarded runs a statement as somebody who owns the database can: without the
+// triggers.
+func (b bundle) unguarded(tb testing.TB, statements ...string) {
+	tb.Helper()
+	off := []string{`DROP TRIGGER audit_log_no_update`, `DROP TRIGGER audit_log_no_delete`}
+	if b.Dialect() == "postgres" {
+		off = []string{`ALTER TABLE audit_log DISABLE TRIGGER USER`}
+	}
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
+		for _, s := range append(off, statements...) {
+			if err := store.Exec(ctx, tx, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestFinding7TheAuditIsAChain writes from many callers at once: the rows chain in
+// the order in which they were committed, and an effect has one row.
+func TestFinding7TheAuditIsAChain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const callers = 24
+		rolledBack := errors.New("changed my mind")
+		errs := together(callers, func(i int) error {
+			err := b.InTx(t.Context(), func(tx *store.Tx) error {
+				for _, e := range []sessions.AuditEntry{entry("tool.run", ""), entry("branch.push", "push:same"), entry("file.send", fmt.Sprintf("file:%d", i))} {
+					if err := tx.Audit(t.Context(), e); err != nil {
+						return err
+					}
+				}
+				if i%4 == 0 {
+					return rolledBack
+				}
+				return nil
+			})
+			if i%4 == 0 && errors.Is(err, rolledBack) {
+				return nil
+			}
+			return err
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		report, _, err := b.verify(t)
+		if want := int64(callers*3/4*2 + 1); err != nil || report.Head.Seq != want {
+			t.Errorf("after %d callers: head %v, %v; want %d rows", callers, report.Head, err, want)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			rows, err := tx.AuditRows(ctx, store.AuditFilter{Action: "branch", Limit: 10})
+			if len(rows) != 1 || rows[0].Effect != "push:same" || rows[0].Target != "x\uFFFDy" {
+				t.Errorf("the push that everybody wrote down: %+v", rows)
+			}
+			return err
+		})
+	})
+}
+
+func TestVerifyNamesTheRowThatSomebodyChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		statement string
+		row       int64
+	}{
+		"changed":       {`UPDATE audit_log SET actor = 'nobody' WHERE seq = 3`, 3},
+		"removed":       {`DELETE FROM audit_log WHERE seq = 2`, 2},
+		"cut off":       {`DELETE FROM audit_log WHERE seq = 5`, 5},
+		"hash replaced": {`UPDATE audit_log SET hash = 'abc' WHERE seq = 4`, 4},
+		"put behind":    {`INSERT INTO audit_log (at_ms, actor, action, seq, hash) VALUES (1, 'a', 'b', 6, 'c')`, 6},
+		"put aside":     {`INSERT INTO audit_log (at_ms, actor, action) VALUES (1, 'a', 'b')`, 0},
+		"head moved":    {`UPDATE audit_head SET seq = 9`, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b bundle) {
+				for range 5 {
+					b.audit(t, entry("tool.run", ""))
+				}
+				if report, _, err := b.verify(t); err != nil || report.Head.Seq != 5 {
+					t.Fatalf("before: %+v %v", report, err)
+				}
+				b.unguarded(t, c.statement)
+				_, _, err := b.verify(t)
+				broken, is := errors.AsType[*audit.Break](err)
+				if !is || broken.Seq != c.row {
+					t.Errorf("verify: %v, want a break at row %d", err, c.row)
+				}
+			})
+		})
+	}
+}
+
+// TestRowsFromBeforeTheChainAreVouchedFor migrates a log of the version before.
+func TestRowsFromBeforeTheChainAreVouchedFor(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		old := func(actor string) string {
+			return fmt.Sprintf(`INSERT INTO audit_log (at_ms, actor, action, target) VALUES (7, '%s', 'session.reset', 's')`, actor)
+		}
+		b.unguarded(t, old("ann"), old("bob")) // as a binary of before writes them
+		for range 2 {                          // a second start adds nothing
+			if _, err := b.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.audit(t, entry("tool.run", ""))
+		b.unguardedAgain(t, old("a replica that still runs"))
+		if _, err := b.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		report, _, err := b.verify(t)
+		if err != nil || report.Older != 3 || report.Head.Seq != 3 {
+			t.Fatalf("report %+v, %v; want 3 rows from before and 3 of the chain", report, err)
+		}
+		b.unguardedAgain(t, `UPDATE audit_log SET actor = 'eve' WHERE actor = 'bob'`)
+		_, _, err = b.verify(t)
+		if broken, is := errors.AsType[*audit.Break](err); !is || broken.Seq != 1 {
+			t.Errorf("an old row was changed and verify says %v", err)
+		}
+	})
+}
+
+func (b bundle) unguardedAgain(tb testing.TB, statement string) {
+	tb.Helper()
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return store.Exec(ctx, tx, statement) })
+}
+
+func TestAnAuditOutlivesARestore(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.SQLite(t)(t)}
+	b.audit(t, entry("tool.run", ""), entry("branch.push", "push:1"))
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if err := b.Snapshot(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	b.audit(t, entry("owner.remove", ""), entry("branch.push", "push:2"))
+	before, _, err := b.verify(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() bundle {
+		path := filepath.Join(t.TempDir(), "restored.db")
+		from, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + copied, Log: storetest.Log(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close() //nolint:errcheck // only read
+		if err := from.Snapshot(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return bundle{s}
+	}
+	restore := func(b bundle, head audit.Head) {
+		b.audit(t, sessions.AuditEntry{Actor: "cli", Action: store.ActionRestore,
+			Detail: fmt.Sprintf(`{"head":{"seq":%d,"hash":"%s"}}`, head.Seq, head.Hash)})
+	}
+	noted := store.AuditAnchor{Name: "a later backup", Head: before.Head, At: time.Now().Add(-time.Minute)}
+
+	t.Log("with the replaced database its later rows are kept")
+	kept := open()
+	n, err := kept.KeepAudit(t.Context(), b.Store)
+	if err != nil || n != 2 {
+		t.Fatalf("kept %d, %v", n, err)
+	}
+	restore(kept, audit.Head{Seq: 2})
+	report, lost, err := kept.verify(t, noted)
+	if err != nil || len(lost) > 0 || report.Head.Seq != 5 || len(report.Restores) != 1 {
+		t.Errorf("kept: %+v, lost %v, %v", report, lost, err)
+	}
+
+	t.Log("without it the restore is on record, and what was noted later is known to be lost")
+	without := open()
+	if _, _, err := without.verify(t, noted); err == nil {
+		t.Error("rows that were noted are gone and nothing says why")
+	}
+	restore(without, audit.Head{Seq: 2})
+	report, lost, err = without.verify(t, noted)
+	if err != nil || len(lost) != 1 || report.Head.Seq != 3 {
+		t.Errorf("without: %+v, lost %v, %v", report, lost, err)
+	}
+	if _, _, err := without.verify(t, store.AuditAnchor{Name: "--expect", Head: before.Head}); err == nil {
+		t.Error("an expected end is not there and verify says nothing")
+	}
+
+	t.Log("the log of another database is not taken")
+	other := bundle{storetest.SQLite(t)(t)}
+	other.audit(t, entry("a", ""), entry("b", ""), entry("c", ""))
+	fresh := open()
+	if _, err := fresh.KeepAudit(t.Context(), other.Store); !fault.Is(err, fault.Conflict) {
+		t.Errorf("another database's log: %v", err)
+	}
+	b.unguarded(t, `UPDATE audit_log SET actor = 'eve' WHERE seq = 3`)
+	if _, err := fresh.KeepAudit(t.Context(), b.Store); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a log that was changed: %v", err)
+	}
+	if report, _, err := fresh.verify(t); err != nil || report.Head.Seq != 2 {
+		t.Errorf("after refusals: %+v %v", report, err)
+	}
+}
+
+func TestAToolCallBeginsOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "1").ID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, _, err := tx.BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.NotFound) {
+				t.Errorf("a call that is not there: %v", err)
+			}
+			if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "call-1", Name: "bash", Request: `{"command":"ls"}`}); err != nil {
+				return err
+			}
+			for i, want := range []bool{true, false} {
+				c, begun, err := tx.BeginToolCall(ctx, s.ID, "call-1")
+				if err != nil || begun != want || want && (c.Name != "bash" || c.Request != `{"command":"ls"}`) {
+					t.Errorf("begin %d: %+v %v %v", i+1, c, begun, err)
+				}
+			}
+			if err := tx.UpdateToolCall(ctx, s.ID, "call-1", sessions.ToolCompleted, `"ok"`, ""); err != nil {
+				return err
+			}
+			if _, _, err := tx.BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.Conflict) {
+				t.Errorf("a call that has ended: %v", err)
+			}
+			return nil
+		})
+	})
+}
