@@ -79,6 +79,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 			t.Errorf("search beside the running bot found:\n%s", found)
 		}
 		w.operator("backup verify", func(env app.Env) error { return app.BackupVerify(t.Context(), cfg, env, dir) })
+		w.person(app.AllowPerson, "telegram/99") // after the backup: only the replaced database knows
 		w.shutdown()
 
 		elsewhere := w.replica()
@@ -86,7 +87,24 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 			elsewhere.env["DATABASE_URL"] = storetest.PostgresURL(t)
 		}
 		restored := elsewhere.config()
-		said := elsewhere.operator("restore", func(env app.Env) error { return app.BackupRestore(t.Context(), restored, env, dir) })
+		replaced := w.env["DATABASE_URL"]
+		if replaced == "" {
+			replaced = filepath.Join(w.env["DATA_DIR"], "bot.db")
+		}
+		said := elsewhere.operator("restore", func(env app.Env) error { return app.BackupRestore(t.Context(), restored, env, dir, replaced) })
+		if !strings.Contains(said, "kept 1 rows of the audit log") {
+			t.Errorf("restore said %q", said)
+		}
+		audit := elsewhere.operator("audit list", func(env app.Env) error {
+			return app.ListAudit(t.Context(), restored, env, app.AuditQuery{Since: "all", Limit: 10})
+		})
+		if !strings.Contains(audit, "cli  person.allow  telegram/99") || !strings.Contains(audit, "cli  backup.restore") {
+			t.Errorf("the audit log of what was restored:\n%s", audit)
+		}
+		checked := elsewhere.operator("audit verify", func(env app.Env) error { return app.VerifyAudit(t.Context(), restored, env, "") })
+		if !strings.HasPrefix(checked, "sound: ") || !strings.Contains(checked, "a backup was restored at") {
+			t.Errorf("audit verify: %s", checked)
+		}
 		if !strings.Contains(said, "ended 1 messages that waited") || !strings.Contains(said, "1 conversations get one notice") {
 			t.Errorf("restore said %q", said)
 		}

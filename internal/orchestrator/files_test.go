@@ -15,10 +15,16 @@ type poster struct{ platform.Filer }
 
 func (poster) Capabilities() platform.Capabilities { return platform.Capabilities{OnlyFor: true} }
 
-// outbox only takes deliveries.
+// outbox only takes deliveries, and what the audit log is told of them.
 type outbox struct {
 	Tx
-	all []messages.Delivery
+	all   []messages.Delivery
+	audit []sessions.AuditEntry
+}
+
+func (b *outbox) Audit(_ context.Context, e sessions.AuditEntry) error {
+	b.audit = append(b.audit, e)
+	return nil
 }
 
 func (b *outbox) AddDelivery(_ context.Context, d *messages.Delivery) error {
@@ -55,6 +61,14 @@ func TestFilesOfAWhisperedReplyAreNotPostedForEverybody(t *testing.T) {
 			}
 			if only := d.OnlyFor == "42"; only != tt.whispered {
 				t.Errorf("%s: %q is for %q", name, d.Text+d.FileName, d.OnlyFor)
+			}
+		}
+		if len(tx.audit) != tt.files {
+			t.Errorf("%s: the audit log has %d files", name, len(tx.audit))
+		}
+		for _, e := range tx.audit {
+			if e.Action != "file.send" || e.Actor != "p/42" || e.Effect == "" || strings.Contains(e.Detail, "secret") {
+				t.Errorf("%s: %+v", name, e)
 			}
 		}
 		if files != tt.files {
