@@ -59,6 +59,11 @@ type Env struct {
 	// Tests set it.
 	Now func() time.Time
 
+	// Trace, if not nil, is told of every statement that the database is given, and
+	// of "begin", "commit" and "rollback". It is called by many goroutines at once.
+	// Tests count with it.
+	Trace func(statement string)
+
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
 }
@@ -161,7 +166,9 @@ func makeDataDir(dir string) error {
 }
 
 func (d *daemon) openStore(ctx context.Context) error {
-	s, err := openStore(ctx, d.config, d.env, true)
+	env := d.env
+	env.Trace = d.trace()
+	s, err := openStore(ctx, d.config, env, true)
 	if err != nil {
 		return err
 	}
@@ -182,13 +189,23 @@ func (d *daemon) openStore(ctx context.Context) error {
 	return d.queue.Forget(ctx)
 }
 
+// trace counts what the database is asked, and tells env.
+func (d *daemon) trace() store.Trace {
+	return func(statement string) {
+		d.metrics.Statement(statement)
+		if d.env.Trace != nil {
+			d.env.Trace(statement)
+		}
+	}
+}
+
 // openStore opens the database that cfg names.
 func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) (*store.Store, error) {
 	url := cfg.Database.URL.Reveal()
 	if cfg.Database.Driver == config.DriverSQLite {
 		url = "sqlite:" + cfg.Database.Path
 	}
-	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Redact: newRedactor(cfg, env).String})
+	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Trace: env.Trace, Redact: newRedactor(cfg, env).String})
 }
 
 // run runs all parts. Intake and HTTP stop first because all end with ctx; the

@@ -85,6 +85,8 @@ type world struct {
 
 	now func() time.Time // the clock of memory and standing tasks; nil is the machine's, and what it is ahead
 
+	trace func(statement string) // is told what the database is asked; may be nil
+
 	addr string
 	stop context.CancelFunc
 	done chan error
@@ -182,6 +184,7 @@ func (w *world) start() *world {
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
 		Now:     w.clock,
+		Trace:   w.trace,
 	}
 	if w.typed != nil {
 		read, write := io.Pipe()

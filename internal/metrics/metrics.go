@@ -41,6 +41,8 @@ type Metrics struct {
 	rateLimited      *prometheus.CounterVec
 	firstToken       *prometheus.HistogramVec
 	tokens           *prometheus.CounterVec
+
+	statements, commits prometheus.Counter
 }
 
 // Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
@@ -89,6 +91,9 @@ func New(version string) *Metrics {
 	m.rateLimited = counter("bot_rate_limited_total", "Times that another side asked to wait.", "source")
 	m.firstToken = histogram("bot_provider_first_token_seconds", "Time from a model request to the first text.", turnBuckets, "assistant")
 	m.tokens = counter("bot_tokens_total", "Tokens that providers counted.", "assistant", "kind")
+
+	m.statements = counter("bot_database_statements_total", "Statements given to the database; begin, commit and rollback are not among them.").WithLabelValues()
+	m.commits = counter("bot_database_commits_total", "Transactions that were committed to the database.").WithLabelValues()
 
 	gauge("bot_build_info", "Always 1.", "version").WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -145,6 +150,21 @@ func (m *Metrics) KeptRaw(platform string) {
 func (m *Metrics) WebhookRejected(platform, reason string) {
 	if m != nil {
 		m.webhookRejected.WithLabelValues(m.labels.get(platform), m.labels.get(reason)).Inc()
+	}
+}
+
+// Statement counts what the database was asked: a statement, or one of the words
+// begin, commit and rollback.
+func (m *Metrics) Statement(statement string) {
+	if m == nil {
+		return
+	}
+	switch statement {
+	case "begin", "rollback":
+	case "commit":
+		m.commits.Inc()
+	default:
+		m.statements.Inc()
 	}
 }
 

@@ -40,6 +40,9 @@ func use(m *metrics.Metrics) {
 	m.RateLimited("telegram")
 	m.FirstToken("demo", time.Second)
 	m.Tokens("demo", "input", 55)
+	for _, asked := range []string{"begin", "SELECT 1", "SELECT 2", "commit", "begin", "SELECT 3", "rollback"} {
+		m.Statement(asked)
+	}
 }
 
 func TestEveryMetricIsServed(t *testing.T) {
@@ -66,6 +69,8 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`bot_rate_limited_total{source="telegram"} 1`,
 		`bot_provider_first_token_seconds_count{assistant="demo"} 1`,
 		`bot_tokens_total{assistant="demo",kind="input"} 55`,
+		`bot_database_statements_total 3`,
+		`bot_database_commits_total 1`,
 		`bot_build_info{version="v1"} 1`,
 		`go_goroutines `,
 	} {

@@ -18,8 +18,12 @@ const (
 	connectTimeout   = 5 * time.Second
 )
 
-func (s *Store) openPostgres(ctx context.Context, t target, maxConns int) error {
+func (s *Store) openPostgres(ctx context.Context, t target, options Options) error {
 	config := t.pool
+	if options.Trace != nil {
+		config.ConnConfig.Tracer = options.Trace
+	}
+	maxConns := options.MaxConns
 	if maxConns == 0 {
 		maxConns = defaultMaxConns
 	}
@@ -53,8 +57,13 @@ func (s *Store) openPostgres(ctx context.Context, t target, maxConns int) error 
 // inPostgresTx runs fn in a transaction at READ COMMITTED: order comes from row
 // locks. Deadlocks and serialization failures are run again a few times.
 func (s *Store) inPostgresTx(ctx context.Context, fn func(tx *Tx) error) error {
+	return again(ctx, func() error { return s.postgresOnce(ctx, pgx.TxOptions{}, fn) })
+}
+
+// again runs a transaction until it is not the victim of others, a few times.
+func again(ctx context.Context, transaction func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := s.postgresOnce(ctx, pgx.TxOptions{}, fn)
+		err := transaction()
 		if err == nil || !isState(err, pgSerialization, pgDeadlock) || attempt == postgresAttempts {
 			return err
 		}

@@ -39,10 +39,10 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 	}
 
 	var err error
-	if s.writerDB, err = openPool(path, true, 1); err != nil {
+	if s.writerDB, err = openPool(path, true, 1, options.Trace); err != nil {
 		return err
 	}
-	if s.readerDB, err = openPool(path, false, readers); err != nil {
+	if s.readerDB, err = openPool(path, false, readers, options.Trace); err != nil {
 		return err
 	}
 	// The first connection of the writer turns on the write-ahead log, which the
@@ -100,7 +100,7 @@ func createFile(path string) error {
 
 // openPool opens one of the two pools of a file. Pragmas stand in the DSN,
 // where they reach every connection.
-func openPool(path string, write bool, conns int) (*sql.DB, error) {
+func openPool(path string, write bool, conns int, trace Trace) (*sql.DB, error) {
 	params := url.Values{
 		"mode": {"rw"},
 		"_pragma": {
@@ -122,7 +122,7 @@ func openPool(path string, write bool, conns int) (*sql.DB, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	db := sql.OpenDB(cachingConnector{connector})
+	db := sql.OpenDB(cachingConnector{Connector: connector, trace: trace})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil

@@ -14,7 +14,10 @@ import (
 // maxStatements bounds the cache of a connection. The program has fewer texts.
 const maxStatements = 512
 
-type cachingConnector struct{ driver.Connector }
+type cachingConnector struct {
+	driver.Connector
+	trace Trace
+}
 
 // Connect implements driver.Connector.
 func (c cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -26,7 +29,7 @@ func (c cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return conn, nil
 	}
-	return &cachingConn{fullConn: full, stmts: make(map[string]*cachedStmt)}, nil
+	return &cachingConn{fullConn: full, stmts: make(map[string]*cachedStmt), trace: c.trace}, nil
 }
 
 // fullConn is what modernc.org/sqlite's connections can do.
@@ -47,6 +50,7 @@ type cachingConn struct {
 	fullConn
 	stmts  map[string]*cachedStmt
 	parsed int // statements given to SQLite as text
+	trace  Trace
 }
 
 type cachedStmt struct {
@@ -62,6 +66,7 @@ type fullStmt interface {
 
 // ExecContext implements driver.ExecerContext.
 func (c *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.trace.tell(query)
 	stmt, err := c.cached(ctx, query)
 	if err != nil {
 		return nil, err
@@ -74,6 +79,7 @@ func (c *cachingConn) ExecContext(ctx context.Context, query string, args []driv
 
 // QueryContext implements driver.QueryerContext.
 func (c *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.trace.tell(query)
 	stmt, err := c.cached(ctx, query)
 	if err != nil {
 		return nil, err
@@ -87,6 +93,19 @@ func (c *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 	}
 	stmt.busy = true
 	return &cachedRows{Rows: rows, stmt: stmt}, nil
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (c *cachingConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	if c.trace == nil {
+		return c.fullConn.BeginTx(ctx, options)
+	}
+	c.trace.tell("begin")
+	tx, err := c.fullConn.BeginTx(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return tracedTx{Tx: tx, trace: c.trace}, nil
 }
 
 // Close implements driver.Conn.

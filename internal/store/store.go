@@ -45,6 +45,9 @@ type Options struct {
 	// of an error before it is stored, and out of the summary of a result. Nil
 	// changes nothing.
 	Redact func(string) string
+
+	// Trace, if not nil, is told of everything that the database is asked.
+	Trace Trace
 }
 
 // Store is an open database. It is safe for concurrent use.
@@ -78,7 +81,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), chunks: newChunkCache(), redact: options.Redact}
 	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
-		err = s.openPostgres(ctx, t, options.MaxConns)
+		err = s.openPostgres(ctx, t, options)
 	} else {
 		err = s.openSQLite(ctx, t.path, options)
 	}

@@ -1,0 +1,80 @@
+package journey_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"remote-agent/internal/emulator/openai"
+)
+
+// What a plain turn may ask of the database: a message is accepted, a model
+// answers at once, the answer is sent. Begin, commit and rollback are not among
+// the statements, and transactions that only read are not among the commits.
+const (
+	maxTurnStatements = 45
+	maxTurnCommits    = 7
+)
+
+// TestWhatATurnAsksOfTheDatabase counts what really runs, the queue's statements
+// and those of every background included. These only add, so the least of several
+// turns is what a turn itself takes.
+func TestWhatATurnAsksOfTheDatabase(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, w *world) {
+		var asked traced
+		w.trace = asked.tell
+		w.ai.Script(func(r openai.Request) openai.Response {
+			text := r.LastUserText()
+			return openai.Text("answered" + text[strings.LastIndexByte(text, ' '):])
+		})
+		w.start()
+		var least []string
+		for i := range 12 {
+			asked.take()
+			w.says(ann, fmt.Sprintf("this is number %d", i))
+			w.seesText(ann, fmt.Sprintf("answered %d", i))
+			w.settles()
+			turn := asked.take()
+			if i > 1 && (least == nil || len(turn) < len(least)) { // the first ones create what later ones find
+				least = turn
+			}
+		}
+		statements, commits := 0, 0
+		for _, s := range least {
+			switch s {
+			case "begin", "rollback":
+			case "commit":
+				commits++
+			default:
+				statements++
+			}
+		}
+		t.Logf("a plain turn takes %d statements and %d commits", statements, commits)
+		if statements > maxTurnStatements || commits > maxTurnCommits {
+			t.Errorf("a plain turn takes %d statements and %d commits, at most %d and %d are allowed:\n%s", statements, commits,
+				maxTurnStatements, maxTurnCommits, strings.Join(least, "\n"))
+		}
+	})
+}
+
+// traced keeps what the database was asked.
+type traced struct {
+	mu   sync.Mutex // guards list
+	list []string
+}
+
+func (a *traced) tell(statement string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, strings.Join(strings.Fields(statement), " "))
+}
+
+// take returns what was asked since the last time.
+func (a *traced) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := a.list
+	a.list = nil
+	return list
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Trace is told of everything that a database is asked, as it is asked: each
+// statement, also those of the queue that shares the connections, and "begin",
+// "commit" and "rollback" for what frames transactions. It is called by many
+// goroutines at once and must be quick. A nil Trace is told nothing.
+type Trace func(statement string)
+
+func (t Trace) tell(statement string) {
+	if t != nil {
+		t(statement)
+	}
+}
+
+// frames are the first words of statements that frame a transaction on
+// PostgreSQL.
+var frames = []string{"begin", "commit", "rollback"}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (t Trace) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	for _, f := range frames {
+		if strings.HasPrefix(q.SQL, f) {
+			t.tell(f)
+			return ctx
+		}
+	}
+	t.tell(q.SQL)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (Trace) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// tracedTx tells how a transaction of SQLite ends.
+type tracedTx struct {
+	driver.Tx
+	trace Trace
+}
+
+// Commit implements driver.Tx.
+func (t tracedTx) Commit() error {
+	t.trace.tell("commit")
+	return t.Tx.Commit()
+}
+
+// Rollback implements driver.Tx.
+func (t tracedTx) Rollback() error {
+	t.trace.tell("rollback")
+	return t.Tx.Rollback()
+}
