@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -19,6 +21,11 @@ type storage struct{ store *store.Store }
 // InTx implements orchestrator.Storage.
 func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
 	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// Commit implements orchestrator.Storage.
+func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
+	return s.store.Commit(ctx, l, c)
 }
 
 // InRead implements orchestrator.Storage.

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/profile":    {"internal/command", "internal/fault", "internal/mcpserver"},
 	"internal/approval":   {"internal/assistant", "internal/fault"},
 	"internal/spend":      {"internal/assistant", "internal/fault"},
+	"internal/commit":     {"internal/messages", "internal/sessions", "internal/spend"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
@@ -52,13 +53,13 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/apikey", "internal/approval", "internal/audit", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/audit", "internal/commit", "internal/fault", "internal/memory", "internal/memory/sketch", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store", "internal/waittest"},
 	"migrations":       {},
 
 	"internal/orchestrator": {
-		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
 		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 

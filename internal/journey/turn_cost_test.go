@@ -13,8 +13,8 @@ import (
 // answers at once, the answer is sent. Begin, commit and rollback are not among
 // the statements, and transactions that only read are not among the commits.
 const (
-	maxTurnStatements = 45
-	maxTurnCommits    = 7
+	maxTurnStatements = 20
+	maxTurnCommits    = 3
 )
 
 // TestWhatATurnAsksOfTheDatabase counts what really runs, the queue's statements

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ var _ platform.Sink = (*Orchestrator)(nil)
 type accepted struct {
 	entry  sessions.Entry
 	fresh  bool
-	lease  *sessions.Lease        // this process got the conversation, and holds a slot for it
+	worker *worker                // this process got the conversation, and holds a slot for it
 	waits  bool                   // somebody else works on the conversation, or no slot is free
 	refuse bool                   // tell the sender once that the bot is private
 	closed *sessions.Conversation // what it is about was closed
@@ -46,20 +47,43 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 		return err
 	}
 	events = lockOrder(events)
+	plan, err := o.acceptAll(ctx, events, true)
+	if _, is := errors.AsType[*beginError](err); is && ctx.Err() == nil {
+		o.config.Log.WarnContext(ctx, "Could not begin a turn at once; its message is stored first", "err", err)
+		plan, err = o.acceptAll(ctx, events, false)
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range plan {
+		o.afterAccept(ctx, a)
+		o.countAccepted(a)
+	}
+	o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
+	return nil
+}
+
+// beginError says that messages could be stored, but a turn not be begun with
+// them.
+type beginError struct{ err error }
+
+func (e *beginError) Error() string { return e.err.Error() }
+func (e *beginError) Unwrap() error { return e.err }
+
+// acceptAll stores events in one transaction and returns what became of each. With
+// atOnce it begins the turns of those that can begin.
+func (o *Orchestrator) acceptAll(ctx context.Context, events []messages.Inbound, atOnce bool) ([]accepted, error) {
 	var plan []accepted
 	giveBack := func() {
 		for _, a := range plan {
-			if a.lease != nil {
-				o.slots.release()
-			}
-			o.marks.Delete(a.entry.ID)
+			o.giveBack(a)
 		}
 		plan = plan[:0]
 	}
-	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
+	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		giveBack() // of an earlier run of this function
 		for _, in := range events {
-			a, err := o.acceptOne(ctx, tx, in)
+			a, err := o.acceptOne(ctx, tx, in, atOnce)
 			plan = append(plan, a)
 			if err != nil {
 				return fmt.Errorf("accept event %s: %w", in.Event, err)
@@ -69,14 +93,17 @@ func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) e
 	})
 	if err != nil {
 		giveBack()
-		return err
 	}
-	for _, a := range plan {
-		o.afterAccept(ctx, a)
-		o.countAccepted(a)
+	return plan, err
+}
+
+// giveBack undoes in this process what a transaction that came to nothing took.
+func (o *Orchestrator) giveBack(a accepted) {
+	if a.worker != nil {
+		o.slots.release()
+		o.forget(a.worker.begun)
 	}
-	o.config.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
-	return nil
+	o.marks.Delete(a.entry.ID)
 }
 
 // lockOrder sorts events so that conversations are locked in one order
@@ -117,7 +144,7 @@ func (o *Orchestrator) Keep(ctx context.Context, raw messages.RawEvent) error {
 	return nil
 }
 
-func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound) (accepted, error) {
+func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound, atOnce bool) (accepted, error) {
 	a := accepted{entry: sessions.Entry{
 		ID:         uuid.Must(uuid.NewV7()).String(),
 		Lane:       sessions.LaneTurn,
@@ -152,7 +179,7 @@ func (o *Orchestrator) acceptOne(ctx context.Context, tx Tx, in messages.Inbound
 	if in.Kind == messages.KindEdit {
 		return o.acceptEdit(ctx, tx, a)
 	}
-	return o.acceptMessage(ctx, tx, a, verdict.state)
+	return o.acceptMessage(ctx, tx, a, verdict, atOnce)
 }
 
 // firstOfGesture reports whether in is the first event of what a person did. A
@@ -246,9 +273,10 @@ func (o *Orchestrator) moveConversation(ctx context.Context, tx Tx, from message
 	})
 }
 
-// acceptMessage puts a message into the inbox of its conversation and claims
-// the conversation if it is free and so is a slot.
-func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, state sessions.ServiceState) (accepted, error) {
+// acceptMessage puts a message into the inbox of its conversation. It claims the
+// conversation if it is free and so is a slot, and begins the turn at once if
+// nothing else is to be done there.
+func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, v verdict, atOnce bool) (accepted, error) {
 	conv, err := o.conversation(ctx, tx, &a)
 	if err != nil {
 		return a, err
@@ -266,13 +294,16 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, sta
 			return a, err
 		}
 	}
-	if state.Halted() && a.entry.Lane == sessions.LaneTurn {
-		return o.acceptHalted(ctx, tx, conv, a, state)
+	if v.state.Halted() && a.entry.Lane == sessions.LaneTurn {
+		return o.acceptHalted(ctx, tx, conv, a, v.state)
 	}
-	parked, err := o.parked(ctx, tx, conv)
-	if err != nil {
-		return a, err
+	var open sessions.OpenWork
+	if !conv.Leased && a.entry.Lane == sessions.LaneTurn {
+		if open, err = tx.OpenWork(ctx, conv.ID); err != nil {
+			return a, err
+		}
 	}
+	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
 	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && o.slots.try()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
 	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
@@ -283,22 +314,13 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, sta
 		unmarked = a.behind
 	}
 	a.entry.In.Queued = a.waits && !unmarked
-	a, err = o.store(ctx, tx, a)
-	if slot && (err != nil || !a.fresh) {
-		o.slots.release()
+	if slot {
+		return o.admit(ctx, tx, a, conv, open, v, atOnce)
 	}
+	a, err = o.store(ctx, tx, a)
 	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
 		a.waits = false
 		return a, err
-	}
-	if slot {
-		lease, ok, err := tx.ClaimLease(ctx, conv.ID, o.owner, o.config.LeaseTTL)
-		if err != nil || !ok {
-			o.slots.release()
-			return a, err
-		}
-		a.lease = &lease
-		return a, nil
 	}
 	if !unmarked {
 		o.willMark(a.entry)
@@ -314,14 +336,35 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, sta
 	return a, o.noticeWaiting(ctx, tx, a.entry)
 }
 
-// parked reports whether the turn at the head of a conversation waits for a
-// decision or a moment, so that what comes behind it waits as well.
-func (o *Orchestrator) parked(ctx context.Context, tx Tx, conv sessions.Conversation) (bool, error) {
-	if conv.Leased || conv.InboxSeq == 0 {
-		return false, nil
+// admit stores an entry for which there is a slot, and claims its conversation,
+// whose row is locked and which nobody holds.
+func (o *Orchestrator) admit(ctx context.Context, tx Tx, a accepted, conv sessions.Conversation, open sessions.OpenWork, v verdict, atOnce bool) (accepted, error) {
+	w := o.newWorker(conv)
+	first := a.entry
+	first.Seq = conv.InboxSeq + 1
+	atOnce = atOnce && !open.Waiting && !open.Control && !open.Deliveries && w.beginsAtOnce(first)
+	admission := sessions.Admission{Owner: o.owner, TTL: o.config.LeaseTTL}
+	if atOnce && w.showsProgress() {
+		admission.Deliveries = 1
 	}
-	head, ok, err := tx.NextEntry(ctx, conv.ID)
-	return ok && head.NextAt.After(time.Now()), err
+	var err error
+	a.fresh, w.lease, w.conv.DeliverySeq, err = tx.AdmitEntry(ctx, &a.entry, admission)
+	if err != nil || !a.fresh {
+		o.slots.release()
+		return a, err
+	}
+	a.worker = w
+	w.conv.InboxSeq, w.conv.Owner, w.conv.Epoch, w.conv.Leased = a.entry.Seq, w.lease.Owner, w.lease.Epoch, true
+	if !atOnce {
+		return a, nil
+	}
+	w.session, w.numbered = &open, int(admission.Deliveries)
+	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
+	if w.begun.decision, err = w.begin(ctx, tx, a.entry, v); err != nil {
+		return a, &beginError{err}
+	}
+	w.session = nil
+	return a, nil
 }
 
 // lane says who handles a message: the conversation's worker, in order, or the
@@ -443,10 +486,10 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 	case a.closed != nil:
 		conv := *a.closed
 		o.spawn(func(ctx context.Context) { o.release(ctx, conv) })
-	case a.lease != nil:
-		lease := *a.lease
-		if !o.spawn(func(ctx context.Context) { o.workOn(ctx, lease) }) {
+	case a.worker != nil:
+		if !o.spawn(func(ctx context.Context) { o.workOn(ctx, a.worker) }) {
 			o.slots.release() // stopping: the lease runs out and somebody else takes over
+			o.forget(a.worker.begun)
 		}
 	case a.entry.State == sessions.EntryRefused:
 		o.refused(ctx, a)

@@ -72,6 +72,7 @@ func because(note string) string {
 
 // question stores an approval and the message that asks.
 func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
+	w.asked.Store(true)
 	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
 	a.CodebaseID, a.Requester = w.conv.CodebaseID, actor(d.entry.In)
 	a.Title, a.Detail = head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)

@@ -22,6 +22,9 @@ const page = 128
 func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision, budget int) ([]messages.Message, error) {
 	session := d.begun.session.ID
 	known := w.o.windows.get(session)
+	if b := d.begun; b.request != nil && newest(known) == b.before {
+		return w.arrange(a, d, slices.Concat(known, b.request), budget), nil
+	}
 	var recent []messages.Message // newest first, without those that are known
 	met := false                  // recent goes back to the newest known message
 	tokens, before := 0, int64(1)<<62
@@ -58,18 +61,32 @@ func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision
 	if met {
 		recent = slices.Concat(known, recent)
 	}
+	return w.arrange(a, d, recent, budget), nil
+}
+
+// newest returns the number of the last message of a window; 0 of an empty one.
+func newest(window []messages.Message) int64 {
+	if len(window) == 0 {
+		return 0
+	}
+	return window[len(window)-1].Seq
+}
+
+// arrange remembers the window of a session's messages that fits the budget, and
+// makes the array of a turn from it.
+func (w *worker) arrange(a assistant.Assistant, d decision, recent []messages.Message, budget int) []messages.Message {
 	array := messages.Window(recent, budget)
-	w.o.windows.put(session, array)
+	w.o.windows.put(d.begun.session.ID, array)
 	array = shortTerm(array, d.begun.profile)
 	array = messages.Elide(array, budget)
 	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
-		return messages.Repair(array), nil
+		return messages.Repair(array)
 	}
 	last := len(array) - 1
 	for array[last].Role != messages.RoleAssistant {
 		last--
 	}
-	return append(messages.Repair(array[:last]), array[last:]...), nil
+	return append(messages.Repair(array[:last]), array[last:]...)
 }
 
 // windowCache remembers the windows of the sessions that were worked on last.
@@ -118,19 +135,20 @@ func (c *windowCache) put(session string, msgs []messages.Message) {
 	}
 }
 
-// extend adds messages that were just stored under the given numbers.
-func (c *windowCache) extend(session string, msgs []messages.Message, seqs []int64) {
+// extend adds messages that were just stored, the last one under the number last.
+func (c *windowCache) extend(session string, msgs []messages.Message, last int64) {
 	known := c.get(session)
-	if len(known) == 0 || len(msgs) == 0 || len(msgs) != len(seqs) {
+	if len(known) == 0 || len(msgs) == 0 {
 		return
 	}
-	if seqs[0] != known[len(known)-1].Seq+1 {
+	first := last - int64(len(msgs)) + 1
+	if first != newest(known)+1 {
 		c.forget(session) // calls and results were stored in between
 		return
 	}
 	next := slices.Clip(known)
 	for i, m := range msgs {
-		m.Seq = seqs[i]
+		m.Seq = first + int64(i)
 		next = append(next, m)
 	}
 	c.put(session, next)

@@ -209,7 +209,7 @@ func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, reply Repl
 // addControl stores the answer to a control command. For controlHold it belongs
 // to this process.
 func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, reply Reply) ([]messages.Delivery, error) {
-	w := worker{o: o, conv: conv}
+	w := &worker{o: o, conv: conv}
 	var all []messages.Delivery
 	for _, d := range reply.Edits {
 		d.Control, d.Final, d.State = true, true, messages.DeliveryPlaced
@@ -262,7 +262,7 @@ func (w *worker) withoutFilesForAll(entry sessions.Entry, reply Reply) Reply {
 }
 
 // addFiles stores the files of a reply, where the platform can show them.
-func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w worker, entry sessions.Entry, files []File, all []messages.Delivery) ([]messages.Delivery, error) {
+func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w *worker, entry sessions.Entry, files []File, all []messages.Delivery) ([]messages.Delivery, error) {
 	if _, ok := w.adapter().(platform.Filer); !ok {
 		return all, nil
 	}

@@ -134,48 +134,33 @@ func (w *worker) withdraw(a approval.Approval) {
 	}
 }
 
-// waitTurn puts a turn aside until a person has decided. The attempt does not
-// count. If the decision came while the turn ended, it goes on at once: both
-// sides hold the conversation's row.
-func (w *worker) waitTurn(d decision, out outcome, placed *messages.Delivery) error {
-	ctx, cancel := w.settling()
-	defer cancel()
-	w.o.windows.forget(d.begun.session.ID)
+// waitsForDecision puts a turn aside that asked a person: it runs again when they
+// have decided, or when the question expires. The attempt does not count. If the
+// decision came while the turn ended, it goes on at once: both sides hold the
+// conversation's row.
+func (w *worker) waitsForDecision(d decision, out outcome) ending {
 	attempts := max(d.entry.Attempts-1, 0)
-	names := ""
-	err := w.hold(ctx, func(tx Tx) error {
-		names = ""
-		if len(out.rest) > 0 {
-			if _, err := tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...); err != nil {
+	return ending{
+		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest,
+		within: func(ctx context.Context, tx Tx, e *ending) error {
+			open, err := tx.EntryApprovals(ctx, d.entry.ID)
+			if err != nil {
 				return err
 			}
-		}
-		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
-			return err
-		}
-		open, err := tx.EntryApprovals(ctx, d.entry.ID)
-		if err != nil {
-			return err
-		}
-		at := time.Now()
-		for i, a := range open {
-			if i == 0 || a.ExpiresAt.Before(at) {
-				at = a.ExpiresAt
+			at, names := time.Now(), ""
+			for i, a := range open {
+				if i == 0 || a.ExpiresAt.Before(at) {
+					at = a.ExpiresAt
+				}
+				names += " " + a.Name()
 			}
-			names += " " + a.Name()
-		}
-		if err := tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{NextAt: &at, Attempts: &attempts}); err != nil {
-			return err
-		}
-		return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
-	})
-	if err != nil {
-		return fmt.Errorf("put a turn aside: %w", err)
+			if names != "" {
+				e.parked = "✋ Waiting for a decision on" + names + "."
+			}
+			e.change.NextAt = &at
+			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		},
 	}
-	if names != "" {
-		w.showParked(ctx, placed, "✋ Waiting for a decision on"+names+".")
-	}
-	return nil
 }
 
 // turnLimit ends a turn that takes too long. The time that a person takes for a

@@ -159,16 +159,6 @@ func (o *Orchestrator) settledIn(ctx context.Context, key messages.ConversationK
 	return moved, nil
 }
 
-// place puts the placeholder of a running turn in place. A conversation that
-// still has to come into being on its platform has had its opening by then, so
-// its key does not change here.
-func (w *worker) place(ctx context.Context, adapter platform.Adapter, d *messages.Delivery) error {
-	_, err := w.o.placeRecorded(ctx, adapter, w.conv.Key, d, func(ctx context.Context, d messages.Delivery) error {
-		return w.hold(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
-	})
-	return err
-}
-
 func outbound(key messages.ConversationKey, d messages.Delivery, text string) messages.Outbound {
 	return messages.Outbound{
 		Delivery:     d.ID,
@@ -213,7 +203,7 @@ func (o *Orchestrator) afterFailure(ctx context.Context, key messages.Conversati
 	}
 	switch {
 	case retry:
-		d.NextAt = time.Now().Add(max(after, deliveryBackoff(d.Attempts)))
+		d.NextAt = time.Now().Add(max(after, backoff(d.Attempts, deliveryPause)))
 		outcome := "retried"
 		if kind == fault.RateLimited {
 			outcome = "rate_limited"
@@ -243,11 +233,4 @@ func (o *Orchestrator) follow(ctx context.Context, from messages.ConversationKey
 		return from, fmt.Errorf("follow a conversation that moved: %w", err)
 	}
 	return messages.ConversationKey{Platform: from.Platform, ID: to}, nil
-}
-
-// deliveryBackoff is the pause after the n-th failure: 1, 2, 4, ... up to five
-// minutes. There is no last try: an answer waits as long as the platform is
-// away.
-func deliveryBackoff(n int) time.Duration {
-	return min(time.Second<<min(max(n-1, 0), 9), 5*time.Minute)
 }

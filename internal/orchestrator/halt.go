@@ -187,9 +187,10 @@ func (o *Orchestrator) bringNotice(ctx context.Context, key messages.Conversatio
 // removed.
 func isCut(err error) bool { return errors.Is(err, errHalted) || errors.Is(err, errRemoved) }
 
-// settleCut ends a turn that a halt or the removal of its person ended. It is not
-// taken up again: what has to be stopped at once is not begun anew by itself.
-func (w *worker) settleCut(d decision, out outcome, placed *messages.Delivery) error {
+// cutText is what a person reads of a turn that a halt or the removal of its person
+// ended. It is not taken up again: what has to be stopped at once is not begun anew
+// by itself.
+func cutText(out outcome) string {
 	shown := "⏹ Stopped: who asked for this may not use the bot any more."
 	if errors.Is(out.err, errHalted) {
 		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", clock(out.took))
@@ -197,7 +198,7 @@ func (w *worker) settleCut(d decision, out outcome, placed *messages.Delivery) e
 	if out.text != "" {
 		shown = out.text + "\n\n" + shown
 	}
-	return w.settleEarly(d, out, sessions.EntryStopped, placed, out.err.Error(), shown)
+	return shown
 }
 
 // begun is a turn that runs, with who asked for it.

@@ -20,6 +20,16 @@ const maxSteered = 20
 
 // record writes down what was used since the last time.
 func (h *host) record(ctx context.Context, tx Tx, used, recorded assistant.Usage, model string) error {
+	r := h.usage(used, recorded, model)
+	if r == nil {
+		return nil
+	}
+	return tx.AddUsage(ctx, *r)
+}
+
+// usage is the record of what was used since the last time; nil if that is
+// nothing.
+func (h *host) usage(used, recorded assistant.Usage, model string) *spend.Record {
 	delta := assistant.Usage{
 		InputTokens:   used.InputTokens - recorded.InputTokens,
 		OutputTokens:  used.OutputTokens - recorded.OutputTokens,
@@ -33,26 +43,43 @@ func (h *host) record(ctx context.Context, tx Tx, used, recorded assistant.Usage
 	if model == "" {
 		model = h.w.modelOf(h.d)
 	}
-	return tx.AddUsage(ctx, spend.Priced(spend.Record{
+	r := spend.Priced(spend.Record{
 		EntryID: h.d.entry.ID, ConversationID: h.w.conv.ID, SessionID: h.d.begun.session.ID, CodebaseID: h.w.conv.CodebaseID,
 		Actor: actor(h.d.entry.In), Assistant: h.w.conv.Assistant, Model: model, Usage: delta,
-	}))
+	})
+	return &r
 }
 
-// recordEnd records the rest of what a turn used and returns what the whole turn
-// did, with its earlier runs.
-func (h *host) recordEnd(ctx context.Context, tx Tx, f assistant.Finished) (assistant.Usage, error) {
+// unrecorded is what is not on record yet of what the turn used at its end. A job
+// of ours, and a turn that did not get as far, have no host.
+func (h *host) unrecorded(f assistant.Finished) *spend.Record {
 	if h == nil {
-		return f.Usage, nil // a job of ours, or a turn that did not get as far
+		return nil
 	}
 	h.mu.Lock()
 	recorded := h.recorded
 	h.mu.Unlock()
-	if err := h.record(ctx, tx, f.Usage, recorded, f.Model); err != nil || h.rounds == 0 {
-		return f.Usage, err
+	return h.usage(f.Usage, recorded, f.Model)
+}
+
+// ranBefore reports whether earlier runs of the turn asked the model.
+func (h *host) ranBefore() bool { return h != nil && h.rounds > 0 }
+
+// addEarlier adds to the record of a turn what its earlier runs used. r may be nil.
+func (h *host) addEarlier(ctx context.Context, tx Tx, f assistant.Finished, r *sessions.TurnRecord) error {
+	if r == nil || !h.ranBefore() {
+		return nil
 	}
 	sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
-	return assistant.Usage{InputTokens: sum.InputTokens, OutputTokens: sum.OutputTokens}, err
+	if err != nil {
+		return err
+	}
+	r.InputTokens, r.OutputTokens = sum.InputTokens, sum.OutputTokens
+	if rest := h.unrecorded(f); rest != nil {
+		r.InputTokens += rest.Usage.InputTokens
+		r.OutputTokens += rest.Usage.OutputTokens
+	}
+	return nil
 }
 
 // summary is what the card of a turn says when the turn is over: empty if it only
@@ -211,7 +238,7 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if v.role == sessions.Stranger {
 			break // refused when its turn comes
 		}
-		if _, err := w.note(ctx, tx, d.begun.profile, e); err != nil {
+		if err := w.note(ctx, tx, d.begun.profile, e); err != nil {
 			return nil, nil, err
 		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -16,18 +15,14 @@ import (
 // database; the embeddings API has a much shorter limit of its own.
 const recallPatience = 2 * time.Second
 
-// recall returns what is remembered of the sender of an entry. A turn runs as
-// well without it, so whatever goes wrong is only logged.
+// recall returns what is remembered of the sender of a turn that has begun. It runs
+// as well without it, so whatever goes wrong is only logged.
 //
 // An agent keeps what it was told in a session of its own, where the next person
 // of the conversation would find it: it is told only where nobody else writes.
-func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.Call) []messages.Quote {
-	m := w.o.config.Memory
-	if m == nil || w.o.commands[call.Name].Job || w.runsAgent() && !entry.In.Private {
-		return nil
-	}
-	p := w.profileFor(ctx, entry)
-	if !remembersHere(p) {
+func (w *worker) recall(ctx context.Context, d decision) []messages.Quote {
+	m, p, entry := w.o.config.Memory, d.begun.profile, d.entry
+	if m == nil || w.runsAgent() && !entry.In.Private || !remembersHere(p) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recallPatience)
@@ -44,12 +39,19 @@ func (w *worker) recall(ctx context.Context, entry sessions.Entry, call command.
 // transaction that settles it. Words that come from somebody else, as in a turn
 // that one person repeats in the name of another, are no lesson; and under a
 // profile without memory, p, there are none.
-func (w *worker) note(ctx context.Context, tx Tx, p *profile.Profile, entry sessions.Entry) (bool, error) {
-	l := w.o.config.Learner
-	if l == nil || !remembersHere(p) || strings.HasPrefix(string(entry.In.Event), followUp) || !l.Teaches(entry.In) {
-		return false, nil
+func (w *worker) note(ctx context.Context, tx Tx, p *profile.Profile, entry sessions.Entry) error {
+	if !w.o.isLesson(p, entry) {
+		return nil
 	}
-	return true, tx.AddLesson(ctx, entry.ID, actor(entry.In), w.conv.ID, time.Now())
+	return tx.AddLesson(ctx, entry.ID, actor(entry.In), w.conv.ID, time.Now())
+}
+
+// teaches reports whether something may be learned from the message of a turn.
+func (w *worker) teaches(d decision) bool { return w.o.isLesson(d.begun.profile, d.entry) }
+
+func (o *Orchestrator) isLesson(p *profile.Profile, entry sessions.Entry) bool {
+	l := o.config.Learner
+	return l != nil && remembersHere(p) && !strings.HasPrefix(string(entry.In.Event), followUp) && l.Teaches(entry.In)
 }
 
 // withRemembered returns array with what is remembered before the text of the

@@ -323,16 +323,8 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 // nothingOpen reports whether a conversation has neither work nor open
 // deliveries.
 func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
-	if n, err := tx.CountWaiting(ctx, conversationID); err != nil || n > 0 {
-		return false, err
-	}
-	for _, control := range []bool{false, true} {
-		open, err := tx.OpenDeliveries(ctx, conversationID, control)
-		if err != nil || len(open) > 0 {
-			return false, err
-		}
-	}
-	return true, nil
+	open, err := tx.OpenWork(ctx, conversationID)
+	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // Ready returns an error unless the workers take work.

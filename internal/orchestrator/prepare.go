@@ -22,7 +22,6 @@ import (
 type ready struct {
 	attachments []messages.Attachment
 	earlier     []messages.Quote // what was said before the bot was called
-	remembered  []messages.Quote // of the sender; for this turn only
 	work        Prepared
 	refused     bool  // the platform does not admit the sender
 	gateErr     error // why that is not known
@@ -35,7 +34,7 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if _, done := w.ready[entry.ID]; done {
 		return false
 	}
-	if w.o.gate(w.conv.Key.Platform) != nil || w.o.config.Memory != nil {
+	if w.o.gate(w.conv.Key.Platform) != nil {
 		return true
 	}
 	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
@@ -74,7 +73,6 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		r.attachments = w.readAttachments(ctx, entry)
 		r.earlier, r.work.Notice = w.readContext(ctx, entry, call)
 	}
-	r.remembered = w.recall(ctx, entry, call)
 	if r.err = w.locate(ctx, &entry); r.err != nil {
 		return
 	}

@@ -70,33 +70,6 @@ func profileByID(ctx context.Context, tx Tx, id string) (*profile.Profile, error
 	return &p, nil
 }
 
-// profileFor returns the profile of an entry's turn before the turn begins: that of
-// the session of an earlier attempt, else the conversation's. A turn that cannot
-// find out goes on; beginning it finds out again.
-func (w *worker) profileFor(ctx context.Context, entry sessions.Entry) *profile.Profile {
-	if w.conv.AgentID == "" && entry.SessionID == "" {
-		return nil
-	}
-	var p *profile.Profile
-	err := w.o.config.Storage.InRead(ctx, func(tx Tx) error {
-		id := w.conv.AgentID
-		if entry.SessionID != "" {
-			s, err := tx.Session(ctx, entry.SessionID)
-			if err != nil {
-				return err
-			}
-			id = s.AgentID
-		}
-		var err error
-		p, err = profileByID(ctx, tx, id)
-		return err
-	})
-	if err != nil {
-		w.o.config.Log.InfoContext(ctx, "Could not read a profile", "conversation", w.conv.Key, "entry", entry.ID, "err", err)
-	}
-	return p
-}
-
 // applyProfile gives a turn the profile of its session as it is now: what somebody
 // changed holds from here on. The person is told of a profile that is gone.
 func (w *worker) applyProfile(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -43,20 +44,33 @@ type progress struct {
 
 	stopID  string             // of the button that stops the turn
 	placed  *messages.Delivery // nil where no placeholder is used
+	news    bool               // what is known of placed is not on record
 	changed chan struct{}      // capacity 1: there is something new to show
 	stopped context.Context    // ended by finish: pauses and edits end, a first send does not
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended
 }
 
+// recordAfter is how long the id of a placeholder may be known here only: a turn
+// that ends sooner records it with its end. Until it is on record nothing of the
+// answer is shown in it, so that a crash leaves a stray placeholder and no text.
+const recordAfter = 200 * time.Millisecond
+
+// showsProgress reports whether the conversation's platform has a message that
+// shows a turn until it ends.
+func (w *worker) showsProgress() bool {
+	if _, ok := w.adapter().(platform.Editor); !ok {
+		return false
+	}
+	caps := w.caps()
+	return !caps.IdempotentSend || caps.Streaming // else there is nothing to show before the answer, and nothing to fear of sending it
+}
+
 // placeholder returns the delivery that shows the turn until it ends: that of
 // an earlier attempt, or a new one. It is nil where messages cannot be edited.
 func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (*messages.Delivery, error) {
-	if _, ok := w.adapter().(platform.Editor); !ok {
+	if !w.showsProgress() {
 		return nil, nil
-	}
-	if caps := w.caps(); caps.IdempotentSend && !caps.Streaming {
-		return nil, nil // nothing to show before the answer, and nothing to fear of sending it
 	}
 	if entry.State == sessions.EntryRunning {
 		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
@@ -65,11 +79,27 @@ func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (
 	}
 	d := w.newDelivery(entry, "")
 	d.Final = false
-	if err := tx.AddDelivery(ctx, &d); err != nil {
+	if err := w.addFirst(ctx, tx, &d); err != nil {
 		return nil, err
 	}
 	d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
 	return &d, nil
+}
+
+// addFirst stores the placeholder, under the number that was kept for it if there
+// is one, and knows then that it is the last delivery.
+func (w *worker) addFirst(ctx context.Context, tx Tx, d *messages.Delivery) error {
+	if w.numbered > 0 {
+		w.numbered--
+		return tx.AddNumbered(ctx, d)
+	}
+	if err := tx.AddDelivery(ctx, d); err != nil {
+		return err
+	}
+	if d.Seq == w.conv.DeliverySeq+1 { // else notices came before it
+		w.conv.DeliverySeq = d.Seq
+	}
+	return nil
 }
 
 // openPlaceholder finds the placeholder of an entry that has not ended.
@@ -108,11 +138,12 @@ func (w *worker) startProgress(d decision) *progress {
 	return p
 }
 
-// finish stops showing and returns the placeholder as it is then, or nil.
-func (p *progress) finish() *messages.Delivery {
+// finish stops showing and returns the placeholder as it is then, or nil, and
+// whether that is still to be recorded.
+func (p *progress) finish() (placed *messages.Delivery, unrecorded bool) {
 	p.stop()
 	<-p.done
-	return p.placed
+	return p.placed, p.news
 }
 
 func (p *progress) run(ctx context.Context) {
@@ -123,10 +154,32 @@ func (p *progress) run(ctx context.Context) {
 	}
 	typing := p.typing(p.stopped)
 	defer typing.Wait()
-	if p.placed == nil || (p.placed.Message == "" && !p.place(ctx)) {
+	if p.placed == nil || (p.placed.Message == "" && !p.place(ctx)) || !p.record(ctx) {
 		return
 	}
 	p.edits(ctx)
+}
+
+// record writes the id of the placeholder down if the turn goes on for a while. It
+// reports whether it is on record, and may be edited.
+func (p *progress) record(ctx context.Context) bool {
+	if !p.news {
+		return true
+	}
+	soon := time.NewTimer(recordAfter)
+	defer soon.Stop()
+	select {
+	case <-p.stopped.Done(): // the end of the turn records it
+		return false
+	case <-soon.C:
+	}
+	_, err := p.w.o.config.Storage.Commit(ctx, p.w.lease, commit.Changes{Deliveries: []messages.Delivery{*p.placed}})
+	if err != nil {
+		p.w.o.config.Log.InfoContext(ctx, "Could not record the first message yet", "conversation", p.w.conv.Key, "err", err)
+		return false
+	}
+	p.news = false
+	return true
 }
 
 // typing repeats the typing indication until ctx ends.
@@ -155,11 +208,16 @@ func (p *progress) typing(ctx context.Context) *sync.WaitGroup {
 	return &wg
 }
 
-// place sends the placeholder and records its id. It reports whether there is a
-// message to edit.
+// place sends the placeholder. It reports whether there is a message to edit. A
+// conversation that still has to come into being on its platform has had its
+// opening by then, so its key does not change here.
 func (p *progress) place(ctx context.Context) bool {
+	later := func(context.Context, messages.Delivery) error {
+		p.news = true
+		return nil
+	}
 	for try := 1; ; try++ {
-		err := p.w.place(ctx, p.adapter, p.placed)
+		_, err := p.w.o.placeRecorded(ctx, p.adapter, p.w.conv.Key, p.placed, later)
 		if err == nil {
 			return true
 		}
@@ -172,7 +230,7 @@ func (p *progress) place(ctx context.Context) bool {
 		select {
 		case <-p.stopped.Done():
 			return false
-		case <-time.After(max(after, backoff(try))):
+		case <-time.After(max(after, backoff(try, turnPause))):
 		}
 	}
 }

@@ -19,6 +19,8 @@ type running struct {
 // turnHandle is a worker's current turn. It is registered before the turn is
 // taken from the inbox, so that no stop can fall between the two.
 type turnHandle struct {
+	conversation string
+
 	seq      int64 // of the entry; 0 until it is known
 	in       messages.Inbound
 	access   int64 // up to which change of access the sender was judged
@@ -28,10 +30,38 @@ type turnHandle struct {
 	done     chan struct{} // closed by the worker when the turn has ended
 }
 
-func (r *running) add(conversationID string, h *turnHandle) {
+func (r *running) add(h *turnHandle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turns[conversationID] = h
+	r.turns[h.conversation] = h
+}
+
+// firstTurn is a turn that was begun where its message was accepted, for the
+// worker that goes on with it.
+type firstTurn struct {
+	handle   *turnHandle
+	decision decision
+}
+
+// expect registers a turn that is about to begin in this process.
+func (o *Orchestrator) expect(conversationID string) *firstTurn {
+	first := &firstTurn{handle: &turnHandle{conversation: conversationID, since: time.Now(), done: make(chan struct{})}}
+	o.running.add(first.handle)
+	return first
+}
+
+// forget takes a turn away that was expected and does not come. first may be nil.
+func (o *Orchestrator) forget(first *firstTurn) {
+	if first != nil {
+		o.running.remove(first.handle)
+	}
+}
+
+// arm gives a turn the function that cancels it.
+func (r *running) arm(h *turnHandle, cancel context.CancelCauseFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.cancel = cancel
 }
 
 // begin tells which entry the turn works on, whose sender was judged up to a
@@ -46,11 +76,11 @@ func (r *running) begin(h *turnHandle, entry sessions.Entry, access int64) {
 }
 
 // remove takes h away. Its done channel is closed.
-func (r *running) remove(conversationID string, h *turnHandle) {
+func (r *running) remove(h *turnHandle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.turns[conversationID] == h {
-		delete(r.turns, conversationID)
+	if r.turns[h.conversation] == h {
+		delete(r.turns, h.conversation)
 	}
 	close(h.done)
 }

@@ -273,10 +273,7 @@ func (o *Orchestrator) runTask(ctx context.Context, s sessions.Schedule, now tim
 		ended bool
 	)
 	giveBack := func() {
-		if a.lease != nil {
-			o.slots.release()
-		}
-		o.marks.Delete(a.entry.ID)
+		o.giveBack(a)
 		a = accepted{}
 	}
 	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
@@ -304,7 +301,7 @@ func (o *Orchestrator) runTask(ctx context.Context, s sessions.Schedule, now tim
 		in.Event = messages.EventID(fmt.Sprintf("schedule:%d:%d", s.ID, s.NextAt.UnixMilli()))
 		in.Text, in.SentAt, in.Schedule = p.Task(), now, s.ID
 		a.entry = sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now()}
-		if a, err = o.acceptMessage(ctx, tx, a, verdict.state); err != nil {
+		if a, err = o.acceptMessage(ctx, tx, a, verdict, false); err != nil {
 			return err
 		}
 		run := a.entry.ID

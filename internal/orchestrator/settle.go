@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -25,22 +27,150 @@ const agentAttempts = 2
 // an edit of the placeholder notifies nobody.
 const notifyAfter = 45 * time.Second
 
+// ending is how a turn ends, or is put aside to go on later.
+type ending struct {
+	outcome string // for the log and the metrics
+	change  sessions.EntryUpdate
+	keep    []messages.Message   // added to the session
+	record  *sessions.TurnRecord // nil if the turn goes on later
+	word    *lastWord            // what the person reads; nil if the turn goes on later
+	parked  string               // what the placeholder says until it goes on
+
+	// within does what else belongs to the end, and may change the ending; after is
+	// told which message has the last word. Both run in its transaction. Nil: nothing.
+	within func(ctx context.Context, tx Tx, e *ending) error
+	after  func(ctx context.Context, tx Tx, last messages.DeliveryID) error
+}
+
+// lastWord is what a person reads at the end of a turn.
+type lastWord struct {
+	text    string
+	buttons []messages.Button
+	card    string // what the placeholder says instead, if the text is to be a message of its own
+}
+
 // settleTurn ends a turn in one transaction: its messages, its record, its
 // deliveries. It returns the outcome's name for the log.
-func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) (string, error) {
-	switch {
-	case out.err == nil:
-		return "answered", w.settleAnswer(d, out, placed)
-	case errors.Is(out.err, sessions.ErrLeaseLost):
+func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
+	if errors.Is(out.err, sessions.ErrLeaseLost) {
 		return "lease_lost", out.err
+	}
+	ctx, cancel := w.settling()
+	defer cancel()
+	e := w.endingOf(d, out)
+	c, news, err := w.end(ctx, d, out, placed, unrecorded, &e)
+	switch {
+	case err != nil:
+		w.o.windows.forget(d.begun.session.ID)
+		return e.outcome, fmt.Errorf("store the end of a turn: %w", err)
+	case e.outcome != "answered":
+		w.o.windows.forget(d.begun.session.ID)
+	default:
+		w.o.windows.extend(d.begun.session.ID, e.keep, news.LastSeq)
+	}
+	if e.word != nil {
+		failpoint.Hit(failpoint.AnswerStored)
+		w.keepOutbox(d.entry, c, news)
+	} else {
+		w.showParked(ctx, placed, e.parked)
+	}
+	if e.outcome == "interrupted" {
+		return e.outcome, out.err
+	}
+	return e.outcome, nil
+}
+
+// end stores how a turn ends: as one value, unless something has to be read for it.
+func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
+	asked := e.word != nil && w.asked.Load()
+	if c, _ = w.changes(d, out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !hasFiles(c.Added) {
+		news, err = w.o.config.Storage.Commit(ctx, w.lease, c)
+		return c, news, err
+	}
+	written := *e
+	err = w.hold(ctx, func(tx Tx) error {
+		*e = written // of an earlier run of this function
+		if e.within != nil {
+			if err := e.within(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		if asked {
+			if err := w.o.cancelQuestions(ctx, tx, d.entry); err != nil {
+				return err
+			}
+		}
+		if err := out.host.addEarlier(ctx, tx, out.finished, e.record); err != nil {
+			return err
+		}
+		var last messages.DeliveryID
+		c, last = w.changes(d, out, placed, unrecorded, e)
+		var err error
+		if news, err = tx.Apply(ctx, w.lease, c); err != nil {
+			return err
+		}
+		if err := auditFiles(ctx, tx, d.entry.In, c.Added); err != nil || e.after == nil {
+			return err
+		}
+		return e.after(ctx, tx, last)
+	})
+	if asked {
+		news.DeliverySeq = unknownSeq // questions that were canceled are open deliveries again
+	}
+	return c, news, err
+}
+
+// unknownSeq is no number of a delivery.
+const unknownSeq = -1
+
+// changes makes the value of an ending. last is the delivery that has the buttons.
+func (w *worker) changes(d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
+	c.Entry = &commit.Entry{ID: d.entry.ID, EntryUpdate: e.change}
+	c.Usage = out.host.unrecorded(out.finished)
+	if id := d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
+		c.Session = &commit.Session{ID: id, Run: d.entry.ID, Messages: e.keep, Turn: e.record}
+	}
+	if e.word != nil {
+		c.Deliveries, c.Added, last = w.lastDeliveries(d.entry, placed, *e.word, out.took)
+	} else if unrecorded {
+		c.Deliveries = []messages.Delivery{*placed}
+	}
+	return c, last
+}
+
+// keepOutbox keeps what an ended turn has to send, if nobody else has added
+// deliveries since it began: then it goes out without being read again.
+func (w *worker) keepOutbox(entry sessions.Entry, c commit.Changes, news commit.News) {
+	if news.DeliverySeq != w.conv.DeliverySeq+int64(len(c.Added)) {
+		return
+	}
+	w.conv.DeliverySeq = news.DeliverySeq
+	w.outbox = &outgoing{open: slices.Concat(c.Deliveries, c.Added), seq: entry.Seq}
+}
+
+// endingOf decides how a turn ends after what the assistant made of it.
+func (w *worker) endingOf(d decision, out outcome) ending {
+	switch {
+	case out.err == nil && out.reply != nil:
+		return w.jobDone(d, *out.reply)
+	case out.err == nil:
+		return w.answered(d, out)
 	case errors.Is(out.err, errStopped):
-		return "stopped", w.settleStop(d, out, placed)
+		shown := fmt.Sprintf("⏹ Stopped after %s.", clock(out.took))
+		if out.text != "" {
+			shown = out.text + "\n\n" + shown
+		}
+		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, "stopped", shown)
 	case isCut(out.err):
-		return "stopped", w.settleCut(d, out, placed)
+		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
 	case waits(out.err):
-		return "waiting", w.waitTurn(d, out, placed)
+		return w.waitsForDecision(d, out)
 	case errors.Is(out.err, errShutdown):
-		return "interrupted", w.putBack(d, out, placed)
+		attempts := max(d.entry.Attempts-1, 0) // this one does not count
+		return ending{
+			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts},
+			parked: "⏸ The service restarts. I go on with this afterwards.",
+		}
 	case errors.Is(out.err, errTurnLimit):
 		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.TurnTimeout)
 	}
@@ -51,144 +181,132 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery) 
 	}
 	begun := w.runsAgent() && (out.text != "" || out.card != "")
 	if after, ok := fault.Retry(out.err); ok && !begun && d.entry.Attempts < attempts {
-		return "retried", w.parkTurn(d, out, placed, max(after, backoff(d.entry.Attempts)))
+		return w.triedAgain(d, out, max(after, backoff(d.entry.Attempts, turnPause)))
 	}
-	return "failed", w.settleError(d, out, placed)
+	return w.endedEarly(d, out, "failed", sessions.EntryFailed, out.err.Error(), errorText(d.entry, out))
 }
 
-// lastWord is what a person reads at the end of a turn.
-type lastWord struct {
-	text    string
-	buttons []messages.Button
-	card    string // what the placeholder says instead, if the text is to be a message of its own
+// answered is the end of a turn that has an answer.
+func (w *worker) answered(d decision, out outcome) ending {
+	state, none, text := sessions.EntryDone, "", answer(out.rest)
+	e := ending{
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest,
+		record: d.begun.ended(out, head(text, 500), ""),
+		word:   &lastWord{text: text, card: out.card},
+	}
+	if d.begun.prompt == nil && !w.teaches(d) {
+		return e
+	}
+	var proposed *plan.Plan
+	e.within = func(ctx context.Context, tx Tx, e *ending) error {
+		if err := w.note(ctx, tx, d.begun.profile, d.entry); err != nil || d.begun.prompt == nil {
+			return err
+		}
+		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Done); err != nil {
+			return err
+		}
+		if err := tx.UpdateSessionMetadata(ctx, d.begun.session.ID, sessions.Remember(d.begun.prompt.Meta)); err != nil {
+			return err
+		}
+		if d.begun.prompt.Meta.Produces != sessions.Plan {
+			return nil
+		}
+		p, err := w.propose(ctx, tx, d, text)
+		if err != nil {
+			return err
+		}
+		proposed, e.word = &p, &lastWord{card: out.card}
+		e.word.text, e.word.buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p)
+		return err
+	}
+	e.after = func(ctx context.Context, tx Tx, last messages.DeliveryID) error {
+		if proposed == nil {
+			return nil
+		}
+		proposed.DeliveryID = string(last)
+		return tx.SettlePlan(ctx, *proposed)
+	}
+	return e
 }
 
-// settleAnswer stores the answer together with the deliveries that bring it.
-func (w *worker) settleAnswer(d decision, out outcome, placed *messages.Delivery) error {
-	ctx, cancel := w.settling()
-	defer cancel()
-	if out.reply != nil {
-		return w.settleJob(ctx, d, *out.reply, placed, out.took)
-	}
-	var seqs []int64
-	noted := false
-	err := w.hold(ctx, func(tx Tx) error {
-		var err error
-		if seqs, err = tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, out.rest...); err != nil {
-			return err
-		}
-		if noted, err = w.note(ctx, tx, d.begun.profile, d.entry); err != nil {
-			return err
-		}
-		return w.recordAnswer(ctx, tx, d, out, placed)
+// ended is the record of a turn that ended with a result or an error.
+func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnRecord {
+	r := b.record(sessions.TurnRecord{
+		Model: out.finished.Model, Result: result, Error: errText,
+		InputTokens: out.finished.Usage.InputTokens, OutputTokens: out.finished.Usage.OutputTokens,
 	})
-	if err != nil {
-		w.o.windows.forget(d.begun.session.ID)
-		return fmt.Errorf("store the answer: %w", err)
-	}
-	failpoint.Hit(failpoint.AnswerStored)
-	if noted {
-		w.o.config.Learner.Noted()
-	}
-	w.o.windows.extend(d.begun.session.ID, out.rest, seqs)
-	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
-	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
-	return nil
+	return &r
 }
 
-// recordAnswer closes the turn: the session's record, what the command leaves
-// behind, the entry and its deliveries.
-func (w *worker) recordAnswer(ctx context.Context, tx Tx, d decision, out outcome, placed *messages.Delivery) error {
-	session, text := d.begun.session.ID, answer(out.rest)
-	used, err := out.host.recordEnd(ctx, tx, out.finished)
-	if err != nil {
-		return err
+// jobDone is the end of a job of ours.
+func (w *worker) jobDone(d decision, reply Reply) ending {
+	state, none := sessions.EntryDone, ""
+	return ending{
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
+		word: &lastWord{text: reply.Text, buttons: reply.Buttons},
+		within: func(ctx context.Context, tx Tx, _ *ending) error {
+			_, err := w.o.addThen(ctx, tx, Request{Entry: d.entry, Conv: w.conv}, reply)
+			return err
+		},
 	}
-	err = tx.RecordTurn(ctx, session, d.begun.record(sessions.TurnRecord{
-		Model:        out.finished.Model,
-		Result:       head(text, 500),
-		InputTokens:  used.InputTokens,
-		OutputTokens: used.OutputTokens,
-	}))
-	if err != nil {
-		return err
-	}
-	if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Done); err != nil {
-		return err
-	}
-	if d.begun.prompt == nil {
-		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text, card: out.card}, out.took)
-		return err
-	}
-	if err := tx.UpdateSessionMetadata(ctx, session, sessions.Remember(d.begun.prompt.Meta)); err != nil {
-		return err
-	}
-	if d.begun.prompt.Meta.Produces != sessions.Plan {
-		_, err = w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: text, card: out.card}, out.took)
-		return err
-	}
-	p, err := w.propose(ctx, tx, d, text)
-	if err != nil {
-		return err
-	}
-	word := lastWord{card: out.card}
-	if word.text, word.buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p); err != nil {
-		return err
-	}
-	shown, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, word, out.took)
-	if err != nil {
-		return err
-	}
-	p.DeliveryID = string(shown)
-	return tx.SettlePlan(ctx, p)
 }
 
-// settleJob stores what a job of ours answers.
-func (w *worker) settleJob(ctx context.Context, d decision, reply Reply, placed *messages.Delivery, took time.Duration) error {
-	err := w.hold(ctx, func(tx Tx) error {
-		if _, err := w.o.addThen(ctx, tx, Request{Entry: d.entry, Conv: w.conv}, reply); err != nil {
+// endedEarly is the end of a turn without an answer. Text that was shown stays in
+// the session, so that the next turn knows of it.
+func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
+	e := ending{
+		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &lastWord{text: shown},
+	}
+	if d.begun.session.ID == "" { // a job of ours
+		return e
+	}
+	if e.keep = out.rest; answer(e.keep) == "" && out.text != "" {
+		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, out.text))
+	}
+	e.record = d.begun.ended(out, "", errText)
+	e.within = func(ctx context.Context, tx Tx, _ *ending) error {
+		if err := endCalls(ctx, tx, d.begun.session.ID); err != nil {
 			return err
 		}
-		_, err := w.settleEntry(ctx, tx, d.entry, sessions.EntryDone, "", placed, lastWord{text: reply.Text, buttons: reply.Buttons}, took)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store the end of a job: %w", err)
+		return finishPlan(ctx, tx, d.entry, d.begun, plan.Approved)
 	}
-	failpoint.Hit(failpoint.AnswerStored)
-	return nil
+	return e
+}
+
+// triedAgain puts a turn aside that failed for a passing reason. It runs again
+// after wait, with the same placeholder.
+func (w *worker) triedAgain(d decision, out outcome, wait time.Duration) ending {
+	at, errText := time.Now().Add(wait), out.err.Error()
+	return ending{
+		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText},
+		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
+			d.entry.Attempts+1, w.o.config.MaxAttempts, clock(wait)),
+		within: func(ctx context.Context, tx Tx, _ *ending) error {
+			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		},
+	}
+}
+
+// errorText says what happened, what was kept and what to do next.
+func errorText(entry sessions.Entry, out outcome) string {
+	text := "✖ " + fault.Public(out.err)
+	if entry.Attempts > 1 {
+		text += fmt.Sprintf(" I tried %d times.", entry.Attempts)
+	}
+	text += "\n\nYour message is kept. " + nextStep(out.err)
+	if fault.KindOf(out.err) == fault.Internal {
+		text += fmt.Sprintf(" (Error %s, for the operator's log.)", entry.ID[len(entry.ID)-8:])
+	}
+	if out.text != "" {
+		text = out.text + "\n\n" + text
+	}
+	return text
 }
 
 // settling returns the context for the end of a turn: what was done is written
 // down even if the process has begun to stop.
 func (w *worker) settling() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(w.ctx), 10*time.Second)
-}
-
-// settleStop ends a turn that a person stopped. What was said so far is kept.
-func (w *worker) settleStop(d decision, out outcome, placed *messages.Delivery) error {
-	shown := fmt.Sprintf("⏹ Stopped after %s.", clock(out.took))
-	if out.text != "" {
-		shown = out.text + "\n\n" + shown
-	}
-	return w.settleEarly(d, out, sessions.EntryStopped, placed, "stopped", shown)
-}
-
-// settleError ends a turn that cannot be finished, visibly: what happened, what
-// was kept, what to do next.
-func (w *worker) settleError(d decision, out outcome, placed *messages.Delivery) error {
-	text := "✖ " + fault.Public(out.err)
-	if d.entry.Attempts > 1 {
-		text += fmt.Sprintf(" I tried %d times.", d.entry.Attempts)
-	}
-	text += "\n\nYour message is kept. " + nextStep(out.err)
-	if fault.KindOf(out.err) == fault.Internal {
-		text += fmt.Sprintf(" (Error %s, for the operator's log.)", d.entry.ID[len(d.entry.ID)-8:])
-	}
-	if out.text != "" {
-		text = out.text + "\n\n" + text
-	}
-	return w.settleEarly(d, out, sessions.EntryFailed, placed, out.err.Error(), text)
 }
 
 // nextStep says what a person can do about an error.
@@ -203,51 +321,6 @@ func nextStep(err error) string {
 	default:
 		return "Send it again to try once more."
 	}
-}
-
-// settleEarly ends a turn without an answer. Text that was shown stays in the
-// session, so that the next turn knows of it.
-func (w *worker) settleEarly(d decision, out outcome, state sessions.EntryState, placed *messages.Delivery, errText, shown string) error {
-	ctx, cancel := w.settling()
-	defer cancel()
-	w.o.windows.forget(d.begun.session.ID)
-	err := w.hold(ctx, func(tx Tx) error {
-		if d.begun.session.ID == "" { // a job of ours
-			_, err := w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
-			return err
-		}
-		rest := out.rest
-		if answer(rest) == "" && out.text != "" {
-			rest = append(rest, messages.NewText(messages.RoleAssistant, out.text))
-		}
-		if len(rest) > 0 {
-			if _, err := tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, rest...); err != nil {
-				return err
-			}
-		}
-		if err := endCalls(ctx, tx, d.begun.session.ID); err != nil {
-			return err
-		}
-		used, err := out.host.recordEnd(ctx, tx, out.finished)
-		if err != nil {
-			return err
-		}
-		err = tx.RecordTurn(ctx, d.begun.session.ID, d.begun.record(sessions.TurnRecord{
-			Model: out.finished.Model, Error: errText, InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
-		}))
-		if err != nil {
-			return err
-		}
-		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Approved); err != nil {
-			return err
-		}
-		_, err = w.settleEntry(ctx, tx, d.entry, state, errText, placed, lastWord{text: shown}, out.took)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store the end of a turn: %w", err)
-	}
-	return nil
 }
 
 // settleStopped ends an entry that was told to stop while nobody worked on it.
@@ -269,8 +342,7 @@ func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, st
 			return err
 		}
 	}
-	_, err = w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown}, 0)
-	return err
+	return w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown})
 }
 
 // endCalls ends the calls of a session whose turn is over: what was running may
@@ -294,19 +366,43 @@ func (w *worker) releasePlan(ctx context.Context, tx Tx) error {
 	return tx.SettlePlan(ctx, p)
 }
 
-// settleEntry closes an entry and stores the deliveries of its last word. The
-// placeholder takes the first part, unless the turn took so long that the
-// answer has to be a message of its own. It returns the last delivery, which has
-// the buttons.
-func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word lastWord, took time.Duration) (last messages.DeliveryID, err error) {
-	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &errText}); err != nil {
-		return "", err
-	}
+// settleEntry closes an entry that has no turn now, in the transaction that found
+// it, and stores the deliveries of its last word.
+func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word lastWord) error {
 	if w.o.asks() {
 		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil {
-			return "", err
+			return err
 		}
 	}
+	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
+	c.Deliveries, c.Added, _ = w.lastDeliveries(entry, placed, word, 0)
+	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
+		return err
+	}
+	return auditFiles(ctx, tx, entry.In, c.Added)
+}
+
+func hasFiles(added []messages.Delivery) bool {
+	return slices.ContainsFunc(added, func(d messages.Delivery) bool { return d.FileName != "" })
+}
+
+// auditFiles writes down which files are going to be posted.
+func auditFiles(ctx context.Context, tx Tx, in messages.Inbound, added []messages.Delivery) error {
+	for _, d := range added {
+		if d.FileName == "" {
+			continue
+		}
+		if err := auditFile(ctx, tx, in, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastDeliveries makes the deliveries of a last word. The placeholder takes the
+// first part, unless the turn took so long that the answer has to be a message of
+// its own. last is the one that has the buttons.
+func (w *worker) lastDeliveries(entry sessions.Entry, placed *messages.Delivery, word lastWord, took time.Duration) (changed, added []messages.Delivery, last messages.DeliveryID) {
 	text, files := w.extract(word.text)
 	parts := w.split(text)
 	announce := ""
@@ -324,10 +420,7 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		if len(parts) == 0 {
 			d.Buttons = word.buttons
 		}
-		if err := tx.UpdateDelivery(ctx, d); err != nil {
-			return "", err
-		}
-		last = d.ID
+		changed, last = []messages.Delivery{d}, d.ID
 	}
 	for i, part := range parts {
 		d := w.newDelivery(entry, part)
@@ -336,23 +429,15 @@ func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, s
 		if i == len(parts)-1 {
 			d.Buttons = word.buttons
 		}
-		if err := tx.AddDelivery(ctx, &d); err != nil {
-			return "", err
-		}
 		w.untried[d.ID] = true
-		last = d.ID
+		added, last = append(added, d), d.ID
 	}
 	for _, f := range files {
 		d := w.newDelivery(entry, "")
 		d.FileName, d.File = f.Name, f.Data
-		if err := tx.AddDelivery(ctx, &d); err != nil {
-			return "", err
-		}
-		if err := auditFile(ctx, tx, entry.In, d); err != nil {
-			return "", err
-		}
+		added = append(added, d)
 	}
-	return last, nil
+	return changed, added, last
 }
 
 // extract takes what is better posted as a file out of a text, where the platform
@@ -395,55 +480,6 @@ func (w *worker) split(text string) []string {
 		return parts
 	}
 	return []string{text}
-}
-
-// parkTurn puts a turn aside that failed for a passing reason. It runs again
-// after wait, with the same placeholder.
-func (w *worker) parkTurn(d decision, out outcome, placed *messages.Delivery, wait time.Duration) error {
-	ctx, cancel := w.settling()
-	defer cancel()
-	at := time.Now().Add(wait)
-	errText := out.err.Error()
-	w.o.windows.forget(d.begun.session.ID)
-	err := w.hold(ctx, func(tx Tx) error {
-		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
-			return err
-		}
-		if err := tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{NextAt: &at, Error: &errText}); err != nil {
-			return err
-		}
-		return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
-	})
-	if err != nil {
-		return fmt.Errorf("park a turn: %w", err)
-	}
-	w.showParked(ctx, placed, fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
-		d.entry.Attempts+1, w.o.config.MaxAttempts, clock(wait)))
-	return nil
-}
-
-// putBack returns a turn that the shutdown interrupted to the inbox. The attempt
-// does not count.
-func (w *worker) putBack(d decision, out outcome, placed *messages.Delivery) error {
-	ctx, cancel := w.settling()
-	defer cancel()
-	attempts := max(d.entry.Attempts-1, 0)
-	err := w.hold(ctx, func(tx Tx) error {
-		if _, err := out.host.recordEnd(ctx, tx, out.finished); err != nil {
-			return err
-		}
-		return tx.UpdateEntry(ctx, d.entry.ID, sessions.EntryUpdate{Attempts: &attempts})
-	})
-	if err != nil {
-		return fmt.Errorf("put a turn back: %w", err)
-	}
-	w.showParked(ctx, placed, "⏸ The service restarts. I go on with this afterwards.")
-	return out.err
-}
-
-// backoff is the pause after the n-th failed attempt: 1, 2, 4, ... 60 seconds.
-func backoff(n int) time.Duration {
-	return min(time.Second<<min(max(n-1, 0), 6), time.Minute)
 }
 
 // clock writes a duration as people read it: 12 s, 4:05, 1:02:03.

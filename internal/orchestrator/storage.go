@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -20,6 +21,11 @@ type Storage interface {
 	// scratch; it uses only tx and never calls out of the process. A panic in
 	// fn rolls back and is passed on.
 	InTx(ctx context.Context, fn func(tx Tx) error) error
+
+	// Commit applies changes in one transaction that begins with the fence of the
+	// lease, durably, and returns how the conversation stands then. It is
+	// sessions.ErrLeaseLost, and nothing is changed, if l is not current any more.
+	Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error)
 
 	// InRead runs fn in a read-only snapshot that does not wait for writers.
 	InRead(ctx context.Context, fn func(tx Tx) error) error
@@ -68,6 +74,16 @@ type inboxTx interface {
 	// number of the conversation (whose row the caller has locked) and sets
 	// e.Seq.
 	InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error)
+
+	// AdmitEntry stores an entry as InsertEntry does and claims the lease of its
+	// conversation, which nobody holds, as the caller has seen under the lock of
+	// its row. a.Deliveries numbers are kept for AddNumbered; deliverySeq is the
+	// last of them.
+	AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, l sessions.Lease, deliverySeq int64, err error)
+
+	// OpenWork returns what there is to do in a conversation, and its active
+	// session.
+	OpenWork(ctx context.Context, conversationID string) (sessions.OpenWork, error)
 
 	// HasEntry reports whether an event is stored already.
 	HasEntry(ctx context.Context, in messages.Inbound) (bool, error)
@@ -125,6 +141,10 @@ type leaseTx interface {
 	// is false if somebody holds a live lease, owner included.
 	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error)
 
+	// Apply makes changes a part of this transaction, as Storage.Commit does of one
+	// of its own.
+	Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error)
+
 	// HoldLease checks that l is still the current lease, locks the
 	// conversation's row until the transaction ends and returns it. Every write
 	// of a turn begins with it.
@@ -179,6 +199,10 @@ type messageTx interface {
 	// is refused (fault.Invalid).
 	AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error)
 
+	// AppendAfter is AppendMessages that also returns the number of the newest
+	// message that MessagesBefore would have returned before; 0 if there was none.
+	AppendAfter(ctx context.Context, sessionID, runID string, msgs ...messages.Message) (seqs []int64, newest int64, err error)
+
 	// MessagesBefore returns up to limit messages of a session with sequence
 	// numbers below before, newest first, read by index. Messages of role
 	// system are left out.
@@ -215,6 +239,9 @@ type deliveryTx interface {
 	// AddDelivery stores a delivery and assigns its Seq.
 	AddDelivery(ctx context.Context, d *messages.Delivery) error
 
+	// AddNumbered stores a delivery under the number that AdmitEntry kept for it.
+	AddNumbered(ctx context.Context, d *messages.Delivery) error
+
 	// UpdateDelivery replaces state, texts, buttons, whom it is for, platform
 	// message id, attempts, next time and error of a delivery.
 	UpdateDelivery(ctx context.Context, d messages.Delivery) error
@@ -222,6 +249,9 @@ type deliveryTx interface {
 	// OpenDeliveries returns the deliveries of a conversation that are neither
 	// sent nor failed, in order, control ones or the others.
 	OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error)
+
+	// AllOpenDeliveries returns both kinds of OpenDeliveries, in order.
+	AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error)
 
 	// EntryDeliveries returns all deliveries that answer an entry, in order.
 	EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error)

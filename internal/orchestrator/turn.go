@@ -36,6 +36,8 @@ type begunTurn struct {
 	system      string // the system prompt
 	config      []byte // the session's configuration, JSON
 	placeholder *messages.Delivery
+	request     []messages.Message // as it was stored now; nil if an earlier attempt did
+	before      int64              // the number of the session's newest message before the request; 0 for none
 }
 
 // model returns the model that the turn's prompt asks for.
@@ -82,7 +84,20 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}
-	d := decision{what: turn, entry: entry, access: v.state.AccessSeq}
+	return w.begin(ctx, tx, entry, v)
+}
+
+// beginsAtOnce reports whether the turn of an entry can begin in the transaction
+// that accepts it: nothing has to be read before, and it is no command, which may
+// have reasons not to begin.
+func (w *worker) beginsAtOnce(entry sessions.Entry) bool {
+	_, isCommand := command.Parse(entry.In.Text)
+	return !isCommand && entry.In.Kind == messages.KindMessage && !w.needsPreparing(entry)
+}
+
+// begin begins the turn of an entry, for a sender who was judged.
+func (w *worker) begin(ctx context.Context, tx Tx, entry sessions.Entry, v verdict) (d decision, err error) {
+	d = decision{what: turn, entry: entry, access: v.state.AccessSeq}
 	d.begun.role, d.begun.again = v.role, entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work
@@ -126,7 +141,7 @@ func (w *worker) unprepared(ctx context.Context, tx Tx, entry sessions.Entry, er
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
 	}
 	delete(w.ready, entry.ID)
-	at := time.Now().Add(max(after, backoff(attempts)))
+	at := time.Now().Add(max(after, backoff(attempts, turnPause)))
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); err != nil {
 		return decision{}, err
 	}
@@ -189,10 +204,13 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 	}
 	call, text := b.planned()
 	request, warnings := requestMessage(in, b.prompt, call, text)
-	seqs, err := tx.AppendMessages(ctx, b.session.ID, entry.ID, request)
-	if err != nil {
+	var seqs []int64
+	var err error
+	if seqs, b.before, err = tx.AppendAfter(ctx, b.session.ID, entry.ID, request); err != nil {
 		return err
 	}
+	request.Seq = seqs[0]
+	b.request = []messages.Message{request}
 	notices := []string{b.work.Notice, b.drift()}
 	for _, warning := range warnings {
 		notices = append(notices, "⚠ "+warning)
@@ -216,7 +234,7 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 			return s, err
 		}
 	}
-	s, active, err := tx.ActiveSession(ctx, w.conv.ID)
+	s, active, err := w.activeSession(ctx, tx)
 	if err != nil {
 		return s, err
 	}
@@ -261,6 +279,14 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 	})
 }
 
+// activeSession returns the active session of the conversation, if there is one.
+func (w *worker) activeSession(ctx context.Context, tx Tx) (sessions.Session, bool, error) {
+	if known := w.session; known != nil {
+		return known.Session, known.Active, nil
+	}
+	return tx.ActiveSession(ctx, w.conv.ID)
+}
+
 // runTurn runs the assistant on a begun turn and settles it.
 func (w *worker) runTurn(ctx context.Context, d decision) error {
 	o := w.o
@@ -281,14 +307,18 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 		out.err = cause
 	}
 	out.card = w.summary(ctx, d, out, p)
-	placed := p.finish()
-	result, err := w.settleTurn(d, out, placed)
+	placed, unrecorded := p.finish()
+	if d.begun.again {
+		w.asked.Store(true) // in an earlier run, for all that is known
+	}
+	result, err := w.settleTurn(d, out, placed, unrecorded)
 	o.config.Metrics.TurnEnded(w.conv.Assistant, result, out.took)
 	if err != nil {
 		return err
 	}
 	switch result {
 	case "answered":
+		w.countAnswer(d, out)
 		o.ended(d.entry, true)
 	case "failed", "stopped":
 		o.ended(d.entry, false)
@@ -296,6 +326,18 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
 	return nil
+}
+
+// countAnswer keeps the figures of an answer, and has it learned from.
+func (w *worker) countAnswer(d decision, out outcome) {
+	if out.reply != nil {
+		return
+	}
+	if w.teaches(d) {
+		w.o.config.Learner.Noted()
+	}
+	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
+	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
@@ -327,6 +369,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 	if err := h.tellOfProfile(ctx); err != nil {
 		return outcome{err: err, host: h}
 	}
+	remembered := w.recall(ctx, d)
 	budget := w.o.config.ContextTokens
 	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, d.begun.system)), budget/2)
 	for try := 1; ; try++ {
@@ -345,7 +388,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 			Conversation: w.conv.ID,
 			Run:          d.entry.ID,
 			System:       d.begun.system,
-			Array:        withRemembered(array, w.ready[d.entry.ID].remembered),
+			Array:        withRemembered(array, remembered),
 			Resume:       d.begun.session.AssistantSessionID,
 			Model:        w.turnModel(d),
 			Mode:         w.modeName(d),

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -35,8 +37,12 @@ func (o *Orchestrator) Ring(ctx context.Context, conversationID string) error {
 		lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
 		return err
 	})
-	if err == nil && ok && o.spawn(func(ctx context.Context) { o.workOn(ctx, lease) }) {
-		return nil
+	if err == nil && ok {
+		w := o.newWorker(sessions.Conversation{ID: conversationID})
+		w.lease = lease
+		if o.spawn(func(ctx context.Context) { o.workOn(ctx, w) }) {
+			return nil
+		}
 	}
 	o.slots.release()
 	if fault.Is(err, fault.NotFound) {
@@ -115,7 +121,9 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []st
 	return nil, nil
 }
 
-// worker drains the inbox of one conversation while it holds its lease.
+// worker drains the inbox of one conversation while it holds its lease. Nobody
+// else writes the conversation's turn lane meanwhile, so it keeps what it knows and
+// reads again only what the numbers on the conversation's row say has moved.
 type worker struct {
 	o       *Orchestrator
 	lease   sessions.Lease
@@ -126,14 +134,32 @@ type worker struct {
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
 	slot    *slotHold                    // nil outside of workOn
+	asked   atomic.Bool                  // a person may have been asked something in this turn
+
+	begun    *firstTurn         // what Accept has begun already; nil afterwards
+	session  *sessions.OpenWork // what Accept has read, while it begins a turn; else nil
+	numbered int                // numbers of deliveries that Accept has kept
+	outbox   *outgoing          // what the turn that just ended has to send, if nothing else is open
+}
+
+// outgoing is all that is open in a conversation after a turn.
+type outgoing struct {
+	open []messages.Delivery // in order
+	seq  int64               // of the entry that was answered
+}
+
+// newWorker returns a worker for a conversation whose lease is about to be
+// claimed, or was.
+func (o *Orchestrator) newWorker(conv sessions.Conversation) *worker {
+	return &worker{o: o, conv: conv, slot: &slotHold{}, untried: make(map[messages.DeliveryID]bool)}
 }
 
 // workOn is a worker's life. It owns a slot and a lease and gives both back.
-func (o *Orchestrator) workOn(ctx context.Context, lease sessions.Lease) {
+func (o *Orchestrator) workOn(ctx context.Context, w *worker) {
 	failpoint.Hit(failpoint.Claimed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &worker{o: o, lease: lease, ctx: ctx, slot: &slotHold{}, untried: make(map[messages.DeliveryID]bool)}
+	w.ctx = ctx
 	defer w.slot.release(o.slots)
 	beat := make(chan struct{})
 	go func() {
@@ -144,7 +170,7 @@ func (o *Orchestrator) workOn(ctx context.Context, lease sessions.Lease) {
 		cancel(nil)
 		<-beat
 	}()
-	log := o.config.Log.With("conversation_id", lease.ConversationID)
+	log := o.config.Log.With("conversation_id", w.lease.ConversationID)
 	// After a panic the lease runs out by itself; crashAttempts bounds repeats.
 	defer o.recoverPanic(ctx, "worker", nil)
 	for {
@@ -235,13 +261,49 @@ func (w *worker) hold(ctx context.Context, fn func(tx Tx) error) error {
 // step does one thing: deliver what is open, or work on the oldest entry. It
 // reports false when the lease has been given back.
 func (w *worker) step() (more bool, err error) {
+	if out := w.outbox; out != nil {
+		w.outbox = nil
+		return w.bringOut(*out)
+	}
+	first := w.begun
+	if w.begun = nil; first == nil {
+		first = w.o.expect(w.lease.ConversationID) // before the turn is taken from the inbox, so that no stop falls between the two
+		first.decision, err = w.take()
+	}
 	turnCtx, cancel := context.WithCancelCause(w.ctx)
 	defer cancel(nil)
-	handle := &turnHandle{since: time.Now(), cancel: cancel, done: make(chan struct{})}
-	w.o.running.add(w.lease.ConversationID, handle)
-	defer w.o.running.remove(w.lease.ConversationID, handle)
+	w.o.running.arm(first.handle, cancel)
+	defer w.o.forget(first)
+	if err != nil {
+		return false, err
+	}
+	return w.act(turnCtx, first)
+}
 
-	var next decision
+// bringOut sends what a turn left, straight after it, and gives the lease up if
+// nothing came in meanwhile.
+func (w *worker) bringOut(out outgoing) (more bool, err error) {
+	if err := w.deliverAll(out.open); err != nil {
+		return false, err
+	}
+	for _, d := range w.sent {
+		if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed {
+			return true, nil // it has to wait
+		}
+	}
+	news, err := w.o.config.Storage.Commit(w.ctx, w.lease, commit.Changes{
+		Deliveries: w.sent, Release: &commit.Release{InboxSeq: out.seq, DeliverySeq: w.conv.DeliverySeq},
+	})
+	if err != nil {
+		return false, fmt.Errorf("record what was sent: %w", err)
+	}
+	w.sent = nil
+	return !news.Released, nil
+}
+
+// take decides what to do next, in one transaction that also records what was
+// sent.
+func (w *worker) take() (next decision, err error) {
 	err = w.o.config.Storage.InTx(w.ctx, func(tx Tx) error {
 		var err error
 		if w.conv, err = tx.HoldLease(w.ctx, w.lease); err != nil {
@@ -254,16 +316,22 @@ func (w *worker) step() (more bool, err error) {
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("take the next entry: %w", err)
+		return next, fmt.Errorf("take the next entry: %w", err)
 	}
 	w.sent = nil
+	return next, nil
+}
+
+// act does what was decided.
+func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err error) {
+	next, handle := first.decision, first.handle
 	switch next.what {
 	case leave:
 		return false, nil
 	case deliver:
 		return true, w.deliverAll(next.open)
 	case prepare:
-		w.prepare(turnCtx, handle, next)
+		w.prepare(ctx, handle, next)
 		return true, nil
 	case settled:
 		return true, nil
@@ -274,7 +342,7 @@ func (w *worker) step() (more bool, err error) {
 		return true, nil
 	default:
 		w.o.running.begin(handle, next.entry, next.access)
-		return true, w.runTurn(turnCtx, next)
+		return true, w.runTurn(ctx, next)
 	}
 }
 
@@ -359,22 +427,18 @@ func (w *worker) leaveUntil(ctx context.Context, tx Tx, at time.Time) (decision,
 // them has to wait, wait says until when. Answers to control commands are left
 // to those who run them, unless they are overdue.
 func (w *worker) openDeliveries(ctx context.Context, tx Tx, now time.Time) (open []messages.Delivery, wait time.Time, err error) {
-	control, err := tx.OpenDeliveries(ctx, w.conv.ID, true)
+	all, err := tx.AllOpenDeliveries(ctx, w.conv.ID)
 	if err != nil {
 		return nil, wait, err
 	}
-	for _, d := range control {
-		if !d.NextAt.After(now) {
+	for _, d := range all {
+		if d.Control && !d.NextAt.After(now) {
 			open = append(open, d)
 		}
 	}
-	ordered, err := tx.OpenDeliveries(ctx, w.conv.ID, false)
-	if err != nil {
-		return nil, wait, err
-	}
-	for _, d := range ordered {
-		if !d.Final {
-			continue // the placeholder of a turn that is not over
+	for _, d := range all {
+		if d.Control || !d.Final {
+			continue // or the placeholder of a turn that is not over
 		}
 		if d.NextAt.After(now) {
 			if len(open) == 0 {

@@ -52,11 +52,12 @@ type Conversation struct {
 	Settings Settings // what people chose for it
 	AgentID  string   // the agent profile that it uses; empty for the default
 
-	InboxSeq int64  // the last inbox sequence number given out
-	StopSeq  int64  // entries up to this one were told to stop
-	Owner    string // holder of the lease, if LeaseUntil is in the future
-	Epoch    int64  // grows with every claim of the lease
-	Leased   bool   // somebody holds a live lease, by the store's clock
+	InboxSeq    int64  // the last inbox sequence number given out
+	StopSeq     int64  // entries up to this one were told to stop
+	DeliverySeq int64  // the last delivery sequence number given out
+	Owner       string // holder of the lease, if LeaseUntil is in the future
+	Epoch       int64  // grows with every claim of the lease
+	Leased      bool   // somebody holds a live lease, by the store's clock
 }
 
 // Settings are what people chose for a conversation; empty members mean the
@@ -159,6 +160,24 @@ type NewSession struct {
 	SystemPrompt   string
 	Config         json.RawMessage // may be empty
 	UserPrompt     string
+}
+
+// OpenWork is what there is to do in a conversation, and the session that a new
+// turn would run in.
+type OpenWork struct {
+	Waiting    bool      // an entry of lane turn waits or runs
+	NextAt     time.Time // when the first of those is due
+	Control    bool      // a command runs that changes what a turn begins with, perhaps
+	Deliveries bool      // a delivery is neither sent nor failed
+	Session    Session   // the active one
+	Active     bool      // there is one
+}
+
+// Admission is how an entry is stored together with a claim on its conversation.
+type Admission struct {
+	Owner      string // of the lease
+	TTL        time.Duration
+	Deliveries int64 // numbers to keep for deliveries that follow in this transaction
 }
 
 // TurnRecord is what a turn leaves behind on its session.

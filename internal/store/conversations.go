@@ -12,13 +12,13 @@ import (
 
 const conversationColumns = `
 	id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at,
-	inbox_seq, stop_seq, settings, agent_id, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
+	inbox_seq, stop_seq, delivery_seq, settings, agent_id, lease_owner, lease_epoch, lease_owner IS NOT NULL AND lease_until > {now}`
 
 func scanConversation(c *sessions.Conversation) []any {
 	return []any{
 		text{&c.ID}, &c.Key.Platform, &c.Key.ID, text{&c.CodebaseID}, text{&c.Cwd}, &c.Assistant,
 		stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
-		&c.InboxSeq, &c.StopSeq, settings{&c.Settings}, text{&c.AgentID}, text{&c.Owner}, &c.Epoch, &c.Leased,
+		&c.InboxSeq, &c.StopSeq, &c.DeliverySeq, settings{&c.Settings}, text{&c.AgentID}, text{&c.Owner}, &c.Epoch, &c.Leased,
 	}
 }
 

@@ -23,13 +23,19 @@ func scanDelivery(d *messages.Delivery) []any {
 	}
 }
 
-// AddDelivery stores a delivery and assigns its Seq, and its ID, State and
-// CreatedAt if they are empty. It locks the conversation's row.
-func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
+// addDeliverySQL gives a delivery the number that is $4 below the last one of its
+// conversation.
+const addDeliverySQL = `
+	INSERT INTO deliveries (` + deliveryColumns + `)
+	VALUES ($1, $2, $3, (SELECT delivery_seq FROM remote_agent_conversations WHERE id = $2) - $4,
+		$5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+
+// addDeliveryArgs sets the ID, State and CreatedAt of d if they are empty.
+func addDeliveryArgs(redact redaction, d *messages.Delivery, below int64) ([]any, error) {
 	if d.ID == "" {
 		id, err := newID()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		d.ID = messages.DeliveryID(id)
 	}
@@ -40,38 +46,58 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 		d.CreatedAt = time.Now()
 	}
 	buttons, err := encodeButtons(d.Buttons)
-	if err != nil {
-		return err
-	}
+	return []any{
+		string(d.ID), d.ConversationID, orNull(d.EventID), below, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
+		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), redact.said(d.Error), millis(d.CreatedAt),
+		buttons, string(d.OnlyFor), d.FileName, bytesOrNull(d.File),
+	}, err
+}
+
+// AddDelivery stores a delivery and assigns its Seq, and its ID, State and
+// CreatedAt if they are empty. It locks the conversation's row.
+func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	ok, err := t.one(ctx, []any{&d.Seq}, `
 		UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + 1 WHERE id = $1
 		RETURNING delivery_seq`, d.ConversationID)
 	if _, err := found(d.Seq, ok, err, "conversation"); err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, `
-		INSERT INTO deliveries (`+deliveryColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		string(d.ID), d.ConversationID, orNull(d.EventID), d.Seq, string(d.ReplyTo), d.Placeholder, d.Text, d.Final,
-		d.Control, string(d.Message), string(d.State), d.Attempts, millis(d.NextAt), t.said(d.Error), millis(d.CreatedAt),
-		buttons, string(d.OnlyFor), d.FileName, bytesOrNull(d.File))
+	return t.AddNumbered(ctx, d)
+}
+
+// AddNumbered stores a delivery whose number AdmitEntry kept: it is the last one
+// of its conversation.
+func (t *Tx) AddNumbered(ctx context.Context, d *messages.Delivery) error {
+	args, err := addDeliveryArgs(t.redact, d, 0)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, addDeliverySQL, args...)
 	return wrap(err, "store delivery")
+}
+
+const updateDeliverySQL = `
+	UPDATE deliveries SET
+		placeholder = $2, body = $3, final = $4, message_id = $5, state = $6, attempts = $7, next_ms = $8,
+		error = $9, reply_to = $10, buttons = $11, only_for = $12
+	WHERE id = $1`
+
+func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
+	buttons, err := encodeButtons(d.Buttons)
+	return []any{
+		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
+		millis(d.NextAt), redact.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor),
+	}, err
 }
 
 // UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
 // id, attempts, next time and error of a delivery. Its file never changes.
 func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
-	buttons, err := encodeButtons(d.Buttons)
+	args, err := updateDeliveryArgs(t.redact, d)
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(ctx, `
-		UPDATE deliveries SET
-			placeholder = $2, body = $3, final = $4, message_id = $5, state = $6, attempts = $7, next_ms = $8,
-			error = $9, reply_to = $10, buttons = $11, only_for = $12
-		WHERE id = $1`,
-		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
-		millis(d.NextAt), t.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor))
+	n, err := t.exec(ctx, updateDeliverySQL, args...)
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
@@ -93,10 +119,20 @@ const openDeliveriesSQL = `
 	WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed') AND control = $2
 	ORDER BY seq`
 
+const allOpenDeliveriesSQL = `
+	SELECT ` + deliveryColumns + ` FROM deliveries
+	WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed')
+	ORDER BY seq`
+
 // OpenDeliveries returns the deliveries of a conversation that are neither sent
 // nor failed, in order, control ones or the others.
 func (t *Tx) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, openDeliveriesSQL, conversationID, control)
+}
+
+// AllOpenDeliveries returns both kinds of OpenDeliveries, in order.
+func (t *Tx) AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error) {
+	return t.deliveries(ctx, allOpenDeliveriesSQL, conversationID)
 }
 
 // EntryDeliveries returns all deliveries that answer an entry, in order.

@@ -70,6 +70,8 @@ func sqliteCode(err error) int {
 const (
 	pgSerialization = "40001"
 	pgDeadlock      = "40P01"
+
+	pgDivisionByZero = "22012"
 )
 
 // classifyPostgres gives an error of the PostgreSQL driver its kind, by

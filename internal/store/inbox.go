@@ -49,6 +49,43 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 // a fresh entry with a conversation, whose row the caller has locked, e.Seq
 // becomes the next number of its inbox.
 func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
+	fresh, err = t.storeEntry(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if !fresh || e.ConversationID == "" {
+		return fresh, nil
+	}
+	if _, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq); err != nil {
+		return false, fmt.Errorf("advance inbox: %w", err)
+	}
+	return true, nil
+}
+
+// AdmitEntry stores an entry of a conversation as InsertEntry does and claims the
+// conversation's lease. The caller has seen, under the lock of its row, that
+// nobody holds a live one. It changes nothing if the event is stored already. The
+// numbers that a.Deliveries asks for end with the returned one.
+func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, l sessions.Lease, deliverySeq int64, err error) {
+	if a.Owner == "" {
+		return false, l, 0, fault.New(fault.Invalid, "A lease needs an owner.")
+	}
+	if fresh, err = t.storeEntry(ctx, e); err != nil || !fresh {
+		return false, l, 0, err
+	}
+	l = sessions.Lease{ConversationID: e.ConversationID, Owner: a.Owner}
+	ok, err := t.one(ctx, []any{&l.Epoch, &deliverySeq}, `
+		UPDATE remote_agent_conversations SET
+			inbox_seq = $2, delivery_seq = delivery_seq + $3,
+			lease_owner = $4, lease_until = {now} + $5, lease_epoch = lease_epoch + 1
+		WHERE id = $1
+		RETURNING lease_epoch, delivery_seq`, e.ConversationID, e.Seq, a.Deliveries, a.Owner, a.TTL.Milliseconds())
+	_, err = found(l, ok, err, "conversation")
+	return err == nil, l, deliverySeq, err
+}
+
+func (t *Tx) storeEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
 	if e.In.Event == "" {
 		return false, fault.New(fault.Invalid, "An event needs an id.")
 	}
@@ -83,17 +120,7 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
 		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID))
-	if err != nil {
-		return false, fmt.Errorf("store inbound event: %w", err)
-	}
-	if !fresh || e.ConversationID == "" {
-		return fresh, nil
-	}
-	if _, err := t.exec(ctx, `
-		UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq); err != nil {
-		return false, fmt.Errorf("advance inbox: %w", err)
-	}
-	return true, nil
+	return fresh, wrap(err, "store inbound event")
 }
 
 // KeepRaw stores an event that was not understood, in state raw. One without an
@@ -150,6 +177,29 @@ func (t *Tx) NextEntry(ctx context.Context, conversationID string) (e sessions.E
 	return e, err == nil, err
 }
 
+const openWorkSQL = `
+	(SELECT next_ms FROM inbound_events WHERE conversation_id = $1 AND ` + openTurn + ` ORDER BY seq LIMIT 1),
+	EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND lane = 'control' AND state = 'waiting'),
+	EXISTS (SELECT 1 FROM deliveries WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed'))`
+
+// OpenWork returns what there is to do in a conversation, and its active session.
+func (t *Tx) OpenWork(ctx context.Context, conversationID string) (w sessions.OpenWork, err error) {
+	var row sessionRow
+	var next *int64
+	open := []any{&next, &w.Control, &w.Deliveries}
+	w.Active, err = t.one(ctx, append(open, row.dest()...), `
+		SELECT `+openWorkSQL+`, `+sessionColumns+` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`, conversationID)
+	if err == nil && w.Active {
+		w.Session, err = row.decode()
+	} else if err == nil {
+		_, err = t.one(ctx, open, `SELECT `+openWorkSQL, conversationID)
+	}
+	if w.Waiting = next != nil; w.Waiting && *next != 0 {
+		w.NextAt = time.UnixMilli(*next).UTC()
+	}
+	return w, wrap(err, "look for open work")
+}
+
 const waitingEntriesSQL = `
 	SELECT ` + entryColumns + ` FROM inbound_events
 	WHERE conversation_id = $1 AND ` + openTurn + ` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`
@@ -174,9 +224,18 @@ func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 // its state is $2: a command was carried out, or a message was refused.
 const needless = `$2 = 'refused' OR lane = 'control' AND $2 IN ('done', 'failed', 'stopped')`
 
-// UpdateEntry changes the fields of u that are not nil. The content of a command
-// that has ended, and that of a message that was refused, goes with it.
-func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
+const updateEntrySQL = `
+	UPDATE inbound_events SET
+		state = COALESCE($2, state),
+		attempts = COALESCE($3, attempts),
+		next_ms = COALESCE($4, next_ms),
+		session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
+		error = CASE WHEN $7 THEN $8 ELSE error END,
+		data = CASE WHEN ` + needless + ` THEN NULL ELSE data END,
+		raw = CASE WHEN ` + needless + ` THEN NULL ELSE raw END
+	WHERE id = $1`
+
+func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any {
 	var state, attempts, next any
 	if u.State != nil {
 		state = string(*u.State)
@@ -192,19 +251,15 @@ func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate)
 		session = orNull(*u.SessionID)
 	}
 	if u.Error != nil {
-		errText = orNull(t.said(*u.Error))
+		errText = orNull(redact.said(*u.Error))
 	}
-	n, err := t.exec(ctx, `
-		UPDATE inbound_events SET
-			state = COALESCE($2, state),
-			attempts = COALESCE($3, attempts),
-			next_ms = COALESCE($4, next_ms),
-			session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
-			error = CASE WHEN $7 THEN $8 ELSE error END,
-			data = CASE WHEN `+needless+` THEN NULL ELSE data END,
-			raw = CASE WHEN `+needless+` THEN NULL ELSE raw END
-		WHERE id = $1`,
-		id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText)
+	return []any{id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText}
+}
+
+// UpdateEntry changes the fields of u that are not nil. The content of a command
+// that has ended, and that of a message that was refused, goes with it.
+func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
+	n, err := t.exec(ctx, updateEntrySQL, updateEntryArgs(t.redact, id, u)...)
 	if err != nil {
 		return fmt.Errorf("update event: %w", err)
 	}

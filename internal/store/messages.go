@@ -13,49 +13,64 @@ import (
 // sequence number of each, in order, without gaps. A message of no blocks is
 // refused (fault.Invalid).
 func (t *Tx) AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error) {
-	for _, m := range msgs {
+	seqs, _, err := t.AppendAfter(ctx, sessionID, runID, msgs...)
+	return seqs, err
+}
+
+// AppendAfter is AppendMessages that also returns the number of the newest message
+// that MessagesBefore would have returned before, 0 if there was none.
+func (t *Tx) AppendAfter(ctx context.Context, sessionID, runID string, msgs ...messages.Message) (seqs []int64, newest int64, err error) {
+	if len(msgs) == 0 {
+		return nil, 0, nil
+	}
+	steps, err := messageSteps(sessionID, runID, msgs)
+	if err != nil {
+		return nil, 0, err
+	}
+	var last int64
+	ok, err := t.one(ctx, []any{&last, &newest}, `
+		UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1
+		RETURNING last_seq, COALESCE((SELECT m.seq FROM agent_messages m
+			WHERE m.session_id = $1 AND m.part = 0 AND m.role <> 'system' AND NOT m.undone
+			ORDER BY m.seq DESC LIMIT 1), 0)`, sessionID, len(msgs))
+	if _, err := found(last, ok, err, "session"); err != nil {
+		return nil, 0, err
+	}
+	for _, s := range steps {
+		if _, err := t.exec(ctx, s.query, s.args...); err != nil {
+			return nil, 0, fmt.Errorf("store message: %w", err)
+		}
+	}
+	for i := range msgs {
+		seqs = append(seqs, last-int64(len(msgs)-1-i))
+	}
+	return seqs, newest, nil
+}
+
+// messageSteps are the statements that store messages of a session whose last_seq
+// counts them already.
+func messageSteps(sessionID, runID string, msgs []messages.Message) (steps []step, err error) {
+	for i, m := range msgs {
 		if len(m.Blocks) == 0 {
 			return nil, fault.New(fault.Invalid, "A message needs content.")
 		}
-	}
-	if len(msgs) == 0 {
-		return nil, nil
-	}
-	var last int64
-	ok, err := t.one(ctx, []any{&last}, `
-		UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq`,
-		sessionID, len(msgs))
-	if _, err := found(last, ok, err, "session"); err != nil {
-		return nil, err
-	}
-	seqs := make([]int64, len(msgs))
-	for i, m := range msgs {
-		m.Seq = last - int64(len(msgs)-1-i)
-		seqs[i] = m.Seq
-		if err := t.insertMessage(ctx, sessionID, runID, m); err != nil {
-			return nil, err
-		}
-	}
-	return seqs, nil
-}
-
-func (t *Tx) insertMessage(ctx context.Context, sessionID, runID string, m messages.Message) error {
-	records, err := messages.ToRecords(m)
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "encode message")
-	}
-	for part, r := range records {
-		_, err := t.exec(ctx, `
-			INSERT INTO agent_messages (
-				session_id, seq, part, role, kind, content, data_json, provider_metadata, run_id, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now} / 1000)`,
-			sessionID, m.Seq, part, string(r.Role), r.Kind, r.Content, orNull(r.DataJSON),
-			orNull(string(r.ProviderMetadata)), runID)
+		records, err := messages.ToRecords(m)
 		if err != nil {
-			return fmt.Errorf("store message: %w", err)
+			return nil, fault.Wrap(err, fault.Invalid, "encode message")
+		}
+		for part, r := range records {
+			steps = append(steps, step{query: `
+				INSERT INTO agent_messages (
+					session_id, seq, part, role, kind, content, data_json, provider_metadata, run_id, created_at)
+				VALUES ($1, (SELECT last_seq FROM remote_agent_sessions WHERE id = $1) - $2,
+					$3, $4, $5, $6, $7, $8, $9, {now} / 1000)`,
+				args: []any{
+					sessionID, int64(len(msgs) - 1 - i), part, string(r.Role), r.Kind, r.Content, orNull(r.DataJSON),
+					orNull(string(r.ProviderMetadata)), runID,
+				}})
 		}
 	}
-	return nil
+	return steps, nil
 }
 
 // CopyMessages appends the messages of a session that were not undone to

@@ -87,21 +87,23 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	if err != nil {
 		return sessions.Session{}, err
 	}
-	n, err := t.exec(ctx, `
+	var row sessionRow
+	ok, err := t.one(ctx, row.dest(), `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
 			agent_name, agent_id, model, system_prompt, config, user_prompt)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		ON CONFLICT (conversation_id) WHERE active DO NOTHING`,
+		ON CONFLICT (conversation_id) WHERE active DO NOTHING
+		RETURNING `+sessionColumns,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
 		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create session: %w", err)
 	}
-	if n == 0 {
+	if !ok {
 		return sessions.Session{}, fault.New(fault.Conflict, "A session is active already.")
 	}
-	return t.Session(ctx, id)
+	return row.decode()
 }
 
 // DeactivateSession ends a session with a status, for a reason that is kept in
@@ -161,18 +163,23 @@ func (t *Tx) UpdateSessionMetadata(ctx context.Context, id string, m sessions.Me
 		UPDATE remote_agent_sessions SET metadata = $2 WHERE id = $1`, id, encoded)
 }
 
+const recordTurnSQL = `
+	model = COALESCE($2, model), result = $3, error = $4,
+	input_tokens = input_tokens + $5, output_tokens = output_tokens + $6,
+	system_prompt = COALESCE($7, system_prompt), config = COALESCE($8, config)`
+
+func recordTurnArgs(redact redaction, id string, turn sessions.TurnRecord) []any {
+	return []any{
+		id, orNull(turn.Model), orNull(redact.said(turn.Result)), orNull(redact.said(turn.Error)), turn.InputTokens, turn.OutputTokens,
+		orNull(redact.said(turn.SystemPrompt)), orNull(string(turn.Config)),
+	}
+}
+
 // RecordTurn adds a finished turn to a session: its result or error, the model
 // that answered, what it cost, and the system prompt and configuration if they
 // have changed.
 func (t *Tx) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
-	return t.updateSession(ctx, `
-		UPDATE remote_agent_sessions SET
-			model = COALESCE($2, model), result = $3, error = $4,
-			input_tokens = input_tokens + $5, output_tokens = output_tokens + $6,
-			system_prompt = COALESCE($7, system_prompt), config = COALESCE($8, config)
-		WHERE id = $1`,
-		id, orNull(turn.Model), orNull(t.said(turn.Result)), orNull(t.said(turn.Error)), turn.InputTokens, turn.OutputTokens,
-		orNull(t.said(turn.SystemPrompt)), orNull(string(turn.Config)))
+	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.redact, id, turn)...)
 }
 
 // DeleteSession deletes a session with its messages and tool calls.

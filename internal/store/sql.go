@@ -27,13 +27,18 @@ type Tx struct {
 	audits []sessions.AuditEntry // written by seal
 }
 
+// redaction is Options.Redact; nil changes nothing.
+type redaction func(string) string
+
 // said returns what somebody else said as it may be stored, without credentials.
-func (t *Tx) said(text string) string {
-	if t.redact == nil || text == "" {
+func (r redaction) said(text string) string {
+	if r == nil || text == "" {
 		return text
 	}
-	return t.redact(text)
+	return r(text)
 }
+
+func (t *Tx) said(text string) string { return redaction(t.redact).said(text) }
 
 // Handle returns the driver's own transaction, for queue.Queue.
 func (t *Tx) Handle() any {
@@ -140,6 +145,7 @@ func statementContext(ctx context.Context) (context.Context, error) {
 const (
 	tokenNow   = "{now}"   // Unix milliseconds by the database's clock; on SQLite the process's
 	tokenStamp = "{stamp}" // the same moment for the seeds' timestamp columns
+	tokenFence = "{fence}" // the lease of owner $2 and epoch $3 is current; on PostgreSQL an error if it is not
 	tokenLock  = "{lock}"  // locks the selected rows until the transaction ends, where it can write
 )
 
@@ -186,6 +192,7 @@ func (r *rewriter) translate(query string, args int) rewritten {
 		return rewritten{query: strings.NewReplacer(
 			tokenNow, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 			tokenStamp, "clock_timestamp()",
+			tokenFence, "1 / (lease_owner IS NOT DISTINCT FROM $2 AND lease_epoch = $3)::int = 1",
 			tokenLock, lock,
 		).Replace(query)}
 	}
@@ -194,6 +201,7 @@ func (r *rewriter) translate(query string, args int) rewritten {
 		query: strings.NewReplacer(
 			tokenNow, "$"+strconv.Itoa(args+1),
 			tokenStamp, "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+			tokenFence, "lease_owner = $2 AND lease_epoch = $3",
 			tokenLock, "",
 		).Replace(query),
 	}

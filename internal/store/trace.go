@@ -39,6 +39,26 @@ func (t Trace) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 // TraceQueryEnd implements pgx.QueryTracer.
 func (Trace) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// TraceBatchStart implements pgx.BatchTracer: a batch is a transaction of its own.
+func (t Trace) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	t.tell("begin")
+	return ctx
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (t Trace) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	t.tell(q.SQL)
+}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (t Trace) TraceBatchEnd(_ context.Context, _ *pgx.Conn, end pgx.TraceBatchEndData) {
+	if end.Err != nil {
+		t.tell("rollback")
+		return
+	}
+	t.tell("commit")
+}
+
 // tracedTx tells how a transaction of SQLite ends.
 type tracedTx struct {
 	driver.Tx

@@ -13,8 +13,13 @@ import (
 	"remote-agent/internal/spend"
 )
 
-// AddUsage records what a turn, or a part of one, used.
-func (t *Tx) AddUsage(ctx context.Context, r spend.Record) error {
+const addUsageSQL = `
+	INSERT INTO usage_records (
+		event_id, conversation_id, session_id, codebase_id, actor, ai_assistant_type, model,
+		input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, at_ms)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+
+func addUsageArgs(r spend.Record) []any {
 	var cost any
 	if r.Known {
 		cost = r.Micros
@@ -22,13 +27,15 @@ func (t *Tx) AddUsage(ctx context.Context, r spend.Record) error {
 	if r.At.IsZero() {
 		r.At = time.Now()
 	}
-	_, err := t.exec(ctx, `
-		INSERT INTO usage_records (
-			event_id, conversation_id, session_id, codebase_id, actor, ai_assistant_type, model,
-			input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, at_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+	return []any{
 		orNull(r.EntryID), orNull(r.ConversationID), orNull(r.SessionID), orNull(r.CodebaseID), r.Actor, r.Assistant, r.Model,
-		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.CachedTokens, r.Usage.WrittenTokens, cost, millis(r.At))
+		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.CachedTokens, r.Usage.WrittenTokens, cost, millis(r.At),
+	}
+}
+
+// AddUsage records what a turn, or a part of one, used.
+func (t *Tx) AddUsage(ctx context.Context, r spend.Record) error {
+	_, err := t.exec(ctx, addUsageSQL, addUsageArgs(r)...)
 	return wrap(err, "record usage")
 }
 

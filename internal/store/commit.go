@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+// step is one statement of a commit.
+type step struct {
+	query string
+	args  []any
+	dest  []any // where its row goes; nil if there is none to read
+}
+
+// Commit applies changes under a lease, durably, all of them or none, and returns
+// how the conversation stands then. A lease that is not current any more is a
+// fault.Conflict that wraps sessions.ErrLeaseLost. On PostgreSQL it is one round
+// trip, on SQLite a part of a group commit.
+func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
+	if s.pg != nil {
+		err = again(ctx, func() error {
+			var err error
+			news, err = s.commitBatch(ctx, l, c)
+			return err
+		})
+		return news, err
+	}
+	err = s.InTx(ctx, func(tx *Tx) error {
+		var err error
+		news, err = tx.Apply(ctx, l, c)
+		return err
+	})
+	return news, err
+}
+
+// Apply makes changes under a lease a part of the transaction. It locks the
+// conversation's row.
+func (t *Tx) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
+	steps, err := stepsOf(t.redact, l, c, &news)
+	if err != nil {
+		return news, err
+	}
+	for i, s := range steps {
+		ok := true
+		if s.dest != nil {
+			ok, err = t.one(ctx, s.dest, s.query, s.args...)
+		} else {
+			_, err = t.exec(ctx, s.query, s.args...)
+		}
+		if err != nil {
+			return news, committing(err)
+		}
+		if !ok && i == 0 {
+			return news, leaseLost()
+		}
+	}
+	return news, nil
+}
+
+// commitBatch sends all statements at once. They are one transaction, which the
+// fence's error ends before anything else is done.
+func (s *Store) commitBatch(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
+	steps, err := stepsOf(s.redact, l, c, &news)
+	if err != nil {
+		return news, err
+	}
+	batch := &pgx.Batch{}
+	for _, st := range steps {
+		query, args := s.text.rewrite(st.query, st.args)
+		batch.Queue(query, args...)
+	}
+	results := s.pg.SendBatch(ctx, batch)
+	lost := false
+	for i, st := range steps {
+		if st.dest == nil {
+			_, err = results.Exec()
+		} else if err = results.QueryRow().Scan(st.dest...); errors.Is(err, pgx.ErrNoRows) {
+			lost, err = lost || i == 0, nil // the conversation is gone, and all that was to change with it
+		}
+		if err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, results.Close())
+	switch {
+	case isState(err, pgDivisionByZero):
+		return news, leaseLost()
+	case err != nil:
+		return news, committing(commitError(classifyPostgres(err)))
+	case lost:
+		return news, leaseLost()
+	}
+	return news, nil
+}
+
+func committing(err error) error { return fmt.Errorf("commit a step: %w", err) }
+
+// stepsOf returns the statements of a commit, the fence first.
+func stepsOf(redact redaction, l sessions.Lease, c commit.Changes, news *commit.News) ([]step, error) {
+	if c.Release != nil && len(c.Added) > 0 {
+		return nil, fault.New(fault.Invalid, "A lease is not given up with deliveries that nobody has sent.")
+	}
+	steps := []step{fence(l, c, news)}
+	session, err := sessionSteps(redact, c.Session, news)
+	if err != nil {
+		return nil, err
+	}
+	steps = append(steps, session...)
+	if c.Usage != nil {
+		steps = append(steps, step{query: addUsageSQL, args: addUsageArgs(*c.Usage)})
+	}
+	if c.Entry != nil {
+		steps = append(steps, step{query: updateEntrySQL, args: updateEntryArgs(redact, c.Entry.ID, c.Entry.EntryUpdate)})
+	}
+	for _, d := range c.Deliveries {
+		args, err := updateDeliveryArgs(redact, d)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step{query: updateDeliverySQL, args: args})
+	}
+	for i := range c.Added {
+		args, err := addDeliveryArgs(redact, &c.Added[i], int64(len(c.Added)-1-i))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step{query: addDeliverySQL, args: args})
+	}
+	return steps, nil
+}
+
+// fence checks the lease and locks the row, numbers what is added and gives the
+// lease up, in one statement.
+func fence(l sessions.Lease, c commit.Changes, news *commit.News) step {
+	s := step{
+		args: []any{l.ConversationID, l.Owner, l.Epoch},
+		dest: []any{&news.InboxSeq, &news.StopSeq, &news.DeliverySeq},
+	}
+	const returned = `inbox_seq, stop_seq, delivery_seq`
+	switch {
+	case c.Release != nil:
+		s.query = `
+			UPDATE remote_agent_conversations SET
+				lease_owner = CASE WHEN inbox_seq = $4 AND delivery_seq = $5 THEN NULL ELSE lease_owner END,
+				lease_until = CASE WHEN inbox_seq = $4 AND delivery_seq = $5 THEN 0 ELSE lease_until END
+			WHERE id = $1 AND {fence} RETURNING ` + returned + `, lease_owner IS NULL`
+		s.args = append(s.args, c.Release.InboxSeq, c.Release.DeliverySeq)
+		s.dest = append(s.dest, &news.Released)
+	case len(c.Added) > 0:
+		s.query = `
+			UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + $4
+			WHERE id = $1 AND {fence} RETURNING ` + returned
+		s.args = append(s.args, int64(len(c.Added)))
+	default:
+		s.query = `SELECT ` + returned + ` FROM remote_agent_conversations WHERE id = $1 AND {fence} {lock}`
+	}
+	return s
+}
+
+func sessionSteps(redact redaction, c *commit.Session, news *commit.News) ([]step, error) {
+	if c == nil || c.Turn == nil && len(c.Messages) == 0 {
+		return nil, nil
+	}
+	turn := sessions.TurnRecord{}
+	query := `UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq`
+	args := []any{c.ID, int64(len(c.Messages))}
+	if c.Turn != nil {
+		turn = *c.Turn
+		query = `UPDATE remote_agent_sessions SET ` + recordTurnSQL + `, last_seq = last_seq + $9 WHERE id = $1 RETURNING last_seq`
+		args = append(recordTurnArgs(redact, c.ID, turn), int64(len(c.Messages)))
+	}
+	steps, err := messageSteps(c.ID, c.Run, c.Messages)
+	return append([]step{{query: query, args: args, dest: []any{&news.LastSeq}}}, steps...), err
+}
