@@ -380,12 +380,16 @@ func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 	}
 }
 
-// waitIdle waits until everything that the console sent has been answered.
+// waitIdle waits until everything that the console sent has been answered, or
+// waits for a decision that nobody can type any more.
 func (d *daemon) waitIdle(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		idle, err := d.core.Idle(ctx, console.Conversation)
+		idle, questions, err := d.core.Idle(ctx, console.Conversation)
+		if idle && len(questions) > 0 && len(d.adapters) == 1 {
+			fmt.Fprintf(d.env.Stderr, "The input has ended, and %[1]s waits for a decision. Start the bot again, and /approve %[1]s or /deny %[1]s.\n", questions[0]) //nolint:errcheck // a closed terminal
+		}
 		if err != nil || idle {
 			return err
 		}

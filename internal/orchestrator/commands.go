@@ -100,10 +100,11 @@ func (o *Orchestrator) runStart(_ context.Context, r Request) (Reply, error) {
 		hello, r.Conv.Assistant, prefix)}, nil
 }
 
-func (o *Orchestrator) runHelp(_ context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runHelp(ctx context.Context, r Request) (Reply, error) {
 	prefix := o.prefix(r.Conv.Key.Platform)
 	if len(r.Call.Args) > 0 {
-		return Reply{Text: o.helpFor(strings.TrimPrefix(r.Call.Args[0], "/"), prefix)}, nil
+		files, err := o.commandFiles(ctx, r.Conv)
+		return Reply{Text: o.helpFor(strings.TrimPrefix(r.Call.Args[0], "/"), prefix, files)}, err
 	}
 	var b strings.Builder
 	b.WriteString("Just write, for example:\n\n")
@@ -117,10 +118,31 @@ func (o *Orchestrator) runHelp(_ context.Context, r Request) (Reply, error) {
 	return Reply{Text: b.String()}, nil
 }
 
-func (o *Orchestrator) helpFor(name, prefix string) string {
+// commandFiles returns the commands that the codebase of a conversation brings.
+func (o *Orchestrator) commandFiles(ctx context.Context, conv sessions.Conversation) (files map[string]sessions.CommandDef, err error) {
+	if o.config.Workshop == nil || conv.CodebaseID == "" {
+		return nil, nil
+	}
+	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
+		files, err = tx.CodebaseCommands(ctx, conv.CodebaseID)
+		return err
+	})
+	return files, err
+}
+
+func (o *Orchestrator) helpFor(name, prefix string, files map[string]sessions.CommandDef) string {
 	canonical, _ := command.Canonical(name)
 	if c, ok := o.commands[canonical]; ok {
 		return fmt.Sprintf("`%s%s`: %s.", prefix, c.Usage, c.Summary)
+	}
+	if canonical == commandInvoke {
+		return fmt.Sprintf("`%scommand-invoke <name> [arguments]`: run a command of the repository, or `plan-feature` or `execute`, by its name.", prefix)
+	}
+	if def, ok := files[canonical]; ok {
+		if def.Path == "" {
+			return fmt.Sprintf("`%[1]s%[2]s`: %[3]s, so none of them runs. `%[1]scommand-set %[2]s <path>` chooses.", prefix, canonical, def.Description)
+		}
+		return strings.TrimSpace(fmt.Sprintf("`%s%s [arguments]` runs `%s` of the repository. %s", prefix, canonical, def.Path, def.Description))
 	}
 	if p, ok := o.prompts[canonical]; ok {
 		return fmt.Sprintf("`%s%s`: %s.", prefix, p.Usage, p.Summary)

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -151,9 +153,19 @@ func (o *Orchestrator) answerCommand(ctx context.Context, r Request) (Reply, err
 	if c, ok := o.commands[r.Call.Name]; ok {
 		return c.Run(ctx, r)
 	}
-	prefix := o.prefix(r.Conv.Key.Platform)
-	text := fmt.Sprintf("There is no command `%s%s`.", prefix, InvokedName(r.Call))
-	if near, ok := command.Nearest(InvokedName(r.Call), o.CommandNames()); ok {
+	prefix, name := o.prefix(r.Conv.Key.Platform), InvokedName(r.Call)
+	if name == commandInvoke {
+		return Reply{Text: fmt.Sprintf("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)}, nil
+	}
+	if _, ok := o.commands[name]; ok {
+		return Reply{Text: fmt.Sprintf("`%[1]s%[2]s` is sent as it is, without `%[1]scommand-invoke`.", prefix, name)}, nil
+	}
+	files, err := o.commandFiles(ctx, r.Conv)
+	if err != nil {
+		return Reply{}, err
+	}
+	text := fmt.Sprintf("There is no command `%s%s`.", prefix, name)
+	if near, ok := command.Nearest(name, slices.Concat(o.CommandNames(), slices.Sorted(maps.Keys(files)))); ok {
 		return Reply{Text: text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near)}, nil
 	}
 	return Reply{Text: text + fmt.Sprintf(" `%shelp` lists what there is.", prefix)}, nil

@@ -57,9 +57,10 @@ func (o *Orchestrator) releaseAgent(conv sessions.Conversation) {
 
 func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 	others := o.others(r.Conv.Assistant)
+	const none = "There is no other assistant here. An operator can configure one."
 	if len(r.Call.Args) != 1 {
 		if len(others) == 0 {
-			return "", fault.New(fault.Invalid, "There is no other assistant here. An operator can configure one.")
+			return "", fault.New(fault.Invalid, none)
 		}
 		return "", fault.Newf(fault.Invalid, "Say to whom: `/handoff %s`.", strings.Join(others, "|"))
 	}
@@ -76,7 +77,14 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 	if to == r.Conv.Assistant {
 		return "", fault.Newf(fault.Invalid, "%s answers here already.", to)
 	}
-	return "", fault.Newf(fault.Invalid, "There is no assistant %q here. There is: %s.", head(to, 40), strings.Join(others, ", "))
+	text := fmt.Sprintf("There is no assistant %q here.", head(to, 40))
+	if o.config.Placeholder[assistant.Name(to)] {
+		text = fmt.Sprintf("%s is a script that stands in until an assistant is configured; nothing is handed to it.", to)
+	}
+	if len(others) == 0 {
+		return "", fault.New(fault.Invalid, text+" "+none)
+	}
+	return "", fault.Newf(fault.Invalid, "%s You can choose: %s.", text, strings.Join(others, ", "))
 }
 
 // handOver does it, in one transaction, with the old row locked.

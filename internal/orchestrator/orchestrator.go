@@ -298,11 +298,11 @@ func (o *Orchestrator) asks() bool { return o.asking }
 func (o *Orchestrator) RunningTurns() int { return o.running.count() }
 
 // Idle reports whether this process has nothing to do for a conversation: no
-// entry waits or runs and no delivery is open.
-func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (bool, error) {
-	idle := false
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-		idle = false
+// entry waits or runs and no delivery is open, or all of it waits for people to
+// decide on questions, which are then named.
+func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error) {
+	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
+		idle, questions = false, nil
 		conv, err := tx.FindConversation(ctx, key)
 		if fault.Is(err, fault.NotFound) {
 			idle = true
@@ -311,13 +311,36 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 		if err != nil {
 			return err
 		}
-		idle, err = nothingOpen(ctx, tx, conv.ID)
+		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || len(o.control) > 0 {
+			return err
+		}
+		questions, err = openQuestions(ctx, tx, conv.ID)
+		idle = len(questions) > 0
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("look for open work: %w", err)
+		return false, nil, fmt.Errorf("look for open work: %w", err)
 	}
-	return idle, nil
+	return idle, questions, nil
+}
+
+// openQuestions names what the turn at the head of a conversation waits for, once
+// people can see all of it.
+func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string, error) {
+	head, ok, err := tx.NextEntry(ctx, conversationID)
+	if err != nil || !ok {
+		return nil, err
+	}
+	open, err := tx.OpenDeliveries(ctx, conversationID, true)
+	if err != nil || len(open) > 0 {
+		return nil, err
+	}
+	waits, err := tx.EntryApprovals(ctx, head.ID)
+	names := make([]string, len(waits))
+	for i, a := range waits {
+		names[i] = a.Name()
+	}
+	return names, err
 }
 
 // nothingOpen reports whether a conversation has neither work nor open

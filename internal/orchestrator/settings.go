@@ -94,6 +94,9 @@ func (o *Orchestrator) runVerbose(ctx context.Context, r Request) (Reply, error)
 	return Reply{Text: fmt.Sprintf("Level %d from the next turn on.", level)}, err
 }
 
+// tierNames are the tiers that a model can be chosen by.
+var tierNames = []string{"fast", "smart", "cheap"}
+
 // runModel shows or chooses the model of a conversation. Its assistant stays:
 // that is what /handoff is for.
 func (o *Orchestrator) runModel(ctx context.Context, r Request) (Reply, error) {
@@ -105,7 +108,12 @@ func (o *Orchestrator) runModel(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
 	}
 	wanted := r.Call.Args[0]
-	if tier, ok := o.config.Tiers[strings.ToLower(wanted)]; ok {
+	tier, ok := o.config.Tiers[strings.ToLower(wanted)]
+	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
+		return Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s here, so the model stays as it is. An operator sets `MODEL_%s`; `%smodel` lists what there is.",
+			name, strings.ToUpper(name), o.prefix(r.Conv.Key.Platform))
+	}
+	if ok {
 		wanted = tier.Model
 		if tier.Provider != "" {
 			wanted = tier.Provider + ":" + tier.Model
@@ -139,7 +147,7 @@ func (o *Orchestrator) listModels(r Request, a assistant.Assistant) string {
 		now = "its own choice"
 	}
 	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
-	for _, name := range []string{"fast", "smart", "cheap"} {
+	for _, name := range tierNames {
 		if t, ok := o.config.Tiers[name]; ok {
 			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
 		}

@@ -45,7 +45,8 @@ type Config struct {
 	// prompt and answers grow in place. Otherwise only final texts are written.
 	Terminal bool
 
-	// Idle waits until everything that was accepted has been answered. It is
+	// Idle waits until everything that was accepted has been answered, or waits
+	// for a decision. It is
 	// called at the end of the input; nil waits for nothing.
 	Idle func(ctx context.Context) error
 }
