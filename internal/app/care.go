@@ -468,6 +468,7 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
 	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; %d conversations get one notice\n",
 		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
+	say(env.Stdout, "roles, removals and a halt are those of the backup: look at bot person list\n")
 	if replaced != "" {
 		say(env.Stdout, "kept %d rows of the audit log of the database that is replaced\n", r.Kept)
 	}
