@@ -54,9 +54,10 @@ func TestFinding7EachEffectHasOneRowWhereverTheBotDies(t *testing.T) {
 			}
 		}
 		c.settles()
+		want["comment.post"] = len(c.Issue(ghRepo, issue).FromBotComments())
 		got := make(map[string]int)
 		for _, row := range w.rows(fmt.Sprintf(`SELECT a.action FROM audit_log a JOIN remote_agent_conversations c ON c.id = a.conversation_id
-			WHERE c.platform_conversation_id LIKE '%%#%d' AND a.action IN ('tool.run', 'branch.push', 'pull.open')`, issue)) {
+			WHERE c.platform_conversation_id LIKE '%%#%d' AND a.action IN ('tool.run', 'branch.push', 'pull.open', 'comment.post')`, issue)) {
 			got[row]++
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -104,7 +104,7 @@ func (o *Orchestrator) sendOnce(ctx context.Context, adapter platform.Adapter, k
 	editor, canEdit := adapter.(platform.Editor)
 	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
 		again := d.State == messages.DeliverySending
-		ref, err := adapter.Send(ctx, outbound(key, *d, d.Text))
+		ref, err := o.post(ctx, adapter, d.ConversationID, outbound(key, *d, d.Text))
 		if err != nil {
 			return key, err
 		}
@@ -132,7 +132,7 @@ func (o *Orchestrator) placeRecorded(ctx context.Context, adapter platform.Adapt
 	if text == "" {
 		text = platform.Placeholder
 	}
-	ref, err := adapter.Send(ctx, outbound(key, *d, text))
+	ref, err := o.post(ctx, adapter, d.ConversationID, outbound(key, *d, text))
 	if err != nil {
 		if fault.Uncertain(err) {
 			d.State = messages.DeliverySending

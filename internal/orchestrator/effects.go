@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -59,6 +60,26 @@ func auditFile(ctx context.Context, tx Tx, in messages.Inbound, d messages.Deliv
 	return auditEffect(ctx, tx, sessions.AuditEntry{
 		Actor: actor(in), Action: "file.send", ConversationID: d.ConversationID, Target: head(d.FileName, 200), Effect: "file:" + string(d.ID),
 	}, map[string]any{"delivery": d.ID, "bytes": len(d.File), "sha256": hex.EncodeToString(sum[:])})
+}
+
+// post sends a new message. Where messages are comments that anybody may read, it is
+// written down first: once for a delivery, however often it is tried.
+func (o *Orchestrator) post(ctx context.Context, adapter platform.Adapter, conversationID string, out messages.Outbound) (messages.Ref, error) {
+	if adapter.Capabilities().Comments {
+		by := "system"
+		if out.Asker.ID != "" {
+			by = string(out.Conversation.Platform) + "/" + string(out.Asker.ID)
+		}
+		err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+			return auditEffect(ctx, tx, sessions.AuditEntry{
+				Actor: by, Action: "comment.post", ConversationID: conversationID, Target: out.Conversation.String(), Effect: "comment:" + string(out.Delivery),
+			}, map[string]any{"delivery": out.Delivery})
+		})
+		if err != nil {
+			return messages.Ref{}, &recordError{err: fmt.Errorf("record a comment: %w", err)}
+		}
+	}
+	return adapter.Send(ctx, out)
 }
 
 func auditEffect(ctx context.Context, tx Tx, e sessions.AuditEntry, detail any) error {

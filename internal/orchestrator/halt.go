@@ -166,7 +166,13 @@ func (o *Orchestrator) tellHalted(ctx context.Context, tx Tx, conv sessions.Conv
 // acceptHalted puts a message into the inbox of a conversation while the service is
 // halted: nothing is started and nobody is rung.
 func (o *Orchestrator) acceptHalted(ctx context.Context, tx Tx, conv sessions.Conversation, a accepted, state sessions.ServiceState) (accepted, error) {
-	a, err := o.store(ctx, tx, a)
+	var err error
+	if a.entry.In.Schedule == 0 {
+		if a, err = o.crowd(ctx, tx, a); err != nil || a.overflow {
+			return a, err
+		}
+	}
+	a, err = o.store(ctx, tx, a)
 	if err != nil || !a.fresh {
 		return a, err
 	}

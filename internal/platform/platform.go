@@ -88,6 +88,10 @@ type Capabilities struct {
 	// Outbound.OnlyFor is honored.
 	OnlyFor bool
 
+	// Comments is true if messages are comments that stand in public or before a team,
+	// such as those of an issue: each new one is in the audit log.
+	Comments bool
+
 	// OutcomeMarks is true if the mark on a person's message is replaced by one
 	// that tells how its turn ended. Without it the mark is taken away.
 	OutcomeMarks bool

@@ -308,6 +308,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		EditInterval:   a.cfg.EditEvery,
 		IdempotentSend: true,
 		Buttons:        !a.cfg.Poll,
+		Comments:       true,
 		OutcomeMarks:   true,
 		SessionContext: true,
 		Place:          "a GitHub issue or pull request",
