@@ -99,7 +99,7 @@ func (c benchCommand) runChild(p *program) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	log, closeLog, err := p.newLogger(cfg, false)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,6 +47,17 @@ func lookup(environ []string, name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// newLogger returns the program's logger, and lets what libraries say to the
+// standard logger go through it: net/http prints bytes of answers there.
+func (p *program) newLogger(cfg config.Config, console bool) (log *slog.Logger, closeLog func(), err error) {
+	log, closeLog, err = newLogger(cfg, console, p.stderr, p.environ)
+	if err == nil {
+		stdlog.SetFlags(0)
+		stdlog.SetOutput(slog.NewLogLogger(log.With("component", "standard log").Handler(), slog.LevelDebug).Writer())
+	}
+	return log, closeLog, err
 }
 
 // newLogger returns the program's logger, which keeps credentials out. With a

@@ -3,6 +3,7 @@ package main
 import (
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+	"remote-agent/internal/transcript"
 )
 
 // messagesCommand is about single messages.
@@ -24,6 +25,7 @@ type messagesListCommand struct {
 // Run implements the command.
 func (c messagesListCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
+		env.Stdout = transcript.VisibleJSON(p.stdout)
 		return app.ListMessages(p.ctx, cfg, env, app.MessageQuery{
 			Conversation: c.Conversation, Session: c.Session, Agent: c.Agent, Desc: c.Desc,
 			Limit: c.Limit, Offset: c.Offset, After: c.After, JSON: c.JSON,

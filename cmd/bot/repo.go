@@ -50,7 +50,7 @@ func (p *program) repo(action app.RepoAction, what string) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	log, closeLog, err := p.newLogger(cfg, false)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (p *program) serve(console bool) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := newLogger(cfg, console, p.stderr, p.environ)
+	log, closeLog, err := p.newLogger(cfg, console)
 	if err != nil {
 		return err
 	}

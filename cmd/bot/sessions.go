@@ -5,6 +5,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+	"remote-agent/internal/transcript"
 )
 
 // care runs a command on the data.
@@ -13,12 +14,14 @@ func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := newLogger(cfg, false, p.stderr, p.environ)
+	log, closeLog, err := p.newLogger(cfg, false)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	return run(cfg, p.env(log, false))
+	env := p.env(log, false)
+	env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
+	return run(cfg, env)
 }
 
 // sessionsCommand is about what was said.
@@ -52,7 +55,7 @@ type sessionsShowCommand struct {
 // Run implements the command.
 func (c sessionsShowCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ShowSession(p.ctx, cfg, env, p.stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
+		return app.ShowSession(p.ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -146,7 +147,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
+		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
 	})
 	if err := d.web.Listen(ctx); err != nil {
 		return err
@@ -155,6 +156,15 @@ func (d *daemon) open(ctx context.Context) error {
 		d.log.WarnContext(ctx, "HTTP listens on more than this machine; put a TLS proxy in front", "addr", d.web.Addr())
 	}
 	return nil
+}
+
+// hosts are the names that the outside knows the service by.
+func hosts(c config.Config) []string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	return []string{u.Host}
 }
 
 func makeDataDir(dir string) error {

@@ -472,6 +472,9 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 	if replaced != "" {
 		say(env.Stdout, "kept %d rows of the audit log of the database that is replaced\n", r.Kept)
 	}
+	if r.Settled.Keys > 0 {
+		say(env.Stdout, "revoked %d API keys, because which of them were revoked after the backup is not known; make new ones with bot key create\n", r.Settled.Keys)
+	}
 	for _, name := range r.Bundles {
 		say(env.Stdout, "commits that were not pushed are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/apikey"
 	"remote-agent/internal/backup"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
@@ -85,6 +86,15 @@ func fill(ctx context.Context, tx *store.Tx, session *string) error {
 		return err
 	}
 	*session = s.ID
+	for _, k := range []apikey.Key{{ID: "valid", Name: "valid", Hash: strings.Repeat("1", 64)}, {ID: "ended", Name: "ended", Hash: strings.Repeat("2", 64)}} {
+		k.CreatedAt = now
+		if err := tx.InsertAPIKey(ctx, k); err != nil {
+			return err
+		}
+	}
+	if _, _, err := tx.RevokeAPIKey(ctx, "ended"); err != nil {
+		return err
+	}
 	for i, state := range []sessions.EntryState{sessions.EntryDone, sessions.EntryWaiting} {
 		e := sessions.Entry{ConversationID: c.ID, State: state, In: messages.Inbound{Event: messages.EventID(fmt.Sprint(i)), Conversation: key, Text: "hello"}}
 		if _, err := tx.InsertEntry(ctx, &e); err != nil {
@@ -138,7 +148,7 @@ func TestBackupVerifyRestore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (store.Settled{Entries: 1, Deliveries: 2, Conversations: 1}); r.Settled != want || r.Projects != 1 {
+		if want := (store.Settled{Entries: 1, Deliveries: 2, Conversations: 1, Keys: 1}); r.Settled != want || r.Projects != 1 {
 			t.Errorf("restored = %+v, want %+v", r, want)
 		}
 		s, err := store.Open(t.Context(), options)
@@ -399,4 +409,40 @@ func TestProgramsOfAnotherVersionAreNamed(t *testing.T) {
 	if _, err := backup.Verify(t.Context(), dir, tools.Tools); !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "pg_restore is not in the PATH") {
 		t.Errorf("without pg_restore: %v", err)
 	}
+}
+
+// Finding 10: a key that was revoked after the backup worked again after its
+// restore.
+func TestFinding10RestoreRevivesNoKey(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), filepath.Join(t.TempDir(), "backups"), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, options := w.elsewhere(t)
+		if _, err := backup.Restore(t.Context(), dir, to); err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.Open(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close() //nolint:errcheck // only read
+		err = s.InRead(t.Context(), func(tx *store.Tx) error {
+			keys, err := tx.APIKeys(t.Context())
+			if len(keys) != 2 {
+				t.Errorf("%d keys", len(keys))
+			}
+			for _, k := range keys {
+				if k.RevokedAt.IsZero() {
+					t.Errorf("the key %s is valid", k.ID)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }

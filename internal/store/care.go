@@ -171,6 +171,7 @@ type Settled struct {
 	Plans         int64
 	Approvals     int64
 	Conversations int64 // each got one notice
+	Keys          int64 // keys of the API that were valid
 }
 
 // ErrRestored is the error text of what SettleRestored and an import ended.
@@ -182,7 +183,8 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // stopped, open tool calls failed, and open plans and approvals expired. In each
 // conversation that had a message to answer, or an answer on its way, one notice
 // is queued. Positions up to where platforms were read are forgotten: reading
-// starts at now. Leases end.
+// starts at now. Leases end. Keys of the API are revoked: one that was revoked
+// after the copy was made, because it had leaked, must not work again.
 func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error) {
 	var s Settled
 	open, err := t.ids(ctx, `
@@ -204,6 +206,7 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{&s.ToolCalls, `UPDATE agent_tool_calls SET status = 'failed', error_details = $1, completed_at = {now} / 1000 WHERE status IN ('pending', 'executing')`, []any{ErrRestored}},
 		{&s.Plans, `UPDATE plans SET state = 'expired', decided_ms = {now}, note = $1 WHERE state IN ('proposed', 'approved', 'executing')`, []any{ErrRestored}},
 		{&s.Approvals, `UPDATE approvals SET state = 'expired', decided_ms = {now}, note = $1 WHERE state = 'waiting'`, []any{ErrRestored}},
+		{&s.Keys, `UPDATE api_keys SET revoked_ms = {now} WHERE revoked_ms = 0`, nil},
 		{nil, `DELETE FROM buttons`, nil},
 		{nil, `DELETE FROM platform_cursors`, nil},
 		{nil, `DELETE FROM named_leases`, nil},

@@ -41,6 +41,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case path == "/readyz":
 		s.get(w, r, http.HandlerFunc(s.ready))
 	case path == "/metrics" && s.config.Metrics != nil:
+		if !s.mayAsk(r.Host) {
+			http.Error(w, "This name is not one of this service: ask by its address, or by the host of LISTEN_ADDR or PUBLIC_URL.", http.StatusMisdirectedRequest)
+			return
+		}
 		s.get(w, r, s.config.Metrics)
 	case strings.HasPrefix(path, "/webhooks/"):
 		s.webhook(w, r)

@@ -60,6 +60,13 @@ type Config struct {
 
 	Metrics http.Handler // of /metrics; nil answers 404
 
+	// Hosts are the names besides those of Addr and of this machine by which
+	// /metrics may be asked for, such as that of PUBLIC_URL. Who listens on more
+	// than this machine is also asked by addresses and by names without a dot.
+	// Any other name is refused (421): a page of somebody else could have made
+	// its own name point here.
+	Hosts []string
+
 	// Webhooks are mounted at /webhooks/{key} and below. They get POST requests
 	// only, whose body ends with *http.MaxBytesError at the limit.
 	Webhooks map[string]http.Handler

@@ -45,7 +45,8 @@ func (a *Adapter) translate(ctx context.Context, event string, guid messages.Eve
 	}
 	if _, known := handled[event]; !known {
 		if !a.housekeeping(ctx, event, p) {
-			r.reason = fmt.Sprintf("unknown event %q", event)
+			a.observe("foreign_event") // nobody here asked for it: it is counted and not kept
+			a.log.DebugContext(ctx, "github sent an event of a kind that is not used", "event", cut(event, 40))
 		}
 		return r
 	}

@@ -28,6 +28,12 @@ func (a *Adapter) removed() {
 	}
 }
 
+// foreign counts what Slack sends and nobody here uses. It is not kept.
+func (a *Adapter) foreign(ctx context.Context, kind string) {
+	a.observe("foreign_event")
+	a.log.DebugContext(ctx, "slack sent an event of a kind that is not used", "event", cut(kind, 40))
+}
+
 // translateEvent reads an event of the Events API. It returns an error only if
 // it cannot be told yet whether the event is for the bot.
 func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, error) {
@@ -45,7 +51,7 @@ func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, e
 		a.log.WarnContext(ctx, "slack holds events of this workspace back: more than 30000 in an hour", "team", env.TeamID)
 		return r, nil
 	default:
-		r.reason = fmt.Sprintf("unknown type of payload %q", cut(env.Type, 40))
+		a.foreign(ctx, env.Type)
 		return r, nil
 	}
 	var ev event
@@ -71,7 +77,7 @@ func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, e
 			a.removed()
 		}
 	default:
-		err = malformed(fmt.Sprintf("unknown event %q", cut(ev.Type, 40)))
+		a.foreign(ctx, ev.Type)
 	}
 	if bad, is := err.(malformed); is { //nolint:errorlint // never wrapped
 		r.reason = string(bad)

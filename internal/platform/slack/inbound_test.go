@@ -240,21 +240,35 @@ func TestFilesAndSharedMessages(t *testing.T) {
 	}
 }
 
+// Finding 10: events of other kinds are not kept.
+func TestFinding10ForeignEventsAreNotKept(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"outer": `{"type":"something_new"}`, "event": wrapped(`{"type":"something_new"}`), "large": wrapped(`{"type":"team_join","x":"` + strings.Repeat("x", 1<<19) + `"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			if w, kept := b.deliver("events", "application/json", body), b.sink.Kept(); w.Code != http.StatusOK || len(kept) != 0 || len(b.sink.Events()) != 0 {
+				t.Errorf("answered %d, kept %+v", w.Code, kept)
+			}
+		})
+	}
+}
+
 func TestWhatIsNotUnderstoodIsKept(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"not JSON":        `{"type":"event_callback"`,
 		"a list":          `[]`,
 		"nothing":         ``,
-		"unknown outer":   `{"type":"something_new"}`,
-		"unknown event":   wrapped(`{"type":"something_new"}`),
 		"no event":        `{"type":"event_callback","team_id":"T1"}`,
 		"event is a list": wrapped(`[1]`),
 		"no channel":      wrapped(`{"type":"message","user":"U1","text":"x","ts":"10.1"}`),
 		"no user":         wrapped(`{"type":"app_mention","channel":"C1","text":"x","ts":"10.1"}`),
 		"bad ts":          wrapped(`{"type":"message","channel":"D1","user":"U1","text":"x","ts":"yesterday"}`),
 		"bad channel":     wrapped(`{"type":"message","channel":"D1/../x","user":"U1","text":"x","ts":"10.1"}`),
-		"large":           wrapped(`{"type":"something_new","x":"` + strings.Repeat("x", 1<<20-400) + `"}`),
+		"large":           wrapped(`{"type":"message","user":"U1","x":"` + strings.Repeat("x", 1<<20-400) + `"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

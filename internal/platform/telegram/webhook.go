@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (a *Adapter) deleteWebhook(ctx context.Context) error {
 func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 	want := sha256.Sum256([]byte(a.cfg.WebhookSecret))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !a.cfg.Webhook {
+		if !a.cfg.Webhook || r.URL.Path != webhookPath {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
@@ -87,6 +88,11 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 		if len(given) != 1 || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			a.observe("webhook_refused")
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/json" || len(r.Header.Values("Content-Type")) != 1 {
+			w.WriteHeader(http.StatusUnsupportedMediaType)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))

@@ -33,7 +33,7 @@ func (b bundle) call(method, body string, header http.Header) *httptest.Response
 const update = `{"update_id":7,"message":{"message_id":5,"date":1,"from":{"id":42},"chat":{"id":42,"type":"private"},"text":"hi"}}`
 
 func withSecret(values ...string) http.Header {
-	h := http.Header{}
+	h := http.Header{"Content-Type": {"application/json; charset=utf-8"}}
 	for _, v := range values {
 		h.Add(secretHeader, v)
 	}
@@ -116,5 +116,27 @@ func TestSetWebhook(t *testing.T) {
 	p := b.server.Calls("setWebhook")[0].Params
 	if p["url"] != "https://bot.example.com/webhooks/telegram" || p["secret_token"] != secret || p["allowed_updates"] == "" || p["drop_pending_updates"] != "" {
 		t.Errorf("setWebhook with %v", p)
+	}
+}
+
+// Finding 10: any path below the webhook's and any content type were taken.
+func TestFinding10OtherPathsAndContentTypesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := webhookBundle(t)
+	for path, want := range map[string]int{"/webhooks/telegram": 200, "/webhooks/telegram/x": 404, "/webhooks/telegram/": 404, "/webhooks/telegram/../telegram": 404} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(update))
+		r.URL.Path, r.Header = path, withSecret(secret)
+		w := httptest.NewRecorder()
+		b.Webhook(b.sink).ServeHTTP(w, r)
+		if w.Code != want || w.Body.Len() > 0 {
+			t.Errorf("%s: %d %q, want %d", path, w.Code, w.Body, want)
+		}
+	}
+	for _, kinds := range [][]string{nil, {""}, {"text/plain"}, {"application/x-www-form-urlencoded"}, {"application/json", "application/json"}, {"application/jsonx"}} {
+		h := withSecret(secret)
+		h["Content-Type"] = kinds
+		if w := b.call(http.MethodPost, update, h); w.Code != http.StatusUnsupportedMediaType || w.Body.Len() > 0 {
+			t.Errorf("content type %q: %d %q", kinds, w.Code, w.Body)
+		}
 	}
 }

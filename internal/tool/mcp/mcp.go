@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"path"
@@ -241,7 +242,7 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 
 // unstartable says why a program does not start.
 func (s Server) unstartable(err error) string {
-	if fault.Is(err, fault.NotFound) {
+	if fault.Is(err, fault.NotFound) || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("is not installed here (there is no program %q)", tool.Line(s.Command[0], 80))
 	}
 	return "does not start"

@@ -1,0 +1,38 @@
+package web
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// mayAsk reports whether host, as in a Host header, is a name of this server
+// (platform contracts S8).
+func (s *Server) mayAsk(host string) bool {
+	name := hostname(host)
+	own := hostname(s.config.Addr)
+	everywhere := own == ""
+	if address, err := netip.ParseAddr(own); err == nil {
+		everywhere = address.IsUnspecified()
+	}
+	if name == own && own != "" || name == "localhost" || slices.ContainsFunc(s.config.Hosts, func(h string) bool { return h != "" && hostname(h) == name }) {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	if err == nil {
+		return everywhere || address.Unmap().IsLoopback()
+	}
+	// A name without a dot, such as that of a container, is given by the network
+	// around the machine and by nobody else.
+	return everywhere && name != "" && !strings.Contains(name, ".")
+}
+
+// hostname returns the name of "name:port", "[::1]:port" or "name", in small
+// letters.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
