@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/sandbox"
+	"remote-agent/internal/store"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
@@ -44,6 +45,7 @@ type toolroom struct {
 	homes    string             // a home for the programs of each conversation
 	projects string             // the databases of projects, by codebase
 	memory   *recollect.Service // nil with MEMORY=off
+	store    *store.Store
 	log      *slog.Logger
 
 	mu   sync.Mutex // guards open
@@ -60,7 +62,7 @@ type project struct {
 var _ orchestrator.Toolroom = (*toolroom)(nil)
 
 func (d *daemon) newToolroom() (*toolroom, error) {
-	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, memory: d.memory, log: d.log, open: make(map[string]*project)}
+	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -116,6 +118,8 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 		if all, err = t.workTools(box, turn); err != nil { //nolint:contextcheck // a database that is opened outlives the turn
 			return nil, errors.Join(err, box.Close())
 		}
+	} else {
+		all = append(all, projectdb.Reader(t.past(turn)))
 	}
 	if t.config.Tools.Fetch {
 		all = append(all, fetch.New(fetch.Options{}))
@@ -133,6 +137,22 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 		}
 	}
 	return box, nil
+}
+
+// past is what a turn may read of what happened before: of its own conversation
+// only. Where several people talk, what tools were given and returned is left out:
+// it may be about one of them, as what is remembered of a person.
+func (t *toolroom) past(turn orchestrator.ToolTurn) projectdb.Past {
+	conversation, alone := turn.Conversation.ID, turn.Entry.In.Private
+	return func(ctx context.Context, table string, add func(row ...any) error) error {
+		err := t.store.InRead(ctx, func(tx *store.Tx) error {
+			return tx.Past(ctx, conversation, table, !alone, add)
+		})
+		if err != nil {
+			return fmt.Errorf("read the past of a conversation: %w", err)
+		}
+		return nil
+	}
 }
 
 // served are the tools of MCP servers: those of the service, then those of the
@@ -187,7 +207,7 @@ func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 		return nil, err
 	}
 	box.OnClose(func() error { return t.leave(turn.Conversation.CodebaseID) })
-	return append(all, db.Tools()...), nil
+	return append(all, db.Tools(t.past(turn))...), nil
 }
 
 // commands returns what runs the programs of a turn: in the worktree, with the

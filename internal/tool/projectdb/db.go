@@ -86,9 +86,10 @@ func (d *DB) Close() error {
 	return errors.Join(d.reader.Close(), d.writer.Close())
 }
 
-// Tools returns sqlite3_reader and project_table.
-func (d *DB) Tools() []tool.Tool {
-	return []tool.Tool{&readerTool{d}, &tableTool{d}}
+// Tools returns sqlite3_reader and project_table. The reader also has the past of
+// a conversation, unless it is nil.
+func (d *DB) Tools(past Past) []tool.Tool {
+	return []tool.Tool{&readerTool{db: d, past: past}, &tableTool{d}}
 }
 
 // Backup writes a consistent copy of the database to a file, while it is in use.

@@ -49,14 +49,23 @@ var limits = map[int]int{
 	sqlite3.SQLITE_LIMIT_WORKER_THREADS:      0,
 }
 
-type readerTool struct{ db *DB }
+type readerTool struct {
+	db   *DB  // nil without a project
+	past Past // may be nil
+}
 
 // Spec implements tool.Tool.
-func (*readerTool) Spec() messages.ToolSpec {
+func (t *readerTool) Spec() messages.ToolSpec {
+	text := "Run one SELECT (SQLite) and return {columns, rows, truncated}. Only reading is possible; give a single statement. A query is stopped after 5 seconds."
+	if t.db != nil {
+		text += " SELECT name, sql FROM sqlite_master shows the tables of this project."
+	}
+	if t.past != nil {
+		text += " What happened in this conversation before is in " + describePast() + "; times are Unix seconds. One query reads either these or the tables of the project."
+	}
 	return messages.ToolSpec{
-		Name: NameReader,
-		Description: "Run one SELECT on the tables of this project (SQLite) and return {columns, rows, truncated}. Only reading is possible; give a single statement. " +
-			"SELECT name, sql FROM sqlite_master shows the tables. A query is stopped after 5 seconds.",
+		Name:        NameReader,
+		Description: text,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"A SELECT statement"},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"How many rows; 100 if it is missing"}},` +
@@ -102,10 +111,22 @@ func (t *readerTool) Run(ctx context.Context, raw json.RawMessage) (tool.Result,
 	if err != nil {
 		return tool.Result{}, err
 	}
-	found, err := t.db.read(ctx, a)
+	var found table
+	switch {
+	case t.past != nil && pastName.MatchString(a.Query):
+		found, err = t.readPast(ctx, a)
+	case t.db == nil:
+		err = fault.New(fault.Invalid, "There is no project here. These can be read: "+describePast()+".")
+	default:
+		found, err = t.db.read(ctx, a)
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}
+	return found.result()
+}
+
+func (found table) result() (tool.Result, error) {
 	content, err := json.Marshal(found)
 	if err != nil {
 		return tool.Result{}, fault.Wrap(err, fault.Internal, "encode rows")
@@ -128,6 +149,11 @@ func (d *DB) read(ctx context.Context, a readArgs) (found table, err error) {
 		return found, d.classify(ctx, err)
 	}
 	defer func() { _ = conn.Close() }()
+	return d.query(ctx, conn, a)
+}
+
+// query runs a query on a connection that may do nothing but read.
+func (d *DB) query(ctx context.Context, conn *sql.Conn, a readArgs) (found table, err error) {
 	for id, value := range limits {
 		if _, err := sqlite.Limit(conn, id, value); err != nil {
 			return found, d.classify(ctx, err)

@@ -52,7 +52,7 @@ type object = map[string]any
 
 func query(t *testing.T, d *DB, text string) (string, error) {
 	t.Helper()
-	r, err := (&readerTool{d}).Run(context.Background(), arguments(t, object{"query": text}))
+	r, err := (&readerTool{db: d}).Run(context.Background(), arguments(t, object{"query": text}))
 	return r.Content, err
 }
 
@@ -282,7 +282,7 @@ func TestRunawayQueriesAreStopped(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (&readerTool{d}).Run(ctx, arguments(t, object{"query": "SELECT 1"})); !fault.Is(err, fault.Canceled) {
+	if _, err := (&readerTool{db: d}).Run(ctx, arguments(t, object{"query": "SELECT 1"})); !fault.Is(err, fault.Canceled) {
 		t.Errorf("a stopped query: %v", err)
 	}
 }
@@ -296,7 +296,7 @@ func TestResultsAreCapped(t *testing.T) {
 		if limit > 0 {
 			args["limit"] = limit
 		}
-		r, err := (&readerTool{d}).Run(t.Context(), arguments(t, args))
+		r, err := (&readerTool{db: d}).Run(t.Context(), arguments(t, args))
 		if err == nil {
 			err = json.Unmarshal([]byte(r.Content), &out)
 		}
@@ -396,7 +396,7 @@ func FuzzQuery(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := (&readerTool{d}).Run(t.Context(), raw)
+		r, err := (&readerTool{db: d}).Run(t.Context(), raw)
 		if err == nil && !json.Valid([]byte(r.Content)) {
 			t.Errorf("%q gives %q", q, r.Content)
 		}
