@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-const secret = "sk-abcdefghijklmnopqrstuvwxyz"
+const secret = "sk-9fQ2xLw7Kz4TtVb1RnYc8Hd5" // an alphabet would be taken for an example
 
 // fill stores conversations with everything that an export holds; the last
 // message of each waits and an answer is on its way.
