@@ -11,6 +11,12 @@ CREATE INDEX idx_inbound_events_person
 CREATE INDEX idx_inbound_events_refused
   ON inbound_events(platform_type, sender, accepted_ms) WHERE state = 'refused' AND error = 'overflow';
 
+-- What a person was answered to commands may be what is remembered of them.
+CREATE INDEX idx_inbound_events_commands
+  ON inbound_events(platform_type, sender) WHERE lane = 'control';
+UPDATE inbound_events SET sender = COALESCE(left(substring(data FROM '"sender":[{]"id":"([^"\\]*)"'), 255), '')
+WHERE lane = 'control' AND data IS NOT NULL;
+
 -- A command that was carried out needs its text no more, and neither does an edit:
 -- the message that it changed has the text, or was answered before.
 UPDATE inbound_events SET data = NULL, raw = NULL

@@ -33,15 +33,26 @@ func (r *Removed) Add(other Removed) {
 
 // What belongs to the session $1 besides its messages and tool calls, as
 // conditions. A run id of a message is the id of the inbound event that it
-// answers. Numbers of usage and the audit log stay: they hold no text of a
+// answers. Between its first event and that of the next session there are others
+// without a run: commands, messages that were taken into a turn or stopped before
+// theirs. Numbers of usage and the audit log stay: they hold no text of a
 // conversation.
 const (
-	sessionRuns       = `(SELECT DISTINCT run_id FROM agent_messages WHERE session_id = $1 AND run_id <> '')`
-	sessionDeliveries = `CAST(event_id AS TEXT) IN ` + sessionRuns + ` AND state IN ('sent', 'failed')
-		AND conversation_id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
-	sessionInbox = `CAST(id AS TEXT) IN ` + sessionRuns + ` AND state NOT IN ('waiting', 'running') AND seq > 0
-		AND (raw IS NOT NULL OR data IS NOT NULL)
-		AND conversation_id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
+	sessionHome = `(SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
+	sessionRuns = `(SELECT DISTINCT run_id FROM agent_messages WHERE session_id = $1 AND run_id <> '')`
+
+	sessionBegin = `(SELECT min(o.seq) FROM inbound_events o WHERE o.conversation_id = ` + sessionHome + ` AND CAST(o.id AS TEXT) IN ` + sessionRuns + `)`
+
+	sessionStretch = `conversation_id = ` + sessionHome + ` AND seq > 0 AND (
+		CAST(id AS TEXT) IN ` + sessionRuns + `
+		OR seq >= ` + sessionBegin + ` AND seq < COALESCE((
+			SELECT min(o.seq) FROM inbound_events o
+			WHERE o.conversation_id = ` + sessionHome + ` AND o.seq > ` + sessionBegin + ` AND o.session_id <> $1), 9223372036854775807))`
+
+	sessionDeliveries = `conversation_id = ` + sessionHome + ` AND state IN ('sent', 'failed')
+		AND event_id IN (SELECT id FROM inbound_events WHERE ` + sessionStretch + `)`
+	sessionInbox = sessionStretch + ` AND state NOT IN ('waiting', 'running')
+		AND (raw IS NOT NULL OR data IS NOT NULL OR error IS NOT NULL)`
 	sessionPlans     = `session_id = $1 AND state NOT IN ('proposed', 'approved', 'executing')`
 	sessionApprovals = `session_id = $1 AND state <> 'waiting'`
 )
@@ -97,6 +108,7 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	if busy {
 		return Removed{}, fault.New(fault.Conflict, "The session is at work; stop it first, or wait until it has answered.")
 	}
+	t.erases()
 	for _, query := range []string{
 		`DELETE FROM approvals WHERE ` + sessionApprovals,
 		`DELETE FROM plans WHERE ` + sessionPlans,
@@ -108,6 +120,63 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 		}
 	}
 	return r, t.DeleteSession(ctx, id)
+}
+
+// conversationBusy is the condition that the conversation $1 has work.
+const conversationBusy = `
+	SELECT 1 WHERE EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND lane = 'turn' AND state IN ('waiting', 'running'))
+		OR EXISTS (SELECT 1 FROM deliveries WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed'))
+		OR EXISTS (SELECT 1 FROM approvals WHERE conversation_id = $1 AND state = 'waiting')`
+
+// MeasureConversation counts what RemoveConversation would remove.
+func (t *Tx) MeasureConversation(ctx context.Context, id string) (Removed, error) {
+	if err := checkID(id, "conversation"); err != nil {
+		return Removed{}, err
+	}
+	if _, err := t.Conversation(ctx, id); err != nil {
+		return Removed{}, err
+	}
+	var r Removed
+	for _, c := range []struct {
+		to    *int64
+		query string
+	}{
+		{&r.Sessions, `SELECT count(*) FROM remote_agent_sessions WHERE conversation_id = $1`},
+		{&r.Messages, `SELECT count(*) FROM (SELECT DISTINCT m.session_id, m.seq FROM agent_messages m
+			JOIN remote_agent_sessions s ON s.id = m.session_id WHERE s.conversation_id = $1) AS said`},
+		{&r.ToolCalls, `SELECT count(*) FROM agent_tool_calls c JOIN remote_agent_sessions s ON s.id = c.session_id WHERE s.conversation_id = $1`},
+		{&r.Deliveries, `SELECT count(*) FROM deliveries WHERE conversation_id = $1`},
+		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND (raw IS NOT NULL OR data IS NOT NULL)`},
+		{&r.Plans, `SELECT count(*) FROM plans WHERE conversation_id = $1`},
+		{&r.Approvals, `SELECT count(*) FROM approvals WHERE conversation_id = $1`},
+	} {
+		if _, err := t.one(ctx, []any{c.to}, c.query, id); err != nil {
+			return Removed{}, fmt.Errorf("measure conversation: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// RemoveConversation deletes a conversation with all its sessions and everything
+// else that holds its text. Sums of usage, the audit log and memories stay. It is a
+// fault.Conflict while something in it waits or runs.
+func (t *Tx) RemoveConversation(ctx context.Context, id string) (Removed, error) {
+	r, err := t.MeasureConversation(ctx, id)
+	if err != nil {
+		return Removed{}, err
+	}
+	var one int
+	if _, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations WHERE id = $1 {lock}`, id); err != nil {
+		return Removed{}, fmt.Errorf("lock conversation: %w", err)
+	}
+	busy, err := t.one(ctx, []any{&one}, conversationBusy, id)
+	if err != nil {
+		return Removed{}, fmt.Errorf("look whether the conversation works: %w", err)
+	}
+	if busy {
+		return Removed{}, fault.New(fault.Conflict, "The conversation is at work; stop it first, or wait until it has answered.")
+	}
+	return r, t.DeleteConversation(ctx, id)
 }
 
 // sessionBusy reports whether the conversation of an active session has work.
@@ -157,6 +226,7 @@ func (t *Tx) CountOldRaw(ctx context.Context, before time.Time) (n int64, err er
 // rows stay, so that a redelivery is still a duplicate. It returns how many there
 // were; call it again until that is less than limit.
 func (t *Tx) PruneRaw(ctx context.Context, before time.Time, limit int) (int64, error) {
+	t.erases()
 	n, err := t.exec(ctx, `
 		UPDATE inbound_events SET raw = NULL, data = NULL
 		WHERE id IN (SELECT id FROM inbound_events WHERE `+oldRaw+` ORDER BY accepted_ms LIMIT $2)`, millis(before), page(limit))

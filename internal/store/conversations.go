@@ -158,6 +158,7 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 // inbound events only the fact stays that they were received, so that a
 // redelivery is still a duplicate.
 func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
+	t.erases()
 	if _, err := t.exec(ctx, `
 		UPDATE inbound_events SET
 			data = NULL, raw = NULL, error = NULL,

@@ -398,6 +398,10 @@ func (t *Tx) ForgetMemory(ctx context.Context, account string, number int64) (me
 	if err != nil {
 		return m, err
 	}
+	t.erases()
+	if err := t.emptyCommands(ctx, m.Person); err != nil {
+		return m, err
+	}
 	n, err := t.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
 	return found(m, n > 0, err, "memory")
 }
@@ -408,6 +412,10 @@ func (t *Tx) ForgetMemory(ctx context.Context, account string, number int64) (me
 func (t *Tx) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
 	person, _, err := t.holdPerson(ctx, account) // nobody may learn something in between
 	if err != nil {
+		return 0, err
+	}
+	t.erases()
+	if err := t.emptyCommands(ctx, person); err != nil {
 		return 0, err
 	}
 	if _, err := t.dropLessons(ctx, person); err != nil {
@@ -433,6 +441,9 @@ const sweepMemoriesSQL = `
 // returns how many.
 func (t *Tx) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
 	n, err := t.exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
+	if n > 0 {
+		t.erases()
+	}
 	return n, wrap(err, "sweep expired episodes")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -332,6 +333,10 @@ func (t *Tx) ForgetPerson(ctx context.Context, account string) (h memory.Holding
 	if h, err = t.Holdings(ctx, account); err != nil {
 		return h, err
 	}
+	t.erases()
+	if err := t.emptyCommands(ctx, person); err != nil {
+		return h, err
+	}
 	if _, err := t.dropLessons(ctx, person); err != nil {
 		return h, err
 	}
@@ -417,4 +422,28 @@ func (t *Tx) dropLessons(ctx context.Context, person string) (int64, error) {
 	n, err := t.exec(ctx, `
 		DELETE FROM memory_lessons WHERE account = $1 OR account IN (SELECT account FROM memory_accounts WHERE user_id = $1)`, person)
 	return n, wrap(err, "drop lessons")
+}
+
+// emptyCommands takes the text out of what the commands of a person's accounts
+// were answered with: a list of memories says them all. Of the commands themselves
+// nothing is kept that could say them once they are done.
+func (t *Tx) emptyCommands(ctx context.Context, person string) error {
+	accounts, err := t.accountsOf(ctx, person)
+	if err != nil {
+		return err
+	}
+	if len(accounts) == 0 {
+		accounts = []memory.Account{{Name: person}}
+	}
+	for _, a := range accounts {
+		platform, id, _ := strings.Cut(a.Name, "/")
+		_, err := t.exec(ctx, `
+			UPDATE deliveries SET body = '', placeholder = '', file = NULL, file_name = '', error = ''
+			WHERE state IN ('sent', 'failed') AND event_id IN (
+				SELECT id FROM inbound_events WHERE platform_type = $1 AND sender = $2 AND lane = 'control')`, platform, id)
+		if err != nil {
+			return fmt.Errorf("empty the answers to commands: %w", err)
+		}
+	}
+	return nil
 }

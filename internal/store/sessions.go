@@ -184,6 +184,7 @@ func (t *Tx) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord
 
 // DeleteSession deletes a session with its messages and tool calls.
 func (t *Tx) DeleteSession(ctx context.Context, id string) error {
+	t.erases()
 	return t.updateSession(ctx, `DELETE FROM remote_agent_sessions WHERE id = $1`, id)
 }
 

@@ -25,6 +25,7 @@ type Tx struct {
 	lite   *sql.Tx             // on SQLite
 
 	audits []sessions.AuditEntry // written by seal
+	erased bool                  // what somebody said was deleted
 }
 
 // redaction is Options.Redact; nil changes nothing.

@@ -15,6 +15,12 @@ import (
 	"remote-agent/internal/fault"
 )
 
+// How long a statement waits for another process.
+const (
+	busySetting = "busy_timeout(5000)"
+	busyTimeout = "PRAGMA " + busySetting
+)
+
 // readers is how many snapshots can be read at once on SQLite.
 const readers = 4
 
@@ -104,12 +110,13 @@ func openPool(path string, write bool, conns int, trace Trace) (*sql.DB, error) 
 	params := url.Values{
 		"mode": {"rw"},
 		"_pragma": {
-			"busy_timeout(5000)", // first: the other pragmas may have to wait
+			busySetting, // first: the other pragmas may have to wait
 			"journal_mode(WAL)",
 			"foreign_keys(1)",
 			"synchronous(FULL)", // a commit that was acknowledged survives a power cut
 			"trusted_schema(0)",
 			"temp_store(MEMORY)",
+			"secure_delete(1)", // what is deleted is overwritten
 		},
 	}
 	if write {

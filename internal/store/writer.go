@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -34,6 +36,7 @@ type writer struct {
 	done chan struct{} // closed by run
 
 	groups atomic.Int64 // transactions begun
+	behind bool         // the log has what was deleted; of run
 
 	mu      sync.Mutex // guards waiting and closed
 	waiting []*write
@@ -46,6 +49,7 @@ type write struct {
 	turn   chan *sql.Tx     // run: your turn; or closed: see result
 	ran    chan error       // caller: this is how fn ended
 	result chan writeResult // run: this is what became of it
+	erased bool             // what somebody said was deleted; read after ran
 }
 
 type writeResult struct{ err error }
@@ -99,6 +103,7 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 		failed = t.seal(ctx)
 	}
 	err = failed
+	job.erased = t.erased
 	job.ran <- err
 	return (<-job.result).err
 }
@@ -143,7 +148,7 @@ func (w *writer) run() {
 		case closed:
 			return
 		default:
-			<-w.wake
+			w.rest()
 		}
 	}
 }
@@ -192,6 +197,7 @@ func (w *writer) commit(group []*write) {
 	} else {
 		err = commitSQLite(tx)
 	}
+	w.afterCommit(err, kept...)
 	for _, job := range kept {
 		job.result <- writeResult{err}
 	}
@@ -206,7 +212,31 @@ func (w *writer) commitOne(tx *sql.Tx, job *write) {
 	} else {
 		err = commitSQLite(tx)
 	}
+	w.afterCommit(err, job)
 	job.result <- writeResult{err}
+}
+
+// afterCommit empties the log if something was deleted that is to be gone.
+func (w *writer) afterCommit(err error, jobs ...*write) {
+	if err == nil && slices.ContainsFunc(jobs, func(job *write) bool { return job.erased }) {
+		w.behind = w.truncate(context.Background()) //nolint:contextcheck // belongs to no single caller
+	}
+}
+
+// rest waits until there is something to write, or until a log that could not be
+// emptied can be tried again.
+func (w *writer) rest() {
+	if !w.behind {
+		<-w.wake
+		return
+	}
+	timer := time.NewTimer(checkpointAgain)
+	defer timer.Stop()
+	select {
+	case <-w.wake:
+	case <-timer.C:
+		w.behind = w.truncate(context.Background()) //nolint:contextcheck // as above
+	}
 }
 
 // runGroup runs each closure in a savepoint and answers the callers whose
