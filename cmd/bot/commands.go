@@ -31,6 +31,7 @@ type commandLine struct {
 	Backup      backupCommand      `cmd:"" help:"Make, examine and restore backups."`
 	Retention   retentionCommand   `cmd:"" help:"Remove what is past RETENTION_RAW and RETENTION_SESSIONS; serve does it too."`
 	Audit       auditCommand       `cmd:"" help:"List the audit log, and verify that nobody changed it; the daemon may run."`
+	Scrub       scrubCommand       `cmd:"" help:"Rewrite the database, so that nothing of what was deleted is left in its files."`
 	Key         keyCommand         `cmd:"" help:"Make, list and revoke keys of the HTTP API."`
 	Slack       slackCommand       `cmd:"" help:"Make the Slack app."`
 	GitHub      githubCommand      `cmd:"" help:"Make the GitHub App." name:"github"`

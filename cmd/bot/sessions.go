@@ -5,6 +5,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/transcript"
 )
 
@@ -29,7 +30,7 @@ type sessionsCommand struct {
 	List   sessionsListCommand   `cmd:"" help:"List sessions, the newest first."`
 	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, with its tool calls."`
 	Search sessionsSearchCommand `cmd:"" help:"Find messages that have all the words, the newest first."`
-	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session would delete; --yes deletes it."`
+	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session, or a whole conversation, would delete; --yes deletes it."`
 }
 
 type sessionsListCommand struct {
@@ -76,13 +77,28 @@ func (c sessionsSearchCommand) Run(p *program) error {
 }
 
 type sessionsRmCommand struct {
-	ID  string `arg:"" help:"Id of the session."`
-	Yes bool   `help:"Really delete it."         short:"y"`
+	ID           string `arg:"" help:"Id of the session." optional:""`
+	Conversation string `help:"Delete this whole conversation instead: its id, or platform/id."`
+	Yes          bool   `help:"Really delete it."                                              short:"y"`
 }
 
 // Run implements the command.
 func (c sessionsRmCommand) Run(p *program) error {
+	if (c.ID == "") == (c.Conversation == "") {
+		return fault.New(fault.Invalid, "name either a session by its id, or a conversation with --conversation")
+	}
 	return p.care(func(cfg config.Config, env app.Env) error {
+		if c.Conversation != "" {
+			return app.RemoveConversation(p.ctx, cfg, env, c.Conversation, c.Yes)
+		}
 		return app.RemoveSession(p.ctx, cfg, env, c.ID, c.Yes)
 	})
+}
+
+// scrubCommand rewrites the database.
+type scrubCommand struct{}
+
+// Run implements the command.
+func (scrubCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Scrub(p.ctx, cfg, env) })
 }

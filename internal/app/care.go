@@ -91,7 +91,10 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 			return err
 		}
 		say(env.Stdout, "%s %d bodies of events and %s\n", verb, raws, counted(removed))
-		return nil
+		if dry || raws+removed.Sessions == 0 {
+			return nil
+		}
+		return finishErasing(ctx, env, s)
 	})
 }
 
@@ -291,10 +294,11 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 			}
 			return tx.Audit(ctx, auditRemoval(id))
 		})
-		if err == nil {
-			say(env.Stdout, "removed %s\n", counted(r))
+		if err != nil {
+			return err
 		}
-		return err
+		say(env.Stdout, "removed %s\n", counted(r))
+		return finishErasing(ctx, env, s)
 	})
 }
 

@@ -85,7 +85,7 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 		}
 		sayHoldings(env, h)
 		say(env.Stdout, "deleted all of this; memory is on for these accounts and empty\n"+
-			"kept: conversations (bot sessions rm), sums of usage, roles, and the audit log, which names accounts and no memory; backups are as they were\n")
-		return nil
+			"kept: conversations (bot sessions rm --conversation), sums of usage, roles, and the audit log, which names accounts and no memory\n")
+		return finishErasing(ctx, env, s)
 	})
 }

@@ -78,6 +78,7 @@ type world struct {
 	typed   *io.PipeWriter // the operator's console; nil without
 	printed lockedBuffer   // what the operator reads
 	level   slog.Level     // of what the test logs
+	logs    io.Writer      // gets that instead; may be nil
 
 	ahead atomic.Int64 // how far the clock is ahead, a time.Duration
 
@@ -180,7 +181,7 @@ func (w *world) start() *world {
 	cfg := w.config()
 	env := app.Env{
 		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
-		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t}, &slog.HandlerOptions{Level: w.level})),
+		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t, also: w.logs}, &slog.HandlerOptions{Level: w.level})),
 		Started: func(i app.Info) { started <- i },
 		Lookup:  os.LookupEnv,
 		Now:     w.clock,
@@ -328,9 +329,15 @@ func containsAll(text string, parts []string) bool {
 }
 
 // logWriter writes lines to the test's log while the test runs.
-type logWriter struct{ t testing.TB }
+type logWriter struct {
+	t    testing.TB
+	also io.Writer
+}
 
 func (l *logWriter) Write(p []byte) (int, error) {
+	if l.also != nil {
+		return l.also.Write(p)
+	}
 	if l.t.Context().Err() == nil {
 		l.t.Log(strings.TrimRight(string(p), "\n"))
 	}
