@@ -133,5 +133,6 @@ func TestRealCodexInTheSandbox(t *testing.T) {
 	}
 	inTheSandbox(t, b, "codex", map[string]string{
 		"CODEX_COMMAND": program, "OPENAI_API_KEY": "emulated-key-0123456789", "OPENAI_BASE_URL": "", "AGENT_ENV": "OPENAI_API_KEY",
+		"AGENT_HOSTS": "codex=" + strings.TrimPrefix(strings.TrimSuffix(server.URL(), "/v1"), "http://"),
 	}, "Codex should have resumed its session")
 }

@@ -64,11 +64,11 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	c.Env = append(d.agentEnv(home), c.Env...)
+	c.Env = append(d.agentEnv(c.Name, home), c.Env...)
 	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
 	c.MaxProcesses = d.config.MaxConversations
 	c.ModeFor = func(turn assistant.Turn) string { return agentModes[c.Name][turn.Mode] }
-	c.Start = d.startAgent(home)
+	c.Start = d.startAgent(c.Name, home)
 	a, err := acp.New(c)
 	if err != nil {
 		return err
@@ -110,11 +110,11 @@ var agentModes = map[assistant.Name]map[string]string{
 	acp.CodexName:  {"ask": "read-only", "plan": "read-only", "edit": "workspace-write", "auto": "workspace-write"},
 }
 
-// agentEnv is the environment of agents: a home of their own, and the variables
-// that the operator names.
-func (d *daemon) agentEnv(home string) []string {
+// agentEnv is the environment of an agent: a home of its own, and the variables
+// that the operator names for it.
+func (d *daemon) agentEnv(agent assistant.Name, home string) []string {
 	env := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
-	for _, name := range append([]string{"PATH", "TZ"}, d.config.Agents.Env...) {
+	for _, name := range append([]string{"PATH", "TZ"}, agentVariables(agent, d.config.Agents.Env)...) {
 		if value, ok := d.lookup(name); ok && value != "" {
 			env = append(env, name+"="+value)
 		}
@@ -133,13 +133,15 @@ func (d *daemon) lookup(name string) (string, bool) {
 }
 
 // startAgent starts the process of an agent in the sandbox: the worktree and its
-// home to change, its own program to read, and the network, because it talks to
-// its provider.
-func (d *daemon) startAgent(home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+// home to change, its own program to read, and its provider to talk to.
+func (d *daemon) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
-		program.Argv, program.Dir, program.Env, program.Network = spec.Command, spec.Dir, spec.Env, true
+		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
 		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
+		if err := d.outside.connect(&program, d.outside.forAgent(name, spec.Env)); err != nil {
+			return nil, err
+		}
 		p, err := d.runner.Command(context.WithoutCancel(ctx), program)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
+	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/learn"
 	"remote-agent/internal/memory/embed"
@@ -56,6 +57,11 @@ type Env struct {
 	// one that lacks them; see sandbox.Config. Tests set it.
 	SandboxWithout []string
 
+	// Resolve and Dial replace the resolver and the dialer of the programs' way to
+	// the network; see egress.Config. Tests set them.
+	Resolve egress.Resolver
+	Dial    egress.Dialer
+
 	// Now is the time by which memories age and standing tasks run; nil: the time.
 	// Tests set it.
 	Now func() time.Time
@@ -90,6 +96,7 @@ type daemon struct {
 	redact     *redact.Redactor
 	missing    map[assistant.Name]string // agents that are not installed, and how to
 	runner     *sandbox.Runner
+	outside    *outside
 	tools      *toolroom
 	github     *github.Adapter     // nil without GitHub
 	console    *console.Adapter    // nil without a console
@@ -293,6 +300,9 @@ func (d *daemon) close() error {
 	}
 	if d.runner != nil {
 		errs = append(errs, d.runner.Close())
+	}
+	if d.outside != nil {
+		errs = append(errs, d.outside.proxy.Close())
 	}
 	if d.space != nil {
 		errs = append(errs, d.space.Close())

@@ -40,6 +40,9 @@ func (d *daemon) banner() {
 		d.say("  agent     %s\n", line)
 	}
 	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
+	if !d.outside.confined() {
+		d.say("  network   %s\n", d.outside.line())
+	}
 	if d.memory != nil && d.vectors.Todo != "" {
 		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
 	}

@@ -30,7 +30,7 @@ func granted(dir, tree, gitData, home string) sandbox.Spec {
 }
 
 // grantedServer is what the program of an MCP server gets: a home.
-func grantedServer(home string) sandbox.Spec { return sandbox.Spec{Home: home, Network: true} }
+func grantedServer(home string) sandbox.Spec { return sandbox.Spec{Home: home} }
 
 // programFolders are what the program of an agent outside of the system's folders
 // needs to be read: its own folder, or the one that its package manager keeps it
@@ -77,6 +77,12 @@ func (d *daemon) openSandbox(ctx context.Context) error {
 	}
 	if level := d.runner.Level(); !level.Full() {
 		d.log.WarnContext(ctx, "Programs of assistants are not fully confined here", "sandbox", level.String())
+	}
+	if d.outside, err = d.openOutside(); err != nil {
+		return err
+	}
+	if !d.outside.confined() {
+		d.log.WarnContext(ctx, "Programs with a network cannot be limited to their hosts here", "network", d.outside.line())
 	}
 	return nil
 }

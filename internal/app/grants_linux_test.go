@@ -48,13 +48,14 @@ type confinement struct {
 	repo   codebase.Repo
 	tree   codebase.Tree
 	tools  *toolroom
-	around string // a checkout of the operator's, in which the data directory lies
+	hosts  []string // of MCP servers
+	around string   // a checkout of the operator's, in which the data directory lies
 
 	secrets []string // files that no program may read
 	doors   []string // files that no program may make
 }
 
-func newConfinement(t *testing.T, without []string) *confinement {
+func newConfinement(t *testing.T, without []string, change ...func(*daemon)) *confinement {
 	t.Helper()
 	around, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -67,11 +68,14 @@ func newConfinement(t *testing.T, without []string) *confinement {
 	cfg.Tools.Sandbox = "best"
 	log := slog.New(slog.DiscardHandler)
 	c.d = &daemon{config: cfg, log: log, env: Env{Log: log, Lookup: os.LookupEnv, SandboxWithout: without}}
+	for _, f := range change {
+		f(c.d)
+	}
 	if err := c.d.openSandbox(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.d.runner.Close() })
-	c.tools = &toolroom{config: cfg, runner: c.d.runner, homes: c.dir(data, "homes")}
+	t.Cleanup(func() { _, _ = c.d.runner.Close(), c.d.outside.proxy.Close() })
+	c.tools = &toolroom{config: c.d.config, runner: c.d.runner, outside: c.d.outside, homes: c.dir(data, "homes")}
 	c.openCodebase(data)
 	other, err := c.d.space.Worktree(t.Context(), c.repo, "another conversation")
 	if err != nil {
@@ -153,7 +157,7 @@ func (c *confinement) as(kind, script string) string {
 		out, err := run(ctx, shell.Command{Argv: argv, Dir: dir, Timeout: time.Minute, Head: 64 << 10, Tail: 64 << 10})
 		return string(out.Head) + string(out.Tail) + c.started(err)
 	case "agent":
-		p, err := c.d.startAgent(c.dir(c.d.config.Agents.Home, "robot"))(ctx, acp.StartSpec{
+		p, err := c.d.startAgent("robot", c.dir(c.d.config.Agents.Home, "robot"))(ctx, acp.StartSpec{
 			Command: argv, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Tree: tree.Dir, GitData: tree.GitData(),
 		})
 		if err != nil {
@@ -163,8 +167,8 @@ func (c *confinement) as(kind, script string) string {
 		_ = p.Wait()
 		return string(out) + p.StderrTail()
 	default:
-		start := mcp.Sandboxed(c.d.runner, grantedServer(c.dir(c.d.config.DataDir, "mcp", "server")))
-		p, err := start(ctx, mcp.Server{Name: "server", Command: argv})
+		start := c.d.outside.startServer(c.dir(c.d.config.DataDir, "mcp", "server"))
+		p, err := start(ctx, mcp.Server{Name: "server", Command: argv, Hosts: c.hosts})
 		if err != nil {
 			return c.started(err)
 		}

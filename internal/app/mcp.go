@@ -17,7 +17,6 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/mcpserver"
-	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 	"remote-agent/internal/tool/mcp"
 )
@@ -38,11 +37,11 @@ type mcpServers struct {
 
 // newMCPServers begins to connect to servers, each with a folder of its own in
 // home.
-func newMCPServers(runner *sandbox.Runner, home string, servers map[string]mcpserver.Server, log *slog.Logger) *mcpServers {
+func newMCPServers(outside *outside, home string, servers map[string]mcpserver.Server, log *slog.Logger) *mcpServers {
 	m := &mcpServers{began: time.Now()}
 	for _, s := range startable(servers) {
 		folder := filepath.Join(home, filepath.Base(s.Name))
-		start := mcp.Sandboxed(runner, grantedServer(folder))
+		start := outside.startServer(folder)
 		m.links = append(m.links, mcp.Keep(s, mcp.Options{AllowLoopback: true, Log: log, Start: func(ctx context.Context, s mcp.Server) (*mcp.Process, error) {
 			if err := os.MkdirAll(folder, 0o700); err != nil {
 				return nil, fault.Wrap(err, fault.Internal, "make the home of an MCP server")
@@ -85,7 +84,7 @@ func (d *daemon) openMCP() (m *mcpServers, home string, err error) {
 	if home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
 		return nil, "", fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	return newMCPServers(d.runner, home, servers, d.log), home, nil
+	return newMCPServers(d.outside, home, servers, d.log), home, nil
 }
 
 // startable returns servers in the form that starts them, by name.
@@ -93,7 +92,7 @@ func startable(servers map[string]mcpserver.Server) []mcp.Server {
 	var list []mcp.Server
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		s := servers[name]
-		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Env: s.Environ(), Headers: make(http.Header)}
+		server := mcp.Server{Name: name, URL: s.URL, Allow: s.Allow, Env: s.Environ(), Hosts: s.Hosts, Headers: make(http.Header)}
 		if s.Command != "" {
 			server.Command = append([]string{s.Command}, s.Args...)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"remote-agent/internal/profile"
-	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool"
 )
 
@@ -23,9 +22,9 @@ const idleServers = 10 * time.Minute
 // profile has changed or nobody has used it for a while. It is safe for concurrent
 // use.
 type profileServers struct {
-	runner *sandbox.Runner
-	home   string
-	log    *slog.Logger
+	outside *outside
+	home    string
+	log     *slog.Logger
 
 	mu     sync.Mutex // guards all below
 	closed bool
@@ -57,7 +56,7 @@ func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []
 		served = nil
 	}
 	if served == nil {
-		served = &servedProfile{version: p.Version, servers: newMCPServers(s.runner, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
+		served = &servedProfile{version: p.Version, servers: newMCPServers(s.outside, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
 		s.open[p.ID] = served
 	}
 	if served.idle != nil {

@@ -33,9 +33,10 @@ const idleProject = 10 * time.Minute
 
 // toolroom hands out the tools of turns. It is safe for concurrent use.
 type toolroom struct {
-	config config.Config
-	runner *sandbox.Runner
-	mcp    *mcpServers
+	config  config.Config
+	runner  *sandbox.Runner
+	outside *outside
+	mcp     *mcpServers
 
 	agentTroubles func() []string // which agents cannot answer now
 
@@ -62,7 +63,7 @@ type project struct {
 var _ orchestrator.Toolroom = (*toolroom)(nil)
 
 func (d *daemon) newToolroom() (*toolroom, error) {
-	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
+	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, outside: d.outside, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -82,7 +83,7 @@ func (d *daemon) newToolroom() (*toolroom, error) {
 	if t.mcp, home, err = d.openMCP(); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{runner: d.runner, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{outside: d.outside, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName
@@ -199,7 +200,7 @@ func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 	}
 	note := "There is no network."
 	if t.config.Tools.Network {
-		note = ""
+		note = t.outside.note()
 	}
 	all = append(all, shell.New(run, shell.Options{Dir: turn.Dir, MaxTimeout: t.config.Tools.Timeout, Note: note}))
 	db, err := t.project(turn.Conversation.CodebaseID)
@@ -221,7 +222,11 @@ func (t *toolroom) commands(turn orchestrator.ToolTurn) (shell.Runner, error) {
 	now := time.Now()
 	_ = os.Chtimes(home, now, now) // it is in use: the sweep goes by this
 	spec := granted(turn.Dir, turn.Tree, turn.GitData, home)
-	spec.Network = t.config.Tools.Network
+	if t.config.Tools.Network {
+		if err := t.outside.connect(&spec, t.outside.forTools()); err != nil {
+			return nil, err
+		}
+	}
 	return confined(t.runner, spec), nil
 }
 
@@ -315,7 +320,7 @@ func (t *toolroom) leave(codebaseID string) error {
 
 // Status implements orchestrator.Toolroom.
 func (t *toolroom) Status() []string {
-	return append([]string{"sandbox: " + t.runner.Level().String()}, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
+	return append([]string{"sandbox: " + t.runner.Level().String(), "network: " + t.outside.line()}, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
 }
 
 // sweep removes the homes of conversations that have not run a program since

@@ -39,8 +39,9 @@ var allowed = map[string][]string{
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
+	"internal/egress":     {"internal/fault"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
-	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/fault", "internal/messages"},
+	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
 	"internal/platform":            {"internal/fault", "internal/messages"},

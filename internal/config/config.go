@@ -115,7 +115,8 @@ type Tools struct {
 	Mode           string // ask or edit
 	SecondApprover bool
 	Sandbox        string // best, strict or off
-	Network        bool   // TCP for programs that assistants run
+	Network        bool   // programs that assistants run may reach Hosts
+	Hosts          []string
 	Timeout        time.Duration
 	ReadPaths      []string // absolute
 	Env            []string // names
@@ -133,10 +134,11 @@ type Budget struct {
 
 // Agents configures external coding agents.
 type Agents struct {
-	Claude, Codex string // commands
-	Others        string // "name=command; ..."
-	Env           []string
-	Home          string // never empty
+	Claude, Codex string   // commands
+	Others        string   // "name=command; ..."
+	Env           []string // NAME, or agent=NAME
+	Hosts         []string // host, or agent=host
+	Home          string   // never empty
 	Idle          time.Duration
 }
 

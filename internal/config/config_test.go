@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		Agents: config.Agents{
 			Claude: "claude-agent-acp", Codex: "codex-acp", Home: filepath.Join("data", "agents"), Idle: 10 * time.Minute,
 			Env: []string{
-				"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CLAUDE_CONFIG_DIR",
+				"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME",
 			},
 		},
 		Memory: config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},

@@ -78,9 +78,15 @@ var toolOptions = []Option{
 	},
 	{
 		Name: "TOOL_NETWORK", Default: "off", Group: groupTools,
-		Help: "on lets programs that assistants run open TCP connections, off does not.",
+		Help: "on lets programs that assistants run reach the hosts of TOOL_HOSTS, off nothing.",
 		parse: setChoice(func(c *Config, v string) { c.Tools.Network = v == "on" },
 			"on", "off"),
+	},
+	{
+		Name: "TOOL_HOSTS", Empty: "none", Group: groupTools,
+		Help:    "Hosts that programs may reach with TOOL_NETWORK=on, with commas: host, *.host, host:port, or * for every public one. Addresses inside only as host:port.",
+		Example: "packages.example.com,127.0.0.1:8080",
+		parse:   parseProgramHosts(func(c *Config) *[]string { return &c.Tools.Hosts }),
 	},
 	{
 		Name: "TOOL_TIMEOUT", Default: "10m", Group: groupTools,
@@ -107,7 +113,7 @@ var toolOptions = []Option{
 	},
 	{
 		Name: "MCP_CONFIG", Empty: "no MCP servers", Group: groupTools,
-		Help:    "JSON file of MCP servers whose tools assistants get, {\"mcpServers\": {\"name\": {\"command\": ..., \"args\": [...]}}} or with a url; each call asks.",
+		Help:    "JSON file of MCP servers whose tools assistants get, {\"mcpServers\": {\"name\": {\"command\": ..., \"args\": [...], \"hosts\": [...]}}} or with a url; each call asks. hosts are those it may reach.",
 		Example: "./mcp.json",
 		parse:   setText(func(c *Config) *string { return &c.Tools.MCPConfig }),
 	},
@@ -172,9 +178,15 @@ var agentOptions = []Option{
 		parse:   setText(func(c *Config) *string { return &c.Agents.Others }),
 	},
 	{
-		Name: "AGENT_ENV", Default: "ANTHROPIC_API_KEY,ANTHROPIC_BASE_URL,ANTHROPIC_MODEL,OPENAI_API_KEY,OPENAI_BASE_URL,CODEX_HOME,CLAUDE_CONFIG_DIR", Group: groupAgents,
-		Help:  "Names of the environment variables that agents get, with commas: their own keys and settings, and nothing else of this program.",
-		parse: parseNames(func(c *Config) *[]string { return &c.Agents.Env }),
+		Name: "AGENT_ENV", Default: "ANTHROPIC_API_KEY,ANTHROPIC_BASE_URL,ANTHROPIC_MODEL,CLAUDE_CONFIG_DIR,OPENAI_API_KEY,OPENAI_BASE_URL,CODEX_API_KEY,CODEX_HOME", Group: groupAgents,
+		Help:  "Names of the environment variables that agents get, with commas. ANTHROPIC_* and CLAUDE_* are for claude, OPENAI_* and CODEX_* for codex, other keys and tokens for agents of ACP_AGENTS; agent=NAME gives one to that agent alone.",
+		parse: parseAgentNames(func(c *Config) *[]string { return &c.Agents.Env }),
+	},
+	{
+		Name: "AGENT_HOSTS", Empty: "each agent reaches its own provider", Group: groupAgents,
+		Help:    "Further hosts that agents may reach, with commas, as in TOOL_HOSTS; agent=host is for that agent alone.",
+		Example: "github.com,gemini=generativelanguage.googleapis.com,codex=127.0.0.1:8080",
+		parse:   parseProgramHosts(func(c *Config) *[]string { return &c.Agents.Hosts }),
 	},
 	{
 		Name: "AGENT_HOME", Empty: "DATA_DIR/agents", Group: groupAgents,

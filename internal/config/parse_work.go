@@ -73,10 +73,26 @@ func ownSecret(name string) bool {
 	return false
 }
 
-func parseNames(field func(*Config) *[]string) parser {
+func parseNames(field func(*Config) *[]string) parser { return parseVariables(field, false) }
+
+// parseAgentNames is parseNames for names that may be for one agent: agent=NAME.
+func parseAgentNames(field func(*Config) *[]string) parser { return parseVariables(field, true) }
+
+// parseProgramHosts reads a list of hosts. What they mean is checked where they are used.
+func parseProgramHosts(field func(*Config) *[]string) parser {
+	return func(c *Config, text string) error {
+		*field(c) = list(text)
+		return nil
+	}
+}
+
+func parseVariables(field func(*Config) *[]string, agents bool) parser {
 	return func(c *Config, text string) error {
 		names := list(text)
 		for _, n := range names {
+			if _, name, ok := strings.Cut(n, "="); ok && agents {
+				n = name
+			}
 			if !environmentName.MatchString(n) {
 				return fmt.Errorf("has %q in it, which is not the name of an environment variable", n)
 			}

@@ -35,6 +35,9 @@ type Server struct {
 	URL     string            `json:"url,omitempty"     yaml:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"`
 
+	// Hosts are those that the program may reach: host, *.host or host:port.
+	Hosts []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`
+
 	// Allow names the tools that may be used, as patterns of path.Match. Empty
 	// means all.
 	Allow []string `json:"allow,omitempty" yaml:"allow,omitempty"`
@@ -125,8 +128,8 @@ func (s Server) Check(name, self string) error {
 // sizes says what is too long, or no text.
 func (s Server) sizes() string {
 	all := 0
-	parts := slices.Concat([]string{s.Command, s.URL}, s.Args, s.Allow, pairs(s.Env), pairs(s.Headers))
-	for _, count := range []int{len(s.Args), len(s.Allow), len(s.Env), len(s.Headers)} {
+	parts := slices.Concat([]string{s.Command, s.URL}, s.Args, s.Allow, s.Hosts, pairs(s.Env), pairs(s.Headers))
+	for _, count := range []int{len(s.Args), len(s.Allow), len(s.Hosts), len(s.Env), len(s.Headers)} {
 		if count > maxParts {
 			return fmt.Sprintf("a list of %d entries; %d are taken", count, maxParts)
 		}

@@ -43,6 +43,7 @@ type Metrics struct {
 	tokens           *prometheus.CounterVec
 
 	statements, commits prometheus.Counter
+	egress              *prometheus.CounterVec
 }
 
 // Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
@@ -94,6 +95,7 @@ func New(version string) *Metrics {
 
 	m.statements = counter("bot_database_statements_total", "Statements given to the database; begin, commit and rollback are not among them.").WithLabelValues()
 	m.commits = counter("bot_database_commits_total", "Transactions that were committed to the database.").WithLabelValues()
+	m.egress = counter("bot_egress_total", "Connections that programs of assistants asked the proxy for: connected, refused or failed.", "kind", "outcome")
 
 	gauge("bot_build_info", "Always 1.", "version").WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -135,6 +137,14 @@ func (m *Metrics) Refused(platform string) {
 func (m *Metrics) Overflowed(platform string) {
 	if m != nil {
 		m.overflowed.WithLabelValues(m.labels.get(platform)).Inc()
+	}
+}
+
+// Egress counts a connection that a program asked for. kind is one of agent, mcp
+// and tool, outcome one of connected, refused and failed.
+func (m *Metrics) Egress(kind, outcome string) {
+	if m != nil {
+		m.egress.WithLabelValues(m.labels.get(kind), m.labels.get(outcome)).Inc()
 	}
 }
 

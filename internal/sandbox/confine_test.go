@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -286,6 +287,76 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("a packet from inside: %q %v", buffer[:n], err)
 		}
 	})
+}
+
+// TestOutlets gives a program ports that this process serves, and nothing else of
+// the network.
+func TestOutlets(t *testing.T) {
+	t.Parallel()
+	outside := listener(t, "tcp", "127.0.0.1:0").Addr().String()
+	for _, w := range []weaker{everything, noPIDs} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRunner(t, w, sandbox.Config{})
+			serve := func(l net.Listener) {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					fmt.Fprintln(conn, "served", l.Addr())
+					_ = conn.Close()
+				}
+			}
+			for _, port := range []string{"3128", "80"} {
+				s := sandbox.Spec{Argv: []string{"/bin/bash", "-c", "cat </dev/tcp/127.0.0.1/" + port}}
+				s.Outlets = []sandbox.Outlet{{Port: 3128, Serve: serve}, {Port: 80, Serve: serve}}
+				if _, out := run(t, r, s); out != "served 127.0.0.1:"+port+"\n" {
+					t.Errorf("port %s: %s", port, out)
+				}
+			}
+			for _, to := range []string{outside, "127.0.0.1:3129", "192.0.2.1:80"} {
+				s := probing("dial", "tcp", to)
+				s.Outlets = []sandbox.Outlet{{Port: 3128, Serve: serve}}
+				if _, out := run(t, r, s); !refusedWith(out, "refused", "unreachable", "denied") {
+					t.Errorf("%s: %s", to, out)
+				}
+			}
+			both := probing("x")
+			both.Network, both.Outlets = true, []sandbox.Outlet{{Port: 1, Serve: serve}}
+			if _, err := r.Command(t.Context(), both); !fault.Is(err, fault.Invalid) {
+				t.Errorf("network and outlets: %v", err)
+			}
+			gone := sandbox.Spec{Argv: []string{"no-such-program"}, Outlets: []sandbox.Outlet{{Port: 1, Serve: serve}}}
+			p, err := r.Command(t.Context(), gone)
+			if err == nil {
+				err = p.Start()
+			}
+			if !fault.Is(err, fault.NotFound) {
+				t.Errorf("a program that is not there: %v", err)
+			}
+		})
+	}
+	r := newRunner(t, likeDocker, sandbox.Config{})
+	s := script("true")
+	s.Outlets = []sandbox.Outlet{{Port: 1}}
+	if _, err := r.Command(t.Context(), s); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("outlets without a namespace: %v", err)
+	}
+}
+
+// TestStrictNeedsANamespaceForTheNetwork: without one the network of this machine
+// would be the program's.
+func TestStrictNeedsANamespaceForTheNetwork(t *testing.T) {
+	t.Parallel()
+	for _, w := range []weaker{everything, likeDocker} {
+		r := newRunner(t, w, sandbox.Config{Mode: sandbox.Strict})
+		s := script("true")
+		s.Network = true
+		if _, err := r.Command(t.Context(), s); !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "SANDBOX=strict refuses to start") {
+			t.Errorf("%s: %v", w.name, err)
+		}
+	}
 }
 
 // TestPrivileges tries what takes privileges, or rights over other processes.

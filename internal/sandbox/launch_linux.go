@@ -34,6 +34,7 @@ type helper struct {
 	have    features
 	marker  string // in the environment of the tree; empty with a PID namespace
 	reports <-chan report
+	outlets *outlets // nil for none
 
 	mu      sync.Mutex
 	control *os.File // nil once closed
@@ -51,7 +52,10 @@ func (r *Runner) launch(ctx context.Context, s Spec, dir string) (tree, error) {
 	select {
 	case first = <-h.reports: // the zero one if the helper is gone
 		if first.Started {
-			return h, nil
+			if err = h.outlets.serve(s.Outlets); err == nil {
+				return h, nil
+			}
+			break
 		}
 		err = first.err()
 	case <-ctx.Done():
@@ -78,6 +82,9 @@ func (r *Runner) order(s Spec, dir string) order {
 	}
 	if o.Dir == "" {
 		o.Dir = homeOf(s, dir)
+	}
+	for _, outlet := range s.Outlets {
+		o.Outlets = append(o.Outlets, outlet.Port)
 	}
 	if !o.Have.Namespaces {
 		o.Tasks = allTasks()
@@ -122,9 +129,18 @@ func (r *Runner) startHelper(ctx context.Context, o order, s Spec) (*helper, err
 	}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{ask, answerEnd, controlEnd}
+	var theirs *os.File
+	if len(o.Outlets) > 0 {
+		if h.outlets, theirs, err = newOutlets(); err != nil {
+			return nil, fault.Wrap(errors.Join(err, answer.Close(), control.Close()), fault.Unavailable, doing)
+		}
+		defer theirs.Close() //nolint:errcheck // the helper's
+		cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	}
 	cmd.SysProcAttr = attributes(o)
 	wire(cmd, s)
 	if err := cmd.Start(); err != nil {
+		h.outlets.close()
 		return nil, &fault.Error{
 			Kind: fault.Unavailable, Public: "The sandbox could not be started, so the command was not run.",
 			Err: errors.Join(fmt.Errorf("%s: %w", doing, err), answer.Close(), control.Close()),
@@ -152,7 +168,7 @@ func attributes(o order) *syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_PTRACE}
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_PTRACE}
 	return a
 }
 
@@ -203,6 +219,7 @@ func (h *helper) kill() {
 
 func (h *helper) wait() (Result, error) {
 	err := h.cmd.Wait() //nolint:errorlint // looked at below
+	h.outlets.close()
 	h.mu.Lock()
 	if h.kills != nil {
 		h.kills.Stop()

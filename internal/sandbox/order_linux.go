@@ -25,6 +25,7 @@ const (
 	fdOrder   = 3
 	fdReport  = 4
 	fdControl = 5
+	fdOutlets = 6 // only with outlets
 	fdReady   = 4 // of argEnter
 )
 
@@ -49,6 +50,7 @@ type order struct {
 
 	Network bool
 	Ports   []uint16
+	Outlets []uint16
 	Limits  Limits
 	Daemon  int  // process id
 	Global  bool // we are the real root, whom the kernel's limit of processes spares

@@ -75,6 +75,9 @@ func (r *Runner) Command(ctx context.Context, s Spec) (*Process, error) {
 	if err := s.check(r.cfg); err != nil {
 		return nil, err
 	}
+	if err := s.checkNetwork(r.cfg.Mode, r.level); err != nil {
+		return nil, err
+	}
 	if r.level.View {
 		if err := intact(s.Sealed); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,8 +39,14 @@ type Spec struct {
 	// that is removed when the program has ended.
 	Home string
 
-	// Network lets the program use the network: TCP, and UDP for names.
+	// Network lets the program use the network of this process: TCP, and UDP for
+	// names. The mode Strict refuses that.
 	Network bool
+
+	// Outlets are ports of the loopback interface of the program's own network
+	// namespace, which this process serves: the only ways out of it. They need
+	// Level.Network and go without Network.
+	Outlets []Outlet
 
 	// Ports, if any, are the only TCP ports that it may connect to then. It has an
 	// effect from Landlock 4 on.
@@ -58,6 +65,39 @@ type Spec struct {
 	Grace   time.Duration // zero: DefaultGrace
 
 	Limits Limits // what is zero is taken from the Config
+}
+
+// Outlet is a port of 127.0.0.1 as a program sees it. Serve takes its connections,
+// and returns when the listener is closed, which is at the end of the program.
+type Outlet struct {
+	Port  uint16
+	Serve func(net.Listener)
+}
+
+// checkNetwork refuses a Spec whose network cannot be confined as it is to be.
+func (s Spec) checkNetwork(mode Mode, l Level) error {
+	switch {
+	case len(s.Outlets) > 0 && s.Network:
+		return fault.New(fault.Invalid, "A program has either the network or outlets.")
+	case len(s.Outlets) > maxOutlets:
+		return fault.Newf(fault.Invalid, "A program has at most %d outlets.", maxOutlets)
+	case len(s.Outlets) > 0 && !l.Network:
+		return fault.New(fault.Unsupported, "There are no network namespaces here, so a program cannot have outlets.")
+	case s.Network && mode == Strict:
+		return fault.Newf(fault.Unsupported,
+			"SANDBOX=strict refuses to start this program: it needs the network, which cannot be limited to a list of hosts here%s. Allow network namespaces to this service, or use SANDBOX=best.", because(l.Reasons))
+	}
+	return nil
+}
+
+// maxOutlets is how many listeners are passed in one message.
+const maxOutlets = 32
+
+func because(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(reasons, "; ") + ")"
 }
 
 // check refuses a Spec that cannot be meant.

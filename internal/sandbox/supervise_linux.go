@@ -42,6 +42,9 @@ func (s *supervisor) run() error {
 		if err := loopbackUp(); err != nil {
 			return err
 		}
+		if err := passOutlets(s.order.Outlets); err != nil {
+			return err
+		}
 	}
 	if have.Namespaces {
 		if err := buildView(&s.order); err != nil {

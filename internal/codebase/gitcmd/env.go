@@ -2,9 +2,15 @@ package gitcmd
 
 import (
 	"encoding/base64"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+
+	"remote-agent/internal/egress"
+	"remote-agent/internal/fault"
 )
 
 // Endpoint is the one service that a call may talk to.
@@ -72,9 +78,30 @@ func basic(token string) string {
 	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))
 }
 
+// wayTo opens the way to one service for one call, until the grant is ended.
+func (g *Git) wayTo(e Endpoint) (grant *egress.Grant, proxy string, err error) {
+	host, port, err := net.SplitHostPort(e.Address)
+	number, bad := strconv.ParseUint(port, 10, 16)
+	if e.Scheme != "https" && (e.Scheme != "http" || !e.Loopback) || err != nil || bad != nil {
+		return nil, "", &fault.Error{Kind: fault.Invalid, Public: "I do not use " + e.Scheme + ".", Err: errors.Join(err, bad)}
+	}
+	grant, err = g.proxy.Grant(egress.Policy{
+		Who: "git", Kind: "git", MaxBytes: e.MaxBytes,
+		Rules: []egress.Rule{{Host: strings.ToLower(host), Port: uint16(number), Inside: e.Loopback}},
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if proxy, err = grant.URL(); err != nil {
+		grant.End()
+		return nil, "", err
+	}
+	return grant, proxy, nil
+}
+
 // environment returns the whole environment of a call. The grant has to be ended
 // when the call is over; it is nil without a network.
-func (g *Git) environment(c Call) ([]string, *grant, error) {
+func (g *Git) environment(c Call) ([]string, *egress.Grant, error) {
 	author := Author{Name: "Remote Agent", Email: "remote-agent@localhost"}
 	if c.Author != nil {
 		author = *c.Author
@@ -108,15 +135,16 @@ func (g *Git) environment(c Call) ([]string, *grant, error) {
 		}
 	}
 	pairs := append(append([]Pair(nil), c.Config...), fixed()...)
-	var grant *grant
+	var grant *egress.Grant
 	protocol := "none"
 	if c.Remote != nil {
+		var proxy string
 		var err error
-		if grant, err = g.proxy.grant(*c.Remote); err != nil {
+		if grant, proxy, err = g.wayTo(*c.Remote); err != nil {
 			return nil, nil, err
 		}
 		protocol = c.Remote.Scheme
-		pairs = append(pairs, network(*c.Remote, grant.url)...)
+		pairs = append(pairs, network(*c.Remote, proxy)...)
 	}
 	env = append(env, "GIT_ALLOW_PROTOCOL="+protocol, "GIT_CONFIG_COUNT="+strconv.Itoa(len(pairs)))
 	for i, p := range pairs {

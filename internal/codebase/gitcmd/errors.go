@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 )
 
@@ -47,14 +48,14 @@ func ExitCode(err error) int {
 }
 
 // explain classifies what went wrong with a call.
-func explain(ctx context.Context, c Call, err error, over bool, stderr string, grant *grant) error {
+func explain(ctx context.Context, c Call, err error, over bool, stderr string, grant *egress.Grant) error {
 	e := &Error{Command: c.Args[0], Code: -1, Stderr: clean(stderr, c.Remote, grant)}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	if exited {
 		e.Code = exit.ExitCode()
 	}
 	cause := context.Cause(ctx)
-	refused, tooMuch := grant.refusal()
+	refused, tooMuch := grant.Refusal()
 	switch {
 	case errors.Is(cause, errTooBig), tooMuch:
 		e.Cause = errTooBig
@@ -110,13 +111,16 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 }
 
 // clean takes credentials and control characters out of what git printed.
-func clean(stderr string, e *Endpoint, grant *grant) string {
+func clean(stderr string, e *Endpoint, grant *egress.Grant) string {
 	var secrets []string
 	if e != nil && e.Token != "" {
 		secrets = append(secrets, basic(e.Token), e.Token)
 	}
 	if grant != nil {
-		secrets = append(secrets, grant.url, grant.password)
+		if proxy, err := grant.URL(); err == nil {
+			secrets = append(secrets, proxy)
+		}
+		secrets = append(secrets, grant.Secrets()...)
 	}
 	for _, s := range secrets {
 		stderr = strings.ReplaceAll(stderr, s, "[redacted]")

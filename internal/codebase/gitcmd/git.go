@@ -5,7 +5,7 @@
 // Therefore: no shell and no hooks, no configuration from the system or the user,
 // an environment that holds only what is listed here, credentials in the
 // environment of the one process that needs them, network only through a proxy
-// of this package that checks the address it dials, and an end to everything that
+// of this process that checks the address it dials, and an end to everything that
 // takes too long or grows too large. It knows nothing of workspaces.
 package gitcmd
 
@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"time"
 
+	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 )
 
@@ -42,15 +43,15 @@ type Config struct {
 
 	// Resolve and Dial are for tests. They replace the system's resolver and
 	// the dialer, which is given checked literal addresses only.
-	Resolve Resolver
-	Dial    Dialer
+	Resolve egress.Resolver
+	Dial    egress.Dialer
 }
 
 // Git runs git. It is safe for concurrent use. Close it when done.
 type Git struct {
 	path  string
 	log   *slog.Logger
-	proxy *proxy
+	proxy *egress.Proxy
 }
 
 // New finds git. If there is none, the error is of kind Unsupported.
@@ -69,11 +70,11 @@ func New(cfg Config) (*Git, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Git{path: found, log: log, proxy: newProxy(cfg.Resolve, cfg.Dial)}, nil
+	return &Git{path: found, log: log, proxy: egress.New(egress.Config{Resolve: cfg.Resolve, Dial: cfg.Dial})}, nil
 }
 
 // Close ends the proxy. Calls that use the network fail afterwards.
-func (g *Git) Close() error { return g.proxy.close() }
+func (g *Git) Close() error { return g.proxy.Close() }
 
 // Pair is a configuration variable with its value.
 type Pair struct{ Key, Value string }
@@ -148,7 +149,7 @@ func (g *Git) Run(ctx context.Context, c Call) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	defer grant.end()
+	defer grant.End()
 
 	stdout := &limited{limit: limit}
 	stderr := &tail{line: c.Progress}

@@ -45,6 +45,7 @@ type Server struct {
 	Name    string   // lower case letters, digits and dashes; a part of the tools' names
 	Command []string // the program and its arguments
 	Env     []string // "NAME=value", for the program
+	Hosts   []string // what the program may reach, for Options.Start
 
 	URL     string      // https, or http to a loopback address if Options allow it
 	Headers http.Header // for each request, such as Authorization

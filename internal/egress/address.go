@@ -1,4 +1,4 @@
-package gitcmd
+package egress
 
 import "net/netip"
 
