@@ -162,23 +162,17 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 		if err != nil || !there {
 			return wrap(err, "look for rows from before the chain")
 		}
+		covered, err := t.covered(ctx)
+		if err != nil || t.noStrays(ctx, covered) == nil {
+			return err
+		}
 		if _, err := t.lockHead(ctx); err != nil { // of several replicas one does it
 			return err
 		}
-		var from int64
-		err = t.eachAudit(ctx, 0, func(r audit.Row) error {
-			if r.Action != audit.Begin {
-				return nil
-			}
-			var o audit.Older
-			err := json.Unmarshal([]byte(r.Detail), &o)
-			from = max(from, o.To)
+		if covered, err = t.covered(ctx); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("read what the chain vouches for: %w", err)
 		}
-		o, err := t.older(ctx, from+1, 0)
+		o, err := t.older(ctx, covered+1, 0)
 		if err != nil || o.Rows == 0 {
 			return err
 		}
@@ -188,6 +182,22 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 		}
 		return t.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: audit.Begin, Detail: string(detail)})
 	})
+}
+
+// covered returns up to which number the chain vouches for rows that have no place
+// in it.
+func (t *Tx) covered(ctx context.Context) (to int64, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var detail string
+		if err := scan(&detail); err != nil {
+			return err
+		}
+		var o audit.Older
+		err := json.Unmarshal([]byte(detail), &o)
+		to = max(to, o.To)
+		return err
+	}, `SELECT detail FROM audit_log WHERE action = $1 AND seq > 0`, audit.Begin)
+	return to, wrap(err, "read what the chain vouches for")
 }
 
 // AuditReport is what VerifyAudit found.
