@@ -21,7 +21,7 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		_, code, _ := strings.Cut(w.printed.String(), "?start=")
 		w.says(ann, "/start "+strings.Fields(code)[0])
 		w.seesText(ann, "You are the owner")
-		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": "77"}).restart()
+		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": "42,77"}).restart()
 		w.says(ann, "/clone "+url)
 		w.seesText(ann, "Cloned")
 		w.says(ann, "/model gpt-5-mini")
