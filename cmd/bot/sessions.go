@@ -30,6 +30,7 @@ type sessionsCommand struct {
 	List   sessionsListCommand   `cmd:"" help:"List sessions, the newest first."`
 	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, with its tool calls."`
 	Search sessionsSearchCommand `cmd:"" help:"Find messages that have all the words, the newest first."`
+	Fork   sessionsForkCommand   `cmd:"" help:"Begin a session that goes on from a message of another one, in its conversation."`
 	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session, or a whole conversation, would delete; --yes deletes it."`
 }
 
@@ -57,6 +58,18 @@ type sessionsShowCommand struct {
 func (c sessionsShowCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
 		return app.ShowSession(p.ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
+	})
+}
+
+type sessionsForkCommand struct {
+	ID string `arg:"" help:"Id of the session."`
+	N  int    `arg:"" help:"How many of its messages to take over; all if it is left out." optional:""`
+}
+
+// Run implements the command.
+func (c sessionsForkCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		return app.ForkSession(p.ctx, cfg, env, c.ID, c.N)
 	})
 }
 

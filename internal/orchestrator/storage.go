@@ -211,6 +211,10 @@ type messageTx interface {
 	// RunMessages returns the messages that a run has stored, in order.
 	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
 
+	// ForkSession begins the active session of a conversation from the first n
+	// messages of an earlier one, or from all of them; see store.
+	ForkSession(ctx context.Context, id string, n int) (next sessions.Session, taken, of int, err error)
+
 	// CopyMessages appends the messages of a session that were not undone to
 	// another, in order, and returns how many there were.
 	CopyMessages(ctx context.Context, from, to string) (int, error)

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// ForkSession begins a session that goes on from the first n messages of another
+// one; n of 0 means all.
+func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n int) error {
+	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+		var (
+			next      sessions.Session
+			taken, of int
+		)
+		err := s.InTx(ctx, func(tx *store.Tx) error {
+			_, err := tx.MeasureSession(ctx, id) // checks the id
+			if err != nil {
+				return err
+			}
+			if next, taken, of, err = tx.ForkSession(ctx, id, n); err != nil {
+				return err
+			}
+			return tx.Audit(ctx, sessions.AuditEntry{
+				Actor: "cli", Action: "session.fork", ConversationID: next.ConversationID, Target: next.ID,
+				Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d}`, id, taken, of),
+			})
+		})
+		if err == nil {
+			say(env.Stdout, "%s goes on with %d of %d messages; the conversation's next message is its own\n", next.ID, taken, of)
+		}
+		return err
+	})
+}
