@@ -52,7 +52,7 @@ var tokens = []issued{
 	{"sourcegraph", "sg,p_local_", hexes, 40}, {"sonar", "sq,u_", hexes, 40}, {"circleci", "CCI,PAT_", alnum, 50}, {"buildkite", "bk,ua_", hexes, 40},
 	{"openai", "s,k-", alnum, 48}, {"openai project", "s,k-proj-", dashed, 120}, {"openai service", "s,k-svcacct-", dashed, 120}, {"openai admin", "s,k-admin-", dashed, 100},
 	{"anthropic", "s,k-ant-api03-", dashed, 95}, {"anthropic admin", "s,k-ant-admin01-", dashed, 95}, {"anthropic oauth", "s,k-ant-oat01-", dashed, 95},
-	{"openrouter", "s,k-or-v1-", hexes, 64}, {"deepseek", "s,k-", hexes, 32}, {"huggingface", "h,f_", lowers + uppers, 34}, {"huggingface org", "api,_org_", lowers + uppers, 34},
+	{"openrouter", "s,k-or-v1-", hexes, 64}, {"deepseek", "s,k-", hexes, 32}, {"small letters", "s,k-", lowers, 26}, {"huggingface", "h,f_", lowers + uppers, 34}, {"huggingface org", "api,_org_", lowers + uppers, 34},
 	{"groq", "gs,k_", alnum, 52}, {"google api", "AI,zaSy", dashed, 33}, {"xai", "xa,i-", alnum, 80}, {"perplexity", "ppl,x-", alnum, 48}, {"replicate", "r,8_", alnum, 37},
 	{"nvidia", "nv,api-", dashed, 64}, {"cerebras", "cs,k-", lowers + digits, 48}, {"pinecone", "pc,sk_", alnum + "_", 68}, {"langsmith", "lsv2,_pt_", hexes, 32}, {"tavily", "tv,ly-dev-", alnum, 32},
 	{"together", "tg,p_v1_", dashed, 43}, {"e2b", "e2,b_", hexes, 40}, {"voyage", "p,a-", dashed, 43},

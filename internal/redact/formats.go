@@ -23,8 +23,21 @@ type format struct {
 // random is the condition for tokens whose prefix occurs in ordinary text, in
 // identifiers such as sk-container-id.
 func random(s string) bool {
-	return has(s, upperByte) || count(s, digitByte) >= 3
+	if has(s, upperByte) || count(s, digitByte) >= 3 {
+		return true
+	}
+	for at := 0; at < len(s); at++ { // no word of an identifier is that long
+		n := run(s[at:], alnumByte)
+		if n >= longestWord {
+			return true
+		}
+		at += n
+	}
+	return false
 }
+
+// longestWord is how long a part of a token has to be to be no word, in bytes.
+const longestWord = 20
 
 // formats are the tokens of services, as their issuers publish them. The shortest
 // length is below the published one where the prefix alone is sure: a token that
@@ -69,7 +82,7 @@ var formats = []format{
 	{source: "docs.together.ai", prefixes: []string{"tgp_v1_"}, bytes: tokenByte, min: 32},
 	{source: "docs.nvidia.com, NGC keys", prefixes: []string{"nvapi-"}, bytes: tokenByte, min: 40},
 	{source: "cerebras.ai, API keys", prefixes: []string{"csk-"}, bytes: setOf("a-z0-9"), min: 40},
-	{source: "docs.voyageai.com; docs.pinecone.io", prefixes: []string{"pa-", "pcsk_"}, bytes: nameByte, min: 40, ok: random},
+	{source: "docs.voyageai.com; docs.pinecone.io", prefixes: []string{"pa-", "pcsk_"}, bytes: tokenByte, min: 40, ok: random},
 	{source: "langfuse.com; docs.langchain.com", prefixes: []string{"lsv2_pt_", "lsv2_sk_", "ls__"}, bytes: nameByte, min: 30},
 	{source: "docs.tavily.com; docs.firecrawl.dev; e2b.dev", prefixes: []string{"tvly-", "fc-", "e2b_"}, bytes: tokenByte, min: 30, ok: random},
 

@@ -213,7 +213,7 @@ func (v value) quoted(s string, from int, quote byte, escaped bool) match {
 	for i := range len(rest) {
 		switch {
 		case rest[i] == '\n' && quote != '`':
-			return match{}
+			return v.unclosed(from, rest[:i])
 		case rest[i] != quote:
 			continue
 		case !escaped && i > 0 && rest[i-1] == '\\' && (i < 2 || rest[i-2] != '\\'):
@@ -232,11 +232,17 @@ func (v value) quoted(s string, from int, quote byte, escaped bool) match {
 	case !v.whole:
 		return match{span: span{start: from}, open: true}
 	}
+	return v.unclosed(from, rest)
+}
+
+// unclosed finds a value whose quote does not close in its line: the text is cut
+// off.
+func (v value) unclosed(from int, text string) match {
 	v.tight = true
-	if strings.Contains(rest, " ") || !v.secret(rest) { // the text is cut off before the quote closes
+	if strings.Contains(text, " ") || !v.secret(text) {
 		return match{}
 	}
-	return match{span: span{from, len(s)}}
+	return match{span: span{from, from + len(text)}}
 }
 
 // line finds a value that is the rest of its line.
