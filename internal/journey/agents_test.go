@@ -196,6 +196,7 @@ func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {
 	w.says(ann, "and now garbage")
 	w.seesText(ann, "✖", "not the Agent Client Protocol", "tried 2 times")
 	w.says(ann, "/new")
+	w.settles() // else the next message may still be the old session's
 	w.says(ann, "well?")
 	w.seesText(ann, "well?")
 	for _, text := range w.tg.Ledger().Chat(ann).BotTexts() {
