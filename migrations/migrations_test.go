@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"fmt"
 	"io/fs"
 	"regexp"
 	"strings"
@@ -24,7 +25,7 @@ func names(t *testing.T, dialect migrations.Dialect) (fs.FS, []string) {
 	return files, list
 }
 
-func TestBothDialectsHaveTheSameVersions(t *testing.T) {
+func TestBothDialectsHaveTheSameContiguousVersions(t *testing.T) {
 	t.Parallel()
 	_, sqlite := names(t, migrations.SQLite)
 	_, postgres := names(t, migrations.Postgres)
@@ -35,8 +36,8 @@ func TestBothDialectsHaveTheSameVersions(t *testing.T) {
 		t.Fatal("there are no migrations")
 	}
 	for i, name := range sqlite {
-		if i > 0 && name[:5] <= sqlite[i-1][:5] {
-			t.Errorf("%s has no number of its own behind %s", name, sqlite[i-1])
+		if want := fmt.Sprintf("%05d_", i+1); !strings.HasPrefix(name, want) {
+			t.Errorf("file %d is %s, want %s...", i+1, name, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/github"
 )
 
@@ -153,5 +154,47 @@ func TestConcurrentCallsShareOneToken(t *testing.T) {
 	}
 	if n := w.server.CallCount(emulator.CreateInstallationToken); n != 1 {
 		t.Errorf("%d tokens were made", n)
+	}
+}
+
+// A flood of people who were never admitted is asked about up to a bound; who was
+// admitted, or is shown as a member, always is.
+func TestFinding4FewNewcomersAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, reader := w.request("ann"), w.request("reader")
+	for _, in := range []messages.Inbound{ann, reader} {
+		if got := w.Screen(in); got != platform.ScreenAsk {
+			t.Fatalf("in quiet times %s is %v", in.Sender.Name, got)
+		}
+		if _, err := w.Admits(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked, busy := 0, 0
+	for i := range 200 {
+		in := reader
+		in.Sender.ID = messages.UserID(strconv.Itoa(900_000 + i))
+		switch w.Screen(in) {
+		case platform.ScreenAsk:
+			asked++
+		case platform.ScreenBusy:
+			busy++
+		case platform.ScreenDenied:
+			t.Fatal("nobody said no of a newcomer")
+		}
+	}
+	if asked > 30 || busy < 150 {
+		t.Errorf("%d of 200 newcomers are asked about, %d are not", asked, busy)
+	}
+	if got := w.Screen(reader); got != platform.ScreenDenied {
+		t.Errorf("who was just denied is %v", got)
+	}
+	member := reader
+	member.Sender.ID, member.Sender.Member = "999999", true
+	for name, in := range map[string]messages.Inbound{"who was admitted": ann, "a member": member} {
+		if got := w.Screen(in); got != platform.ScreenAsk {
+			t.Errorf("%s is %v in a flood", name, got)
+		}
 	}
 }
