@@ -122,17 +122,74 @@ func TestRealCodexInTheSandbox(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	b := bot.New(t)
+	codexHome(t, b, server.URL())
+	inTheSandbox(t, b, "codex", codexOptions(t, program, server.URL()), "Codex should have resumed its session")
+}
+
+// TestRealCodexRunsPlainCommands has Codex run commands without asking for more than
+// its own sandbox, in ours. Where its sandbox does not start, it asks, or the
+// command fails.
+func TestRealCodexRunsPlainCommands(t *testing.T) {
+	t.Parallel()
+	program := need.Program(t, "@agentclientprotocol/codex-acp", "codex-acp")
+	server := responses.New(responses.Options{APIKey: "emulated-key-0123456789"})
+	server.Script(func(r responses.Request) responses.Response {
+		last := r.Items[len(r.Items)-1]
+		text := string(last.RawContent)
+		switch {
+		case strings.Contains(string(last.RawOutput), "made"):
+			return responses.Text("The command ", "was run.")
+		case strings.HasSuffix(last.Type, "_output"):
+			return responses.Text("It failed: " + string(last.RawOutput))
+		case strings.Contains(text, "PLEASE RUN IT"):
+			return responses.Reply(responses.Delta("I run it. "), responses.Function(responses.Call{
+				ID: fmt.Sprintf("call_%04d", r.N), Name: "exec_command",
+				Arguments: `{"cmd":"cat sum.sh && echo made >made.txt && cat made.txt"}`,
+			}))
+		}
+		return responses.Text("I heard ", "you.")
+	})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	b := bot.New(t)
+	codexHome(t, b, server.URL())
+	_, url := b.WithRepository("acme/web", bot.SumRepo)
+	b.With(codexOptions(t, program, server.URL())).With(map[string]string{"DEFAULT_AI_ASSISTANT": "codex"}).Start()
+	b.Slow = time.Minute
+	b.Says("/clone " + url)
+	b.Sees("Cloned")
+	b.Says("PLEASE RUN IT")
+	b.Sees("The command was run.")
+	if len(made(t, b, "made.txt")) != 1 {
+		t.Error("the command did not write into the worktree")
+	}
+	if asked := b.Rows("SELECT count(*) FROM approvals"); fmt.Sprint(asked) != "[0]" {
+		t.Errorf("it asked %s times", asked)
+	}
+}
+
+// codexHome configures Codex for a model of ours.
+func codexHome(t *testing.T, b *bot.Bot, url string) {
+	t.Helper()
 	home := filepath.Join(b.Option("DATA_DIR"), "agents", "codex", ".codex")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	settings := fmt.Sprintf("model = %q\nmodel_provider = %q\n[model_providers.emulated]\nname = %q\nbase_url = %q\nwire_api = %q\nenv_key = %q\nrequest_max_retries = 1\nstream_max_retries = 1\n",
-		"gpt-emulated", "emulated", "emulated", server.URL(), "responses", "OPENAI_API_KEY")
+	settings := fmt.Sprintf("model = %q\nmodel_provider = %q\n[model_providers.emulated]\nname = %q\nbase_url = %q\nwire_api = %q\nenv_key = %q\nrequest_max_retries = 1\nstream_max_retries = 1\n[features]\nplugins = false\n",
+		"gpt-emulated", "emulated", "emulated", url, "responses", "OPENAI_API_KEY")
 	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inTheSandbox(t, b, "codex", map[string]string{
+}
+
+// codexOptions let Codex reach that model with a key.
+func codexOptions(t *testing.T, program, url string) map[string]string {
+	t.Helper()
+	return map[string]string{
 		"CODEX_COMMAND": program, "OPENAI_API_KEY": "emulated-key-0123456789", "OPENAI_BASE_URL": "", "AGENT_ENV": "OPENAI_API_KEY",
-		"AGENT_HOSTS": "codex=" + strings.TrimPrefix(strings.TrimSuffix(server.URL(), "/v1"), "http://"),
-	}, "Codex should have resumed its session")
+		"TOOL_READ_PATHS": filepath.Dir(need.Package(t, "@agentclientprotocol")),
+		"AGENT_HOSTS":     "codex=" + strings.TrimPrefix(strings.TrimSuffix(url, "/v1"), "http://"),
+	}
 }

@@ -67,8 +67,13 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	c.Env = append(d.agentEnv(c.Name, home), c.Env...)
 	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
 	c.MaxProcesses = d.config.MaxConversations
-	c.ModeFor = func(turn assistant.Turn) string { return agentModes[c.Name][turn.Mode] }
-	c.Start = d.startAgent(c.Name, home)
+	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, home) })
+	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
+	start := d.startAgent(c.Name, home)
+	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+		_ = modes() // what it configures is there before the agent reads it
+		return start(ctx, spec)
+	}
 	a, err := acp.New(c)
 	if err != nil {
 		return err

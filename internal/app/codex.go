@@ -1,0 +1,82 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/acp"
+)
+
+// codexProfile is the permission profile that Codex gets for modes in which it may
+// change files. It restricts nothing, so that Codex does not wrap commands in a
+// sandbox of its own: that needs namespaces, which ours forbids to programs, and
+// ours confines Codex with all that it starts. What Codex asks for it still asks.
+const codexProfile = "remote-agent"
+
+const (
+	codexDefault = "# Commands run in the sandbox of Remote Agent, so Codex needs none of its own.\ndefault_permissions = \"" + codexProfile + "\"\n\n"
+	codexTables  = "\n[permissions." + codexProfile + ".filesystem]\n\":root\" = \"write\"\n\n[permissions." + codexProfile + ".network]\nenabled = true\n"
+)
+
+var (
+	codexHas = regexp.MustCompile(`(?m)^\s*\[permissions\.` + codexProfile + `\.`)
+	codexOwn = regexp.MustCompile(`(?m)^\s*(\[?permissions\b|default_permissions\b|sandbox_mode\b)`)
+)
+
+// modesOf are the modes of an agent for our own.
+func (d *daemon) modesOf(name assistant.Name, home string) map[string]string {
+	if name != acp.CodexName || !d.runner.Level().Files {
+		return agentModes[name]
+	}
+	if elsewhere, ok := d.lookup("CODEX_HOME"); ok && elsewhere != "" && filepath.Clean(elsewhere) != filepath.Join(home, ".codex") {
+		return agentModes[name] // it is the operator's
+	}
+	ours, err := addCodexProfile(home)
+	switch {
+	case err != nil:
+		d.log.Warn("Could not configure Codex for the sandbox; its commands will ask or fail", "err", err)
+	case !ours:
+		d.log.Warn("The configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
+	default:
+		mode := "permission-profile:" + codexProfile
+		return map[string]string{"ask": "read-only", "plan": "read-only", "edit": mode, "auto": mode}
+	}
+	return agentModes[name]
+}
+
+// addCodexProfile adds the profile to the configuration in the agent's home and
+// reports whether it is there. Permissions that somebody else wrote are left alone.
+// The home is the agent's to write, so no link is followed out of it.
+func addCodexProfile(home string) (bool, error) {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return false, err
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close() //nolint:errcheck // what was written is closed
+	if err := root.Mkdir(".codex", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	name := path.Join(".codex", "config.toml")
+	text, err := root.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	switch {
+	case codexHas.Match(text):
+		return true, nil
+	case codexOwn.Match(text):
+		return false, nil
+	}
+	if err := root.WriteFile(name+".new", []byte(codexDefault+string(text)+codexTables), 0o600); err != nil {
+		return false, err
+	}
+	return true, root.Rename(name+".new", name)
+}

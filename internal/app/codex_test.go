@@ -1,0 +1,71 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFinding8CodexIsToldOfOurSandbox(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before string
+		ours   bool
+	}{
+		"new":           {"", true},
+		"with settings": {"model = \"x\"\n[features]\nplugins = false\n", true},
+		"own profile":   {"default_permissions = \"mine\"\n[permissions.mine.network]\nenabled = true\n", false},
+		"own sandbox":   {"sandbox_mode = \"workspace-write\"\n", false},
+	} {
+		home := t.TempDir()
+		file := filepath.Join(home, ".codex", "config.toml")
+		if c.before != "" {
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(c.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var texts []string
+		for range 2 { // again at each start
+			ours, err := addCodexProfile(home)
+			if err != nil || ours != c.ours {
+				t.Fatalf("%s: %v, %v", name, ours, err)
+			}
+			text, _ := os.ReadFile(file)
+			texts = append(texts, string(text))
+		}
+		if texts[0] != texts[1] || !strings.Contains(texts[0], c.before) || c.ours != strings.Contains(texts[0], "[permissions.remote-agent.filesystem]") {
+			t.Errorf("%s: %q, then %q", name, texts[0], texts[1])
+		}
+	}
+}
+
+// TestCodexHomeIsNotLeft: the home is the agent's, and may hold links.
+func TestCodexHomeIsNotLeft(t *testing.T) {
+	t.Parallel()
+	for _, link := range []string{".codex", ".codex/config.toml", ".codex/config.toml.new"} {
+		home, outside := t.TempDir(), t.TempDir()
+		file := filepath.Join(outside, "config.toml")
+		if err := os.WriteFile(file, []byte("x = 1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		target := file
+		if link == ".codex" {
+			target = outside
+		} else if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := addCodexProfile(home); err == nil {
+			t.Errorf("%s: a link out of the home was followed", link)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "x = 1\n" {
+			t.Errorf("%s: the file outside is %q, %v", link, text, err)
+		}
+	}
+}
