@@ -2,6 +2,8 @@ package journey_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +15,7 @@ import (
 // answers at once, the answer is sent. Begin, commit and rollback are not among
 // the statements, and transactions that only read are not among the commits.
 const (
-	maxTurnStatements = 20
+	maxTurnStatements = 18
 	maxTurnCommits    = 3
 )
 
@@ -56,6 +58,41 @@ func TestWhatATurnAsksOfTheDatabase(t *testing.T) {
 				maxTurnStatements, maxTurnCommits, strings.Join(least, "\n"))
 		}
 	})
+}
+
+// maxTurnWAL is how many bytes a plain turn may add to SQLite's write-ahead log.
+const maxTurnWAL = 60_000
+
+func TestWhatATurnWritesOnSQLite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "").migrated()
+	w.ai.Script(func(r openai.Request) openai.Response {
+		text := r.LastUserText()
+		return openai.Text("answered" + text[strings.LastIndexByte(text, ' '):])
+	})
+	w.start()
+	const turns = 10
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(w.env["DATA_DIR"], "bot.db-wal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	var before int64
+	for i := range turns + 2 {
+		if i == 2 { // the first ones create what later ones find
+			before = size()
+		}
+		w.says(ann, fmt.Sprintf("this is number %d", i))
+		w.seesText(ann, fmt.Sprintf("answered %d", i))
+		w.settles()
+	}
+	each := (size() - before) / turns
+	t.Logf("a plain turn writes %d bytes", each)
+	if each > maxTurnWAL || each < 4096 {
+		t.Errorf("a plain turn writes %d bytes, at most %d are allowed", each, maxTurnWAL)
+	}
 }
 
 // traced keeps what the database was asked.

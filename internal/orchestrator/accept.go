@@ -347,8 +347,13 @@ func (o *Orchestrator) admit(ctx context.Context, tx Tx, a accepted, conv sessio
 	if atOnce && w.showsProgress() {
 		admission.Deliveries = 1
 	}
+	stored := a.entry
+	if atOnce && open.Active {
+		stored.State, stored.Attempts, stored.SessionID = sessions.EntryRunning, 1, open.Session.ID
+	}
 	var err error
-	a.fresh, w.lease, w.conv.DeliverySeq, err = tx.AdmitEntry(ctx, &a.entry, admission)
+	a.fresh, w.lease, w.conv.DeliverySeq, err = tx.AdmitEntry(ctx, &stored, admission)
+	a.entry.ID, a.entry.Seq, a.entry.AcceptedAt = stored.ID, stored.Seq, stored.AcceptedAt
 	if err != nil || !a.fresh {
 		o.slots.release()
 		return a, err
@@ -358,12 +363,12 @@ func (o *Orchestrator) admit(ctx context.Context, tx Tx, a accepted, conv sessio
 	if !atOnce {
 		return a, nil
 	}
-	w.session, w.numbered = &open, int(admission.Deliveries)
+	w.session, w.numbered, w.runs = &open, int(admission.Deliveries), stored.SessionID
 	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
 	if w.begun.decision, err = w.begin(ctx, tx, a.entry, v); err != nil {
 		return a, &beginError{err}
 	}
-	w.session = nil
+	w.session, w.runs = nil, ""
 	return a, nil
 }
 

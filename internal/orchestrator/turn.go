@@ -114,6 +114,9 @@ func (w *worker) begin(ctx context.Context, tx Tx, entry sessions.Entry, v verdi
 	}
 	running, attempts := sessions.EntryRunning, entry.Attempts+1
 	d.entry.State, d.entry.Attempts, d.entry.SessionID = running, attempts, d.begun.session.ID
+	if known := w.runs; known != "" && known == d.begun.session.ID {
+		return d, nil
+	}
 	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
 	})

@@ -139,6 +139,7 @@ type worker struct {
 	begun    *firstTurn         // what Accept has begun already; nil afterwards
 	session  *sessions.OpenWork // what Accept has read, while it begins a turn; else nil
 	numbered int                // numbers of deliveries that Accept has kept
+	runs     string             // the session that Accept has stored the entry as running in, if it has
 	outbox   *outgoing          // what the turn that just ended has to send, if nothing else is open
 }
 

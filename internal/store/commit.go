@@ -65,24 +65,27 @@ func (t *Tx) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (new
 }
 
 // commitBatch sends all statements at once. They are one transaction, which the
-// fence's error ends before anything else is done.
+// fence ends before anything else is done: it divides by the number of rows that
+// it holds.
 func (s *Store) commitBatch(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
 	steps, err := stepsOf(s.redact, l, c, &news)
 	if err != nil {
 		return news, err
 	}
+	steps[0].query = `WITH held AS (` + steps[0].query + `)
+		SELECT max(inbox_seq), max(stop_seq), max(delivery_seq), bool_and(released), 1 / count(*) FROM held`
+	steps[0].dest = append(steps[0].dest, new(int64))
 	batch := &pgx.Batch{}
 	for _, st := range steps {
 		query, args := s.text.rewrite(st.query, st.args)
 		batch.Queue(query, args...)
 	}
 	results := s.pg.SendBatch(ctx, batch)
-	lost := false
-	for i, st := range steps {
+	for _, st := range steps {
 		if st.dest == nil {
 			_, err = results.Exec()
 		} else if err = results.QueryRow().Scan(st.dest...); errors.Is(err, pgx.ErrNoRows) {
-			lost, err = lost || i == 0, nil // the conversation is gone, and all that was to change with it
+			err = nil // somebody deleted it
 		}
 		if err != nil {
 			break
@@ -94,8 +97,6 @@ func (s *Store) commitBatch(ctx context.Context, l sessions.Lease, c commit.Chan
 		return news, leaseLost()
 	case err != nil:
 		return news, committing(commitError(classifyPostgres(err)))
-	case lost:
-		return news, leaseLost()
 	}
 	return news, nil
 }
@@ -141,25 +142,27 @@ func stepsOf(redact redaction, l sessions.Lease, c commit.Changes, news *commit.
 func fence(l sessions.Lease, c commit.Changes, news *commit.News) step {
 	s := step{
 		args: []any{l.ConversationID, l.Owner, l.Epoch},
-		dest: []any{&news.InboxSeq, &news.StopSeq, &news.DeliverySeq},
+		dest: []any{&news.InboxSeq, &news.StopSeq, &news.DeliverySeq, &news.Released},
 	}
-	const returned = `inbox_seq, stop_seq, delivery_seq`
+	const (
+		held     = `WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3`
+		returned = `inbox_seq, stop_seq, delivery_seq, lease_owner IS NULL AS released`
+	)
 	switch {
 	case c.Release != nil:
 		s.query = `
 			UPDATE remote_agent_conversations SET
 				lease_owner = CASE WHEN inbox_seq = $4 AND delivery_seq = $5 THEN NULL ELSE lease_owner END,
 				lease_until = CASE WHEN inbox_seq = $4 AND delivery_seq = $5 THEN 0 ELSE lease_until END
-			WHERE id = $1 AND {fence} RETURNING ` + returned + `, lease_owner IS NULL`
+			` + held + ` RETURNING ` + returned
 		s.args = append(s.args, c.Release.InboxSeq, c.Release.DeliverySeq)
-		s.dest = append(s.dest, &news.Released)
 	case len(c.Added) > 0:
 		s.query = `
 			UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + $4
-			WHERE id = $1 AND {fence} RETURNING ` + returned
+			` + held + ` RETURNING ` + returned
 		s.args = append(s.args, int64(len(c.Added)))
 	default:
-		s.query = `SELECT ` + returned + ` FROM remote_agent_conversations WHERE id = $1 AND {fence} {lock}`
+		s.query = `SELECT ` + returned + ` FROM remote_agent_conversations ` + held + ` {lock}`
 	}
 	return s
 }

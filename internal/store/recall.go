@@ -81,21 +81,21 @@ func (t *Tx) hasBare(ctx context.Context, table memoryTable, person, model strin
 	return ok, wrap(err, "look for memories without embedding")
 }
 
+// ofAccount is the person of account $1, as personOf finds them.
+const ofAccount = `COALESCE((` + personOfSQL + `), $1)`
+
 const recallableSQL = `
-	SELECT 1 FROM semantic_memories m WHERE m.user_id = $1 AND NOT EXISTS (SELECT 1 FROM memory_people o WHERE o.user_id = $1 AND NOT o.enabled)
-	UNION ALL SELECT 1 FROM episodic_memories m WHERE m.user_id = $1 AND m.expires_at > $2
-	AND NOT EXISTS (SELECT 1 FROM memory_people o WHERE o.user_id = $1 AND NOT o.enabled) LIMIT 1`
+	SELECT 1 FROM semantic_memories m WHERE m.user_id = ` + ofAccount + `
+	AND NOT EXISTS (SELECT 1 FROM memory_people o WHERE o.user_id = ` + ofAccount + ` AND NOT o.enabled)
+	UNION ALL SELECT 1 FROM episodic_memories m WHERE m.user_id = ` + ofAccount + ` AND m.expires_at > $2
+	AND NOT EXISTS (SELECT 1 FROM memory_people o WHERE o.user_id = ` + ofAccount + ` AND NOT o.enabled) LIMIT 1`
 
 // Recallable reports whether Recall may find something of a person at all: memory
 // is not off for them, and there is a memory that has not expired by now. It reads
 // one of them at most, however many there are.
 func (t *Tx) Recallable(ctx context.Context, account string, now time.Time) (bool, error) {
-	person, err := t.personOf(ctx, account)
-	if err != nil {
-		return false, err
-	}
 	one := 0
-	ok, err := t.one(ctx, []any{&one}, recallableSQL, person, rfc3339(now))
+	ok, err := t.one(ctx, []any{&one}, recallableSQL, account, rfc3339(now))
 	return ok, wrap(err, "look for a memory")
 }
 

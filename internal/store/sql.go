@@ -146,7 +146,6 @@ func statementContext(ctx context.Context) (context.Context, error) {
 const (
 	tokenNow   = "{now}"   // Unix milliseconds by the database's clock; on SQLite the process's
 	tokenStamp = "{stamp}" // the same moment for the seeds' timestamp columns
-	tokenFence = "{fence}" // the lease of owner $2 and epoch $3 is current; on PostgreSQL an error if it is not
 	tokenLock  = "{lock}"  // locks the selected rows until the transaction ends, where it can write
 )
 
@@ -193,7 +192,6 @@ func (r *rewriter) translate(query string, args int) rewritten {
 		return rewritten{query: strings.NewReplacer(
 			tokenNow, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 			tokenStamp, "clock_timestamp()",
-			tokenFence, "1 / (lease_owner IS NOT DISTINCT FROM $2 AND lease_epoch = $3)::int = 1",
 			tokenLock, lock,
 		).Replace(query)}
 	}
@@ -202,7 +200,6 @@ func (r *rewriter) translate(query string, args int) rewritten {
 		query: strings.NewReplacer(
 			tokenNow, "$"+strconv.Itoa(args+1),
 			tokenStamp, "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-			tokenFence, "lease_owner = $2 AND lease_epoch = $3",
 			tokenLock, "",
 		).Replace(query),
 	}

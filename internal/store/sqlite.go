@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"modernc.org/sqlite"
 
@@ -20,6 +21,10 @@ const (
 	busySetting = "busy_timeout(5000)"
 	busyTimeout = "PRAGMA " + busySetting
 )
+
+// maxIdleWAL is what the write-ahead log is cut to, in bytes, once all of it is in
+// the database: about what is written between two checkpoints.
+const maxIdleWAL = 8 << 20
 
 // readers is how many snapshots can be read at once on SQLite.
 const readers = 4
@@ -117,6 +122,7 @@ func openPool(path string, write bool, conns int, trace Trace) (*sql.DB, error) 
 			"trusted_schema(0)",
 			"temp_store(MEMORY)",
 			"secure_delete(1)", // what is deleted is overwritten
+			"journal_size_limit(" + strconv.Itoa(maxIdleWAL) + ")",
 		},
 	}
 	if write {
