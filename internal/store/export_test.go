@@ -304,3 +304,7 @@ func PortableQueries() map[string]string {
 	}
 	return all
 }
+
+// EmptyLog does what the writer does when nobody has written for a while. It reports
+// whether that could be done.
+func (s *Store) EmptyLog() bool { return !s.writer.truncate(context.Background()) }

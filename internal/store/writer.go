@@ -35,8 +35,9 @@ type writer struct {
 	wake chan struct{} // buffered; a value means that waiting may have grown
 	done chan struct{} // closed by run
 
-	groups atomic.Int64 // transactions begun
-	behind bool         // the log has what was deleted; of run
+	groups  atomic.Int64 // transactions begun
+	behind  bool         // the log has what was deleted; of run
+	written bool         // the log may have something; of run
 
 	mu      sync.Mutex // guards waiting and closed
 	waiting []*write
@@ -177,6 +178,7 @@ func (w *writer) commit(group []*write) {
 		return
 	}
 	w.groups.Add(1)
+	w.written = true
 	// The connection is shared with River: this waits for it.
 	tx, err := w.db.BeginTx(context.Background(), nil) //nolint:contextcheck // belongs to no single caller
 	if err != nil {
@@ -223,19 +225,28 @@ func (w *writer) afterCommit(err error, jobs ...*write) {
 	}
 }
 
-// rest waits until there is something to write, or until a log that could not be
-// emptied can be tried again.
+// idleAfter is how long nobody may write until the log is emptied, so that one which
+// grew under a long reader does not stay long.
+const idleAfter = 5 * time.Second
+
+// rest waits until there is something to write. Meanwhile it empties the log: soon
+// if that has to be, else when nobody has written for a while.
 func (w *writer) rest() {
-	if !w.behind {
+	pause := idleAfter
+	switch {
+	case w.behind:
+		pause = checkpointAgain
+	case !w.written:
 		<-w.wake
 		return
 	}
-	timer := time.NewTimer(checkpointAgain)
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-w.wake:
 	case <-timer.C:
-		w.behind = w.truncate(context.Background()) //nolint:contextcheck // as above
+		busy := w.truncate(context.Background()) //nolint:contextcheck // as above
+		w.behind, w.written = w.behind && busy, busy
 	}
 }
 
