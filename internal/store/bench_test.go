@@ -7,13 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
 
-// BenchmarkTurn measures the five transactions of a typical turn, for one chat
+// BenchmarkTurn measures the three transactions of a plain turn, for one chat
 // after the other and for 32 chats at once. One operation is one turn.
 func BenchmarkTurn(b *testing.B) {
 	for _, dialect := range []struct {
@@ -73,98 +75,69 @@ func benchmarkTurns(b *testing.B, s bundle, chats int) {
 	wg.Wait()
 }
 
-// oneTurn writes what a turn writes, in the transactions in which it does.
+// oneTurn writes what a turn writes, in the transactions in which it does: those
+// of a journey are counted, see TestWhatATurnAsksOfTheDatabase.
 func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
-	var e sessions.Entry
-	var lease sessions.Lease
-	if err := s.InTx(ctx, func(tx *store.Tx) error {
+	var (
+		e       sessions.Entry
+		lease   sessions.Lease
+		session sessions.Session
+		answer  messages.Delivery
+	)
+	err := s.InTx(ctx, func(tx *store.Tx) error {
 		c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
 		if err != nil {
 			return err
 		}
-		e = sessions.Entry{ConversationID: c.ID, In: inbound(chat, event)}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
-			return err
-		}
-		lease, _, err = tx.ClaimLease(ctx, c.ID, "bench", time.Minute)
-		return err
-	}); err != nil {
-		return err
-	}
-	var session sessions.Session
-	answer := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Placeholder: "..."}
-	held := func(fn func(tx *store.Tx) error) error {
-		return s.InTx(ctx, func(tx *store.Tx) error {
-			if _, err := tx.HoldLease(ctx, lease); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
-	}
-	if err := held(func(tx *store.Tx) error {
-		var err error
-		session, err = begin(ctx, tx, e)
+		open, err := tx.OpenWork(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		answer.ID = ""
-		return tx.AddDelivery(ctx, &answer)
-	}); err != nil {
-		return err
-	}
-	if err := held(func(tx *store.Tx) error {
-		answer.State, answer.Message = messages.DeliveryPlaced, "7"
-		return tx.UpdateDelivery(ctx, answer)
-	}); err != nil {
-		return err
-	}
-	if err := held(func(tx *store.Tx) error {
-		if _, err := tx.AppendMessages(ctx, session.ID, e.ID, messages.NewText(messages.RoleAssistant, "the answer")); err != nil {
+		e = sessions.Entry{ConversationID: c.ID, In: inbound(chat, event), State: sessions.EntryRunning, Attempts: 1}
+		if session = open.Session; open.Active {
+			e.SessionID = session.ID
+		}
+		if _, lease, answer.Seq, err = tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "bench", TTL: time.Minute, Deliveries: 1}); err != nil {
 			return err
 		}
-		if err := tx.RecordTurn(ctx, session.ID, sessions.TurnRecord{Model: "m", Result: "the", InputTokens: 9}); err != nil {
+		if !open.Active {
+			if session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
+				return err
+			}
+		}
+		seqs, _, err := tx.AppendAfter(ctx, session.ID, e.ID, messages.NewText(messages.RoleUser, e.In.Text))
+		if err != nil {
 			return err
 		}
-		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)}); err != nil {
+		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: c.ID, SessionID: session.ID, Seq: seqs[0]}); err != nil {
 			return err
 		}
-		answer.Text, answer.Final = "the answer", true
-		return tx.UpdateDelivery(ctx, answer)
-	}); err != nil {
-		return err
-	}
-	return held(func(tx *store.Tx) error {
-		answer.State = messages.DeliverySent
-		if err := tx.UpdateDelivery(ctx, answer); err != nil {
-			return err
-		}
-		if _, ok, err := tx.NextEntry(ctx, e.ConversationID); err != nil || ok {
-			return fmt.Errorf("the inbox is not empty: %v, %w", ok, err)
-		}
-		return tx.ReleaseLease(ctx, lease)
+		answer = messages.Delivery{Seq: answer.Seq, ConversationID: c.ID, EventID: e.ID, Placeholder: "...", State: messages.DeliverySending}
+		return tx.AddNumbered(ctx, &answer)
 	})
-}
-
-// begin is the first transaction of a turn under its lease.
-func begin(ctx context.Context, tx *store.Tx, e sessions.Entry) (s sessions.Session, err error) {
-	if _, _, err = tx.NextEntry(ctx, e.ConversationID); err != nil {
-		return s, err
-	}
-	s, ok, err := tx.ActiveSession(ctx, e.ConversationID)
-	if err == nil && !ok {
-		s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: e.ConversationID, Assistant: "demo"})
-	}
 	if err != nil {
-		return s, err
+		return err
 	}
-	if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{
-		State: new(sessions.EntryRunning), Attempts: new(1), SessionID: &s.ID,
-	}); err != nil {
-		return s, err
+	done := sessions.EntryDone
+	answer.Text, answer.Final, answer.State, answer.Message = "the answer", true, messages.DeliveryPlaced, "7"
+	news, err := s.Commit(ctx, lease, commit.Changes{
+		Entry: &commit.Entry{ID: e.ID, EntryUpdate: sessions.EntryUpdate{State: &done}},
+		Session: &commit.Session{
+			ID: session.ID, Run: e.ID, Messages: []messages.Message{messages.NewText(messages.RoleAssistant, "the answer")},
+			Turn: &sessions.TurnRecord{Model: "m", Result: "the", InputTokens: 9},
+		},
+		Usage:      &spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: session.ID, Actor: "test/1", Assistant: "demo", Model: "m"},
+		Deliveries: []messages.Delivery{answer},
+	})
+	if err != nil {
+		return err
 	}
-	if _, err := tx.MessagesBefore(ctx, s.ID, s.LastSeq+1, 50); err != nil {
-		return s, err
+	answer.State = messages.DeliverySent
+	news, err = s.Commit(ctx, lease, commit.Changes{
+		Deliveries: []messages.Delivery{answer}, Release: &commit.Release{InboxSeq: e.Seq, DeliverySeq: news.DeliverySeq},
+	})
+	if err == nil && !news.Released {
+		err = fmt.Errorf("the lease was kept: %+v", news)
 	}
-	_, err = tx.AppendMessages(ctx, s.ID, e.ID, messages.NewText(messages.RoleUser, e.In.Text))
-	return s, err
+	return err
 }
