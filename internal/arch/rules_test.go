@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
 	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/fetch": {"internal/assistant", "internal/egress", "internal/fault", "internal/messages", "internal/tool"},
 	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/egress":     {"internal/fault"},

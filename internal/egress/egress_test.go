@@ -29,6 +29,9 @@ func TestPublic(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"140.82.121.4": true, "1.1.1.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true, "2a00:1450::1": true,
+		"100.63.255.255": true, "100.128.0.1": true, "172.15.0.1": true, "172.32.0.1": true,
+		"100.127.255.255": false, "172.31.255.255": false, "192.88.99.1": false, "239.1.1.1": false, "64:ff9b:1::1": false, "3fff::1": false,
+		"2606:4700::1%eth0": false, "fe80::1%eth0": false,
 		"127.0.0.1": false, "127.8.8.8": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.0.1": false, "169.254.169.254": false,
 		"0.0.0.0": false, "0.1.2.3": false, "100.64.0.1": false, "192.0.0.1": false, "192.0.2.1": false, "198.18.0.1": false, "198.51.100.1": false,
 		"203.0.113.1": false, "224.0.0.1": false, "240.0.0.1": false, "255.255.255.255": false,

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/tool"
@@ -95,7 +96,8 @@ func checkAddress(address string, allowed []string) error {
 		return nil
 	}
 	ap, err := netip.ParseAddrPort(address)
-	if err != nil || !public(ap.Addr()) {
+	if err != nil || ap.Addr().Is4In6() || !egress.Public(ap.Addr()) {
+		// An IPv4 address written as IPv6 hides what it is.
 		return errInside
 	}
 	return nil
