@@ -150,6 +150,8 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(bob, "a long one")
 		w.seesText(bob, stuck)
 		w.says(bob, "and another")
+		w.says(bob, "/status") // what waits is accepted before the removal
+		w.seesText(bob, "1 message waits")
 		w.person(app.RemovePerson, "telegram/77")
 		w.seesText(bob, "Stopped: who asked for this may not use the bot any more")
 		w.sees(bob, "the waiting message refused", func(texts []string) bool {
