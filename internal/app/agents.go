@@ -144,7 +144,7 @@ func (d *daemon) startAgent(name assistant.Name, home string) func(ctx context.C
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
 		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
 		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
-		if err := d.outside.connect(&program, d.outside.forAgent(name, spec.Env)); err != nil {
+		if err := d.outside.connect(&program, d.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
 			return nil, err
 		}
 		p, err := d.runner.Command(context.WithoutCancel(ctx), program)

@@ -241,7 +241,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err := d.buildMemory(ctx); err != nil {
 		return err
 	}
-	tools, err := d.newToolroom()
+	tools, err := d.newToolroom() //nolint:contextcheck // connections to servers outlive the start
 	if err != nil {
 		return err
 	}

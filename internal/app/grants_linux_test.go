@@ -242,6 +242,7 @@ func TestFinding1GrantsAreFixed(t *testing.T) {
 }
 
 func (c *confinement) checkFixed(t *testing.T) {
+	t.Helper()
 	before := granted(filepath.Join(c.tree.Dir, "sub"), c.tree.Dir, c.tree.GitData(), "home")
 	if !slices.Equal(before.ReadOnly, []string{filepath.Join(c.repo.Dir, ".git")}) || !slices.Equal(before.Writable, []string{c.tree.Dir}) {
 		t.Fatalf("granted %+v", before)
@@ -319,6 +320,7 @@ func (c *confinement) reset() {
 // TestFinding1GitFileIsNotBelieved is the attack as it was found: a command names
 // a folder in .git, and the next one reads it.
 func TestFinding1GitFileIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	for name, without := range levels {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

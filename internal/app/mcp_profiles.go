@@ -56,7 +56,8 @@ func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []
 		served = nil
 	}
 	if served == nil {
-		served = &servedProfile{version: p.Version, servers: newMCPServers(s.outside, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
+		served = &servedProfile{version: p.Version, servers: newMCPServers( //nolint:contextcheck // connections to servers outlive the turn
+			s.outside, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
 		s.open[p.ID] = served
 	}
 	if served.idle != nil {

@@ -178,7 +178,7 @@ func (o *outside) connect(spec *sandbox.Spec, policy egress.Policy) error {
 	if err != nil {
 		return err
 	}
-	spec.Network, spec.Ports = true, append(local, port)
+	spec.Network, spec.Ports = true, slices.Concat(local, []uint16{port})
 	spec.Env = append(slices.Clone(spec.Env), proxyEnv(address)...)
 	return nil
 }
@@ -250,7 +250,7 @@ func (o *outside) startServer(home string) func(context.Context, mcp.Server) (*m
 			return nil, err
 		}
 		spec := grantedServer(home)
-		err = o.connect(&spec, egress.Policy{
+		err = o.connect(&spec, egress.Policy{ //nolint:contextcheck // connections live as long as the program
 			Who: fmt.Sprintf("the MCP server %q", s.Name), Kind: "mcp", Rules: rules, Remedy: `An operator allows it with "hosts": ["%s"] in the entry of that server`,
 		})
 		if err != nil {

@@ -48,6 +48,7 @@ func proxied(address string) string {
 // TestFinding3ProgramsHaveAListOfHosts runs each kind of program with a network,
 // at each level, against servers on this machine.
 func TestFinding3ProgramsHaveAListOfHosts(t *testing.T) {
+	t.Parallel()
 	for name, without := range levels {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

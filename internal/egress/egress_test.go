@@ -51,7 +51,7 @@ func TestParseRule(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]egress.Rule{
 		"api.Example.com":   {Host: "api.example.com", Port: 443},
-		" example.com. ":    {Host: "example.com", Port: 443},
+		" example.com. ":    {Host: "example.com", Port: 443}, //nolint:gocritic // as people paste it
 		"example.com:8443":  {Host: "example.com", Port: 8443, Inside: true},
 		"*.example.com":     {Host: "*.example.com", Port: 443},
 		"*.example.com:444": {Host: "*.example.com", Port: 444},
@@ -329,7 +329,7 @@ func TestGrantEnds(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: forwarded\r\n\r\n")
-	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("forwarded: %v", err)
 	}
 	g.End()

@@ -119,7 +119,7 @@ func deny(w http.ResponseWriter, err error) {
 
 // tunnel copies bytes both ways until either side ends or the grant does.
 func (g *Grant) tunnel(w http.ResponseWriter, r *http.Request) {
-	upstream, err := g.connect(r.Host)
+	upstream, err := g.connect(r.Host) //nolint:contextcheck // it lives as long as the grant
 	if err != nil {
 		deny(w, err)
 		return

@@ -94,7 +94,7 @@ func New(cfg Config) *Proxy {
 			if !ok {
 				return nil, errors.New("no grant")
 			}
-			return g.connect(address)
+			return g.connect(address) //nolint:contextcheck // it lives as long as the grant
 		},
 	}
 	return p

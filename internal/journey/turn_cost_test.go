@@ -23,6 +23,7 @@ const (
 // and those of every background included. These only add, so the least of several
 // turns is what a turn itself takes.
 func TestWhatATurnAsksOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {
 		var asked traced
 		w.trace = asked.tell

@@ -327,7 +327,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 	}
 	o.decided.tell(a.Number)
 	o.spawn(func(ctx context.Context) {
-		if has {
+		if has && shown.Message != "" { // else whoever is sending the question shows it
 			_ = o.bringControl(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
 		}
 		_ = o.Ring(ctx, conv.ID) // else its job rings

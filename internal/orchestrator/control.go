@@ -299,19 +299,22 @@ func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w *worker, entry ses
 // bringControl brings answers out that addControl stored. What has to wait is
 // left to the conversation's worker.
 func (o *Orchestrator) bringControl(ctx context.Context, key messages.ConversationKey, open []messages.Delivery) error {
-	record := func(ctx context.Context, d messages.Delivery) error {
-		if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed && d.NextAt.Before(time.Now().Add(controlHold)) {
-			d.NextAt = time.Now().Add(controlHold)
-		}
-		return o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
-	}
 	for _, d := range open {
-		at, done, err := o.bring(ctx, key, &d, record)
+		begun := d.Text
+		record := func(ctx context.Context, d messages.Delivery) error {
+			return o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.RecordSending(ctx, d, begun) })
+		}
+		at, done, err := o.bring(ctx, key, &d, func(ctx context.Context, d messages.Delivery) error {
+			if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed && d.NextAt.Before(time.Now().Add(controlHold)) {
+				d.NextAt = time.Now().Add(controlHold)
+			}
+			return record(ctx, d)
+		})
 		if err != nil {
 			return err
 		}
 		key = at
-		err = o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
+		err = record(ctx, d)
 		if err != nil {
 			return fmt.Errorf("record an answer: %w", err)
 		}

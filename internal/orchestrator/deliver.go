@@ -22,10 +22,11 @@ const refusedText = "I have an answer, but this platform refuses to show its tex
 // deliverAll brings out deliveries in order until one has to wait. The
 // transaction of the next step records what became of them.
 func (w *worker) deliverAll(open []messages.Delivery) error {
-	record := func(ctx context.Context, d messages.Delivery) error {
-		return w.hold(ctx, func(tx Tx) error { return tx.UpdateDelivery(ctx, d) })
-	}
 	for _, d := range open {
+		begun := d.Text
+		record := func(ctx context.Context, d messages.Delivery) error {
+			return w.hold(ctx, func(tx Tx) error { return tx.RecordSending(ctx, d, begun) })
+		}
 		if w.untried[d.ID] {
 			d.State = messages.DeliveryPending // so that it is not looked up for nothing
 			delete(w.untried, d.ID)
@@ -35,7 +36,7 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 		if err != nil {
 			return err
 		}
-		w.sent = append(w.sent, d)
+		w.sent = append(w.sent, sending{d, begun})
 		if !done {
 			return nil // the rest waits behind it
 		}

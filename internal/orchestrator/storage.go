@@ -250,6 +250,11 @@ type deliveryTx interface {
 	// message id, attempts, next time and error of a delivery.
 	UpdateDelivery(ctx context.Context, d messages.Delivery) error
 
+	// RecordSending is UpdateDelivery for whoever brings d out and began with the
+	// text begun. If it has another text by now, that text stays open, to be shown
+	// next, and only where the message is gets recorded.
+	RecordSending(ctx context.Context, d messages.Delivery, begun string) error
+
 	// OpenDeliveries returns the deliveries of a conversation that are neither
 	// sent nor failed, in order, control ones or the others.
 	OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error)

@@ -141,11 +141,7 @@ func (o *Orchestrator) worth(in messages.Inbound) platform.Screening {
 // byPerson reports whether in is something that somebody did and that needs a
 // right: what else a platform tells is never screened.
 func byPerson(in messages.Inbound) bool {
-	switch in.Kind {
-	case messages.KindMessage, messages.KindEdit, messages.KindAction:
-		return true
-	}
-	return false
+	return in.Kind == messages.KindMessage || in.Kind == messages.KindEdit || in.Kind == messages.KindAction
 }
 
 func (o *Orchestrator) dropStranger(ctx context.Context, in messages.Inbound) {

@@ -207,7 +207,7 @@ func (w *worker) describe(entry sessions.Entry, b *begunTurn) {
 		c.Model = a.Model()
 	}
 	if b.profile != nil {
-		c.Profile, c.ProfileVersion = b.profile.Title(), int64(b.profile.Version)
+		c.Profile, c.ProfileVersion = b.profile.Title(), b.profile.Version
 	}
 	b.config, _ = json.Marshal(c) //nolint:errchkjson // a struct of texts and numbers can always be encoded
 }

@@ -129,7 +129,7 @@ type worker struct {
 	lease   sessions.Lease
 	conv    sessions.Conversation        // as of the last step; not written while a turn runs
 	ctx     context.Context              // ends when the lease is lost or the process must stop
-	sent    []messages.Delivery          // sent but not yet recorded; the next transaction records them
+	sent    []sending                    // sent but not yet recorded; the next transaction records them
 	ready   map[string]ready             // what was prepared for entries, by id
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
@@ -287,13 +287,15 @@ func (w *worker) bringOut(out outgoing) (more bool, err error) {
 	if err := w.deliverAll(out.open); err != nil {
 		return false, err
 	}
+	var sent []messages.Delivery
 	for _, d := range w.sent {
 		if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed {
 			return true, nil // it has to wait
 		}
+		sent = append(sent, d.Delivery)
 	}
 	news, err := w.o.config.Storage.Commit(w.ctx, w.lease, commit.Changes{
-		Deliveries: w.sent, Release: &commit.Release{InboxSeq: out.seq, DeliverySeq: w.conv.DeliverySeq},
+		Deliveries: sent, Release: &commit.Release{InboxSeq: out.seq, DeliverySeq: w.conv.DeliverySeq},
 	})
 	if err != nil {
 		return false, fmt.Errorf("record what was sent: %w", err)
@@ -350,11 +352,17 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 // recordSent writes down deliveries that were sent since the last transaction.
 func (w *worker) recordSent(ctx context.Context, tx Tx) error {
 	for _, d := range w.sent {
-		if err := tx.UpdateDelivery(ctx, d); err != nil {
+		if err := tx.RecordSending(ctx, d.Delivery, d.begun); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sending is a delivery on its way.
+type sending struct {
+	messages.Delivery
+	begun string // its text when it was taken up; a question may get another one meanwhile
 }
 
 // what is the kind of a decision.

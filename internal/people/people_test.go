@@ -40,6 +40,7 @@ func service(s *store.Store, rule orchestrator.AccessRule, changed func()) *peop
 func TestFinding2WhoIsNoOwnerAnyMoreChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		t.Helper()
 		db, told := open(t), 0
 		s := service(db, orchestrator.AccessRule{}, func() { told++ })
 		ann, bob := people.Account{Platform: "test", ID: "ann"}, people.Account{Platform: "test", ID: "bob"}

@@ -162,7 +162,7 @@ func jwt(s string, at int, whole bool) match {
 	end := at
 	for part := range 5 {
 		n := run(s[end:], tokenByte)
-		if part < 2 && n < 8 && end+n < len(s) && !(part == 1 && n == 0 && s[end] == '.') { // a JWE without a key
+		if part < 2 && n < 8 && end+n < len(s) && (part != 1 || n != 0 || s[end] != '.') { // a JWE without a key
 			return match{}
 		}
 		end += n

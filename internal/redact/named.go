@@ -221,7 +221,7 @@ func (v value) quoted(s string, from int, quote byte, escaped bool) match {
 		}
 		text := strings.TrimSuffix(rest[:i], `\`)
 		v.tight = true
-		if !v.secret(text) || strings.Contains(text, " ") && !(v.kind == password && mixed(text) && text == strings.TrimSpace(text)) {
+		if !v.secret(text) || strings.Contains(text, " ") && (v.kind != password || !mixed(text) || text != strings.TrimSpace(text)) {
 			return match{}
 		}
 		return match{span: span{from, from + len(text)}}

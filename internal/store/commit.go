@@ -171,13 +171,11 @@ func sessionSteps(redact redaction, c *commit.Session, news *commit.News) ([]ste
 	if c == nil || c.Turn == nil && len(c.Messages) == 0 {
 		return nil, nil
 	}
-	turn := sessions.TurnRecord{}
 	query := `UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq`
 	args := []any{c.ID, int64(len(c.Messages))}
 	if c.Turn != nil {
-		turn = *c.Turn
 		query = `UPDATE remote_agent_sessions SET ` + recordTurnSQL + `, last_seq = last_seq + $9 WHERE id = $1 RETURNING last_seq`
-		args = append(recordTurnArgs(redact, c.ID, turn), int64(len(c.Messages)))
+		args = append(recordTurnArgs(redact, c.ID, *c.Turn), int64(len(c.Messages)))
 	}
 	steps, err := messageSteps(c.ID, c.Run, c.Messages)
 	return append([]step{{query: query, args: args, dest: []any{&news.LastSeq}}}, steps...), err

@@ -107,6 +107,30 @@ func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 	return nil
 }
 
+// RecordSending is UpdateDelivery for whoever is bringing d out and has begun with
+// the text begun. If the delivery has another text by now, as a question that was
+// decided on meanwhile, that text stays and is what the message is edited to next:
+// only where the message is gets recorded.
+func (t *Tx) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
+	args, err := updateDeliveryArgs(t.redact, d)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(ctx, updateDeliverySQL+` AND body = $13`, append(args, begun)...)
+	if err != nil || n > 0 {
+		return wrap(err, "record a delivery")
+	}
+	n, err = t.exec(ctx, `UPDATE deliveries SET message_id = $2, state = $3, final = $4, next_ms = 0 WHERE id = $1 AND $2 <> ''`,
+		string(d.ID), string(d.Message), string(messages.DeliveryPlaced), true)
+	if err != nil {
+		return fmt.Errorf("record a changed delivery: %w", err)
+	}
+	if n == 0 && d.Message != "" {
+		return notFound("delivery")
+	}
+	return nil
+}
+
 // Delivery returns a delivery by id; fault.NotFound if there is none.
 func (t *Tx) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
 	var d messages.Delivery

@@ -22,6 +22,41 @@ func delivery(e sessions.Entry, text string) *messages.Delivery {
 	}
 }
 
+// A question is decided on while it is being sent.
+func TestRecordSendingKeepsATextThatChanged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		sent := *delivery(e, "may I?")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &sent) })
+		decided := sent
+		decided.Text, decided.NextAt = "may I? yes", time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, decided) })
+		sent.State, sent.Message = messages.DeliverySent, "99"
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "may I?") })
+		want := decided
+		want.State, want.Message, want.NextAt = messages.DeliveryPlaced, "99", time.Time{}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Delivery(ctx, sent.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("a text that changed (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		want.State = messages.DeliverySent
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, want, want.Text) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Delivery(ctx, sent.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the text that was sent (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		sent.ID = "none"
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "") }), fault.NotFound)
+	})
+}
+
 func TestDeliveryRoundTrip(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {

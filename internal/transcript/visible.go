@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ type visible struct {
 
 // Write implements io.Writer.
 func (v *visible) Write(p []byte) (int, error) {
-	text := append(v.rest, p...)
+	text := slices.Concat(v.rest, p)
 	whole := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {

@@ -97,19 +97,22 @@ func (t *readerTool) fill(ctx context.Context, conn *sql.Conn, query string) err
 		if !slices.Contains(named, table.name) {
 			continue
 		}
-		columns := strings.Count(table.columns, ",") + 1
-		insert, err := tx.PrepareContext(ctx, "INSERT OR REPLACE INTO "+table.name+" VALUES (?"+strings.Repeat(", ?", columns-1)+")")
-		if err != nil {
-			return err
-		}
-		err = t.past(ctx, table.name, func(row ...any) error {
-			_, err := insert.ExecContext(ctx, row...)
-			return err
-		})
-		_ = insert.Close()
-		if err != nil {
+		if err := t.copyRows(ctx, tx, table.name, strings.Count(table.columns, ",")+1); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
+}
+
+// copyRows puts the rows of the past into one table.
+func (t *readerTool) copyRows(ctx context.Context, tx *sql.Tx, table string, columns int) error {
+	insert, err := tx.PrepareContext(ctx, "INSERT OR REPLACE INTO "+table+" VALUES (?"+strings.Repeat(", ?", columns-1)+")") //nolint:gosec // names of our own
+	if err != nil {
+		return err
+	}
+	defer func() { _ = insert.Close() }()
+	return t.past(ctx, table, func(row ...any) error {
+		_, err := insert.ExecContext(ctx, row...)
+		return err
+	})
 }
