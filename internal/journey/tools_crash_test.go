@@ -49,11 +49,11 @@ func crashDuringATool(t *testing.T, w *world) {
 	w.says(ann, "/clone "+url)
 	w.seesText(ann, "Cloned")
 	w.ai.Enqueue(openai.Calls(
-		call("bash", `{"command":"echo x >> runs; sleep 600"}`), call("bash", `{"command":"echo y >> after"}`),
+		call("bash", `{"command":"echo x >> runs; touch began; sleep 600"}`), call("bash", `{"command":"echo y >> after"}`),
 	))
 	w.says(ann, "run both")
 	w.press(ann, "Run it")
-	w.waitTree("runs")
+	w.waitTree("began")
 	w.ai.Enqueue(openai.Text("I know that the first was interrupted."))
 	if err := first.end(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func sleepers(t *testing.T) (found []string) {
 		}
 		for _, path := range lines {
 			text, err := os.ReadFile(path)
-			if err == nil && strings.Contains(string(text), "echo x >> runs; sleep 600") {
+			if err == nil && strings.Contains(string(text), "echo x >> runs; touch began; sleep 600") {
 				found = append(found, path+" "+string(text))
 			}
 		}
