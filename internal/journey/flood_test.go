@@ -129,7 +129,7 @@ func TestFinding4OnePersonsWaitingMessagesAreCapped(t *testing.T) {
 			t.Errorf("%d messages were marked as waiting, want the first", len(marks))
 		}
 		w.says(ann, "/stop")
-		w.seesText(ann, "50")
+		w.seesText(ann, "50 waiting messages were not started")
 		gate.Open()
 		w.settles()
 		w.says(ann, "one more")

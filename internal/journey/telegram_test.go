@@ -9,7 +9,6 @@ import (
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
-	"remote-agent/internal/waittest"
 )
 
 func TestConversationSurvivesRestarts(t *testing.T) {
@@ -207,14 +206,6 @@ func TestModelErrors(t *testing.T) {
 	})
 }
 
-// delivered waits until everything that was to be sent is on record as sent.
-func (w *world) delivered() {
-	w.t.Helper()
-	waittest.Until(w.t, "no delivery is open", func() bool {
-		return len(w.rows("SELECT id FROM deliveries WHERE state NOT IN ('sent', 'failed')")) == 0
-	})
-}
-
 func TestTelegramFaults(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {
@@ -230,12 +221,12 @@ func TestTelegramFaults(t *testing.T) {
 		w.seesText(ann, "echo: two")
 
 		t.Log("an ambiguous edit is repeated without harm")
-		w.delivered()
+		w.settles()
 		w.tg.Inject("editMessageText", telegram.DropAfter())
 		edits := w.tg.Count("editMessageText")
 		w.says(ann, "three")
 		w.seesText(ann, "echo: three")
-		w.delivered()
+		w.settles()
 		if w.tg.Count("editMessageText") < edits+2 {
 			t.Fatal("the ambiguous edit was not repeated")
 		}
