@@ -225,6 +225,11 @@ func read(resp *http.Response, u *url.URL) (tool.Result, error) {
 		return tool.Result{Content: fmt.Sprintf("The address answers with %s and %s; only text can be read.", note, tool.Line(kind, 100)), IsError: true, Note: note + ", " + kind}, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err == nil {
+		// A server that sees the connection being closed may still end the body in
+		// good order: what came until the time was over is not the page.
+		err = resp.Request.Context().Err()
+	}
 	if err != nil {
 		return tool.Result{}, classify(err, u)
 	}
