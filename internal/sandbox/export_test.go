@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ThreadsReady is the number of threads that a supervisor has before it starts a program.
+const ThreadsReady = threadsReady
+
 // Weaken makes a Runner use less than the system offers, as on one that has less.
 // It returns what the level then is.
 func (r *Runner) Weaken(namespaces, pids, net, seccomp bool, landlock int) Level {

@@ -25,6 +25,7 @@ const (
 	temporary    = "/tmp"
 	startTimeout = 15 * time.Second       // for the helper; the program then runs
 	killSpare    = 500 * time.Millisecond // after killWait, for a helper that does not end
+	sweepWait    = 10 * time.Second       // for what a dead helper left behind
 	markerName   = "REMOTE_AGENT_SANDBOX"
 )
 
@@ -257,10 +258,11 @@ func copyError(err error) error {
 }
 
 // sweep ends processes that carry a marker in their environment: those of a tree
-// whose helper died before it could end them.
+// whose helper died before it could end them. Groups are ended as one, for one
+// process after the other loses against a program that multiplies.
 func sweep(marker string) {
-	for deadline := time.Now().Add(killWait); time.Now().Before(deadline); {
-		found := false
+	for deadline := time.Now().Add(sweepWait); time.Now().Before(deadline); {
+		found, groups := false, map[int]bool{unix.Getpgrp(): true} // not our own
 		for _, p := range processes() {
 			if p.dead || p.pid == os.Getpid() {
 				continue
@@ -268,6 +270,10 @@ func sweep(marker string) {
 			env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 			if err == nil && hasVariable(env, marker) {
 				found = true
+				if !groups[p.group] {
+					groups[p.group] = true
+					_ = unix.Kill(-p.group, unix.SIGKILL)
+				}
 				_ = unix.Kill(p.pid, unix.SIGKILL)
 			}
 		}

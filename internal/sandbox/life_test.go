@@ -462,6 +462,17 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestSupervisorHasItsThreads: a program that takes every process there is cannot
+// keep its supervisor from starting a thread, because all of them are there before.
+func TestSupervisorHasItsThreads(t *testing.T) {
+	t.Parallel()
+	_, out := run(t, newRunner(t, nothing, sandbox.Config{}), script("grep Threads: /proc/$PPID/status"))
+	var threads int
+	if _, err := fmt.Sscanf(out, "Threads: %d", &threads); err != nil || threads < sandbox.ThreadsReady {
+		t.Errorf("%d threads (%q), want %d or more", threads, out, sandbox.ThreadsReady)
+	}
+}
+
 // TestForkBomb runs alone, for it takes all the processor time there is.
 func TestForkBomb(t *testing.T) { //nolint:paralleltest // see above
 	for _, w := range []weaker{everything, likeDocker} {

@@ -58,6 +58,9 @@ func (s *supervisor) run() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl(PR_SET_DUMPABLE)", err)
 	}
+	if err := prepareThreads(threadsReady); err != nil {
+		return err
+	}
 	if err := s.start(); err != nil {
 		return err
 	}
@@ -65,6 +68,39 @@ func (s *supervisor) run() error {
 	go s.obey()
 	go s.watch()
 	return s.reap()
+}
+
+// threadsReady is more than what this process runs at a time: reap, obey, watch
+// and the collector of garbage, each of which may be waiting in the kernel.
+const threadsReady = 8
+
+// prepareThreads makes the runtime start n threads, which it keeps for later use.
+// A program that takes every process there is must find its supervisor with all
+// the threads it needs: a runtime that is refused a new one ends its process, and
+// with that, where there is no PID namespace, nobody would end the tree.
+func prepareThreads(n int) error {
+	var hold [2]int
+	if err := unix.Pipe2(hold[:], unix.O_CLOEXEC); err != nil {
+		return os.NewSyscallError("pipe2", err)
+	}
+	var waiting sync.WaitGroup
+	for range n {
+		waiting.Go(func() {
+			// The end of the pipe comes when all are waiting for it, each in a
+			// blocking system call, so each on a thread of its own.
+			_, _ = unix.Read(hold[0], make([]byte, 1))
+		})
+	}
+	for ready := false; !ready; time.Sleep(100 * time.Microsecond) {
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			break // no /proc here: as many as there are by now
+		}
+		ready = len(threads) > n
+	}
+	_ = unix.Close(hold[1])
+	waiting.Wait()
+	return unix.Close(hold[0])
 }
 
 // probe tries on itself what the second stage does, and reports what worked.
@@ -185,9 +221,11 @@ func (s *supervisor) exit() {
 }
 
 // killAll ends all processes below this one. New ones may appear while it looks,
-// so it looks again until there are none; groups are ended as one.
+// so it looks again until there are none; groups are ended as one, the program's
+// own before the first look, which takes long where there are many processes.
 func (s *supervisor) killAll() {
 	own := os.Getpid()
+	_ = unix.Kill(-s.child, unix.SIGKILL)
 	for deadline := time.Now().Add(killWait); reapDead() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		left := descendants(own)
 		groups := map[int]bool{unix.Getpgrp(): true} // not our own
