@@ -131,7 +131,7 @@ var leaves = map[string][]string{
 var external = map[string][]string{
 	// SDKs.
 	"github.com/go-telegram/bot":             {"internal/platform/telegram"},
-	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai"},
+	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai", "internal/memory/embed"},
 	"github.com/slack-go/slack":              {"internal/platform/slack"},
 	"github.com/google/go-github/v62":        {"internal/platform/github"},
 	"github.com/coder/acp-go-sdk":            {"internal/assistant/acp"},

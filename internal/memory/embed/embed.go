@@ -1,4 +1,5 @@
-// Package embed asks an OpenAI-compatible embeddings API for vectors.
+// Package embed asks an OpenAI-compatible embeddings API for vectors, through
+// go-openai.
 //
 // Recall never depends on it: what cannot be embedded now is found by its words.
 // So after a failure the client does not ask again for a while, and says so at
@@ -10,16 +11,18 @@ import (
 	"container/list"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
@@ -52,8 +55,8 @@ type Config struct {
 // Client embeds texts. It is safe for concurrent use.
 type Client struct {
 	config Config
-	url    string
 	http   *http.Client
+	api    *openai.Client
 
 	mu      sync.Mutex // guards all below
 	order   *list.List // of *cached, most recently used first
@@ -74,7 +77,7 @@ func New(config Config) (*Client, error) {
 	if config.BaseURL == "" {
 		config.BaseURL = OfficialURL
 	}
-	u, err := url.Parse(strings.TrimRight(config.BaseURL, "/") + "/embeddings")
+	u, err := url.Parse(config.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not an address; it is like https://api.openai.com/v1.")
 	}
@@ -98,14 +101,18 @@ func New(config Config) (*Client, error) {
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
 		}
 	}
-	return &Client{
-		config: config, url: u.String(), order: list.New(), byKey: make(map[[sha256.Size]byte]*list.Element), rest: firstRest,
+	c := &Client{
+		config: config, order: list.New(), byKey: make(map[[sha256.Size]byte]*list.Element), rest: firstRest,
 		http: &http.Client{
 			Transport: config.Transport,
 			// The key is for this host and path only.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	}, nil
+	}
+	api := openai.DefaultConfig(config.APIKey)
+	api.BaseURL, api.HTTPClient = config.BaseURL, doer{c.http}
+	c.api = openai.NewClientWithConfig(api)
+	return c, nil
 }
 
 // Model returns the name of the model, by which vectors can be compared.
@@ -235,21 +242,26 @@ func (c *Client) judge(err error) {
 }
 
 func (c *Client) request(ctx context.Context, texts []string) ([]memory.Vector, error) {
-	body, err := json.Marshal(map[string]any{
-		"model": c.config.Model, "input": texts, "dimensions": memory.Dimensions, "encoding_format": "float",
+	answer, err := c.api.CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
+		Input: texts, Model: openai.EmbeddingModel(c.config.Model),
+		Dimensions: memory.Dimensions, EncodingFormat: openai.EmbeddingEncodingFormatFloat,
 	})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "ask for embeddings")
+	if _, classified := errors.AsType[*fault.Error](err); classified {
+		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "ask for embeddings")
+	if err != nil { // the whole answer was read, so it is its form that is wrong
+		return nil, &fault.Error{Kind: fault.Invalid, Public: "The embeddings API answers with something that is not embeddings.", Err: fmt.Errorf("read embeddings: %w", err)}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if c.config.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+c.config.APIKey)
-	}
-	res, err := c.http.Do(req)
+	return inOrder(answer.Data, len(texts))
+}
+
+// doer sends requests for go-openai, which neither bounds what it reads nor
+// tells of Retry-After: all that is not a whole answer of 200 is a fault here.
+type doer struct{ *http.Client }
+
+// Do implements openai.HTTPDoer.
+func (d doer) Do(req *http.Request) (*http.Response, error) {
+	res, err := d.Client.Do(req)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "reach the embeddings API")
 	}
@@ -263,7 +275,8 @@ func (c *Client) request(ctx context.Context, texts []string) ([]memory.Vector, 
 	case len(raw) > maxAnswer:
 		return nil, fault.Newf(fault.Invalid, "The embeddings API answers with more than %d MiB.", maxAnswer>>20)
 	}
-	return decode(raw, len(texts))
+	res.Body = io.NopCloser(bytes.NewReader(raw))
+	return res, nil
 }
 
 // refused makes an error of an answer that is not 200. The text of the answer may
@@ -293,33 +306,26 @@ func refused(res *http.Response, raw []byte) error {
 	return f
 }
 
-// decode reads an answer to n texts. The API may give the vectors in any order.
-func decode(raw []byte, n int) ([]memory.Vector, error) {
-	var answer struct {
-		Data []struct {
-			Index     *int          `json:"index"`
-			Embedding memory.Vector `json:"embedding"`
-		} `json:"data"`
+// inOrder returns the vectors of n texts. The API may give them in any order; one
+// that does not number them gives them in that of the texts.
+func inOrder(data []openai.Embedding, n int) ([]memory.Vector, error) {
+	if len(data) != n {
+		return nil, fault.Newf(fault.Invalid, "The embeddings API was asked for %d embeddings and gave %d.", n, len(data))
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, &fault.Error{Kind: fault.Invalid, Public: "The embeddings API answers with something that is not embeddings.", Err: fmt.Errorf("read embeddings: %w", err)}
-	}
-	if len(answer.Data) != n {
-		return nil, fault.Newf(fault.Invalid, "The embeddings API was asked for %d embeddings and gave %d.", n, len(answer.Data))
-	}
+	numbered := slices.ContainsFunc(data, func(d openai.Embedding) bool { return d.Index != 0 })
 	out := make([]memory.Vector, n)
-	for i, d := range answer.Data {
+	for i, d := range data {
 		at := i
-		if d.Index != nil {
-			at = *d.Index
+		if numbered {
+			at = d.Index
 		}
 		if at < 0 || at >= n || out[at] != nil {
 			return nil, fault.Newf(fault.Invalid, "The embeddings API numbers its embeddings wrong: %d of %d.", at, n)
 		}
-		if err := d.Embedding.Check(); err != nil {
+		out[at] = d.Embedding
+		if err := out[at].Check(); err != nil {
 			return nil, err
 		}
-		out[at] = d.Embedding
 	}
 	return out, nil
 }

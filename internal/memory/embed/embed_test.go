@@ -173,7 +173,7 @@ func TestAnswersThatAreWrong(t *testing.T) {
 		"strings":          {element("AAAA"), fault.Invalid},
 		"too few":          {raw(`{"data":[]}`), fault.Invalid},
 		"twice the same": {func(w http.ResponseWriter, in []string) {
-			write(w, in, func(int, string) map[string]any { return map[string]any{"index": 0, "embedding": good} })
+			write(w, in, func(int, string) map[string]any { return map[string]any{"index": 1, "embedding": good} })
 		}, fault.Invalid},
 		"a wrong number": {func(w http.ResponseWriter, in []string) {
 			write(w, in, func(i int, _ string) map[string]any { return map[string]any{"index": i + 7, "embedding": good} })
@@ -271,5 +271,22 @@ func TestConfigurations(t *testing.T) {
 	}
 	if c, err := embed.New(embed.Config{Model: "m"}); err != nil || c.Model() != "m" {
 		t.Errorf("the official API: %v", err)
+	}
+}
+
+// A server that numbers nothing gives the vectors in the order of the texts.
+func TestVectorsWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	a, c := setup(t)
+	a.says(func(w http.ResponseWriter, inputs []string) {
+		var data []map[string]any
+		for _, text := range inputs {
+			data = append(data, map[string]any{"embedding": memorytest.Vector(text)})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	})
+	got, err := c.Embed(t.Context(), []string{"one", "two"})
+	if err != nil || !slices.Equal(got[0], memorytest.Vector("one")) || !slices.Equal(got[1], memorytest.Vector("two")) {
+		t.Errorf("embedded wrongly: %v", err)
 	}
 }
