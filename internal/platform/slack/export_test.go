@@ -9,7 +9,6 @@ import (
 
 // What tests need of the inside.
 var (
-	Sign        = sign
 	Defused     = defused
 	MaxText     = maxText
 	MethodTable = methods

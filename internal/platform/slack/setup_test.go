@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
@@ -154,7 +155,7 @@ func signed(path, contentType, body string, at time.Time) *http.Request {
 	r.Header.Set("Content-Type", contentType)
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	r.Header.Set("X-Slack-Request-Timestamp", stamp)
-	r.Header.Set("X-Slack-Signature", slack.Sign(secret, stamp, []byte(body)))
+	r.Header.Set("X-Slack-Signature", emulator.Signature(secret, stamp, []byte(body)))
 	return r
 }
 
