@@ -46,7 +46,8 @@ var allowed = map[string][]string{
 
 	// The ports and what implements them.
 	"internal/platform":            {"internal/fault", "internal/messages"},
-	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/failpoint"},
+	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
+	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},

@@ -1,0 +1,224 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+)
+
+const (
+	// ShortWait is how long a call waits for a silence to pass that a platform
+	// demanded, before it hands the wait to its caller.
+	ShortWait = 3 * time.Second
+
+	// unsaid is how long a platform is left alone that refuses and does not say for
+	// how long; it doubles with each time up to unsaidMax.
+	unsaid    = time.Minute
+	unsaidMax = 32 * time.Minute
+
+	// maxBuckets bounds the table; one that is idle for bucketIdle has nothing left
+	// to say and may go.
+	maxBuckets = 4096
+	bucketIdle = 5 * time.Minute
+)
+
+// Share is what a call takes of one bucket.
+type Share struct {
+	Bucket string        // those who name the same one share it
+	Every  time.Duration // one more becomes possible so often; zero is no limit
+	Burst  int           // how many are possible at once
+	Take   int           // of them; zero is one
+}
+
+func (s Share) take() int { return max(s.Take, 1) }
+
+// Budget keeps the calls of an account within a platform's rates: buckets that are
+// filled again with time, and the silences that the platform demanded. A silence
+// holds for who it was demanded of, named by the adapter: a chat, an installation, a
+// method. It is safe for concurrent use. Make it with its exported fields set.
+type Budget struct {
+	// Platform names it in errors.
+	Platform string
+
+	// MaxQueue is the longest time that Wait waits for a turn; zero is no limit but
+	// the context's.
+	MaxQueue time.Duration
+
+	// Reserve is the part of a burst that Try leaves to Wait.
+	Reserve float64
+
+	mu      sync.Mutex // guards all below
+	buckets map[string]*bucket
+	silent  map[string]silence
+}
+
+type bucket struct {
+	*rate.Limiter
+	used time.Time
+}
+
+// silence is what a platform demanded of somebody.
+type silence struct {
+	until   time.Time
+	strikes int // refusals in a row without a time
+}
+
+// Wait takes the shares and waits for its turn, in the order of the calls. If that
+// would take longer than MaxQueue or than ctx lasts, or the platform demanded a
+// silence of more than ShortWait of who, it returns fault.RateLimited with the time
+// and takes nothing. The end of ctx is its fault.
+func (b *Budget) Wait(ctx context.Context, who string, shares ...Share) error {
+	if err := ctx.Err(); err != nil {
+		return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
+	}
+	delay, giveBack, err := b.reserve(ctx, who, shares)
+	if err != nil {
+		return err
+	}
+	if err := platform.Sleep(ctx, delay); err != nil {
+		giveBack()
+		return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
+	}
+	return nil
+}
+
+func (b *Budget) reserve(ctx context.Context, who string, shares []Share) (delay time.Duration, giveBack func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if delay = max(b.silent[who].until.Sub(now), 0); delay > ShortWait {
+		return 0, nil, Limited(delay)
+	}
+	var taken []*rate.Reservation
+	giveBack = func() {
+		for _, r := range taken {
+			r.CancelAt(now)
+		}
+	}
+	for _, s := range shares {
+		if s.Every <= 0 {
+			continue
+		}
+		r := b.bucket(s, now).ReserveN(now, s.take())
+		taken = append(taken, r)
+		delay = max(delay, r.DelayFrom(now))
+	}
+	deadline, bound := ctx.Deadline()
+	if b.MaxQueue > 0 && delay > b.MaxQueue || bound && delay > 0 && now.Add(delay).After(deadline) {
+		giveBack()
+		return 0, nil, Limited(delay)
+	}
+	return delay, giveBack, nil
+}
+
+// Try takes the shares at once, if no silence was demanded of who and enough is left
+// for those who wait; else it returns fault.RateLimited and takes nothing.
+func (b *Budget) Try(who string, shares ...Share) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if left := b.silent[who].until.Sub(now); left > 0 {
+		return Limited(left)
+	}
+	for _, s := range shares {
+		if s.Every > 0 && b.bucket(s, now).TokensAt(now) < float64(s.take())+b.Reserve*float64(s.Burst) {
+			return Limited(time.Second)
+		}
+	}
+	for _, s := range shares {
+		if s.Every > 0 {
+			b.bucket(s, now).AllowN(now, s.take())
+		}
+	}
+	return nil
+}
+
+// Refused notes that the platform refused a call of who because of a limit, for
+// after or, if that is zero, without a time. It returns how long to be silent: a
+// minute, then twice as long each time until Calm, at most 32 minutes.
+func (b *Budget) Refused(who string, after time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.tidy(now)
+	s := b.silent[who]
+	if after <= 0 {
+		after = min(unsaid<<min(s.strikes, 10), unsaidMax)
+		s.strikes++
+	}
+	if until := now.Add(after); until.After(s.until) {
+		s.until = until
+	}
+	b.silent[who] = s
+	return after
+}
+
+// Calm notes that a call of who was taken.
+func (b *Budget) Calm(who string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s, ok := b.silent[who]; ok {
+		s.strikes = 0
+		b.silent[who] = s
+	}
+}
+
+// bucket returns the bucket of a share. b.mu is held.
+func (b *Budget) bucket(s Share, now time.Time) *bucket {
+	found, ok := b.buckets[s.Bucket]
+	if !ok {
+		b.tidy(now)
+		found = &bucket{Limiter: rate.NewLimiter(rate.Every(s.Every), s.Burst)}
+		b.buckets[s.Bucket] = found
+	}
+	found.used = now
+	return found
+}
+
+// tidy makes the tables and keeps them small: what is idle goes, and if all are in
+// use the half that is met first. What is forgotten too early costs at worst a
+// refusal. b.mu is held.
+func (b *Budget) tidy(now time.Time) {
+	if b.buckets == nil {
+		b.buckets, b.silent = make(map[string]*bucket), make(map[string]silence)
+	}
+	if len(b.buckets) >= maxBuckets {
+		shrink(b.buckets, func(x *bucket) bool { return now.Sub(x.used) > bucketIdle })
+	}
+	if len(b.silent) >= maxBuckets {
+		shrink(b.silent, func(x silence) bool { return now.After(x.until) })
+	}
+}
+
+func shrink[V any](table map[string]V, idle func(V) bool) {
+	for k, v := range table {
+		if idle(v) {
+			delete(table, k)
+		}
+	}
+	for k := range table {
+		if len(table) <= maxBuckets/2 {
+			return
+		}
+		delete(table, k)
+	}
+}
+
+// Limited returns the fault of a call that has to wait.
+func Limited(after time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, RetryAfter: after}
+}
+
+// RetryAfter returns how long an error asks to wait, or zero.
+func RetryAfter(err error) time.Duration {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.RetryAfter
+	}
+	return 0
+}
