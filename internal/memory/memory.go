@@ -126,6 +126,9 @@ type Fact struct {
 	// Correct says that the text is meant to replace the one that is there.
 	Correct bool
 
+	// Judged is how the text relates to one that is there, if that was found out.
+	Judged Judgment
+
 	// Key makes learning the same text again under the same key do nothing, so
 	// that it may be repeated after a crash. Empty for none.
 	Key string
@@ -263,7 +266,7 @@ type Earlier struct {
 	Text       string    `json:"text"`
 	Confidence float64   `json:"confidence"`
 	Until      time.Time `json:"until"`
-	Why        string    `json:"why"` // "rephrased", "contradicted" or "corrected"
+	Why        string    `json:"why"` // "rephrased", "replaced", "contradicted" or "corrected"
 }
 
 // Outcome is what storing a memory did.

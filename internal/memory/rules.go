@@ -56,9 +56,32 @@ func (f Fact) NewMemory() Memory {
 	}
 }
 
+// Judgment is what somebody who understands both found of a text and one that was
+// there, so that Relate need not decide. The zero value is none.
+type Judgment struct {
+	Of       string // Hash of the text that was there
+	Relation Relation
+}
+
+// Relation is how the fact relates to one that is there: as it was judged, else by
+// Relate.
+func (f Fact) Relation(old Memory) Relation {
+	if f.Judged.Relation != "" && f.Judged.Of == old.Hash {
+		return f.Judged.Relation
+	}
+	return Relate(old.Text, f.Text)
+}
+
+// Separate reports whether the fact was judged to be about something else than one
+// that looks like it: both are kept then. Relate alone separates nothing.
+func (f Fact) Separate(old Memory) bool {
+	return f.Judged.Relation == Different && f.Judged.Of == old.Hash && Hash(f.Text) != old.Hash
+}
+
 // Update returns what the fact makes of one that is there: the seed's rule, but a
-// text that contradicts the old one, or is meant to correct it, does not make
-// anybody surer. What a fact said before is kept.
+// text that contradicts the old one, or is meant to correct it, makes everybody less
+// sure, and one that may be about something else makes nobody surer. What a fact
+// said before is kept.
 func (f Fact) Update(old Candidate) Outcome {
 	out := Outcome{Operation: UpdateSimilar, Similarity: old.Similarity, Memory: old.Memory, Matched: old.Text}
 	hash := Hash(f.Text)
@@ -70,14 +93,19 @@ func (f Fact) Update(old Candidate) Outcome {
 		return out
 	}
 	m := &out.Memory
-	out.Contradicted = Contradicts(old.Text, f.Text)
-	if out.Contradicted || f.Correct && hash != old.Hash {
+	relation := f.Relation(old.Memory)
+	out.Contradicted = relation == Opposite
+	switch {
+	case out.Contradicted, f.Correct && hash != old.Hash:
 		m.Confidence = min(old.Confidence, firstFactConfidence)
-	} else {
+	case relation != Different:
 		m.Confidence = step(old.Confidence, factStep, maxFactConfidence)
 	}
 	if old.Text != f.Text {
 		why := "rephrased"
+		if relation == Different {
+			why = "replaced"
+		}
 		switch {
 		case f.Correct:
 			why = "corrected"

@@ -125,12 +125,11 @@ func reduce(w string) string {
 	return w
 }
 
-// WordSimilarity compares two texts without embeddings: the cosine of their sets
-// of terms, from 0 to 1.
-func WordSimilarity(a, b string) float64 { return TermSimilarity(Terms(a), Terms(b)) }
-
-// TermSimilarity is WordSimilarity of texts whose terms are known.
+// TermSimilarity compares two texts without embeddings, by their terms: the cosine
+// of the sets of what they are about, from 0 to 1. Words that mean the same count as
+// one, and so do words that say the opposite: both are about the same.
 func TermSimilarity(a, b []string) float64 {
+	a, b = topics(a), topics(b)
 	if len(a) == 0 || len(b) == 0 {
 		return 0
 	}
@@ -147,70 +146,6 @@ func TermSimilarity(a, b []string) float64 {
 	return float64(shared) / math.Sqrt(float64(len(a))*float64(len(b)))
 }
 
-// Contradicts reports whether two texts that are about the same say something
-// different: one denies what the other says, they have opposite words, they
-// exchange what they compare, or they differ in one word or number. It errs on
-// the side of yes: then nobody is made surer, and nothing is lost.
-func Contradicts(before, after string) bool {
-	if Hash(before) == Hash(after) {
-		return false
-	}
-	if denials(before)%2 != denials(after)%2 {
-		return true
-	}
-	old, now := contentWords(before), contentWords(after)
-	gone, come := without(old, now), without(now, old)
-	if len(gone) == 0 && len(come) == 0 {
-		return !slices.Equal(old, now) // "tabs over spaces", "spaces over tabs"
-	}
-	for _, g := range gone {
-		for _, c := range come {
-			if opposite(g, c) || isNumber(g) && isNumber(c) {
-				return true
-			}
-		}
-	}
-	return len(gone) == 1 && len(come) == 1 && !alike(gone[0], come[0])
-}
-
-func denials(text string) (n int) {
-	for _, w := range words(text) {
-		if negations[w] || strings.HasSuffix(w, "n't") {
-			n++
-		}
-	}
-	return n
-}
-
-// without returns the distinct words of a that are not in b.
-func without(a, b []string) []string {
-	var out []string
-	for _, w := range a {
-		if !slices.Contains(b, w) && !slices.Contains(out, w) {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-func isNumber(w string) bool {
-	return strings.IndexFunc(w, unicode.IsDigit) >= 0
-}
-
-func opposite(a, b string) bool {
-	return slices.ContainsFunc(opposites, func(pair [2][]string) bool {
-		return slices.Contains(pair[0], a) && slices.Contains(pair[1], b) || slices.Contains(pair[1], a) && slices.Contains(pair[0], b)
-	})
-}
-
-// alike reports whether two words mean the same closely enough.
-func alike(a, b string) bool {
-	if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
-		return !isNumber(a) && !isNumber(b)
-	}
-	return slices.ContainsFunc(synonyms, func(set []string) bool { return slices.Contains(set, a) && slices.Contains(set, b) })
-}
-
 func set(text string) map[string]bool {
 	all := make(map[string]bool)
 	for w := range strings.FieldsSeq(text) {
@@ -219,8 +154,7 @@ func set(text string) map[string]bool {
 	return all
 }
 
-// The tables below hold words as contentWords reduces them, except negations and
-// silent words, which are looked up before.
+// Negations and silent words are looked up before a word is reduced.
 var (
 	negations = set("not no never neither nor without cannot can't don't doesn't didn't won't isn't aren't wasn't weren't " +
 		"shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine keinen nie niemals pas jamais aucun ne nunca")
@@ -230,29 +164,4 @@ var (
 		"those there here than then so if when while what which who whom how why all any some each can could will would " +
 		"should shall may might must please user person also just very about into over der die das ein eine und oder ich " +
 		"du er sie es wir ihr ist sind le la les un une et ou je tu il elle nous vous el los las y o yo que")
-
-	opposites = [][2][]string{
-		{{"lik", "lov", "enjoy", "prefer", "want"}, {"dislik", "hat", "avoid", "detest"}},
-		{{"alway"}, {"rarely", "seldom"}},
-		{{"enabl", "activat"}, {"disabl", "deactivat"}},
-		{{"allow", "permit"}, {"forbid", "forbidden", "prohibit", "deny"}},
-		{{"start", "begin", "begun"}, {"stop", "end", "finish", "quit"}},
-		{{"more"}, {"less", "fewer"}},
-		{{"tru"}, {"fals"}},
-		{{"befor"}, {"after"}},
-		{{"dark"}, {"light", "bright"}},
-		{{"short", "brief", "terse", "concis"}, {"long", "detail", "verbos"}},
-		{{"public"}, {"privat"}},
-	}
-
-	synonyms = [][]string{
-		{"lik", "lov", "enjoy", "prefer", "favor", "want"},
-		{"use", "work"},
-		{"short", "brief", "terse", "concis"},
-		{"long", "detail", "verbos"},
-		{"big", "larg"},
-		{"fast", "quick"},
-		{"repository", "repo"},
-		{"answer", "reply", "response"},
-	}
 )

@@ -171,7 +171,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 	if err != nil {
 		return memory.Outcome{}, err
 	}
-	if old, ok := memory.Nearest(near, f.Threshold); ok {
+	if old, ok := memory.Nearest(near, f.Threshold); ok && !f.Separate(old.Memory) {
 		out := f.Update(old)
 		return out, t.saveFact(ctx, out, f.Embedding)
 	}
@@ -180,6 +180,28 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 		return memory.Outcome{}, err
 	}
 	return memory.Outcome{Operation: memory.InsertNew, Memory: m}, nil
+}
+
+// NearFact returns the fact whose place UpsertFact would take now; ok is false if
+// there is none, it says the same text, or memory is off for the person. It changes
+// and locks nothing.
+func (t *Tx) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+	if f, err = f.Prepare(); err != nil {
+		return memory.Memory{}, false, err
+	}
+	on, err := t.MemoryOn(ctx, f.Person)
+	if err != nil || !on {
+		return memory.Memory{}, false, err
+	}
+	if f.Person, err = t.personOf(ctx, f.Person); err != nil {
+		return memory.Memory{}, false, err
+	}
+	near, err := t.candidates(ctx, memoryTables[memory.Semantic], f.Scope, f.Text, f.Embedding, f.Threshold, f.Now)
+	if err != nil {
+		return memory.Memory{}, false, err
+	}
+	best, ok := memory.Nearest(near, f.Threshold)
+	return best.Memory, ok && best.Hash != memory.Hash(f.Text), nil
 }
 
 // InsertEpisode is seed 004's insert_episodic_memory_smart: an episode like one

@@ -59,7 +59,7 @@ func (t *Tx) candidates(
 		return all, nil
 	}
 	terms := memory.Terms(text)
-	byWords, err := t.withWords(ctx, table, s.Person, terms, wordCandidates,
+	byWords, err := t.withWords(ctx, table, s.Person, append(slices.Clone(terms), memory.Akin(terms)...), wordCandidates,
 		`m.codebase_id IS NOT DISTINCT FROM $2 AND (m.embedding_model <> $3 OR $3 = '') AND `+alive,
 		orNull(s.Codebase), modelOf(e), rfc3339(now))
 	if err != nil {
