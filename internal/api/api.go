@@ -1,5 +1,5 @@
 // Package api is the HTTP API under /api/v1: programs with a key list, show and
-// delete what the database holds. docs/openapi.yaml describes it; a test compares
+// delete what the database holds, and fork sessions. docs/openapi.yaml describes it; a test compares
 // the two.
 //
 // The server around it (package web) limits connections and sets the headers of
@@ -84,6 +84,9 @@ type document struct {
 	content   []byte
 }
 
+// created is an answer about something that was not there before.
+type created struct{ body any }
+
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	exists, err := a.exists(r.Context())
@@ -108,13 +111,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, d.mediaType, d.content)
 		return
 	}
+	status := http.StatusOK
+	if made, ok := answer.(created); ok {
+		status, answer = http.StatusCreated, made.body
+	}
 	encoded, err := encode(answer)
 	if err != nil {
 		a.log.ErrorContext(r.Context(), "An answer of the API cannot be encoded", "operation", c.route.id, "err", err)
 		problemOf(err).write(w)
 		return
 	}
-	send(w, http.StatusOK, mediaJSON, encoded)
+	send(w, status, mediaJSON, encoded)
 }
 
 // exists reports whether a key was ever made. Rows of keys stay, so a yes holds.

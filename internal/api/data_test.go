@@ -305,6 +305,9 @@ func TestDeleting(t *testing.T) {
 			{"/sessions/" + w.busy.ID, 409, "at work"},
 			{"/sessions/" + w.done.ID, 200, `{"deleted":{"sessions":1,"messages":4,"tool_calls":3,"deliveries":0,"inbox_texts":0,"plans":0,"approvals":0}}`},
 			{"/sessions/" + w.done.ID, 404, "There is no such session."},
+			{"/conversations/" + w.conversation.ID, 409, "at work"},
+			{"/conversations/" + w.other.ID, 200, `{"deleted":{"sessions":1,"messages":4,"tool_calls":3,`},
+			{"/conversations/" + w.other.ID, 404, "no such conversation"},
 			{"/memories/1?person=telegram/77", 404, "no such memory of this person"},
 			{"/memories/1?person=telegram/42", 200, `{"deleted":{"memories":1}}`},
 			{"/memories/1?person=telegram/42", 404, "no such memory"},
@@ -321,7 +324,7 @@ func TestDeleting(t *testing.T) {
 			}
 		}
 		want := []string{
-			"api/ci session.remove " + w.conversation.ID + " " + w.done.ID,
+			"api/ci session.remove " + w.conversation.ID + " " + w.done.ID, "api/ci conversation.remove  " + w.other.ID,
 			"api/ci memory.forget  telegram/42 1", "api/ci memory.forget_all  telegram/42", "api/ci agent.remove  reviewer",
 		}
 		if diff := cmp.Diff(want, w.query(`SELECT actor || ' ' || action || ' ' || conversation_id || ' ' || target FROM audit_log ORDER BY id`)); diff != "" {
@@ -330,11 +333,71 @@ func TestDeleting(t *testing.T) {
 		if got := w.pages("/sessions?conversation=telegram/42", "id"); !slices.Equal(got, list(w.busy.ID)) {
 			t.Errorf("sessions %v", got)
 		}
-		if got := w.pages("/messages?q=goroutines", "conversation_id"); !slices.Equal(got, list(w.other.ID)) {
+		if got := w.pages("/messages?q=goroutines", "conversation_id"); len(got) != 0 {
 			t.Errorf("messages of %v", got)
 		}
 		if got := w.query(`SELECT user_id FROM memory_people`); !slices.Equal(got, []string{ann}) {
 			t.Errorf("people %v; asking to forget somebody makes nobody known", got)
+		}
+	})
+}
+
+func TestForking(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		_, ci := w.key("ci", 0, "sessions:write")
+		target := api.Prefix + "/sessions/" + w.idle.ID + "/fork"
+		fork := func(query string, want int) reply {
+			t.Helper()
+			r := w.send("POST", target+query, ci)
+			if r.status != want {
+				t.Fatalf("POST %s: %d %s, want %d", query, r.status, r.body, want)
+			}
+			return r
+		}
+		for query, parameter := range map[string]string{"?n=5": "n", "?n=0": "n", "?n=-1": "n", "?n=x": "n", "?n=10001": "n", "?into=x": "into"} {
+			if r := fork(query, http.StatusBadRequest); r.at(t, "parameter") != parameter {
+				t.Errorf("%s: %s", query, r.body)
+			}
+		}
+		if got := w.pages("/sessions?conversation=telegram/77", "id"); !slices.Equal(got, list(w.idle.ID)) {
+			t.Fatalf("what was refused left sessions %v", got)
+		}
+		first := fork("?n=2", http.StatusCreated)
+		for member, want := range map[string]any{
+			"parent_session_id": w.idle.ID, "conversation_id": w.other.ID, "active": true, "last_seq": 2.0, "assistant": "demo", "ended_at": nil,
+		} {
+			if got := first.at(t, "session", member); got != want {
+				t.Errorf("%s is %v, want %v", member, got, want)
+			}
+		}
+		if first.at(t, "messages") != 2.0 || first.at(t, "of") != 4.0 {
+			t.Errorf("%s", first.body)
+		}
+		id := first.at(t, "session", "id")
+		if again := fork("?n=2", http.StatusOK); again.at(t, "session", "id") != id {
+			t.Errorf("asked again it is %s, not %v", again.body, id)
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AppendMessages(ctx, fmt.Sprint(id), "", messages.NewText(messages.RoleUser, "more"))
+			return err
+		})
+		second := fork("?n=2", http.StatusCreated) // something was said in the first
+		whole := fork("", http.StatusCreated)
+		if second.at(t, "session", "id") == id || whole.at(t, "messages") != 4.0 {
+			t.Errorf("%s, %s", second.body, whole.body)
+		}
+		if got := w.pages("/sessions?active=true&conversation=telegram/77", "id"); !slices.Equal(got, list(whole.at(t, "session", "id"))) {
+			t.Errorf("active: %v", got)
+		}
+		want := []string{"2", "2", "4"}
+		like := `SELECT replace(replace(substr(detail, strpos(detail, '"messages"') + 11), ',"of":4}', ''), ' ', '') FROM audit_log WHERE action = 'session.fork' ORDER BY id`
+		if w.Dialect() == "sqlite" {
+			like = strings.ReplaceAll(like, "strpos", "instr")
+		}
+		if got := w.query(like); !slices.Equal(got, want) {
+			t.Errorf("the audit log has forks of %v messages, want %v", got, want)
 		}
 	})
 }

@@ -239,14 +239,16 @@ func (w *world) asks() []struct{ id, target string } {
 		{"listAgents", "/agents"},
 		{"getAgent", "/agents/" + w.agent.ID},
 		{"getUsage", "/usage?by=person"},
+		{"forkSession", "/sessions/" + w.idle.ID + "/fork?n=2"}, // after the first time, which is 201
 		{"deleteSession", "/sessions/" + w.done.ID},
+		{"deleteConversation", "/conversations/" + w.other.ID},
 		{"deleteMemory", "/memories/1?person=telegram/42"},
 		{"deleteMemories", "/memories?person=telegram/42"},
 		{"deleteAgent", "/agents/" + w.agent.ID},
 	}
 }
 
-var idInPath = regexp.MustCompile(`^([^?]*/)([0-9a-f-]{36}|[0-9]+)(\?|$)`)
+var idInPath = regexp.MustCompile(`^([^?]*/)([0-9a-f-]{36}|[0-9]+)(\?|/fork|$)`)
 
 // TestAnswersAreAsTheDocumentSays brings every operation to every status that the
 // document has for it, and to none that it has not, and holds the answers against
@@ -289,6 +291,9 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 			}
 		}
 		see("deleteSession", http.StatusConflict, w.send("DELETE", api.Prefix+"/sessions/"+w.busy.ID, w.token))
+		see("deleteConversation", http.StatusConflict, w.send("DELETE", api.Prefix+"/conversations/"+w.conversation.ID, w.token))
+		see("forkSession", http.StatusConflict, w.send("POST", api.Prefix+"/sessions/"+w.busy.ID+"/fork", w.token))
+		see("forkSession", http.StatusCreated, w.send("POST", api.Prefix+"/sessions/"+w.idle.ID+"/fork?n=2", w.token))
 		see("deleteAgent", http.StatusConflict, w.send("DELETE", api.Prefix+"/agents/"+w.worker.ID, w.token))
 		for _, ask := range asks {
 			see(ask.id, http.StatusOK, w.send(d.operations[ask.id].method, api.Prefix+ask.target, w.token))

@@ -37,6 +37,7 @@ type blockBody struct {
 	Success    *bool   `json:"success,omitempty"`
 	MediaType  *string `json:"media_type,omitempty"`
 	Size       *int64  `json:"size,omitempty"`
+	Summary    *string `json:"summary,omitempty"`
 }
 
 func showBlock(b messages.Block) blockBody {
@@ -46,7 +47,7 @@ func showBlock(b messages.Block) blockBody {
 	case messages.ToolCall:
 		return blockBody{Type: "tool_call", ToolCallID: &b.ID, Name: &b.Name, Arguments: &b.Arguments}
 	case messages.ToolResult:
-		return blockBody{Type: "tool_result", ToolCallID: &b.CallID, Name: &b.Name, Output: &b.Content, Success: new(!b.IsError)}
+		return blockBody{Type: "tool_result", ToolCallID: &b.CallID, Name: &b.Name, Output: &b.Content, Success: new(!b.IsError), Summary: maybe(b.Summary)}
 	case messages.Thinking:
 		return blockBody{Type: "thinking", Text: &b.Text}
 	case messages.Attachment:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/apikey"
+	"remote-agent/internal/store"
 )
 
 // route is one thing that can be asked. The document (docs/openapi.yaml) has the
@@ -71,6 +72,8 @@ func routes() []route {
 			params: paged(param{name: "platform", kind: text})},
 		{id: "getConversation", method: http.MethodGet, path: "/conversations/{conversation_id}", scope: apikey.SessionsRead, handle: (*API).getConversation,
 			params: []param{id("conversation_id", rowID)}},
+		{id: "deleteConversation", method: http.MethodDelete, path: "/conversations/{conversation_id}", scope: apikey.SessionsWrite, handle: (*API).deleteConversation,
+			params: []param{id("conversation_id", rowID)}},
 
 		{id: "listSessions", method: http.MethodGet, path: "/sessions", scope: apikey.SessionsRead, handle: (*API).listSessions,
 			params: paged(
@@ -84,6 +87,8 @@ func routes() []route {
 			params: []param{id("session_id", rowID)}},
 		{id: "deleteSession", method: http.MethodDelete, path: "/sessions/{session_id}", scope: apikey.SessionsWrite, handle: (*API).deleteSession,
 			params: []param{id("session_id", rowID)}},
+		{id: "forkSession", method: http.MethodPost, path: "/sessions/{session_id}/fork", scope: apikey.SessionsWrite, handle: (*API).forkSession,
+			params: []param{id("session_id", rowID), {name: "n", kind: whole, min: 1, max: store.MaxFork}}},
 
 		{id: "listMessages", method: http.MethodGet, path: "/messages", scope: apikey.SessionsRead, handle: (*API).listMessages,
 			params: paged(

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -234,10 +235,69 @@ func (a *API) deleteSession(ctx context.Context, c call) (any, error) {
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "session.remove", ConversationID: s.ConversationID, Target: id, Detail: c.detail()})
 	})
+	return removed(r), err
+}
+
+func removed(r store.Removed) removedBody {
 	return removedBody{removedCounts{
 		Sessions: r.Sessions, Messages: r.Messages, ToolCalls: r.ToolCalls, Deliveries: r.Deliveries,
 		InboxTexts: r.Inbox, Plans: r.Plans, Approvals: r.Approvals,
-	}}, err
+	}}
+}
+
+// deleteConversation deletes a conversation that is not at work, with all its
+// sessions and whatever else holds its text. Deleting it again is 404.
+func (a *API) deleteConversation(ctx context.Context, c call) (any, error) {
+	id := c.args.text("conversation_id")
+	var r store.Removed
+	err := a.write(ctx, func(tx *store.Tx) (err error) {
+		if r, err = tx.RemoveConversation(ctx, id); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "conversation.remove", Target: id, Detail: c.detail()})
+	})
+	return removed(r), err
+}
+
+type forkBody struct {
+	Session  sessionSummary `json:"session"`
+	Messages int            `json:"messages"`
+	Of       int            `json:"of"`
+}
+
+// forkSession begins a session that goes on from the first n messages of another
+// one, in its conversation. A fork in which nothing was said yet is answered as it
+// is, so that a client may repeat what it got no answer to.
+func (a *API) forkSession(ctx context.Context, c call) (any, error) {
+	var (
+		done sessions.Forked
+		body forkBody
+	)
+	err := a.write(ctx, func(tx *store.Tx) (err error) {
+		from := c.args.text("session_id")
+		if done, err = tx.ForkSession(ctx, sessions.Fork{From: from, N: int(c.args.number("n"))}); err != nil {
+			return err
+		}
+		conversation, err := tx.Conversation(ctx, done.Session.ConversationID)
+		if err != nil {
+			return err
+		}
+		body = forkBody{summarize(done.Session, conversation.Key), done.Taken, done.Of}
+		if done.Again {
+			return nil
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{
+			Actor: c.actor(), Action: "session.fork", ConversationID: conversation.ID, Target: done.Session.ID,
+			Detail: fmt.Sprintf(`{"key":%q,"from":%q,"messages":%d,"of":%d}`, c.key.ID, from, done.Taken, done.Of),
+		})
+	})
+	switch {
+	case fault.Is(err, fault.Invalid):
+		return nil, badParameter("n", fault.Public(err))
+	case done.Again:
+		return body, err
+	}
+	return created{body}, err
 }
 
 // detail is what the audit log has besides the name of the key, which a later

@@ -47,6 +47,7 @@ type world struct {
 
 	conversation, other sessions.Conversation
 	done, busy          sessions.Session // of conversation: ended, and at work
+	idle                sessions.Session // of other
 	calls               []sessions.ToolCall
 	agent, worker       profile.Profile // worker is used by conversation, which works
 }
@@ -114,7 +115,7 @@ func (w *world) fill() *world {
 		return err
 	})
 	w.conversation, w.done = w.talk("42", "reviewer")
-	w.other, _ = w.talk("77", "")
+	w.other, w.idle = w.talk("77", "")
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
 		w.busy, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: w.conversation.ID, Assistant: "demo", UserPrompt: "more"})
 		if err != nil {

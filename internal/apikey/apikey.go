@@ -22,7 +22,7 @@ type Scope string
 // The scopes. What changes data has a scope of its own.
 const (
 	SessionsRead  Scope = "sessions:read"  // conversations, sessions, messages, tool calls
-	SessionsWrite Scope = "sessions:write" // delete sessions
+	SessionsWrite Scope = "sessions:write" // delete and fork sessions, delete conversations
 	MemoriesRead  Scope = "memories:read"  // what is remembered of people
 	MemoriesWrite Scope = "memories:write" // forget it
 	AgentsRead    Scope = "agents:read"    // agent profiles

@@ -13,25 +13,22 @@ import (
 // one; n of 0 means all.
 func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n int) error {
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
-		var (
-			next      sessions.Session
-			taken, of int
-		)
+		var done sessions.Forked
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			_, err := tx.MeasureSession(ctx, id) // checks the id
 			if err != nil {
 				return err
 			}
-			if next, taken, of, err = tx.ForkSession(ctx, id, n); err != nil {
+			if done, err = tx.ForkSession(ctx, sessions.Fork{From: id, N: n}); err != nil || done.Again {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{
-				Actor: "cli", Action: "session.fork", ConversationID: next.ConversationID, Target: next.ID,
-				Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d}`, id, taken, of),
+				Actor: "cli", Action: "session.fork", ConversationID: done.Session.ConversationID, Target: done.Session.ID,
+				Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d}`, id, done.Taken, done.Of),
 			})
 		})
 		if err == nil {
-			say(env.Stdout, "%s goes on with %d of %d messages; the conversation's next message is its own\n", next.ID, taken, of)
+			say(env.Stdout, "%s goes on with %d of %d messages; the conversation's next message is its own\n", done.Session.ID, done.Taken, done.Of)
 		}
 		return err
 	})

@@ -128,6 +128,32 @@ func TestProgramsReadAndDeleteWhatWasSaid(t *testing.T) {
 		w.ai.Script(counting)
 		w.says(ann, "do you remember?")
 		w.seesText(ann, "answered [1 messages]")
+		w.settles()
+
+		t.Log("a program forks what was said, and deletes the conversation")
+		last := fmt.Sprint(w.items("/sessions?active=true&conversation="+chat, reader)[0]["id"])
+		if status, body := w.calls("POST", "/sessions/"+last+"/fork?n=2", reader); status != http.StatusForbidden || body["scope"] != "sessions:write" {
+			t.Errorf("forking with a key that reads: %d %v", status, body)
+		}
+		for _, want := range []int{http.StatusCreated, http.StatusOK} {
+			if status, body := w.calls("POST", "/sessions/"+last+"/fork?n=2", cleaner); status != want || body["of"] != 2.0 {
+				t.Errorf("forking: %d %v, want %d", status, body, want)
+			}
+		}
+		w.says(ann, "and in the fork?")
+		w.seesText(ann, "answered [3 messages]")
+		w.settles()
+		home := fmt.Sprint(w.items("/sessions?conversation="+chat, reader)[0]["conversation_id"])
+		if status, body := w.calls("DELETE", "/conversations/"+home, cleaner); status != http.StatusOK {
+			t.Errorf("deleting the conversation: %d %v", status, body)
+		}
+		if left := fmt.Sprint(w.rows("SELECT data, raw FROM inbound_events WHERE conversation_id IS NULL"), w.rows("SELECT content FROM agent_messages")); strings.Contains(left, "fork?") {
+			t.Errorf("its text is still there: %s", left)
+		}
+		w.says(ann, "once more")
+		w.sees(ann, "a second beginning", func(texts []string) bool {
+			return strings.Count(strings.Join(texts, "\n"), "answered [1 messages]") == 2
+		})
 
 		printed := w.operator("revoke a key", func(env app.Env) error { return app.RevokeKey(t.Context(), w.config(), env, cleaner[4:14]) })
 		if !strings.Contains(printed, "revoked") {

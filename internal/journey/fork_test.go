@@ -27,6 +27,8 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		w.seesText(ann, "✖ Say with which message to go on: /fork 4")
 		w.says(ann, "/fork 2")
 		w.seesText(ann, "goes on with 2 messages of 4", "nothing is deleted")
+		w.says(ann, "/undo")
+		w.seesText(ann, "Nothing was taken back: there is no turn since the fork. The 2 messages")
 		w.restart()
 		w.says(ann, "another two")
 		w.seesText(ann, "echo: another two [3 messages]")
@@ -37,6 +39,17 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		forks := w.rows("SELECT CAST(parent_session_id AS TEXT), last_seq FROM remote_agent_sessions WHERE active")
 		if len(forks) != 1 || forks[0] != first+" | 4" {
 			t.Errorf("the active session continues %q, want %s", forks, first)
+		}
+
+		w.says(ann, "/undo")
+		w.seesText(ann, "↩ Took the last turn back: 2 messages")
+		w.says(ann, "/retry")
+		w.sees(ann, "that nothing was taken back, once more", func(texts []string) bool {
+			return strings.Count(strings.Join(texts, "\n"), "there is no turn since the fork") == 2
+		})
+		undone := w.rows("SELECT count(*) FROM agent_messages WHERE undone AND session_id = '" + first + "'")
+		if all := w.rows("SELECT count(*) FROM agent_messages WHERE undone"); undone[0] != "0" || all[0] != "2" {
+			t.Errorf("%v messages are taken back, %v of them before the fork", all, undone)
 		}
 
 		t.Log("the operator, while the bot is stopped")

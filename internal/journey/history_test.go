@@ -110,6 +110,9 @@ func (w *world) listsMessages() {
 	if err := json.Unmarshal([]byte(lines[1]), &m); err != nil || m.Seq != 2 || m.Blocks[0].Kind != "tool_call" || !strings.Contains(string(m.Blocks[0].Data), "read_file") {
 		w.t.Errorf("as JSON: %s, %v", lines[1], err)
 	}
+	if !strings.Contains(lines[2], `"success":true,"summary":"`) {
+		w.t.Errorf("a result says nothing of what its call did: %s", lines[2])
+	}
 }
 
 // What was said in one conversation is found in no other, whoever asks and

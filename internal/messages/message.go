@@ -57,6 +57,10 @@ type (
 		Name    string // the tool, for people and for old records; may be empty
 		Content string
 		IsError bool
+
+		// Summary is one line for people about what the call did, such as "Read 100
+		// bytes"; it may be empty. It is kept for the record and never sent to a model.
+		Summary string
 	}
 
 	// Thinking is reasoning that a provider wants back unmodified. It is

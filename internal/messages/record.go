@@ -62,6 +62,7 @@ type toolResultData struct {
 	Name       string `json:"name,omitempty"`
 	Output     string `json:"output"`
 	Success    bool   `json:"success"`
+	Summary    string `json:"summary,omitempty"`
 }
 
 type thinkingData struct {
@@ -82,7 +83,7 @@ func toRecord(role Role, b Block) (Record, error) {
 		data = toolCallData{storable(b.ID), storable(b.Name), storable(b.Arguments)}
 	case ToolResult:
 		r.Kind = RecordToolResult
-		data = toolResultData{storable(b.CallID), storable(b.Name), storable(b.Content), !b.IsError}
+		data = toolResultData{storable(b.CallID), storable(b.Name), storable(b.Content), !b.IsError, storable(b.Summary)}
 	case Thinking:
 		r.Kind, r.Content = RecordThinking, storable(b.Text)
 		data = thinkingData{storable(b.Signature), storable(b.Provider), storable(b.Model)}
@@ -260,6 +261,7 @@ func decodeToolResult(data string) (Block, error) {
 		return nil, err
 	}
 	r.Name, _ = f.text("name")
+	r.Summary, _ = f.text("summary")
 	r.IsError = string(f["success"]) != "true"
 	return r, nil
 }

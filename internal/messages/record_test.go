@@ -15,7 +15,7 @@ func TestFromRecordReadsTheFormatsOfSeed001(t *testing.T) {
 	t.Parallel()
 	result := func(isError bool) messages.Message {
 		return messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{
-			messages.ToolResult{CallID: "call_abc123", Name: "file_read", Content: "file contents...", IsError: isError},
+			messages.ToolResult{CallID: "call_abc123", Name: "file_read", Content: "file contents...", IsError: isError, Summary: "Read 100 bytes"},
 		}}
 	}
 	const resultData = `{"tool_call_id":"call_abc123","name":"file_read","output":"file contents...","success":true,"summary":"Read 100 bytes"}`

@@ -76,7 +76,7 @@ func newest(window []messages.Message) int64 {
 // makes the array of a turn from it.
 func (w *worker) arrange(a assistant.Assistant, d decision, recent []messages.Message, budget int) []messages.Message {
 	array := messages.Window(recent, budget)
-	w.o.windows.put(d.begun.session.ID, array)
+	w.o.windows.put(d.begun.session.ID, messages.NewArray(array...))
 	array = shortTerm(array, d.begun.profile)
 	array = messages.Elide(array, budget)
 	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
@@ -101,7 +101,7 @@ type windowCache struct {
 
 type window struct {
 	session string
-	msgs    []messages.Message // oldest first; not changed once stored here
+	array   *messages.Array // replaced and never appended to: turns read what get returned
 }
 
 func newWindowCache(limit int) *windowCache {
@@ -116,18 +116,18 @@ func (c *windowCache) get(session string) []messages.Message {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*window).msgs
+	return e.Value.(*window).array.Messages()
 }
 
-func (c *windowCache) put(session string, msgs []messages.Message) {
+func (c *windowCache) put(session string, array *messages.Array) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[session]; ok {
-		e.Value.(*window).msgs = msgs
+		e.Value.(*window).array = array
 		c.order.MoveToFront(e)
 		return
 	}
-	c.byID[session] = c.order.PushFront(&window{session: session, msgs: msgs})
+	c.byID[session] = c.order.PushFront(&window{session: session, array: array})
 	if c.order.Len() > c.limit {
 		oldest := c.order.Back()
 		delete(c.byID, oldest.Value.(*window).session)
@@ -146,10 +146,10 @@ func (c *windowCache) extend(session string, msgs []messages.Message, last int64
 		c.forget(session) // calls and results were stored in between
 		return
 	}
-	next := slices.Clip(known)
+	next := messages.NewArray(known...).Clone()
 	for i, m := range msgs {
 		m.Seq = first + int64(i)
-		next = append(next, m)
+		next.Append(m)
 	}
 	c.put(session, next)
 }
@@ -158,8 +158,7 @@ func (c *windowCache) forget(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[session]; ok {
-		delete(c.byID, session)
-		c.order.Remove(e)
+		e.Value.(*window).array.Clear()
 	}
 }
 

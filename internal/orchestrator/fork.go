@@ -36,12 +36,13 @@ func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
 			taken = int(s.LastSeq)
 			return nil
 		}
-		var next sessions.Session
-		if next, taken, of, err = tx.ForkSession(ctx, s.ID, n); err != nil {
+		done, err := tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n})
+		if err != nil {
 			return err
 		}
+		taken, of = done.Taken, done.Of
 		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: next.ID,
+			Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: done.Session.ID,
 			Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d}`, s.ID, taken, of),
 		})
 	})

@@ -224,8 +224,8 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
 	result, note := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
-	result.Content = h.w.o.redact(result.Content)
-	h.p.noteTool(call.ID, h.w.o.redact(note))
+	result.Content, result.Summary = h.w.o.redact(result.Content), h.w.o.redact(note)
+	h.p.noteTool(call.ID, result.Summary)
 	return result
 }
 
@@ -336,7 +336,7 @@ func (h *host) recall(ctx context.Context) error {
 				continue
 			}
 			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
-			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(oneLine(effect.Summary)), done: true, ok: !result.IsError})
+			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(oneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
 		}
 	}
 	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
@@ -392,7 +392,7 @@ func (o *Orchestrator) redactMessage(m messages.Message, agent bool) messages.Me
 		case messages.Text:
 			blocks[i] = messages.Text{Text: o.redact(b.Text)}
 		case messages.ToolResult:
-			b.Content = o.redact(b.Content)
+			b.Content, b.Summary = o.redact(b.Content), o.redact(b.Summary)
 			blocks[i] = b
 		case messages.ToolCall:
 			if agent {

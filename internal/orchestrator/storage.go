@@ -211,9 +211,13 @@ type messageTx interface {
 	// RunMessages returns the messages that a run has stored, in order.
 	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
 
-	// ForkSession begins the active session of a conversation from the first n
+	// ForkSession begins the active session of a conversation from the first
 	// messages of an earlier one, or from all of them; see store.
-	ForkSession(ctx context.Context, id string, n int) (next sessions.Session, taken, of int, err error)
+	ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error)
+
+	// ForkAfter returns the newest fork of a conversation that began after a
+	// session of it, or any if that is empty.
+	ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error)
 
 	// CopyMessages appends the messages of a session that were not undone to
 	// another, in order, and returns how many there were.

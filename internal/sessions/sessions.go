@@ -114,7 +114,20 @@ type Metadata map[string]any
 const (
 	MetaLastCommand = "lastCommand" // the last prompt command run (seed 002)
 	MetaEndReason   = "endReason"   // why the session ended: reset, plan-execute, ...
+	MetaForked      = "forked"      // how many messages of its parent a fork began with
 )
+
+// Forked returns how many messages of its parent a session began with; 0 if it is
+// no fork.
+func (m Metadata) Forked() int {
+	switch n := m[MetaForked].(type) {
+	case int:
+		return n
+	case float64: // as it comes out of JSON
+		return int(n)
+	}
+	return 0
+}
 
 // LastCommand returns the last prompt command that ran in the session.
 func (m Metadata) LastCommand() string {
@@ -160,6 +173,21 @@ type NewSession struct {
 	SystemPrompt   string
 	Config         json.RawMessage // may be empty
 	UserPrompt     string
+}
+
+// Fork asks for a session that goes on from a message of another one.
+type Fork struct {
+	From string // the session
+	N    int    // from its first N messages; 0 means all that it has
+	Into string // the conversation that the fork begins in; empty means that of From
+}
+
+// Forked is a session that goes on from a message of its parent.
+type Forked struct {
+	Session Session
+	Taken   int  // messages that it began with
+	Of      int  // messages that its parent has
+	Again   bool // it was there already, and nothing was said in it
 }
 
 // OpenWork is what there is to do in a conversation, and the session that a new

@@ -9,59 +9,120 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// maxFork is how many messages a session may have that is forked.
-const maxFork = 10_000
+// MaxFork is how many messages a session may have that is forked.
+const MaxFork = 10_000
 
-// ForkSession begins a session that goes on from the first n messages of another
-// one, of the same conversation; n of 0 means all that it has. The other one is its
-// parent. The active session of the conversation ends; nothing is deleted. It
-// returns how many messages were taken over, and of how many.
+// ForkSession begins a session that goes on from the first N messages of another
+// one, which is its parent. Where it begins, the active session ends; nothing is
+// deleted. A fork that is already there as it would be made, and in which nothing
+// was said since, is returned as it is, with Again: a request that got no answer
+// can be repeated.
 //
 // It is fault.NotFound if there is no such session, fault.Invalid if it has not that
-// many messages, fault.Conflict while something runs or waits in the conversation,
-// and fault.Exhausted above 10,000 messages. It locks the conversation's row.
-func (t *Tx) ForkSession(ctx context.Context, id string, n int) (next sessions.Session, taken, of int, err error) {
-	from, err := t.Session(ctx, id)
+// many messages, fault.Unsupported if it has none or more than MaxFork, and
+// fault.Conflict while something runs or waits in its conversation. It locks the rows
+// of the conversations.
+func (t *Tx) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error) {
+	from, err := t.Session(ctx, f.From)
 	if err != nil {
-		return next, 0, 0, err
+		return sessions.Forked{}, err
 	}
-	if err := t.lockConversationID(ctx, from.ConversationID); err != nil {
-		return next, 0, 0, err
+	all, err := t.forkable(ctx, from)
+	if err != nil {
+		return sessions.Forked{}, err
 	}
-	if open, err := t.CountWaiting(ctx, from.ConversationID); err != nil || open > 0 {
-		if err == nil {
-			err = fault.New(fault.Conflict, "Something still runs or waits there. Send /stop, or wait for it, and then fork.")
-		}
-		return next, 0, 0, err
+	switch {
+	case f.N < 0 || f.N > len(all):
+		return sessions.Forked{}, fault.Newf(fault.Invalid, "The session has %d messages: choose 1 to %d.", len(all), len(all))
+	case f.N == 0:
+		f.N = len(all)
 	}
-	all, err := t.MessagesBefore(ctx, id, 1<<62, maxFork+1)
+	into := f.Into
+	if into == "" {
+		into = from.ConversationID
+	} else if err := t.lockConversationID(ctx, into); err != nil {
+		return sessions.Forked{}, err
+	}
+	done := sessions.Forked{Taken: f.N, Of: len(all)}
+	active, ok, err := t.ActiveSession(ctx, into)
 	switch {
 	case err != nil:
-		return next, 0, 0, err
-	case len(all) > maxFork:
-		return next, 0, 0, fault.Newf(fault.Exhausted, "The session has more than %d messages and cannot be forked.", maxFork)
+		return sessions.Forked{}, err
+	case ok && active.ParentID == from.ID && active.Metadata.Forked() == f.N && active.LastSeq == int64(f.N):
+		done.Session, done.Again = active, true
+		return done, nil
+	case ok:
+		if err := t.DeactivateSession(ctx, active.ID, sessions.Completed, "fork"); err != nil {
+			return sessions.Forked{}, err
+		}
+	}
+	done.Session, err = t.beginFork(ctx, from, into, messages.NewArray(all...).Fork(f.N))
+	return done, err
+}
+
+// forkable returns the messages of a session, oldest first, with the row of its
+// conversation locked and nothing at work there.
+func (t *Tx) forkable(ctx context.Context, from sessions.Session) ([]messages.Message, error) {
+	if err := t.lockConversationID(ctx, from.ConversationID); err != nil {
+		return nil, err
+	}
+	open, err := t.CountWaiting(ctx, from.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	if open > 0 {
+		return nil, fault.New(fault.Conflict, "Something still runs or waits there. Send /stop, or wait for it, and then fork.")
+	}
+	all, err := t.MessagesBefore(ctx, from.ID, 1<<62, MaxFork+1)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) > MaxFork:
+		return nil, fault.Newf(fault.Unsupported, "The session has more than %d messages and cannot be forked.", MaxFork)
 	case len(all) == 0:
-		return next, 0, 0, fault.New(fault.Invalid, "The session has no messages to go on from.")
-	case n < 0 || n > len(all):
-		return next, 0, 0, fault.Newf(fault.Invalid, "The session has %d messages: choose 1 to %d.", len(all), len(all))
-	case n == 0:
-		n = len(all)
+		return nil, fault.New(fault.Unsupported, "The session has no messages to go on from.")
 	}
 	slices.Reverse(all)
-	fork := messages.NewArray(all...).Fork(n)
-	active, ok, err := t.ActiveSession(ctx, from.ConversationID)
-	if err == nil && ok {
-		err = t.DeactivateSession(ctx, active.ID, sessions.Completed, "fork")
-	}
-	if err != nil {
-		return next, 0, 0, err
-	}
-	next, err = t.CreateSession(ctx, sessions.NewSession{
-		ConversationID: from.ConversationID, CodebaseID: from.CodebaseID, ParentID: from.ID, Assistant: from.Assistant, AgentName: from.AgentName,
+	return all, nil
+}
+
+func (t *Tx) beginFork(ctx context.Context, from sessions.Session, into string, array *messages.Array) (sessions.Session, error) {
+	next, err := t.CreateSession(ctx, sessions.NewSession{
+		ConversationID: into, CodebaseID: from.CodebaseID, ParentID: from.ID, Assistant: from.Assistant, AgentName: from.AgentName,
 		AgentID: from.AgentID, Model: from.Model, SystemPrompt: from.SystemPrompt, Config: from.Config, UserPrompt: from.UserPrompt,
 	})
-	if err == nil {
-		_, err = t.AppendMessages(ctx, next.ID, "", fork.Messages()...)
+	if err != nil {
+		return next, err
 	}
-	return next, fork.Len(), len(all), err
+	if err := t.UpdateSessionMetadata(ctx, next.ID, sessions.Metadata{sessions.MetaForked: array.Len()}); err != nil {
+		return next, err
+	}
+	if _, err := t.AppendMessages(ctx, next.ID, "", array.Messages()...); err != nil {
+		return next, err
+	}
+	return t.Session(ctx, next.ID)
+}
+
+// ForkAfter returns the newest fork of a conversation that began after a session of
+// it; an empty session means any fork. ok is false if there is none.
+func (t *Tx) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
+	if sessionID == "" {
+		sessionID = "00000000-0000-0000-0000-000000000000"
+	}
+	// Ids of sessions are in the order of their beginnings.
+	ids, err := t.ids(ctx, `
+		SELECT id FROM remote_agent_sessions
+		WHERE conversation_id = $1 AND parent_session_id IS NOT NULL AND id > $2 ORDER BY id DESC`, conversationID, sessionID)
+	if err != nil {
+		return s, false, wrap(err, "find forks")
+	}
+	for _, id := range ids {
+		if s, err = t.Session(ctx, id); err != nil {
+			return s, false, err
+		}
+		if s.Metadata.Forked() > 0 {
+			return s, true, nil
+		}
+	}
+	return sessions.Session{}, false, nil
 }

@@ -187,6 +187,9 @@ func (w *writer) message(m store.TranscriptMessage) {
 				verdict = "Error"
 			}
 			w.printf("\n### %s of %s `%s`\n", verdict, b.Name, b.CallID)
+			if b.Summary != "" {
+				w.printf("\n%s\n", w.clean(b.Summary))
+			}
 			w.fence("", b.Content, w.o.Whole)
 		}
 	}

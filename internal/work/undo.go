@@ -76,26 +76,41 @@ func (s *Shop) runRetry(ctx context.Context, r orchestrator.Request) (orchestrat
 	return orchestrator.Reply{Text: "↻ Again, from where it began." + keptText(t.kept), Again: &again}, nil
 }
 
+// lastTurn returns the state before the last turn of a conversation. Turns before a
+// fork belong to the session that it goes on from, which stays as it is: if there
+// are only those, it is a fault.Invalid that says so.
+func (s *Shop) lastTurn(ctx context.Context, conv sessions.Conversation) (last sessions.Checkpoint, ok bool, err error) {
+	var (
+		fork   sessions.Session
+		forked bool
+	)
+	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+		if last, ok, err = tx.LastCheckpoint(ctx, conv.ID); err != nil {
+			return err
+		}
+		fork, forked, err = tx.ForkAfter(ctx, conv.ID, last.SessionID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return last, false, fmt.Errorf("find the last turn: %w", err)
+	case forked:
+		return last, false, fault.Newf(fault.Invalid, "Nothing was taken back: there is no turn since the fork. "+
+			"The %s that it began with belong to the session before it, which stays as it is, and so do the files. "+
+			"`/fork <n>` goes on from an earlier message.", plural(fork.Metadata.Forked(), "message"))
+	}
+	return last, ok, nil
+}
+
 // takeBack undoes the last turn of a conversation, once for a request.
 func (s *Shop) takeBack(ctx context.Context, r orchestrator.Request) (taken, error) {
 	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
 		return taken{entry: entry, before: true}, nil
 	}
-	var (
-		last sessions.Checkpoint
-		ok   bool
-		t    taken
-	)
-	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
-		var err error
-		last, ok, err = tx.LastCheckpoint(ctx, r.Conv.ID)
-		return err
-	})
-	if err != nil {
-		return t, fmt.Errorf("find the last turn: %w", err)
-	}
-	if !ok {
-		return t, nil
+	var t taken
+	last, ok, err := s.lastTurn(ctx, r.Conv)
+	if err != nil || !ok {
+		return t, err
 	}
 	t.entry = last.EntryID
 	if last.Ref != "" {

@@ -2,12 +2,15 @@ package work
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/demo"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
@@ -26,11 +29,10 @@ func (p port) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) err
 	return p.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
-// TestUndoAfterACrashTakesOneTurnBack runs /undo twice for one entry, as after a
-// crash between taking the turn back and answering.
-func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
-	t.Parallel()
-	ctx, db := t.Context(), port{storetest.SQLite(t)(t)}
+// talk makes a conversation with two turns and the entry of a command behind them.
+func talk(t *testing.T, db port) (shop *Shop, r orchestrator.Request, session sessions.Session) {
+	t.Helper()
+	ctx := t.Context()
 	scripted := demo.New(demo.Config{})
 	core, err := orchestrator.New(orchestrator.Config{
 		Storage: db, Default: scripted.Name(), Log: storetest.Log(t),
@@ -39,11 +41,8 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop := New(Config{Storage: db, Log: storetest.Log(t)})
+	shop = New(Config{Storage: db, Log: storetest.Log(t)})
 	shop.Bind(core)
-
-	var r orchestrator.Request
-	var session sessions.Session
 	err = db.InTx(ctx, func(tx orchestrator.Tx) error {
 		key := messages.ConversationKey{Platform: "test", ID: "1"}
 		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
@@ -78,6 +77,16 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return shop, r, session
+}
+
+// TestUndoAfterACrashTakesOneTurnBack runs /undo twice for one entry, as after a
+// crash between taking the turn back and answering.
+func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), port{storetest.SQLite(t)(t)}
+	shop, r, session := talk(t, db)
+	var err error
 	for range 2 {
 		if _, err := shop.runUndo(ctx, r); err != nil {
 			t.Fatal(err)
@@ -101,4 +110,77 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	if len(left) != 1 || left[0].PlainText() != "turn 1" {
 		t.Errorf("after one /undo that ran twice there is %v", left)
 	}
+}
+
+// TestUndoStopsAtAFork takes back what was said since a fork and nothing before it.
+func TestUndoStopsAtAFork(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		ctx, db := t.Context(), port{open(t)}
+		shop, r, parent := talk(t, db)
+		var fork sessions.Session
+		err := db.InTx(ctx, func(tx orchestrator.Tx) error {
+			done := sessions.EntryDone
+			for _, event := range []string{"turn 1", "turn 2", "undo"} {
+				e, ok, err := tx.NextEntry(ctx, r.Conv.ID)
+				if err != nil || !ok {
+					return errors.Join(err, errors.New(event))
+				}
+				if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
+					return err
+				}
+			}
+			forked, err := tx.ForkSession(ctx, sessions.Fork{From: parent.ID})
+			fork = forked.Session
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := func(session string) (n int) {
+			t.Helper()
+			err := db.InRead(ctx, func(tx orchestrator.Tx) error {
+				all, err := tx.MessagesBefore(ctx, session, 1<<62, 10)
+				n = len(all)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		refused := func() {
+			t.Helper()
+			for _, run := range []func(context.Context, orchestrator.Request) (orchestrator.Reply, error){shop.runUndo, shop.runRetry} {
+				_, err := run(ctx, r)
+				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was taken back: there is no turn since the fork. The 2 messages") {
+					t.Errorf("behind a fork: %v", err)
+				}
+			}
+			if left(parent.ID) != 2 || left(fork.ID) != 2 {
+				t.Errorf("%d messages are left before the fork, %d in it", left(parent.ID), left(fork.ID))
+			}
+		}
+		refused()
+
+		t.Log("a turn of its own is taken back, and nothing else")
+		err = db.InTx(ctx, func(tx orchestrator.Tx) error {
+			e := sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: "turn 3", Conversation: r.Conv.Key}}
+			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+				return err
+			}
+			seqs, err := tx.AppendMessages(ctx, fork.ID, e.ID, messages.NewText(messages.RoleUser, "turn 3"))
+			if err != nil {
+				return err
+			}
+			return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: r.Conv.ID, SessionID: fork.ID, Seq: seqs[0]})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := shop.runUndo(ctx, r); err != nil || !strings.Contains(reply.Text, "1 message") {
+			t.Errorf("a turn of the fork: %q, %v", reply.Text, err)
+		}
+		refused()
+	})
 }

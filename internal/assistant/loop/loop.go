@@ -115,7 +115,7 @@ type run struct {
 
 	tools []messages.ToolSpec
 	known map[string]bool // names of tools
-	array []messages.Message
+	array *messages.Array
 	ids   map[string]bool // of the calls in array
 	cut   map[string]int  // lengths of arguments that were cut, by call id
 
@@ -128,7 +128,7 @@ type run struct {
 func newRun(a *Assistant, turn assistant.Turn, yield func(assistant.Event, error) bool) *run {
 	r := &run{
 		assistant: a, turn: turn, yield: yield,
-		array: slices.Clip(turn.Array), // appending to it copies it
+		array: messages.NewArray(turn.Array...), // appending to it copies it
 		known: make(map[string]bool), ids: make(map[string]bool),
 	}
 	if turn.Host != nil {
@@ -137,14 +137,14 @@ func newRun(a *Assistant, turn assistant.Turn, yield func(assistant.Event, error
 	for _, t := range r.tools {
 		r.known[t.Name] = true
 	}
-	for _, m := range r.array {
+	for _, m := range turn.Array {
 		for _, b := range m.Blocks {
 			if c, ok := b.(messages.ToolCall); ok {
 				r.ids[c.ID] = true
 			}
 		}
 	}
-	r.repeats.seed(r.array, r.changes)
+	r.repeats.seed(turn.Array, r.changes)
 	return r
 }
 
@@ -152,7 +152,7 @@ func (r *run) do(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return canceled(ctx)
 	}
-	if open := messages.OpenCalls(r.array); len(open) > 0 {
+	if open := messages.OpenCalls(r.array.Messages()); len(open) > 0 {
 		if err := r.answerCalls(ctx, open); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (r *run) beforeRequest(ctx context.Context) error {
 			return err
 		case len(said) > 0:
 			// A person may have asked for the same thing again.
-			r.array = append(r.array, said...)
+			r.array.Append(said...)
 			r.repeats.forget()
 		}
 	}
@@ -226,7 +226,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 	started := time.Now()
 	request := assistant.Request{
 		Conversation: r.turn.Conversation, Run: r.turn.Run, System: r.turn.System,
-		Array: messages.Repair(r.array), Tools: r.tools, Model: r.turn.Model,
+		Array: messages.Repair(r.array.Messages()), Tools: r.tools, Model: r.turn.Model,
 	}
 	for event, err := range r.assistant.model.Complete(ctx, request) {
 		if err != nil {
@@ -267,7 +267,7 @@ func (r *run) done(m messages.Message) error {
 	if !r.yield(assistant.MessageDone{Message: m}, nil) {
 		return errStopped
 	}
-	r.array = append(r.array, m)
+	r.array.Append(m)
 	return nil
 }
 

@@ -16,7 +16,7 @@ func Arrays(texts *rapid.Generator[string]) *rapid.Generator[[]messages.Message]
 		case 1:
 			return messages.ToolCall{ID: texts.Draw(t, "id"), Name: texts.Draw(t, "name"), Arguments: texts.Draw(t, "arguments")}
 		case 2:
-			return messages.ToolResult{CallID: texts.Draw(t, "id"), Content: texts.Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error")}
+			return messages.ToolResult{CallID: texts.Draw(t, "id"), Content: texts.Draw(t, "content"), Summary: texts.Draw(t, "summary"), IsError: rapid.Bool().Draw(t, "error")}
 		case 3:
 			return messages.Thinking{Text: texts.Draw(t, "thought"), Signature: texts.Draw(t, "signature"), Provider: texts.Draw(t, "provider")}
 		default:

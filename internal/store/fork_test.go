@@ -1,0 +1,152 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// said is a session of a conversation with a message for each text, from a person
+// and an assistant in turn.
+func (b bundle) said(t *testing.T, conversation string, texts ...string) (s sessions.Session) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+		s, err = tx.CreateSession(ctx, sessions.NewSession{
+			ConversationID: conversation, Assistant: "demo", AgentName: "coder", Model: "m1", SystemPrompt: "be good", Config: []byte(`{"mode":"edit"}`), UserPrompt: "hi",
+		})
+		if err != nil {
+			return err
+		}
+		for i, text := range texts {
+			role := []messages.Role{messages.RoleUser, messages.RoleAssistant}[i%2]
+			if _, err := tx.AppendMessages(ctx, s.ID, "", messages.NewText(role, text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s
+}
+
+// texts returns what a session holds, oldest first.
+func (b bundle) texts(t *testing.T, session string) (all []string) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		all = nil
+		list, err := tx.MessagesBefore(ctx, session, 1<<62, 100)
+		for _, m := range list {
+			all = append([]string{m.PlainText()}, all...)
+		}
+		return err
+	})
+	return all
+}
+
+func (b bundle) fork(t *testing.T, f sessions.Fork) (done sessions.Forked, err error) {
+	t.Helper()
+	err = b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
+		done, err = tx.ForkSession(ctx, f)
+		return err
+	})
+	return done, err
+}
+
+func TestForkSession(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		home, beside := b.conversation(t, "home"), b.conversation(t, "beside")
+		from := b.said(t, home.ID, "one", "first", "two", "second")
+		for _, f := range []sessions.Fork{{From: from.ID, N: -1}, {From: from.ID, N: 5}} {
+			_, err := b.fork(t, f)
+			wantKind(t, err, fault.Invalid)
+		}
+		_, err := b.fork(t, sessions.Fork{From: home.ID})
+		wantKind(t, err, fault.NotFound)
+
+		t.Log("into a conversation of its own: the first one stays as it is")
+		aside, err := b.fork(t, sessions.Fork{From: from.ID, N: 2, Into: beside.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := b.fork(t, sessions.Fork{From: from.ID, N: 2, Into: beside.ID})
+		if err != nil || again.Session.ID != aside.Session.ID || !again.Again || aside.Again {
+			t.Errorf("asked again it is %+v, %v", again, err)
+		}
+		s := aside.Session
+		if s.ConversationID != beside.ID || s.ParentID != from.ID || !s.Active || s.LastSeq != 2 || s.Metadata.Forked() != 2 || s.SystemPrompt != "be good" || s.AgentName != "coder" {
+			t.Errorf("the fork is %+v", s)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if now, ok, err := tx.ActiveSession(ctx, home.ID); err != nil || !ok || now.ID != from.ID || now.Status != from.Status {
+				t.Errorf("the session that was forked is %+v, %v", now, err)
+			}
+			return nil
+		})
+
+		t.Log("in the same conversation")
+		here, err := b.fork(t, sessions.Fork{From: from.ID})
+		if err != nil || here.Taken != 4 || here.Of != 4 {
+			t.Fatalf("%+v, %v", here, err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.AppendMessages(ctx, here.Session.ID, "", messages.NewText(messages.RoleUser, "three")); err != nil {
+				return err
+			}
+			ended, err := tx.Session(ctx, from.ID)
+			if err != nil || ended.Active || ended.Metadata[sessions.MetaEndReason] != "fork" {
+				t.Errorf("the session before is %+v, %v", ended, err)
+			}
+			return err
+		})
+		next, err := b.fork(t, sessions.Fork{From: from.ID})
+		if err != nil || next.Again || next.Session.ID == here.Session.ID {
+			t.Errorf("after something was said in it, it is forked again as %+v, %v", next, err)
+		}
+		for id, want := range map[string][]string{
+			from.ID: {"one", "first", "two", "second"}, aside.Session.ID: {"one", "first"}, here.Session.ID: {"one", "first", "two", "second", "three"},
+		} {
+			if diff := cmp.Diff(want, b.texts(t, id)); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for session, want := range map[string]string{"": next.Session.ID, from.ID: next.Session.ID, here.Session.ID: next.Session.ID, next.Session.ID: ""} {
+				s, ok, err := tx.ForkAfter(ctx, home.ID, session)
+				if err != nil || s.ID != want || ok != (want != "") {
+					return fmt.Errorf("the fork after %q is %q, want %q: %w", session, s.ID, want, err)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestForkRefusesWhatIsAtWorkOrEmpty(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "chat")
+		empty := b.said(t, c.ID)
+		_, err := b.fork(t, sessions.Fork{From: empty.ID})
+		wantKind(t, err, fault.Unsupported)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.AppendMessages(ctx, empty.ID, "", messages.NewText(messages.RoleUser, "one")); err != nil {
+				return err
+			}
+			e := sessions.Entry{ConversationID: c.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: messages.Inbound{
+				Account: "bot", Event: "1", Kind: messages.KindMessage, Conversation: c.Key, Message: "1", Text: "more",
+			}}
+			_, err := tx.InsertEntry(ctx, &e)
+			return err
+		})
+		_, err = b.fork(t, sessions.Fork{From: empty.ID})
+		wantKind(t, err, fault.Conflict)
+	})
+}
