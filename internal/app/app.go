@@ -106,6 +106,7 @@ type daemon struct {
 	models     map[assistant.Name]assistant.Model // the model APIs
 	memory     *recollect.Service                 // nil with MEMORY=off
 	learner    *learn.Learner                     // nil if nothing is learned
+	judge      *learn.Judge                       // nil without a cheap model
 	embedder   *embed.Client                      // nil without an embeddings API
 	vectors    store.VectorState                  // as it was at the start
 	core       *orchestrator.Orchestrator

@@ -8,9 +8,11 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/learn"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -53,6 +55,9 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 	}
 	config := recollect.Config{
 		Storage: memoryStorage{d.store}, Redact: d.redact.String, Now: d.env.Now, Log: d.log,
+		Judge: func(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment {
+			return d.judge.Of(ctx, entry, f)
+		},
 	}
 	if c.Embeds() {
 		client, err := embed.New(embed.Config{BaseURL: c.BaseURL, APIKey: c.APIKey.Reveal(), Model: c.Model})
@@ -68,7 +73,11 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 // buildLearner builds what learns of people by itself, if that is wanted and
 // there is a model API to ask.
 func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) {
-	if d.memory == nil || !d.config.Memory.Learning {
+	if d.memory == nil {
+		return
+	}
+	d.buildJudge(tiers["cheap"])
+	if !d.config.Memory.Learning {
 		return
 	}
 	model, name := d.learningModel(tiers["cheap"])
@@ -78,7 +87,20 @@ func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) 
 	}
 	d.learner = learn.New(learn.Config{
 		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: spend.Budget(d.config.Budget),
-		Redact: d.redact.String, Embed: d.memory.Embedding, Now: d.env.Now, Log: d.log,
+		Redact: d.redact.String, Embed: d.memory.Embedding, Judge: d.judge, Now: d.env.Now, Log: d.log,
+		Paused: func() bool { return d.core.Halted().Halted() },
+	})
+}
+
+// buildJudge builds what compares memories, if there is a cheap model to ask.
+func (d *daemon) buildJudge(cheap spend.Tier) {
+	model := d.models[assistant.Name(cmp.Or(cheap.Provider, d.config.Assistant))]
+	if cheap.Model == "" || model == nil {
+		return
+	}
+	d.judge = learn.NewJudge(learn.JudgeConfig{
+		Storage: learnStorage{d.store}, Model: model, Name: cheap.Model, Budget: spend.Budget(d.config.Budget),
+		Redact: d.redact.String, Now: d.env.Now, Log: d.log,
 		Paused: func() bool { return d.core.Halted().Halted() },
 	})
 }

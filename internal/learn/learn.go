@@ -41,6 +41,7 @@ type Tx interface {
 	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	Conversation(ctx context.Context, id string) (sessions.Conversation, error)
 	MemoryOn(ctx context.Context, person string) (bool, error)
+	NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error)
 	UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error)
 	InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error)
 	SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error)
@@ -64,6 +65,9 @@ type Config struct {
 	// Embed returns the embedding of a text, or none if that takes too long. It
 	// may be nil.
 	Embed func(ctx context.Context, text string) memory.Embedding
+
+	// Judge compares what is learned with what is known. Nil leaves that to rules.
+	Judge *Judge
 
 	// PerSecond is how many requests this process makes, on average; default 1.
 	PerSecond float64
@@ -245,25 +249,31 @@ func (l *Learner) mayNot(ctx context.Context, tx Tx, j job) (string, error) {
 	if on, err := tx.MemoryOn(ctx, j.account); err != nil || !on {
 		return "memory is off", err
 	}
-	b := l.config.Budget
-	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
-		return "", nil
-	}
-	today := spend.Today(l.config.Now())
-	person, err := tx.SumUsage(ctx, spend.Filter{Actor: j.account, Since: today})
-	if err != nil {
-		return "", err
-	}
-	all, err := tx.SumUsage(ctx, spend.Filter{Since: today})
-	if err != nil {
-		return "", err
-	}
-	if err := b.CheckDay(person, all); fault.Is(err, fault.Exhausted) {
-		return "the budget of the day is used up", nil
-	} else if err != nil {
-		return "", err
+	if spent, err := overBudget(ctx, tx, l.config.Budget, j.account, l.config.Now()); err != nil || spent {
+		return "the budget of the day is used up", err
 	}
 	return "", nil
+}
+
+// overBudget reports whether the budget of the day is used up, of a person or of all.
+func overBudget(ctx context.Context, tx Tx, b spend.Budget, account string, now time.Time) (bool, error) {
+	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
+		return false, nil
+	}
+	person, err := tx.SumUsage(ctx, spend.Filter{Actor: account, Since: spend.Today(now)})
+	if err != nil {
+		return false, err
+	}
+	all, err := tx.SumUsage(ctx, spend.Filter{Since: spend.Today(now)})
+	if err != nil {
+		return false, err
+	}
+	if err := b.CheckDay(person, all); fault.Is(err, fault.Exhausted) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	return false, nil
 }
 
 // answer is what the model said, and what that cost.
@@ -281,18 +291,26 @@ func (l *Learner) ask(ctx context.Context, j job) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.model = l.config.Name
-	if a.model == "" {
-		a.model = l.config.Model.Model()
-	}
 	r := assistant.Request{
 		Conversation: j.conv.ID, Run: j.entries[0].ID, System: system, Model: l.config.Name,
 		Array: []messages.Message{messages.NewText(messages.RoleUser, text)},
 	}
+	if a, err = complete(ctx, l.config.Model, r); err != nil {
+		return a, fmt.Errorf("ask what can be learned: %w", err)
+	}
+	return a, nil
+}
+
+// complete asks a model and reads its answer. What was used is there also when it
+// fails, as far as it is known.
+func complete(ctx context.Context, m assistant.Model, r assistant.Request) (a answer, err error) {
+	if a.model = r.Model; a.model == "" {
+		a.model = m.Model()
+	}
 	var b strings.Builder
-	for event, err := range l.config.Model.Complete(ctx, r) {
+	for event, err := range m.Complete(ctx, r) {
 		if err != nil {
-			return a, fmt.Errorf("ask what can be learned: %w", err)
+			return a, err
 		}
 		switch e := event.(type) {
 		case assistant.TextDelta:
@@ -313,14 +331,26 @@ func (l *Learner) ask(ctx context.Context, j job) (a answer, err error) {
 	return a, nil
 }
 
+func (a answer) costs() bool {
+	return a.usage.InputTokens+a.usage.OutputTokens > 0 || a.usage.CostUSD > 0
+}
+
+// record is what an answer cost, for whom.
+func (a answer) record(m assistant.Model, conv sessions.Conversation, entry sessions.Entry, account string, now time.Time) spend.Record {
+	return spend.Priced(spend.Record{
+		EntryID: entry.ID, ConversationID: conv.ID, SessionID: entry.SessionID, CodebaseID: conv.CodebaseID,
+		Actor: account, Assistant: string(m.Name()), Model: a.model, Usage: a.usage, At: now,
+	})
+}
+
 // finish stores what was learned and deletes the notes.
 func (l *Learner) finish(ctx context.Context, j job, a answer) error {
 	facts, episodes := l.learned(ctx, j, a)
 	var stored int
 	err := l.config.Storage.InTx(ctx, func(tx Tx) error {
 		stored = 0
-		if a.usage.InputTokens+a.usage.OutputTokens > 0 || a.usage.CostUSD > 0 {
-			if err := tx.AddUsage(ctx, l.record(j, a)); err != nil {
+		if a.costs() {
+			if err := tx.AddUsage(ctx, a.record(l.config.Model, j.conv, j.entries[0], j.account, l.config.Now())); err != nil {
 				return err
 			}
 		}
@@ -370,13 +400,6 @@ func keep(ctx context.Context, tx Tx, facts []memory.Fact, episodes []memory.Epi
 	return n, nil
 }
 
-func (l *Learner) record(j job, a answer) spend.Record {
-	return spend.Priced(spend.Record{
-		EntryID: j.entries[0].ID, ConversationID: j.conv.ID, SessionID: j.entries[0].SessionID, CodebaseID: j.conv.CodebaseID,
-		Actor: j.account, Assistant: string(l.config.Model.Name()), Model: a.model, Usage: a.usage, At: l.config.Now(),
-	})
-}
-
 // learned returns what may be stored of an answer.
 func (l *Learner) learned(ctx context.Context, j job, a answer) (facts []memory.Fact, episodes []memory.Episode) {
 	if a.text == "" {
@@ -400,6 +423,7 @@ func (l *Learner) learned(ctx context.Context, j job, a answer) (facts []memory.
 		if category == memory.General { // as with the tool: likely about the code at hand
 			f.Codebase = j.conv.CodebaseID
 		}
+		f.Judged = l.config.Judge.Of(ctx, e, f)
 		facts = append(facts, f)
 	})
 	l.each(ctx, j, proposedEpisodes, maxEpisodes, maxEvent, func(p Proposal) string { return p.Event }, func(_ Proposal, e sessions.Entry, text string) {

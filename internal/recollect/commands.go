@@ -59,6 +59,7 @@ func (s *Service) runRemember(ctx context.Context, r orchestrator.Request) (orch
 		Scope: memory.Scope{Person: r.Actor()}, RunID: r.Entry.ID, Text: text, Origin: memory.ByPerson,
 		Embedding: s.embed(ctx, text, storePatience), Key: r.Entry.ID, Now: s.config.Now(),
 	}
+	f.Judged = s.config.Judge(ctx, r.Entry, f)
 	var out memory.Outcome
 	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
 		var err error

@@ -72,6 +72,11 @@ type Config struct {
 	// takes out nothing.
 	Redact func(string) string
 
+	// Judge returns how a fact that was stated in entry relates to the one whose
+	// place it would take, if that can be found out in a few seconds. Nil leaves it
+	// to rules.
+	Judge func(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment
+
 	// Tokens is about how much of a request memories may be; default 600.
 	Tokens int
 
@@ -111,6 +116,9 @@ func New(config Config) *Service {
 	}
 	if config.Redact == nil {
 		config.Redact = func(s string) string { return s }
+	}
+	if config.Judge == nil {
+		config.Judge = func(context.Context, sessions.Entry, memory.Fact) memory.Judgment { return memory.Judgment{} }
 	}
 	s := &Service{config: config, kick: make(chan struct{}, 1)}
 	s.base, s.stop = context.WithCancel(context.Background())

@@ -59,6 +59,7 @@ func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note
 		f.Codebase = t.Conversation.CodebaseID
 	}
 	f.Embedding = s.embed(ctx, text, storePatience)
+	f.Judged = s.config.Judge(ctx, t.Entry, f)
 	var out memory.Outcome
 	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
 		var err error
