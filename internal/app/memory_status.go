@@ -41,7 +41,7 @@ func (d *daemon) memorySearch() []web.Check {
 func searchInUse(cfg config.Config, v store.VectorState) string {
 	how := "full text, because no embeddings API is set"
 	if cfg.Memory.Embeds() {
-		how = "embeddings of " + cfg.Memory.Model + " by sketches and exact cosine"
+		how = "embeddings of " + cfg.Memory.Model + ", compared by exact cosine"
 	}
 	if v.Ready {
 		how += "; pgvector " + v.Installed + " for SQL"
@@ -72,7 +72,6 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 		say(env.Stdout, "search      %s\n", searchInUse(cfg, vectors))
 		say(env.Stdout, "memories    %d facts, %d episodes, of %d people\n", counts.Facts, counts.Episodes, counts.People)
 		sayModels(cfg, env, counts)
-		say(env.Stdout, "sketches    of %d memories; the others are few for each person, and all compared\n", counts.Sketched)
 		if err := sayVectors(ctx, env, s, vectors); err != nil {
 			return err
 		}

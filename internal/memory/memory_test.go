@@ -172,6 +172,9 @@ func TestVectorsThatCannotBeCompared(t *testing.T) {
 		if err := v.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: error %v, want fault.Invalid", name, err)
 		}
+		if memory.Comparable(v.Encode()) || !memory.Comparable(good.Encode()) {
+			t.Errorf("%s: Comparable and Check disagree", name)
+		}
 		for _, got := range []float64{memory.Cosine(good, v), memory.Cosine(v, good), memory.Cosine(v, v)} {
 			if got != -1 {
 				t.Errorf("%s: similarity %g, want -1", name, got)

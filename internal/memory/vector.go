@@ -58,6 +58,16 @@ func Decode(raw []byte) (Vector, error) {
 	return v, nil
 }
 
+// Comparable reports whether an encoded vector passes Check.
+func Comparable(raw []byte) bool {
+	var sum float64
+	for at := 0; at+4 <= len(raw); at += 4 {
+		x := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[at:])))
+		sum += x * x // stays infinite or not a number
+	}
+	return len(raw) == EncodedSize && sum > 0 && !math.IsInf(sum, 1)
+}
+
 // Cosine returns the similarity of two vectors, from -1 to 1. Vectors that do not
 // pass Check have the similarity -1: they are like nothing.
 func Cosine(a, b Vector) float64 {

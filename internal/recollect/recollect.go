@@ -52,7 +52,6 @@ type Tx interface {
 	SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
 	IndexWords(ctx context.Context, limit int) (int, error)
-	PackMemories(ctx context.Context, limit int) (int, error)
 	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 }
@@ -300,7 +299,6 @@ const (
 	sweepEvery = time.Hour
 	batch      = 64
 	sweepBatch = 1000
-	packBatch  = 8 // each is of 64 memories
 )
 
 // Run embeds what has no embedding yet and sweeps expired episodes, until ctx
@@ -311,14 +309,14 @@ func (s *Service) Run(ctx context.Context) {
 	defer sweeping.Stop()
 	s.sweep(ctx)
 	s.embedAll(ctx)
-	s.tidy(ctx)
+	s.index(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-sweeping.C:
 			s.sweep(ctx)
-			s.tidy(ctx)
+			s.index(ctx)
 		case <-embedding.C:
 			s.index(ctx)
 			s.embedAll(ctx)
@@ -326,12 +324,6 @@ func (s *Service) Run(ctx context.Context) {
 			s.embedAll(ctx)
 		}
 	}
-}
-
-// tidy makes quickly found what came in by other ways than one at a time.
-func (s *Service) tidy(ctx context.Context) {
-	s.index(ctx)
-	s.repeat(ctx, "sketches", packBatch, Tx.PackMemories)
 }
 
 // index makes memories found by their words that were stored in SQL.
@@ -386,7 +378,7 @@ func (s *Service) embedAll(ctx context.Context) {
 		}
 		if err != nil || n < batch {
 			if some > 0 {
-				s.tidy(ctx)
+				s.index(ctx)
 			}
 			return
 		}

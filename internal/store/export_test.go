@@ -19,6 +19,26 @@ func Exec(ctx context.Context, tx *Tx, query string, args ...any) error {
 	return err
 }
 
+// HoldVectors changes how many embeddings are held in memory, of those asked for next.
+func HoldVectors(s *Store, n int) {
+	s.vectors.mu.Lock()
+	defer s.vectors.mu.Unlock()
+	s.vectors.limit = n
+	clear(s.vectors.sets)
+	s.vectors.used, s.vectors.size = nil, 0
+}
+
+// HeldVectors returns how many embeddings are in memory.
+func HeldVectors(s *Store) int {
+	s.vectors.mu.Lock()
+	defer s.vectors.mu.Unlock()
+	n := 0
+	for _, set := range s.vectors.sets {
+		n += len(set.rows)
+	}
+	return n
+}
+
 // Count returns the single number of a query.
 func Count(ctx context.Context, tx *Tx, query string, args ...any) (n int, err error) {
 	_, err = tx.one(ctx, []any{&n}, query, args...)

@@ -345,11 +345,7 @@ func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memo
 	if err != nil {
 		return fmt.Errorf("store a memory: %w", err)
 	}
-	if e.IsZero() {
-		return nil
-	}
-	_, err = t.packOnce(ctx, table, m.Scope, e.Model)
-	return err
+	return nil
 }
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
@@ -421,6 +417,7 @@ func (t *Tx) ForgetMemory(ctx context.Context, account string, number int64) (me
 		return m, err
 	}
 	t.erases()
+	t.vectors.forget(m.Person)
 	if err := t.emptyCommands(ctx, m.Person); err != nil {
 		return m, err
 	}
@@ -443,9 +440,7 @@ func (t *Tx) ForgetMemories(ctx context.Context, account string) (n int64, err e
 	if _, err := t.dropLessons(ctx, person); err != nil {
 		return 0, err
 	}
-	if _, err := t.exec(ctx, `DELETE FROM memory_sketches WHERE user_id = $1`, person); err != nil {
-		return 0, fmt.Errorf("forget sketches: %w", err) // first, so that they need not be emptied one by one
-	}
+	t.vectors.forget(person)
 	for _, table := range bothMemoryTables() {
 		some, err := t.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
 		if err != nil {
@@ -492,6 +487,10 @@ func (t *Tx) BareMemories(ctx context.Context, model string, limit int, now time
 func (t *Tx) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
 	if err := e.Vector.Check(); err != nil {
 		return err
+	}
+	var on bool // locked before the row, as everybody does who changes memories
+	if _, err := t.one(ctx, []any{&on}, memoryOnSQL+` {lock}`, m.Person); err != nil {
+		return fmt.Errorf("lock a person's memory: %w", err)
 	}
 	_, err := t.exec(ctx, `UPDATE `+memoryTables[m.Kind].name+` SET embedding = $3, embedding_model = $4 WHERE id = $1 AND content_hash = $2`,
 		m.ID, m.Hash, e.Vector.Encode(), e.Model)

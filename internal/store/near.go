@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
-	"remote-agent/internal/memory/sketch"
 )
 
 // nearQuery asks for the memories nearest to an embedding.
@@ -24,8 +22,7 @@ type nearQuery struct {
 	now       time.Time
 }
 
-// where is the condition on the rows of a table, m, and on their sketches but for
-// alive. Its arguments are from $1 to $4.
+// where is the condition on the rows of a table, m. Its arguments are from $1 to $4.
 func (q nearQuery) where(alive string) (condition string, args []any) {
 	condition = `m.user_id = $1 AND m.embedding_model = $2 AND ` + strings.ReplaceAll(alive, "$2", "$3")
 	if q.exactly {
@@ -47,42 +44,25 @@ func better(a, b ranked) int {
 	return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(b.number, a.number))
 }
 
-const (
-	// shortlisted is how many rows are compared by their whole embeddings at most,
-	// besides those without a sketch; comparing is how many of them at once.
-	shortlisted = 1500
-	comparing   = 100
-)
-
 // nearest returns the limit rows nearest to an embedding that reach the threshold,
-// best first. Sketches tell which rows may be: those are compared by their whole
-// embeddings, the most promising first, until no other can be among the best. Rows
-// without a sketch are all compared.
-//
-// Sketches are read first: a row leaves them without the lock on its person, but
-// enters them only with it. So who holds the lock, or reads a snapshot, sees each
-// row in one place at least.
+// best first. All that may be are compared. In a transaction that writes, it needs
+// the lock on the person.
 func (t *Tx) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
-	short, err := t.shortlist(ctx, table, q)
+	if err := q.to.Vector.Check(); err != nil {
+		return nil, err
+	}
+	vectors, err := t.vectorsOf(ctx, table, q.scope.Person, q.to.Model)
 	if err != nil {
 		return nil, err
 	}
 	best := bestRows{limit: q.limit, threshold: q.threshold}
-	where, args := q.where(table.alive)
-	if err := t.compare(ctx, table, q, &best, where+` AND m.sketch_id IS NULL`, args...); err != nil {
-		return nil, err
+	if vectors == nil { // too many to be kept
+		err = t.compare(ctx, table, q, &best)
+	} else if vectors.compare(q, &best); !t.text.reads {
+		err = t.dropBad(ctx, table, vectors)
 	}
-	for len(short) > 0 && short[0].Upper >= best.worst() {
-		some := short[:min(comparing, len(short))]
-		short = short[len(some):]
-		ids := make([]int64, len(some))
-		for i, e := range some {
-			ids[i] = e.ID
-		}
-		among, list := t.among(ids, 5)
-		if err := t.compare(ctx, table, q, &best, where+` AND `+among, append(slices.Clone(args), list)...); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	return t.whole(ctx, table, best.rows)
 }
@@ -114,76 +94,6 @@ func (t *Tx) whole(ctx context.Context, table memoryTable, rows []ranked) ([]mem
 	return all, nil
 }
 
-// shortlist returns the rows that may be near by their sketches, the most
-// promising first.
-func (t *Tx) shortlist(ctx context.Context, table memoryTable, q nearQuery) ([]sketch.Estimate, error) {
-	if err := q.to.Vector.Check(); err != nil {
-		return nil, err
-	}
-	short := sketch.NewShortlist(sketch.NewProbe(q.to.Vector), shortlisted, q.threshold, q.now)
-	where, args := q.where(memoryTables[memory.Semantic].alive)
-	keys, err := t.chunkKeys(ctx, where+` AND m.kind = $5`, append(args, string(table.kind))...)
-	if err != nil {
-		return nil, err
-	}
-	var known []*sketch.Chunk
-	var unknown []int64
-	for _, key := range keys {
-		if chunk, ok := t.chunks.get(key); ok {
-			known = append(known, chunk)
-		} else {
-			unknown = append(unknown, key.id)
-		}
-	}
-	short.AddAll(known)
-	for some := range slices.Chunk(unknown, comparing) {
-		var key chunkKey
-		among, list := t.among(some, 1)
-		err := t.each(ctx, func(scan func(...any) error) error {
-			return scan(&key.id, &key.live, rawBytes(func(raw []byte) {
-				chunk := sketch.Decode(raw)
-				short.Add(chunk)
-				if t.text.reads { // a snapshot: what it sees is committed
-					t.chunks.put(key, chunk)
-				}
-			}))
-		}, `SELECT m.id, m.live, m.data FROM memory_sketches m WHERE `+among, list)
-		if err != nil {
-			return nil, fmt.Errorf("read sketches: %w", err)
-		}
-	}
-	return short.Best(), nil
-}
-
-// chunkKeys returns which chunks there are. They come as one text: one with many
-// memories has thousands, and rows would cost more than comparing what is in them.
-func (t *Tx) chunkKeys(ctx context.Context, where string, args ...any) (keys []chunkKey, err error) {
-	from := `memory_sketches m`
-	if t.pg == nil { // where most chunks are one person's, SQLite would read all with their data instead of the index
-		from += ` INDEXED BY idx_memory_sketches_person`
-	}
-	var list string
-	if _, err := t.one(ctx, []any{text{&list}}, `SELECT string_agg(m.id || ' ' || m.live, ',') FROM `+from+` WHERE `+where, args...); err != nil {
-		return nil, fmt.Errorf("list sketches: %w", err)
-	}
-	if list == "" {
-		return nil, nil
-	}
-	for pair := range strings.SplitSeq(list, ",") {
-		id, live, _ := strings.Cut(pair, " ")
-		var key chunkKey
-		key.id, err = strconv.ParseInt(id, 10, 64)
-		if err == nil {
-			key.live, err = strconv.ParseInt(live, 10, 64)
-		}
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "list sketches")
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
 // among is a condition that the id of a row is one of a list, $place, and the list.
 func (t *Tx) among(list []int64, place int) (condition, arg string) {
 	ids := make([]string, len(list))
@@ -196,11 +106,12 @@ func (t *Tx) among(list []int64, place int) (condition, arg string) {
 	return `m.id IN (SELECT value FROM json_each($` + strconv.Itoa(place) + `))`, "[" + arg + "]"
 }
 
-// compare compares rows by their whole embeddings.
-func (t *Tx) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows, where string, args ...any) error {
+// compare compares rows as they are read.
+func (t *Tx) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows) error {
 	probe := memory.NewProbe(q.to.Vector)
 	var row ranked
 	dest := []any{&row.id, &row.number, rawBytes(func(raw []byte) { row.similarity = probe.Cosine(raw) })}
+	where, args := q.where(table.alive)
 	err := t.each(ctx, func(scan func(...any) error) error {
 		if err := scan(dest...); err != nil {
 			return err

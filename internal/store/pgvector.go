@@ -300,7 +300,6 @@ type MemoryCounts struct {
 	Facts    int64
 	Episodes int64
 	Models   map[string]int64 // by embedding model; "" has none
-	Sketched int64            // are found by sketches; the others are all compared
 }
 
 // CountAllMemories counts the memories of everybody.
@@ -312,15 +311,14 @@ func (t *Tx) CountAllMemories(ctx context.Context) (c MemoryCounts, err error) {
 	for name, to := range map[string]*int64{"semantic_memories": &c.Facts, "episodic_memories": &c.Episodes} {
 		err := t.each(ctx, func(scan func(...any) error) error {
 			var model string
-			var n, sketched int64
-			if err := scan(&model, &n, &sketched); err != nil {
+			var n int64
+			if err := scan(&model, &n); err != nil {
 				return err
 			}
 			c.Models[model] += n
 			*to += n
-			c.Sketched += sketched
 			return nil
-		}, `SELECT embedding_model, count(*), count(sketch_id) FROM `+name+` GROUP BY embedding_model`)
+		}, `SELECT embedding_model, count(*) FROM `+name+` GROUP BY embedding_model`)
 		if err != nil {
 			return c, fmt.Errorf("count memories: %w", err)
 		}

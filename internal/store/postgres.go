@@ -100,7 +100,7 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 	if options.AccessMode == pgx.ReadOnly {
 		text = s.reads
 	}
-	t := &Tx{text: text, chunks: s.chunks, redact: s.redact, pg: tx}
+	t := &Tx{text: text, vectors: s.vectors, redact: s.redact, pg: tx}
 	if err := fn(t); err != nil {
 		return err
 	}

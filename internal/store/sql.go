@@ -18,11 +18,11 @@ import (
 // Tx is one transaction. It is valid only inside the function it was passed to,
 // and not safe for concurrent use.
 type Tx struct {
-	text   *rewriter
-	chunks *chunkCache
-	redact func(string) string // of Options; may be nil
-	pg     pgx.Tx              // on PostgreSQL
-	lite   *sql.Tx             // on SQLite
+	text    *rewriter
+	vectors *vectorCache
+	redact  func(string) string // of Options; may be nil
+	pg      pgx.Tx              // on PostgreSQL
+	lite    *sql.Tx             // on SQLite
 
 	audits []sessions.AuditEntry // written by seal
 	erased bool                  // what somebody said was deleted

@@ -61,7 +61,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 	if err := s.writerDB.PingContext(ctx); err != nil {
 		return unreadable(path, err)
 	}
-	s.writer = newWriter(s.writerDB, s.text, s.chunks, s.redact) //nolint:contextcheck // its transactions belong to no single caller; Close ends it
+	s.writer = newWriter(s.writerDB, s.text, s.vectors, s.redact) //nolint:contextcheck // its transactions belong to no single caller; Close ends it
 	return nil
 }
 
@@ -153,5 +153,5 @@ func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
 		return classifySQLite(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
-	return fn(&Tx{text: s.reads, chunks: s.chunks, redact: s.redact, lite: tx})
+	return fn(&Tx{text: s.reads, vectors: s.vectors, redact: s.redact, lite: tx})
 }

@@ -56,7 +56,7 @@ type Store struct {
 	log     *slog.Logger
 	text    *rewriter
 	reads   *rewriter // text, for read-only snapshots
-	chunks  *chunkCache
+	vectors *vectorCache
 	redact  func(string) string // may be nil
 
 	migrating sync.Mutex // one Migrate at a time in this process
@@ -78,7 +78,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), chunks: newChunkCache(), redact: options.Redact}
+	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), vectors: newVectorCache(), redact: options.Redact}
 	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options)

@@ -27,10 +27,10 @@ const maxGroup = 128
 // caller to the next; closures run in their caller's goroutine, so a panic or a
 // Goexit is the caller's own. close ends run.
 type writer struct {
-	db     *sql.DB
-	text   *rewriter
-	chunks *chunkCache
-	redact func(string) string // may be nil
+	db      *sql.DB
+	text    *rewriter
+	vectors *vectorCache
+	redact  func(string) string // may be nil
 
 	wake chan struct{} // buffered; a value means that waiting may have grown
 	done chan struct{} // closed by run
@@ -62,8 +62,8 @@ const (
 	writeAbandoned
 )
 
-func newWriter(db *sql.DB, text *rewriter, chunks *chunkCache, redact func(string) string) *writer {
-	w := &writer{db: db, text: text, chunks: chunks, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newWriter(db *sql.DB, text *rewriter, vectors *vectorCache, redact func(string) string) *writer {
+	w := &writer{db: db, text: text, vectors: vectors, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -98,7 +98,7 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 			<-job.result // rolled back before the panic goes on
 		}
 	}()
-	t := &Tx{text: w.text, chunks: w.chunks, redact: w.redact, lite: tx}
+	t := &Tx{text: w.text, vectors: w.vectors, redact: w.redact, lite: tx}
 	failed := fn(t)
 	if failed == nil {
 		failed = t.seal(ctx)
