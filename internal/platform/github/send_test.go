@@ -56,7 +56,7 @@ func TestEveryAmbiguousSendIsFound(t *testing.T) {
 					out := messages.Outbound{Delivery: newDelivery(), Conversation: key(inKey + "#" + strconv.Itoa(n)), Text: "hello"}
 					operation := emulator.CreateComment
 					if thread {
-						out.ReplyTo, operation = messages.MessageID("rc:"+strconv.FormatInt(line, 10)), emulator.CreateReviewReply
+						out.ReplyTo, operation = messages.MessageID("rc:"+strconv.FormatInt(line, 10)), emulator.CreateReviewComment
 					}
 					w.server.Inject(operation, f)
 					if _, err := w.Send(t.Context(), out); !fault.Uncertain(err) {
