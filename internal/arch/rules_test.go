@@ -112,10 +112,11 @@ var allowed = map[string][]string{
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
 	"internal/tour":  {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
 
-	"internal/arch":      {},
-	"internal/waittest":  {},
-	"internal/heavytest": {},
-	"internal/journey":   {"internal/*", "internal/*/*"},
+	"internal/arch":        {},
+	"internal/waittest":    {},
+	"internal/heavytest":   {},
+	"internal/journey":     {"internal/*", "internal/*/*"},
+	"internal/conformance": {"internal/*", "internal/*/*"},
 }
 
 // leaves are packages that import nothing of this module, with those that may

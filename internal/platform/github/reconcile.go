@@ -3,13 +3,23 @@ package github
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 )
+
+// hookDelivery is an entry of the log of webhooks.
+type hookDelivery struct {
+	ID        int64  `json:"id"`
+	GUID      string `json:"guid"`
+	Delivered stamp  `json:"delivered_at"`
+	Code      int    `json:"status_code"`
+	Event     string `json:"event"`
+}
 
 const (
 	// maxRedeliver is how often one delivery is asked for again.
@@ -38,20 +48,19 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 	}
 	until := started
 	for _, d := range slices.Backward(failed) { // oldest first
-		if n, _ := a.retried.Get(d.GetGUID()); n >= maxRedeliver {
+		if n, _ := a.retried.Get(d.GUID); n >= maxRedeliver {
 			continue
 		}
-		a.retried.Change(d.GetGUID(), func(n int) int { return n + 1 })
-		_, _, err := call(ctx, a, asApp, op{name: "redelivering an event"}, func(g api) (*github.HookDelivery, *github.Response, error) {
-			return g.Apps.RedeliverHookDelivery(g.ctx, d.GetID())
-		})
+		a.retried.Change(d.GUID, func(n int) int { return n + 1 })
+		// It answers 202, which the library takes for an error of its own.
+		_, err := a.limited(ctx, asApp, request{route: routeRedeliver, args: []any{d.ID}, idempotent: true}, nil)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		a.observe("redelivered")
-		a.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
-		if at := d.GetDeliveredAt(); at.Before(until) {
-			until = at.Time // look at it again next time
+		a.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GUID, "event", d.Event, "status", d.Code)
+		if d.Delivered.Before(until) {
+			until = d.Delivered.Time // look at it again next time
 		}
 	}
 	return a.advance(ctx, key, at, until)
@@ -59,35 +68,48 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 
 // failedDeliveries returns, newest first, the last attempts of deliveries of
 // which none succeeded.
-func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*github.HookDelivery, error) {
+func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]hookDelivery, error) {
 	arrived := make(map[string]bool)
 	listed := make(map[string]bool)
-	var failed []*github.HookDelivery
-	opts := &github.ListCursorOptions{PerPage: pageSize}
+	var failed []hookDelivery
+	q := url.Values{"per_page": {strconv.Itoa(pageSize)}}
 	for range sweepPages {
-		all, resp, err := call(ctx, a, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
-			return g.Apps.ListHookDeliveries(g.ctx, opts)
-		})
+		var out many[hookDelivery]
+		header, err := a.limited(ctx, asApp, request{route: routeDeliveries, query: q, idempotent: true}, &out)
 		if err != nil {
 			return nil, err
 		}
-		old := len(all) == 0
-		for _, d := range all {
-			before := d.GetDeliveredAt().Before(since)
-			old = old || before
-			switch code := d.GetStatusCode(); {
-			case code >= http.StatusOK && code < http.StatusMultipleChoices:
-				arrived[d.GetGUID()] = true
-			case before || d.GetID() < 1 || listed[d.GetGUID()]:
+		old := len(out.all) == 0
+		for _, d := range out.all {
+			old = old || d.Delivered.Before(since)
+			switch {
+			case d.Code >= http.StatusOK && d.Code < http.StatusMultipleChoices:
+				arrived[d.GUID] = true
+			case d.Delivered.Before(since) || d.ID < 1 || listed[d.GUID]:
 			default:
-				listed[d.GetGUID()] = true
+				listed[d.GUID] = true
 				failed = append(failed, d)
 			}
 		}
-		if old || resp.Cursor == "" {
+		cursor := nextCursor(header.Get("Link"))
+		if old || cursor == "" {
 			break
 		}
-		opts.Cursor = resp.Cursor
+		q.Set("cursor", cursor)
 	}
-	return slices.DeleteFunc(failed, func(d *github.HookDelivery) bool { return arrived[d.GetGUID()] }), nil
+	return slices.DeleteFunc(failed, func(d hookDelivery) bool { return arrived[d.GUID] }), nil
+}
+
+// nextCursor returns the cursor of the next page from a Link header.
+func nextCursor(header string) string {
+	for part := range strings.SplitSeq(header, ",") {
+		target, rel, _ := strings.Cut(part, ";")
+		if !strings.Contains(rel, `rel="next"`) {
+			continue
+		}
+		if u, err := url.Parse(strings.Trim(strings.TrimSpace(target), "<>")); err == nil {
+			return u.Query().Get("cursor")
+		}
+	}
+	return ""
 }

@@ -123,6 +123,13 @@ func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 	}
 }
 
+// NoPostgres returns why there is no server for tests on PostgreSQL, which are then
+// skipped, or nil.
+func NoPostgres() error {
+	_, err := shared.url()
+	return err
+}
+
 // PostgresMigratedURL is PostgresURL, but with the current schema in the
 // database.
 func PostgresMigratedURL(t testing.TB) string {
