@@ -52,8 +52,13 @@ func writeNew(name string, write func(out io.Writer) error) error {
 
 // importCommand reads what exportCommand wrote, or another program's tables.
 type importCommand struct {
-	File string `arg:""                                                                                                                                          help:"File that bot export wrote as jsonl." optional:""`
-	From string `help:"Instead of a file: the SQLite file, or a file with the postgres:// address, of a database with the three tables remote_agent_*." placeholder:"FILE"`
+	File   string   `arg:""                                                                                                                                                       help:"File that bot export wrote as jsonl." optional:""`
+	From   string   `help:"Instead of a file: another program's database with the three tables remote_agent_*. An SQLite file, a postgres:// address, or a file that holds one." placeholder:"DATABASE"`
+	DryRun bool     `help:"With --from: report what would be taken over, and write nothing."`
+	Map    []string `help:"With --from: a folder of the other machine and where it is on this one, as OLD=NEW; can be repeated."                                             placeholder:"OLD=NEW"  sep:"none"`
+	Merge  bool     `help:"With --from: make one codebase of all that are of one repository; otherwise each stays as it is."`
+	Clone  bool     `help:"With --from: clone repositories now whose folder is not on this machine; otherwise the first message asks."`
+	Skip   bool     `help:"With --from: leave rows out that cannot be taken; otherwise one of them refuses the import."`
 }
 
 // Run implements the command.
@@ -61,29 +66,57 @@ func (c importCommand) Run(p *program) (err error) {
 	if (c.File == "") == (c.From == "") {
 		return fault.New(fault.Invalid, "name a file that bot export wrote, or another database with --from")
 	}
-	name := c.File + c.From // one of them
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() { // a directory, or a pipe, which cannot be examined first
-		return fault.Newf(fault.Invalid, "%s is not a file; name one that was written to the disk", name)
+	if c.From != "" {
+		source, err := sourceOf(c.From)
+		if err != nil {
+			return err
+		}
+		return p.care(func(cfg config.Config, env app.Env) error {
+			return app.ImportSeed(p.ctx, cfg, env, app.SeedImport{
+				From: source, Maps: c.Map, Dry: c.DryRun, Merge: c.Merge, Clone: c.Clone, Skip: c.Skip,
+			})
+		})
 	}
-	f, err := os.Open(name) //nolint:gosec // the operator's own path
-	if err != nil {
-		return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
+	if c.DryRun || c.Merge || c.Clone || c.Skip || len(c.Map) > 0 {
+		return fault.New(fault.Invalid, "--dry-run, --map, --merge, --clone and --skip go with --from; a file of bot export is taken as it is")
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if c.File != "" {
-		return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
-	}
-	source, err := addressIn(c.From)
-	if err != nil {
+	if err := regularFile(c.File); err != nil {
 		return err
 	}
-	return p.care(func(cfg config.Config, env app.Env) error { return app.ImportSeed(p.ctx, cfg, env, source) })
+	f, err := os.Open(c.File)
+	if err != nil {
+		return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", c.File)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
+}
+
+// regularFile refuses a directory, or a pipe, which cannot be examined first.
+func regularFile(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return fault.Newf(fault.Invalid, "%s is not a file; name one that was written to the disk", name)
+	}
+	return nil
+}
+
+// sourceOf returns the database that --from names: an address, or a file.
+func sourceOf(from string) (string, error) {
+	if scheme, _, ok := strings.Cut(from, "://"); ok && scheme != "sqlite" {
+		if scheme != "postgres" && scheme != "postgresql" {
+			return "", fault.Newf(fault.Invalid, "--from: %s:// is no database that I can read; name an SQLite file or a postgres:// address", scheme)
+		}
+		return from, nil
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(from, "sqlite:"), "//")
+	if err := regularFile(name); err != nil {
+		return "", err
+	}
+	return addressIn(name)
 }
 
 // addressIn returns the address of PostgreSQL that a file holds, else the name of the
-// file. An address holds a password, which every user of the machine could read in the
-// arguments: so it stands in a file.
+// file. An address may hold a password, which every user of the machine could read in
+// the arguments: in a file it is safe.
 func addressIn(name string) (string, error) {
 	if name == "" {
 		return "", nil

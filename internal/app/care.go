@@ -493,21 +493,3 @@ func openForeign(ctx context.Context, env Env, source string) (*store.Store, err
 	}
 	return store.Open(ctx, store.Options{URL: source, Log: env.Log, Foreign: true})
 }
-
-// ImportSeed stores the three tables of seed 002 from another database: a
-// PostgreSQL address, or an SQLite file.
-func ImportSeed(ctx context.Context, cfg config.Config, env Env, source string) error {
-	from, err := openForeign(ctx, env, source)
-	if err != nil {
-		return err
-	}
-	defer from.Close() //nolint:errcheck // only read
-	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
-		done, err := s.ImportSeed(ctx, from)
-		if err == nil || done.Conversations > 0 {
-			say(env.Stdout, "imported %d codebases and %d conversations with %d sessions; %d were here already\n",
-				done.Codebases, done.Conversations, done.Sessions, done.Skipped)
-		}
-		return err
-	})
-}

@@ -52,8 +52,10 @@ const (
 // TTL is how long a person has for a decision.
 const TTL = 24 * time.Hour
 
-// Tools that no model calls: what is asked when a turn reaches a limit.
+// Tools that no model calls: what is asked when a turn reaches a limit, or before
+// it can begin.
 const (
+	ToolClone    = "clone"    // a repository that is not on this machine
 	ToolContinue = "continue" // the cap on rounds
 	ToolBudget   = "budget"   // the budget of a turn
 )

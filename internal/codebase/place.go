@@ -38,7 +38,7 @@ func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
 		}
 		return p, nil
 	}
-	if err := w.checkLocal(repo.Dir); err != nil {
+	if err := checkLocal(w.cfg.Root, repo.Dir); err != nil {
 		return place{}, err
 	}
 	key := localKey(repo.Dir)
@@ -58,9 +58,28 @@ func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
 	return p, nil
 }
 
+// Present says why no codebase can be in a folder, or nil: fault.NotFound if it
+// is not there, fault.Invalid if it can be none. root is the workspace's folder,
+// which need not be there. It changes nothing and does not run git, which may
+// still refuse the folder.
+func Present(root, dir string) error {
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	if _, ok := cloneRel(root, dir); !ok {
+		return checkLocal(root, dir)
+	}
+	if info, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || !info.IsDir() {
+		return fault.Newf(fault.NotFound, "There is no clone in %s.", dir)
+	}
+	return nil
+}
+
 // cloneRel returns the place of a clone below Root, if dir can be one.
-func (w *Workspace) cloneRel(dir string) (string, bool) {
-	rel, err := filepath.Rel(w.cfg.Root, dir)
+func (w *Workspace) cloneRel(dir string) (string, bool) { return cloneRel(w.cfg.Root, dir) }
+
+func cloneRel(root, dir string) (string, bool) {
+	rel, err := filepath.Rel(root, dir)
 	if err != nil || !filepath.IsLocal(rel) || filepath.Clean(dir) != dir {
 		return "", false
 	}
@@ -84,8 +103,8 @@ func localKey(dir string) string {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// checkLocal checks the path of a local folder.
-func (w *Workspace) checkLocal(dir string) error {
+// checkLocal checks the path of a local folder. root is the workspace's.
+func checkLocal(root, dir string) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
 		return fault.New(fault.Invalid, "Give the folder as an absolute path, without “..”.")
 	}
@@ -98,7 +117,7 @@ func (w *Workspace) checkLocal(dir string) error {
 	case !info.IsDir():
 		return fault.Newf(fault.Invalid, "%s is not a folder.", dir)
 	}
-	for _, pair := range [][2]string{{w.cfg.Root, dir}, {dir, w.cfg.Root}} {
+	for _, pair := range [][2]string{{root, dir}, {dir, root}} {
 		if rel, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rel) {
 			return fault.New(fault.Invalid, "The folder and the workspace (WORKSPACE_PATH) cannot contain each other.")
 		}

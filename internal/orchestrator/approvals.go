@@ -171,6 +171,8 @@ func verb(a approval.Approval) string {
 	switch {
 	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
 		return "Go on"
+	case a.Tool == approval.ToolClone:
+		return "Clone it"
 	case a.Kind == assistant.KindExecute:
 		return "Run it"
 	}

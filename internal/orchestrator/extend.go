@@ -90,8 +90,13 @@ type Workshop interface {
 	// Prepare gets everything ready for the turn of an entry, outside of any
 	// transaction. It may take seconds, and is called again after a crash. A
 	// conversation without a codebase gets the one that the entry is about, which
-	// is cloned if it has to be.
+	// is cloned if it has to be. NeedsClone is an error of it.
 	Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (Prepared, error)
+
+	// Clone gets the repository of an address, which a person has allowed, for all
+	// codebases of it whose folder is not on this machine. Prepare says with
+	// NeedsClone that it is wanted. A second time it changes nothing.
+	Clone(ctx context.Context, url string) error
 
 	// Release frees the worktree of a conversation; its state is saved.
 	Release(ctx context.Context, conv sessions.Conversation) error

@@ -181,7 +181,7 @@ func New(config Config) (*Orchestrator, error) {
 		strangers: make(map[messages.Platform]*strangers, len(config.Adapters)),
 		windows:   newWindowCache(config.Slots * 4),
 	}
-	o.asking = config.Toolroom != nil || !config.Budget.IsZero()
+	o.asking = config.Toolroom != nil || config.Workshop != nil || !config.Budget.IsZero()
 	for _, a := range config.Assistants {
 		if _, is := a.(assistant.Agent); is {
 			o.asking = true

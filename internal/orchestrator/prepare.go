@@ -77,8 +77,14 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		return
 	}
 	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
+		if r.err = w.getRepository(ctx); r.err != nil {
+			return
+		}
 		notice := r.work.Notice
 		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
+		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.commands[call.Name].Job {
+			r.err = nil // it says so itself; and /clone is the way out of it
+		}
 		r.work.Notice = joinNotices(notice, r.work.Notice)
 	}
 }

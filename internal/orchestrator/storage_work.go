@@ -27,6 +27,10 @@ type codebaseTx interface {
 	// form); ok is false if there is none.
 	FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error)
 
+	// MoveCodebase notes that a codebase is in another folder; fault.NotFound if
+	// there is none.
+	MoveCodebase(ctx context.Context, id, dir string) error
+
 	// DeleteCodebase removes a codebase. It is a fault.Conflict while
 	// conversations use it.
 	DeleteCodebase(ctx context.Context, id string) error

@@ -81,6 +81,10 @@ func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (d
 		return decision{what: prepare, entry: entry, access: v.state.AccessSeq}, nil
 	case w.ready[entry.ID].refused:
 		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
+	case needsClone(w.ready[entry.ID].err) != nil:
+		d, err := w.mayClone(ctx, tx, entry, needsClone(w.ready[entry.ID].err))
+		d.access = v.state.AccessSeq
+		return d, err
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
 	}

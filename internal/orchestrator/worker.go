@@ -134,6 +134,7 @@ type worker struct {
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
 	slot    *slotHold                    // nil outside of workOn
+	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
 	asked   atomic.Bool                  // a person may have been asked something in this turn
 
 	begun    *firstTurn         // what Accept has begun already; nil afterwards

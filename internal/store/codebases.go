@@ -32,6 +32,15 @@ func (t *Tx) CreateCodebase(ctx context.Context, c sessions.Codebase) (sessions.
 	if c.Name == "" || c.DefaultCwd == "" {
 		return sessions.Codebase{}, fault.New(fault.Invalid, "A codebase needs a name and a directory.")
 	}
+	if err := t.lockRepository(ctx, c.RepositoryURL); err != nil {
+		return sessions.Codebase{}, err
+	}
+	if _, taken, err := t.FindCodebase(ctx, c.RepositoryURL); err != nil || taken {
+		if err == nil {
+			err = t.codebaseTaken(ctx, c)
+		}
+		return sessions.Codebase{}, err
+	}
 	id, err := newID()
 	if err != nil {
 		return sessions.Codebase{}, err
@@ -53,6 +62,16 @@ func (t *Tx) CreateCodebase(ctx context.Context, c sessions.Codebase) (sessions.
 	return t.Codebase(ctx, id)
 }
 
+// lockRepository lets nobody else register a repository until the transaction
+// ends. SQLite has one writer anyway.
+func (t *Tx) lockRepository(ctx context.Context, repositoryURL string) error {
+	if t.pg == nil || repositoryURL == "" {
+		return nil
+	}
+	_, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('codebase'), hashtext($1))`, repositoryURL)
+	return wrap(err, "lock a repository")
+}
+
 // codebaseTaken says which of the two unique values another codebase has.
 func (t *Tx) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 	other, ok, err := t.FindCodebase(ctx, c.RepositoryURL)
@@ -63,6 +82,16 @@ func (t *Tx) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 		return fault.Newf(fault.Conflict, "This repository is registered already, as %s.", other.Name)
 	}
 	return fault.Newf(fault.Conflict, "There is a codebase called %s already.", c.Name)
+}
+
+// MoveCodebase notes that a codebase is in another folder.
+func (t *Tx) MoveCodebase(ctx context.Context, id, dir string) error {
+	n, err := t.exec(ctx, `
+		UPDATE remote_agent_codebases SET default_cwd = $2, updated_at = {stamp} WHERE id = $1`, id, dir)
+	if err == nil && n == 0 {
+		err = notFound("codebase")
+	}
+	return wrap(err, "move codebase")
 }
 
 // Codebase returns a codebase by id; fault.NotFound if there is none.
@@ -92,11 +121,12 @@ func (t *Tx) Codebases(ctx context.Context) ([]sessions.Codebase, error) {
 // findCodebaseSQL repeats the condition of the partial index
 // idx_remote_agent_codebases_repository.
 const findCodebaseSQL = `
-	SELECT ` + codebaseColumns + ` FROM remote_agent_codebases WHERE repository_url = $1 AND repository_url <> ''`
+	SELECT ` + codebaseColumns + ` FROM remote_agent_codebases WHERE repository_url = $1 AND repository_url <> ''
+	ORDER BY created_at, id LIMIT 1`
 
 // FindCodebase returns the codebase of a repository URL, which is compared as it
-// is: the caller has brought it into its canonical form. ok is false if there is
-// none.
+// is: the caller has brought it into its canonical form. Of several, which only an
+// import makes, it is the oldest. ok is false if there is none.
 func (t *Tx) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
 	ok, err = t.one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
 	return c, ok, wrap(err, "find codebase")

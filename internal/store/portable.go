@@ -246,7 +246,7 @@ func (v portableValue) Scan(value any) error {
 		if err := (stamp{&at}).Scan(value); err != nil {
 			return err
 		}
-		*v.to = at.Format(stampLayout)
+		*v.to = stampText(at)
 	case asText, asJSON:
 		var s string
 		if err := (text{&s}).Scan(value); err != nil {
@@ -475,7 +475,7 @@ func decodeValue(kind portableKind, raw json.RawMessage) (any, error) {
 	switch kind {
 	case asTime:
 		at, err := time.Parse(time.RFC3339Nano, s)
-		return at.UTC().Format(stampLayout), err
+		return stampText(at), err
 	case asBytes:
 		return base64.StdEncoding.DecodeString(s)
 	default:

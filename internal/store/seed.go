@@ -4,158 +4,174 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
 )
 
-// SeedImport says what ImportSeed stored.
-type SeedImport struct {
-	Codebases, Conversations, Sessions int64
-	Skipped                            int64 // conversations that were here already
+// The tables of seed 002.
+const (
+	SeedCodebases     = "remote_agent_codebases"
+	SeedConversations = "remote_agent_conversations"
+	SeedSessions      = "remote_agent_sessions"
+)
+
+// seedTables are the tables of seed 002 with their columns.
+var seedTables = []struct{ name, columns string }{
+	{SeedCodebases, "id name repository_url default_cwd ai_assistant_type commands created_at updated_at"},
+	{SeedConversations, "id platform_type platform_conversation_id codebase_id cwd ai_assistant_type created_at updated_at"},
+	{SeedSessions, "id conversation_id codebase_id ai_assistant_type assistant_session_id active metadata started_at ended_at"},
 }
 
-// The three tables of seed 002 with the columns that it has. $1 is empty.
-var seedTables = []portable{
-	{kind: "codebase", columns: portableCodebase.columns, from: `remote_agent_codebases t WHERE $1 = '' ORDER BY t.id`},
-	{
-		kind: "conversation",
-		columns: append(cols(asText, "id platform_type platform_conversation_id codebase_id cwd ai_assistant_type"),
-			cols(asTime, "created_at updated_at")...),
-		from: `remote_agent_conversations t WHERE $1 = '' ORDER BY t.id`,
-	},
-	{
-		kind: "session",
-		columns: append(append(append(cols(asText, "id conversation_id codebase_id ai_assistant_type assistant_session_id"),
-			cols(asBool, "active")...), cols(asJSON, "metadata")...), cols(asTime, "started_at ended_at")...),
-		from: `remote_agent_sessions t WHERE $1 = '' ORDER BY t.conversation_id, t.started_at DESC, t.id DESC`,
-	},
-}
+// SeedRow is a row of another program's database by column, as the text that
+// the database makes of each value; nil is NULL.
+type SeedRow map[string]*string
 
-// seedDefaults are the columns that seed 002 does not have.
-var seedDefaults = map[string]map[string]string{
-	"conversation": {"settings": "{}", "inbox_seq": "0", "stop_seq": "0", "delivery_seq": "0"},
-	"session": {
-		"parent_session_id": "null", "agent_name": `""`, "model": `""`, "system_prompt": "null", "user_prompt": `""`, "config": "null",
-		"status": `"completed"`, "result": "null", "error": "null", "input_tokens": "0", "output_tokens": "0", "last_seq": "0",
-	},
-}
-
-type portableRow = map[string]json.RawMessage
-
-// ImportSeed stores the codebases, conversations and sessions of another database
-// that has the tables of seed 002, such as that of the program which the seed
-// describes. Each conversation with its sessions is a transaction; one that is
-// here already is skipped, so it can be repeated. Of several active sessions of a
-// conversation the newest stays active. The other database is only read; without
-// the tables it is fault.Invalid.
-func (s *Store) ImportSeed(ctx context.Context, from *Store) (done SeedImport, err error) {
-	rows := make(map[string][]portableRow)
-	err = from.InRead(ctx, func(tx *Tx) error {
+// ReadSeed returns the rows of the tables of seed 002 by table, read in one
+// snapshot and in the order of their ids. Nothing in them was checked. It is
+// fault.Invalid, and names every table and column that is missing, if the
+// database does not have the tables of the seed.
+func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
+	rows := make(map[string][]SeedRow)
+	err := s.InRead(ctx, func(tx *Tx) error {
 		clear(rows)
+		var missing []string
 		for _, table := range seedTables {
-			if err := tx.exportTable(ctx, table, "", func(kind string, fields []Field) error {
-				row, err := seedRow(kind, fields)
-				rows[kind] = append(rows[kind], row)
-				return err
-			}); err != nil {
-				return &fault.Error{Kind: fault.Invalid, Err: err,
-					Public: "The other database cannot be read: it needs the tables remote_agent_codebases, remote_agent_conversations and remote_agent_sessions with the columns of seed 002."}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return done, err
-	}
-	codebases := make(map[string]string)
-	err = s.InTx(ctx, func(tx *Tx) error {
-		for _, row := range rows["codebase"] {
-			here, _, err := tx.ImportShared(ctx, "codebase", row)
+			there, err := tx.columnsOf(ctx, table.name)
 			if err != nil {
-				return fmt.Errorf("codebase %s: %w", row["id"], err)
+				return err
 			}
-			codebases[string(row["id"])] = here
+			if len(there) == 0 {
+				missing = append(missing, "the table "+table.name)
+				continue
+			}
+			for column := range strings.FieldsSeq(table.columns) {
+				if !there[column] {
+					missing = append(missing, "the column "+table.name+"."+column)
+				}
+			}
+		}
+		if len(missing) > 0 {
+			return fault.Newf(fault.Invalid,
+				"This is not a database with the three tables of seed 002. Missing: %s. Nothing was imported.", strings.Join(missing, ", "))
+		}
+		for _, table := range seedTables {
+			list, err := tx.seedRows(ctx, table.name, strings.Fields(table.columns))
+			if err != nil {
+				return err
+			}
+			rows[table.name] = list
 		}
 		return nil
 	})
 	if err != nil {
-		return done, err
+		return nil, fmt.Errorf("read the other database: %w", err)
 	}
-	done.Codebases = int64(len(codebases))
-	sessions := make(map[string][]portableRow)
-	for _, row := range rows["session"] {
-		sessions[string(row["conversation_id"])] = append(sessions[string(row["conversation_id"])], row)
+	return rows, nil
+}
+
+// columnsOf returns the columns of a table or view, none if there is none.
+func (t *Tx) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
+	query := `SELECT name FROM pragma_table_info($1)`
+	if t.pg != nil {
+		// The table that a query without a schema reads.
+		query = `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
 	}
-	for _, conversation := range rows["conversation"] {
-		stored := false
-		own := sessions[string(conversation["id"])]
-		err := s.InTx(ctx, func(tx *Tx) error {
-			var err error
-			stored, err = tx.importSeedConversation(ctx, conversation, own, codebases)
+	names, err := t.ids(ctx, query, table)
+	columns := make(map[string]bool, len(names))
+	for _, name := range names {
+		columns[name] = true
+	}
+	return columns, wrap(err, "read the columns of "+table)
+}
+
+func (t *Tx) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
+	values := make([]string, len(columns))
+	for i, name := range columns {
+		values[i] = "CAST(" + name + " AS TEXT)"
+	}
+	var rows []SeedRow
+	err := t.each(ctx, func(scan func(...any) error) error {
+		found := make([]*string, len(columns))
+		dest := make([]any, len(columns))
+		for i := range found {
+			dest[i] = &found[i]
+		}
+		if err := scan(dest...); err != nil {
 			return err
-		})
-		switch {
-		case err != nil:
-			return done, fmt.Errorf("conversation %s: %w", conversation["id"], err)
-		case stored:
-			done.Conversations++
-			done.Sessions += int64(len(own))
-		default:
-			done.Skipped++
 		}
-	}
-	return done, nil
+		row := make(SeedRow, len(columns))
+		for i, name := range columns {
+			row[name] = found[i]
+		}
+		rows = append(rows, row)
+		return nil
+	}, `SELECT `+strings.Join(values, ", ")+` FROM `+table+` ORDER BY 1`)
+	return rows, wrap(err, "read "+table)
 }
 
-func (t *Tx) importSeedConversation(ctx context.Context, conversation portableRow, sessions []portableRow, codebases map[string]string) (bool, error) {
-	var id, platform, platformID string
-	for column, to := range map[string]*string{"id": &id, "platform_type": &platform, "platform_conversation_id": &platformID} {
-		if err := json.Unmarshal(conversation[column], to); err != nil {
-			return false, fault.Wrap(err, fault.Invalid, "read "+column)
-		}
-	}
-	here, err := t.HasConversation(ctx, id, platform, platformID)
-	if err != nil || here {
-		return false, err
-	}
-	active := false
-	for i, row := range append([]portableRow{conversation}, sessions...) {
-		kind := "session"
-		if i == 0 {
-			kind = "conversation"
-		} else if string(row["active"]) == "true" {
-			if active {
-				row["active"] = json.RawMessage("false")
-			} else {
-				row["status"] = json.RawMessage(`"running"`)
-			}
-			active = true
-		}
-		if to := codebases[string(row["codebase_id"])]; to != "" {
-			row["codebase_id"] = json.RawMessage(`"` + to + `"`)
-		}
-		if err := t.ImportRow(ctx, kind, row); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+// ImportCodebase stores a codebase as it was somewhere else, with its id and its
+// times; commands is its registry as JSON, empty for none. It is a
+// fault.Conflict if the id or the name is taken.
+func (t *Tx) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
+	_, err := t.exec(ctx, `
+		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type, commands, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		c.ID, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant, jsonOr(commands), stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
+	return wrap(err, "import codebase")
 }
 
-func seedRow(kind string, fields []Field) (portableRow, error) {
-	row := make(portableRow)
-	for name, value := range seedDefaults[kind] {
-		row[name] = json.RawMessage(value)
+// ImportConversation stores a conversation as it was somewhere else, with its id
+// and its times. It is a fault.Conflict if its id or its place is taken, and a
+// fault.NotFound if its codebase is not here.
+func (t *Tx) ImportConversation(ctx context.Context, c sessions.Conversation) error {
+	_, err := t.exec(ctx, `
+		INSERT INTO remote_agent_conversations (
+			id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		c.ID, string(c.Key.Platform), c.Key.ID, orNull(c.CodebaseID), orNull(c.Cwd), c.Assistant, stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
+	return wrap(err, "import conversation")
+}
+
+// ImportSession stores a session as it was somewhere else, with its id, its
+// times and its metadata. Nothing runs in it here. It is a fault.Conflict if its
+// id is taken or another session of the conversation is active, and a
+// fault.NotFound if its conversation or codebase is not here.
+func (t *Tx) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
+	_, err := t.exec(ctx, `
+		INSERT INTO remote_agent_sessions (
+			id, conversation_id, codebase_id, ai_assistant_type, assistant_session_id, active, metadata, status, started_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		s.ID, s.ConversationID, orNull(s.CodebaseID), s.Assistant, orNull(s.AssistantSessionID), s.Active, jsonOr(metadata), string(s.Status),
+		stampOf(s.StartedAt), stampOf(s.EndedAt))
+	return wrap(err, "import session")
+}
+
+// jsonOr is what is stored of a JSON object that may be missing.
+func jsonOr(object json.RawMessage) string {
+	if len(object) == 0 {
+		return "{}"
 	}
-	for _, f := range fields {
-		value := f.Value
-		if f.Name == "active" && value == nil {
-			value = false
-		}
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Invalid, "read "+f.Name)
-		}
-		row[f.Name] = encoded
+	return string(object)
+}
+
+// stampOf is a time for one of the seeds' timestamp columns, to the microsecond;
+// the zero time is NULL.
+func stampOf(at time.Time) any {
+	if at.IsZero() {
+		return nil
 	}
-	return row, nil
+	return stampText(at)
+}
+
+// stampText writes a time as SQLite keeps it. Those that this program takes have
+// milliseconds; those of others keep their microseconds.
+func stampText(at time.Time) string {
+	at = at.UTC().Truncate(time.Microsecond)
+	if at.Nanosecond()%int(time.Millisecond) == 0 {
+		return at.Format(stampLayout)
+	}
+	return at.Format("2006-01-02T15:04:05.000000Z")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"remote-agent/internal/codebase"
@@ -93,6 +94,7 @@ func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) erro
 	}
 	c := chosen[0]
 	repo, openErr := s.repoOf(ctx, c)
+	shared := false
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		n, err := tx.CodebaseUse(ctx, c.ID)
 		if err != nil {
@@ -101,6 +103,11 @@ func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) erro
 		if n > 0 {
 			return fault.Newf(fault.Conflict, "%s is used by %s; switch them to another repository first.", c.Name, plural(n, "conversation"))
 		}
+		all, err := tx.Codebases(ctx)
+		if err != nil {
+			return err
+		}
+		shared = slices.ContainsFunc(all, func(other sessions.Codebase) bool { return other.ID != c.ID && other.DefaultCwd == c.DefaultCwd })
 		if err := tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "codebase.remove", Target: c.Name}); err != nil {
 			return err
 		}
@@ -109,7 +116,7 @@ func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) erro
 	if err != nil {
 		return err
 	}
-	if openErr == nil {
+	if openErr == nil && !shared { // else another codebase works on these files
 		if err := s.space.Remove(ctx, repo); err != nil {
 			return fmt.Errorf("delete the files of %s: %w", c.Name, err)
 		}

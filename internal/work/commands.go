@@ -208,7 +208,11 @@ func (s *Shop) openTree(ctx context.Context, c sessions.Codebase, conv sessions.
 	if err != nil {
 		return nil, err
 	}
-	return openCwd(tree, conv.Cwd)
+	cwd, err := folderOf(c, conv, tree)
+	if err != nil {
+		return nil, err
+	}
+	return openCwd(tree, cwd)
 }
 
 // runCommandSet registers one command file; with a text it writes the file

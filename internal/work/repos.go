@@ -37,7 +37,11 @@ func (s *Shop) runClone(ctx context.Context, r orchestrator.Request) (orchestrat
 	if err != nil {
 		return orchestrator.Reply{}, err
 	}
-	ended, err := s.use(ctx, r, c.ID, "")
+	cwd := ""
+	if own, err := s.codebaseOf(ctx, r.Conv); err == nil && own.RepositoryURL != "" && own.RepositoryURL == repo.URL {
+		c, cwd = own, r.Conv.Cwd // of several of one repository the conversation keeps its own
+	}
+	ended, err := s.use(ctx, r, c.ID, cwd)
 	if err != nil {
 		return orchestrator.Reply{}, err
 	}
@@ -61,6 +65,10 @@ func (s *Shop) Register(ctx context.Context, repo codebase.Repo) (c sessions.Cod
 	}
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		var ok bool
+		of, err := bringHome(ctx, tx, s.space.Root(), repo)
+		if err != nil {
+			return err
+		}
 		if c, ok, err = s.findRegistered(ctx, tx, repo); err != nil {
 			return err
 		}
@@ -73,11 +81,19 @@ func (s *Shop) Register(ctx context.Context, repo codebase.Repo) (c sessions.Cod
 				return err
 			}
 		}
-		old, err := tx.CodebaseCommands(ctx, c.ID)
-		if err != nil {
-			return err
+		if !slices.ContainsFunc(of, func(one sessions.Codebase) bool { return one.ID == c.ID }) {
+			of = append(of, c)
 		}
-		return tx.UpdateCodebaseCommands(ctx, c.ID, refreshed(old, commands))
+		for _, one := range of {
+			old, err := tx.CodebaseCommands(ctx, one.ID)
+			if err == nil {
+				err = tx.UpdateCodebaseCommands(ctx, one.ID, refreshed(old, commands))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return c, false, nil, fmt.Errorf("register the repository: %w", err)
@@ -310,6 +326,12 @@ func (s *Shop) codebaseOf(ctx context.Context, conv sessions.Conversation) (c se
 
 // repoOf returns the repository of a codebase as the workspace knows it.
 func (s *Shop) repoOf(ctx context.Context, c sessions.Codebase) (codebase.Repo, error) {
+	if err := s.absent(c); err != nil {
+		if need, ok := errors.AsType[*orchestrator.NeedsClone](err); ok {
+			err = fault.Newf(fault.NotFound, "%s `/clone %s` gets it.", need.Why, need.URL)
+		}
+		return codebase.Repo{}, err
+	}
 	repo, err := s.space.Open(ctx, c.DefaultCwd)
 	if err != nil {
 		return repo, fmt.Errorf("open the repository: %w", err)

@@ -43,16 +43,23 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if err != nil {
 		return p, err
 	}
+	if err := s.obtain(ctx, c, entry.In.Repository); err != nil {
+		return p, err
+	}
+	if c, err = s.codebaseOf(ctx, conv); err != nil { // it may have moved
+		return p, err
+	}
 	tree, err := s.treeFor(ctx, c, conv, entry.In.Repository)
 	if err != nil {
 		return p, err
 	}
-	p.Dir, p.Tree, p.GitData = tree.Dir, tree.Dir, tree.GitData()
-	if conv.Cwd != "" {
-		p.Dir = path.Join(tree.Dir, conv.Cwd)
+	cwd, err := folderOf(c, conv, tree)
+	if err != nil {
+		return p, err
 	}
+	p.Dir, p.Tree, p.GitData = path.Join(tree.Dir, cwd), tree.Dir, tree.GitData()
 	p.Notice, p.Codebase, p.Branch = tree.Note, c.Name, tree.Branch
-	s.guide(ctx, tree, conv.Cwd, &p)
+	s.guide(ctx, tree, cwd, &p)
 	if p.Head, err = s.space.Head(ctx, tree); err != nil {
 		return p, fmt.Errorf("read the branch: %w", err)
 	}

@@ -99,6 +99,13 @@ func find(name string, env []string) (string, bool) {
 	return "", false
 }
 
+// Installed reports whether the program of an agent is there, in the PATH of
+// c.Env.
+func Installed(c Config) bool {
+	_, ok := find(c.Command[0], c.Env)
+	return ok
+}
+
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

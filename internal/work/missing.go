@@ -1,0 +1,121 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/sessions"
+)
+
+// A codebase that was imported may be in a folder that is not on this machine.
+
+// absent says why a codebase cannot be used here, nil if its folder is there:
+// with orchestrator.NeedsClone if its repository can be cloned, and else with
+// what an operator has to do.
+func (s *Shop) absent(c sessions.Codebase) error {
+	why := codebase.Present(s.space.Root(), c.DefaultCwd)
+	if why == nil {
+		return nil
+	}
+	cannot := "its repository is not known"
+	if c.RepositoryURL != "" {
+		r, err := s.space.Parse(c.RepositoryURL)
+		if err == nil {
+			return &orchestrator.NeedsClone{Codebase: "**" + c.Name + "**", URL: r.URL(), Why: fmt.Sprintf("**%s** is not on this machine: %s", c.Name, lower(fault.Public(why)))}
+		}
+		cannot = strings.TrimSuffix(lower(fault.Public(err)), ".")
+	}
+	return &fault.Error{Kind: fault.NotFound, Err: why, Public: fmt.Sprintf(
+		"**%s** is not on this machine: %s I cannot clone it, because %s. An operator can put the folder there, or add another one with `bot repo add FOLDER`, which `/repo` then chooses here; `/clone <url>` gets another repository.",
+		c.Name, lower(fault.Public(why)), cannot)}
+}
+
+// lower begins a sentence in the middle of another one.
+func lower(text string) string {
+	if rest, ok := strings.CutPrefix(text, "There is"); ok {
+		return "there is" + rest
+	}
+	return text
+}
+
+// Clone implements orchestrator.Workshop.
+func (s *Shop) Clone(ctx context.Context, url string) error {
+	repo, err := s.space.Clone(ctx, url, nil)
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	_, _, _, err = s.Register(ctx, repo)
+	return err
+}
+
+// obtain returns why a codebase cannot be used here, after it has cloned one that
+// the platform says the conversation is about: there nobody has to be asked.
+func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, about *messages.Repository) error {
+	err := s.absent(c)
+	need, ok := errors.AsType[*orchestrator.NeedsClone](err)
+	if !ok || about == nil || !sameRepository(need.URL, about.URL) {
+		return err
+	}
+	return s.Clone(ctx, need.URL)
+}
+
+// bringHome notes where the codebases of a repository are whose folder is not on
+// this machine: in repo, which is. It returns them all.
+func bringHome(ctx context.Context, tx orchestrator.Tx, root string, repo codebase.Repo) ([]sessions.Codebase, error) {
+	all, err := tx.Codebases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var of []sessions.Codebase
+	for _, c := range all {
+		if repo.URL == "" || c.RepositoryURL != repo.URL {
+			continue
+		}
+		if c.DefaultCwd != repo.Dir && codebase.Present(root, c.DefaultCwd) != nil {
+			if err := tx.MoveCodebase(ctx, c.ID, repo.Dir); err != nil {
+				return nil, err
+			}
+			c.DefaultCwd = repo.Dir
+		}
+		of = append(of, c)
+	}
+	return of, nil
+}
+
+// folderOf returns the folder of a conversation relative to the worktree. An
+// absolute one, which an import of an earlier version left, is inside of the
+// codebase's own folder or refused, and so is one that is not in the worktree.
+func folderOf(c sessions.Codebase, conv sessions.Conversation, tree codebase.Tree) (string, error) {
+	cwd := conv.Cwd
+	if path.IsAbs(cwd) {
+		rel, err := filepath.Rel(c.DefaultCwd, cwd)
+		if err != nil || !filepath.IsLocal(rel) {
+			return "", fault.Newf(fault.Invalid, "This conversation works in `%s`, which is not in **%s**. `/setcwd .` works at the top of it, `/repo` chooses another repository.", cwd, c.Name)
+		}
+		if cwd = filepath.ToSlash(rel); cwd == "." {
+			cwd = ""
+		}
+	}
+	if cwd == "" {
+		return "", nil
+	}
+	root, err := os.OpenRoot(tree.Dir)
+	if err != nil {
+		return "", fault.Wrap(err, fault.NotFound, "open the worktree")
+	}
+	defer root.Close() //nolint:errcheck // only read
+	if info, err := root.Stat(filepath.FromSlash(cwd)); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return "", fault.Newf(fault.NotFound, "The folder `%s` is not in **%s** any more. `/setcwd .` works at the top of it.", cwd, c.Name)
+	}
+	return cwd, nil
+}
