@@ -5,17 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/exchange"
 )
 
 // methods are the calls that this package makes, with the scopes of which they
@@ -47,106 +46,229 @@ var methods = map[string][]string{
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 16 << 20
 
-// request is one call.
+// request says what a call of the library is.
 type request struct {
 	method     string
-	token      string // the bot's if empty
-	params     url.Values
 	idempotent bool // doing it again does no harm, so its error is never Uncertain
+	app        bool // it goes with the app-level token
+	more       any  // takes what the library's answer has no field for; may be nil
 }
 
-// reply is what all answers of the Web API have in common.
+// sdkCall makes one call of the library with the context that it is given.
+type sdkCall func(ctx context.Context) error
+
+// answer is what the round tripper saw of the answer to a call.
+type answer struct {
+	head reply
+	read bool // it is an answer of the Web API
+	more any
+}
+
+// reply is what all answers of the Web API have in common. The library takes one
+// that is not ok and names no error for a success, and has no field for some of
+// these, which is why it is read here.
 type reply struct {
 	OK       bool   `json:"ok"`
 	Error    string `json:"error"`
 	Needed   string `json:"needed"`
 	Metadata struct {
-		Cursor   string   `json:"next_cursor"`
 		Messages []string `json:"messages"`
 	} `json:"response_metadata"`
 }
 
-// outcome is what was seen of one HTTP exchange, for telling a call that
-// certainly did nothing from one that may have worked.
-type outcome struct {
-	wrote  atomic.Bool // the whole request was written to the connection
-	status int         // of the response, 0 if there was none
-	after  time.Duration
+type answerKey struct{}
+
+// call makes one call and classifies its error. What Slack says counts: what the
+// library cannot make of the rest of an answer must not make a failure of what has
+// worked, unless nothing but reading was to be done.
+func (a *Adapter) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
+	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
+	seen := &answer{more: r.more}
+	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen))
+	return c, a.outcome(ctx, r, c, seen, err)
 }
 
-// call makes one call, decodes its answer into out, which may be nil, and
-// classifies its error. Arguments go as a form, which every method takes, and
-// the token in a header, so that no body holds it.
-func (a *Adapter) call(ctx context.Context, r request, out any) (http.Header, error) {
-	inner, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	seen := &outcome{}
-	traced := httptrace.WithClientTrace(inner, &httptrace.ClientTrace{
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err == nil {
-				seen.wrote.Store(true)
-			}
-		},
-	})
-	if err := ctx.Err(); err != nil {
-		return nil, fault.Wrap(err, networkKind(ctx), r.method)
+func (a *Adapter) outcome(ctx context.Context, r request, c *exchange.Call, seen *answer, err error) error {
+	switch {
+	case seen.read && seen.head.OK && (err == nil || !r.idempotent || r.more != nil):
+		return nil
+	case seen.read && !seen.head.OK:
+		return a.refused(r, seen.head, c.RetryAfter())
+	case err == nil: // not what an answer of the Web API looks like
+		err = errNoAnswer
 	}
-	req, err := http.NewRequestWithContext(traced, http.MethodPost, a.base+r.method, strings.NewReader(r.params.Encode()))
-	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), fault.Internal, r.method)
-	}
-	token := r.token
-	if token == "" {
-		token = a.cfg.BotToken
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	body, header, err := a.exchange(req, seen)
-	if err == nil {
-		var head reply
-		head, err = decode(body, out)
-		if err == nil && !head.OK {
-			return header, a.refused(r, head, seen)
+	return a.failed(ctx, r, c, err)
+}
+
+var errNoAnswer = errors.New("the answer is not one of the Web API")
+
+// limited makes a call when the rate limits allow it and waits out a short 429.
+// Scope is what the method's limit counts by: a channel, or nothing.
+func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCall) error {
+	deadline := time.Now().Add(exchange.ShortWait)
+	for {
+		if err := a.limits.wait(ctx, r.method, scope); err != nil {
+			return err
+		}
+		_, err := a.call(ctx, r, do)
+		if !fault.Is(err, fault.RateLimited) {
+			return err
+		}
+		a.observe("rate_limited")
+		after := exchange.RetryAfter(err)
+		a.limits.block(r.method, scope, after)
+		if time.Now().Add(after).After(deadline) {
+			return err
 		}
 	}
-	if err != nil {
-		return header, a.failed(ctx, r, err, seen)
-	}
-	return header, nil
 }
 
-// exchange sends req and reads the whole answer.
-func (a *Adapter) exchange(req *http.Request, seen *outcome) ([]byte, http.Header, error) {
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, nil, err
+// shed makes a call that is worth nothing later: at once or not at all. Among
+// those who compete for the method's rate, who says whose turn it is.
+func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) error {
+	if err := a.turn(r.method, who); err != nil {
+		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	seen.status = resp.StatusCode
-	if s, convErr := strconv.Atoi(resp.Header.Get("Retry-After")); convErr == nil && s > 0 {
-		seen.after = time.Duration(s) * time.Second
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, resp.Header, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, resp.Header, fmt.Errorf("HTTP status %d", resp.StatusCode)
-	}
-	return body, resp.Header, nil
+	return a.admitted(ctx, r, do)
 }
 
-// decode reads an answer. A field of an unexpected type is left empty: it must
-// not make a failure of what has worked.
-func decode(body []byte, out any) (reply, error) {
-	var head reply
-	if err := lenient(body, &head); err != nil {
-		return head, err
+// turn asks for a turn with a method that is shed.
+func (a *Adapter) turn(method, who string) error {
+	err := a.limits.try(method, who)
+	if err != nil {
+		a.observe("shed")
 	}
-	if out == nil || !head.OK {
-		return head, nil
+	return err
+}
+
+// admitted makes a call whose turn it is.
+func (a *Adapter) admitted(ctx context.Context, r request, do sdkCall) error {
+	_, err := a.call(ctx, r, do)
+	if fault.Is(err, fault.RateLimited) {
+		a.observe("rate_limited")
+		a.limits.block(r.method, "", exchange.RetryAfter(err))
 	}
-	return head, lenient(body, out)
+	return err
+}
+
+// wire is the part of the round tripper that only Slack needs. It moves the bot's
+// token from the body, where the library puts it, to a header, so that no body
+// holds it, and gives the library answers that it can decode.
+type wire struct {
+	next  http.RoundTripper
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	if kind, ok := req.Context().Value(downloadKey{}).(string); ok {
+		return w.download(req, kind)
+	}
+	seen, ok := req.Context().Value(answerKey{}).(*answer)
+	if !ok {
+		return w.next.RoundTrip(req)
+	}
+	if req.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && req.Body != nil {
+		raw, err := io.ReadAll(req.Body)
+		_ = req.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		form, err := url.ParseQuery(string(raw))
+		if err != nil {
+			return nil, err
+		}
+		form.Del("token")
+		body := form.Encode()
+		req = req.Clone(req.Context())
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
+		req.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	resp, err := w.next.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(seen.take(raw)))
+	return resp, nil
+}
+
+// download passes a file on, and nothing else.
+func (w wire) download(req *http.Request, kind string) (*http.Response, error) {
+	resp, err := w.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := downloadable(resp, kind); err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// CloseIdleConnections lets http.Client reach the transport below.
+func (w wire) CloseIdleConnections() {
+	if c, ok := w.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// take reads an answer and returns it as the library gets it: without what it
+// would decode for nobody, where one malformed block fails the whole answer after
+// the call has worked, and with messages that it can decode.
+func (s *answer) take(raw []byte) []byte {
+	var top map[string]json.RawMessage
+	if lenient(raw, &s.head) != nil || json.Unmarshal(raw, &top) != nil {
+		return raw
+	}
+	s.read = true
+	if s.more != nil {
+		_ = lenient(raw, s.more)
+	}
+	for _, unread := range []string{"message", "view", "errors"} {
+		delete(top, unread)
+	}
+	if list, ok := top["messages"]; ok {
+		top["messages"] = decodable(list)
+	}
+	lean, err := json.Marshal(top)
+	if err != nil {
+		return raw
+	}
+	return lean
+}
+
+// decodable returns a list of messages without those that are no objects. Of one
+// that the library refuses for some field, what a lookup reads is left.
+func decodable(list json.RawMessage) json.RawMessage {
+	var out []any
+	for _, raw := range elements(list) {
+		if json.Unmarshal(raw, new(slack.Message)) == nil {
+			out = append(out, raw)
+			continue
+		}
+		var known struct {
+			TS       string              `json:"ts"`
+			User     string              `json:"user"`
+			BotID    string              `json:"bot_id"`
+			Subtype  string              `json:"subtype"`
+			Text     string              `json:"text"`
+			Metadata slack.SlackMetadata `json:"metadata"`
+		}
+		if lenient(raw, &known) == nil {
+			out = append(out, known)
+		}
+	}
+	lean, err := json.Marshal(out)
+	if err != nil {
+		return list
+	}
+	return lean
 }
 
 // lenient decodes JSON and overlooks fields of another type than expected.
@@ -168,67 +290,3 @@ func jsonArg(v any) string {
 	}
 	return string(raw)
 }
-
-// limited makes a call when the rate limits allow it and waits out a short 429.
-// Scope is what the method's limit counts by: a channel, or nothing.
-func (a *Adapter) limited(ctx context.Context, scope string, r request, out any) error {
-	deadline := time.Now().Add(shortWait)
-	for {
-		if err := a.limits.wait(ctx, r.method, scope); err != nil {
-			return err
-		}
-		_, err := a.call(ctx, r, out)
-		if !fault.Is(err, fault.RateLimited) {
-			return err
-		}
-		a.observe("rate_limited")
-		after := retryAfter(err)
-		a.limits.block(r.method, scope, after)
-		if time.Now().Add(after).After(deadline) {
-			return err
-		}
-	}
-}
-
-// shed makes a call that is worth nothing later: at once or not at all. Among
-// those who compete for the method's rate, who says whose turn it is.
-func (a *Adapter) shed(ctx context.Context, who string, r request, out any) error {
-	if err := a.turn(r.method, who); err != nil {
-		return err
-	}
-	return a.admitted(ctx, r, out)
-}
-
-// turn asks for a turn with a method that is shed.
-func (a *Adapter) turn(method, who string) error {
-	err := a.limits.try(method, who)
-	if err != nil {
-		a.observe("shed")
-	}
-	return err
-}
-
-// admitted makes a call whose turn it is.
-func (a *Adapter) admitted(ctx context.Context, r request, out any) error {
-	_, err := a.call(ctx, r, out)
-	if fault.Is(err, fault.RateLimited) {
-		a.observe("rate_limited")
-		a.limits.block(r.method, "", retryAfter(err))
-	}
-	return err
-}
-
-// postJSON posts to an address that is a credential by itself.
-func (a *Adapter) postJSON(ctx context.Context, address string, body io.Reader) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
-	if err != nil {
-		return fault.Wrap(errBadAddress, fault.Invalid, "answering a command")
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if _, _, err := a.exchange(req, &outcome{}); err != nil {
-		return fault.Wrap(a.scrub(err), networkKind(ctx), "answering a command")
-	}
-	return nil
-}
-
-var errBadAddress = errors.New("the address for answers cannot be used")

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,8 +10,11 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -27,17 +31,6 @@ const (
 	maxDownload = 64 << 20
 )
 
-// said is what is read of an earlier message.
-type said struct {
-	TS      string  `json:"ts"`
-	User    string  `json:"user"`
-	BotID   string  `json:"bot_id"`
-	Subtype string  `json:"subtype"`
-	Name    string  `json:"username"` // of a bot
-	Text    string  `json:"text"`
-	Profile profile `json:"user_profile"`
-}
-
 // Context implements platform.Contexter: the root of the thread and the newest
 // messages before in, without the bot's own.
 func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
@@ -49,17 +42,17 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	if err != nil {
 		return nil, err
 	}
-	var root *said
-	var newest []said
+	var root *slack.Message
+	var newest []slack.Message
 	w := window{pages: contextPages}
 	if isTS(string(in.Message)) {
 		w.before = string(in.Message)
 	}
-	err = read(ctx, a, at, w, func(m said) bool {
+	err = a.read(ctx, at, w, func(m slack.Message) bool {
 		switch {
-		case m.TS == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "":
-		case m.Subtype != "bot_message" && !counts(m.Subtype):
-		case m.TS == at.thread:
+		case m.Timestamp == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "":
+		case m.SubType != "bot_message" && !counts(m.SubType):
+		case m.Timestamp == at.thread:
 			root = &m
 		default:
 			newest = append(newest, m)
@@ -73,14 +66,14 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 		return nil, err
 	}
 	if root != nil {
-		newest = append([]said{*root}, newest...)
+		newest = append([]slack.Message{*root}, newest...)
 	}
 	return a.quoted(ctx, newest), nil
 }
 
 // quoted turns messages into quotes. If they are too long together, those in
 // the middle go: the root says what it is about, the newest where it stands.
-func (a *Adapter) quoted(ctx context.Context, all []said) []messages.Quote {
+func (a *Adapter) quoted(ctx context.Context, all []slack.Message) []messages.Quote {
 	asked := 0
 	total := 0
 	var out []messages.Quote
@@ -97,8 +90,8 @@ func (a *Adapter) quoted(ctx context.Context, all []said) []messages.Quote {
 }
 
 // author returns the name of who wrote m, asking for at most maxNames names.
-func (a *Adapter) author(ctx context.Context, m said, asked *int) string {
-	name := first(m.Profile.name(), cut(m.Name, 80), a.nameOf(m.User))
+func (a *Adapter) author(ctx context.Context, m slack.Message, asked *int) string {
+	name := first(cut(m.Username, 80), a.nameOf(m.User))
 	if name != "" || !isID(m.User) || *asked >= maxNames {
 		return first(name, m.User)
 	}
@@ -113,17 +106,15 @@ func (a *Adapter) author(ctx context.Context, m said, asked *int) string {
 
 // askName finds out the name of a user and remembers it.
 func (a *Adapter) askName(ctx context.Context, id string) (string, error) {
-	var out struct {
-		User struct {
-			Name    string  `json:"name"`
-			Profile profile `json:"profile"`
-		} `json:"user"`
-	}
-	err := a.limited(ctx, "", request{method: "users.info", idempotent: true, params: url.Values{"user": {id}}}, &out)
+	var out *slack.User
+	err := a.limited(ctx, "", request{method: "users.info", idempotent: true}, func(ctx context.Context) (err error) {
+		out, err = a.web.GetUserInfoContext(ctx, id)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
-	name := first(out.User.Profile.name(), cut(out.User.Name, 80), id)
+	name := first(profile{out.Profile.DisplayName, out.Profile.RealName, out.Name}.name(), id)
 	a.names.Put(id, name)
 	return name, nil
 }
@@ -142,7 +133,12 @@ func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCl
 	var out struct {
 		File file `json:"file"`
 	}
-	err := a.limited(ctx, "", request{method: "files.info", idempotent: true, params: url.Values{"file": {att.Source}}}, &out)
+	// The file is read leniently: the library refuses one of whose many fields has
+	// another type than it expects.
+	err := a.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context) error {
+		_, _, _, err := a.web.GetFileInfoContext(ctx, att.Source, 1, 1)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -162,32 +158,63 @@ func (a *Adapter) ownHost(u *url.URL) bool {
 	return err == nil && a.base != defaultAPIURL && u.Scheme == api.Scheme && u.Host == api.Host
 }
 
+// download returns what the library writes to it, in a goroutine that ends at the
+// latest with Close. It knows about the answer before the first byte is read.
 func (a *Adapter) download(ctx context.Context, address, kind string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), fault.Internal, "downloading a file")
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, downloadKey{}, kind))
+	d := &download{r: bufio.NewReader(io.LimitReader(r, maxDownload)), pipe: r, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(d.done)
+		err := a.web.GetFileContext(ctx, address, w)
+		if _, classified := errors.AsType[*fault.Error](err); err != nil && !classified {
+			err = (&exchange.Call{Idempotent: true, Scrub: a.scrub}).Failure(ctx, "downloading a file", err)
+		}
+		_ = w.CloseWithError(err) // nil is the end of the file
+	}()
+	if _, err := d.r.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		_ = d.Close()
+		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+a.cfg.BotToken)
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), networkKind(ctx), "downloading a file")
-	}
+	return d, nil
+}
+
+// download is a file that is being read.
+type download struct {
+	r      *bufio.Reader
+	pipe   *io.PipeReader
+	cancel context.CancelFunc
+	done   chan struct{} // closed when nothing is written any more
+}
+
+// Read implements io.Reader.
+func (d *download) Read(p []byte) (int, error) { return d.r.Read(p) }
+
+// Close implements io.Closer.
+func (d *download) Close() error {
+	d.cancel()
+	err := d.pipe.Close()
+	<-d.done
+	return err
+}
+
+// downloadKey marks the requests of downloads with the type that the file has.
+type downloadKey struct{}
+
+// downloadable returns the error of an answer that is not the file: the library
+// tells the states apart by text only, and takes the page to sign in, which who may
+// not read a file is shown, for the file.
+func downloadable(resp *http.Response, kind string) error {
 	got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	want, _, _ := mime.ParseMediaType(kind)
-	// Who may not read a file is shown the page to sign in.
-	if resp.StatusCode == http.StatusOK && (got != "text/html" || want == "text/html") {
-		return struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxDownload), resp.Body}, nil
-	}
-	_ = resp.Body.Close()
 	switch {
+	case resp.StatusCode == http.StatusOK && (got != "text/html" || want == "text/html"):
+		return nil
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
-		return nil, fault.Newf(fault.Unavailable, "Slack does not hand out the file now (HTTP status %d).", resp.StatusCode)
+		return fault.Newf(fault.Unavailable, "Slack does not hand out the file now (HTTP status %d).", resp.StatusCode)
 	case resp.StatusCode == http.StatusNotFound:
-		return nil, fault.New(fault.NotFound, "Slack no longer has the file.")
+		return fault.New(fault.NotFound, "Slack no longer has the file.")
 	default:
-		return nil, fault.New(fault.Forbidden, "The Slack app may not read files: it needs the scope files:read.")
+		return fault.New(fault.Forbidden, "The Slack app may not read files: it needs the scope files:read.")
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/exchange"
 )
 
 // codeError is the error code of an answer that is not ok.
@@ -36,17 +36,17 @@ func codeOf(err error) string {
 
 // refused classifies an answer that is not ok. It is one of the two places
 // where foreign errors of calls enter the program.
-func (a *Adapter) refused(r request, head reply, seen *outcome) error {
+func (a *Adapter) refused(r request, head reply, after time.Duration) error {
 	detail := strings.Join(head.Metadata.Messages, "; ")
 	if head.Needed != "" {
 		detail = strings.TrimSpace("needs " + head.Needed + " " + detail)
 	}
-	cause := &codeError{code: a.redact(head.Error), detail: a.redact(detail)}
+	cause := &codeError{code: a.scrub.Text(head.Error), detail: a.scrub.Text(detail)}
 	f := &fault.Error{Err: fmt.Errorf("%s: %w", r.method, cause)}
 	f.Kind, f.Public = kindOfCode(r, head)
 	switch f.Kind {
 	case fault.RateLimited:
-		f.RetryAfter = max(seen.after, time.Second)
+		f.RetryAfter = max(after, time.Second)
 	case fault.Unavailable:
 		// Part of the operation may have succeeded (contract B4.9).
 		f.Uncertain = !r.idempotent && slices.Contains(ambiguousCodes, head.Error)
@@ -68,17 +68,17 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org", "upstream_error":
 		return fault.Unavailable, ""
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required", "app_missing_action_url", "app_not_installed":
-		if r.token != "" {
+		if r.app {
 			return fault.Unauthorized, "Slack refused the app-level token. Check SLACK_APP_TOKEN."
 		}
 		return fault.Unauthorized, "Slack refused the bot's token. Check SLACK_BOT_TOKEN."
 	case "not_allowed_token_type":
-		if r.token != "" {
+		if r.app {
 			return fault.Unauthorized, "SLACK_APP_TOKEN is not an app-level token with the scope connections:write."
 		}
 		return fault.Forbidden, ""
 	case "access_denied":
-		if r.token != "" {
+		if r.app {
 			return fault.Forbidden, "Socket Mode is switched off for the Slack app."
 		}
 		return fault.Forbidden, ""
@@ -106,78 +106,17 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 }
 
 // failed classifies a call that got no answer of the Web API.
-func (a *Adapter) failed(ctx context.Context, r request, err error, seen *outcome) error {
-	f := &fault.Error{Err: fmt.Errorf("%s: %w", r.method, a.scrub(err))}
-	switch status := seen.status; {
+func (a *Adapter) failed(ctx context.Context, r request, c *exchange.Call, err error) error {
+	f := c.Failure(ctx, r.method, err)
+	switch status := c.Status(); {
 	case status == http.StatusTooManyRequests:
-		f.Kind, f.RetryAfter = fault.RateLimited, max(seen.after, time.Second)
+		f.Kind, f.RetryAfter = fault.RateLimited, max(f.RetryAfter, time.Second)
 	case status == http.StatusUnauthorized:
 		f.Kind, f.Public = kindOfCode(r, reply{Error: "invalid_auth"})
 	case status >= 300 && status < 500:
 		f.Kind = fault.Invalid
-	default:
-		f.Kind = networkKind(ctx)
-		f.RetryAfter = seen.after
-		f.Uncertain = !r.idempotent && seen.wrote.Load() && ambiguous(status)
 	}
 	return f
-}
-
-// ambiguous reports whether a request that was written may have had its effect:
-// there was no answer, or one cut off, or something failed on the way.
-func ambiguous(status int) bool {
-	return status < 300 || status >= 500 && status != http.StatusServiceUnavailable
-}
-
-func networkKind(ctx context.Context) fault.Kind {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.Canceled
-	}
-	return fault.Unavailable
-}
-
-// retryAfter returns how long the platform asked to wait, or zero.
-func retryAfter(err error) time.Duration {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f.RetryAfter
-	}
-	return 0
-}
-
-// scrubbed is a foreign error reduced to text without credentials. Only the
-// context errors can be told apart below it.
-type scrubbed struct {
-	text string
-	is   error
-}
-
-func (e *scrubbed) Error() string { return e.text }
-func (e *scrubbed) Unwrap() error { return e.is }
-
-// scrub takes the credentials out of err's text, and forgets err itself, which
-// may still hold them.
-func (a *Adapter) scrub(err error) error {
-	text := err.Error()
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		text = u.Op + ": " + u.Err.Error() // its URL can be a single-use one
-	}
-	s := &scrubbed{text: a.redact(text)}
-	for _, sentinel := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, sentinel) {
-			s.is = sentinel
-		}
-	}
-	return s
-}
-
-func (a *Adapter) redact(text string) string {
-	var pairs []string
-	for _, secret := range []string{a.cfg.BotToken, a.cfg.AppToken, a.cfg.SigningSecret} {
-		if secret != "" {
-			pairs = append(pairs, secret, "***", url.QueryEscape(secret), "***")
-		}
-	}
-	return cut(strings.NewReplacer(pairs...).Replace(text), 500)
 }
 
 // cut returns at most n bytes of s, without breaking a character.

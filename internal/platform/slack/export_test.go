@@ -26,6 +26,9 @@ func (a *Adapter) Translate(ctx context.Context, kind string, payload []byte) ([
 // Runs reports whether Run has come so far that it looks after streams.
 func (a *Adapter) Runs() bool { return a.streams.isKept() }
 
+// OpenSocketsTogether makes all connections of Socket Mode open at once.
+func (a *Adapter) OpenSocketsTogether() { a.linkGap = 0 }
+
 // KeyRoundTrip reads a key and writes it again.
 func KeyRoundTrip(id string) (string, error) {
 	p, err := parseKey(messages.ConversationKey{Platform: Name, ID: id})

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"time"
 
@@ -78,16 +77,13 @@ func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
 	if a.noStatus.Load() {
 		return nil
 	}
-	r := request{method: "assistant.threads.setStatus", idempotent: true, params: url.Values{
-		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {""},
-	}}
-	var err error
+	status := slack.AssistantThreadsSetStatusParameters{ChannelID: to.channel, ThreadTS: to.thread}
 	if working {
-		r.params.Set("status", "is working…")
-		err = a.shed(ctx, to.channel+to.thread, r, nil)
-	} else {
-		err = a.limited(ctx, "", r, nil)
+		status.Status = "is working…"
 	}
+	err := a.statusCall(ctx, to, working, request{method: "assistant.threads.setStatus", idempotent: true}, func(ctx context.Context) error {
+		return a.web.SetAssistantThreadsStatusContext(ctx, status)
+	})
 	switch codeOf(err) {
 	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
 		if a.noStatus.CompareAndSwap(false, true) {
@@ -98,6 +94,15 @@ func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
 	return err
 }
 
+// statusCall makes a call for a status, which only waits for Slack's rate limits to
+// take one away.
+func (a *Adapter) statusCall(ctx context.Context, to place, working bool, r request, do sdkCall) error {
+	if working {
+		return a.shed(ctx, to.channel+to.thread, r, do)
+	}
+	return a.limited(ctx, "", r, do)
+}
+
 // setSession sets the state of the agent session of a thread, which comes into
 // being with that. It finds out whether there are any.
 func (a *Adapter) setSession(ctx context.Context, to place, working bool) error {
@@ -105,18 +110,11 @@ func (a *Adapter) setSession(ctx context.Context, to place, working bool) error 
 	if working {
 		state = sessionProcessing
 	}
-	var out struct {
-		Warning string `json:"warning"`
-	}
-	r := request{method: "agents.sessions.setStatus", idempotent: true, params: url.Values{
-		"channel_id": {to.channel}, "thread_ts": {to.thread}, "status": {state},
-	}}
-	var err error
-	if working {
-		err = a.shed(ctx, to.channel+to.thread, r, &out)
-	} else {
-		err = a.limited(ctx, "", r, &out)
-	}
+	var out *slack.AgentSessionSetStatusResponse
+	err := a.statusCall(ctx, to, working, request{method: "agents.sessions.setStatus", idempotent: true}, func(ctx context.Context) (err error) {
+		out, err = a.web.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: to.channel, ThreadTS: to.thread, Status: state})
+		return err
+	})
 	switch {
 	case err == nil && strings.Contains(out.Warning, "missing_agent_session_stopped_event_subscription"):
 		a.sessions.Store(int32(sessionsNoStop))
@@ -244,9 +242,10 @@ func (a *Adapter) OpenDialog(ctx context.Context, in messages.Inbound, d platfor
 			slack.NewInputBlock(dialogBlock, plainText(first(d.Label, "Text"), maxDialogLabel), nil, field),
 		}},
 	}
-	err := a.limited(ctx, "", request{method: "views.open", idempotent: true, params: url.Values{
-		"trigger_id": {d.Trigger}, "view": {jsonArg(view)},
-	}}, nil)
+	err := a.limited(ctx, "", request{method: "views.open", idempotent: true}, func(ctx context.Context) error {
+		_, err := a.web.OpenViewContext(ctx, d.Trigger, view)
+		return err
+	})
 	switch codeOf(err) {
 	case "expired_trigger_id", "trigger_expired", "trigger_exchanged", "invalid_trigger_id", "exchanged_trigger_id":
 		return &fault.Error{Kind: fault.NotFound, Public: "That took too long. Press the button again.", Err: err}

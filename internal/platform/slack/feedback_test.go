@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -143,6 +144,11 @@ func TestDialogComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := b.api.made("views.open")[0].form
+	var opened struct {
+		Trigger string          `json:"trigger_id"`
+		View    json.RawMessage `json:"view"`
+	}
+	mustJSON(t, form.Get("json"), &opened)
 	var view struct {
 		Type     string
 		Title    struct{ Text string }
@@ -155,9 +161,9 @@ func TestDialogComesBack(t *testing.T) {
 			}
 		}
 	}
-	mustJSON(t, form.Get("view"), &view)
-	if form.Get("trigger_id") != "1.2.3" || view.Type != "modal" || len([]rune(view.Title.Text)) > 24 || len(view.Blocks) != 1 || view.Blocks[0].Element.Initial != "1. x" {
-		t.Fatalf("opened %s", form.Get("view"))
+	mustJSON(t, string(opened.View), &view)
+	if opened.Trigger != "1.2.3" || view.Type != "modal" || len([]rune(view.Title.Text)) > 24 || len(view.Blocks) != 1 || view.Blocks[0].Element.Initial != "1. x" {
+		t.Fatalf("opened %s", opened.View)
 	}
 	sent := jsonOf(t, map[string]any{
 		"type": "view_submission", "trigger_id": "4.5.6", "team": map[string]string{"id": "T1"}, "user": map[string]string{"id": "U1"},

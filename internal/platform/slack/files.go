@@ -7,13 +7,15 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -56,7 +58,7 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	if err := a.upload(ctx, address, f.Data); err != nil {
+	if err := a.upload(ctx, address, name, f.Data); err != nil {
 		return messages.Ref{}, err
 	}
 	ts, err := a.shareFile(ctx, to, id, name, f.Caption)
@@ -72,64 +74,53 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 
 // announceFile returns the id of a file to be and the address that takes it.
 func (a *Adapter) announceFile(ctx context.Context, name string, size int) (id, address string, err error) {
-	var out struct {
-		ID  string `json:"file_id"`
-		URL string `json:"upload_url"`
-	}
-	err = a.limited(ctx, "", request{
-		method: "files.getUploadURLExternal", idempotent: true,
-		params: url.Values{"filename": {name}, "length": {strconv.Itoa(size)}},
-	}, &out)
+	var out *slack.GetUploadURLExternalResponse
+	err = a.limited(ctx, "", request{method: "files.getUploadURLExternal", idempotent: true}, func(ctx context.Context) (err error) {
+		out, err = a.web.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: name, FileSize: size})
+		return err
+	})
 	if err != nil {
 		return "", "", err
 	}
-	u, err := url.Parse(out.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && !a.ownHost(u) || !isID(out.ID) {
+	u, err := url.Parse(out.UploadURL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && !a.ownHost(u) || !isID(out.FileID) {
 		return "", "", fault.Wrap(errNoUpload, fault.Unavailable, "uploading a file")
 	}
-	return out.ID, out.URL, nil
+	return out.FileID, out.UploadURL, nil
 }
 
-// upload sends the content of a file. The address is a credential by itself, so
-// the token is not sent along.
-func (a *Adapter) upload(ctx context.Context, address string, data []byte) error {
-	inner, cancel := context.WithTimeout(ctx, uploadTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(inner, http.MethodPost, address, bytes.NewReader(data))
-	if err != nil {
-		return fault.Wrap(a.scrub(err), fault.Internal, "uploading a file")
+// upload sends the content of a file. The address is a credential by itself.
+func (a *Adapter) upload(ctx context.Context, address, name string, data []byte) error {
+	scrub := exchange.NewScrubber(nil, a.cfg.BotToken, address)
+	call := &exchange.Call{Idempotent: true, Timeout: uploadTimeout, MaxAnswer: maxAnswer, Scrub: scrub}
+	err := a.web.UploadToURL(call.Context(ctx), slack.UploadToURLParameters{UploadURL: address, Filename: name, Reader: bytes.NewReader(data)})
+	if err == nil {
+		return nil
 	}
-	req.Header.Set("Content-Type", "application/octet-stream")
-	seen := &outcome{}
-	if _, _, err := a.exchange(req, seen); err != nil {
-		switch seen.status {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-			// The address says who may upload. A new one is asked for next time.
-			return fault.Wrap(a.scrub(err), fault.Unavailable, "uploading a file")
-		}
-		return a.failed(ctx, request{method: "upload", idempotent: true}, err, seen)
+	switch call.Status() {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		// The address says who may upload. A new one is asked for next time.
+		return fault.Wrap(scrub.Error(err), fault.Unavailable, "uploading a file")
 	}
-	return nil
+	return a.failed(ctx, request{method: "upload", idempotent: true}, call, err)
 }
 
 // shareFile makes an uploaded file a message. It returns the message's ts if
 // Slack tells it.
 func (a *Adapter) shareFile(ctx context.Context, to place, id, title, caption string) (string, error) {
-	type entry struct {
-		ID    string `json:"id"`
-		Title string `json:"title"`
-	}
-	params := url.Values{"channel_id": {to.channel}, "files": {jsonArg([]entry{{id, title}})}}
-	if to.thread != "" {
-		params.Set("thread_ts", to.thread)
+	params := slack.CompleteUploadExternalParameters{
+		Files: []slack.FileSummary{{ID: id, Title: title}}, Channel: to.channel, ThreadTimestamp: to.thread,
 	}
 	if caption = strings.TrimSpace(caption); caption != "" {
-		params.Set("initial_comment", escaped(shorten(caption, maxCaption)))
+		params.InitialComment = escaped(shorten(caption, maxCaption))
 	}
-	var out struct {
+	var out struct { // the library does not tell where a file is shown
 		Files json.RawMessage `json:"files"`
 	}
-	err := a.limited(ctx, to.channel, request{method: "files.completeUploadExternal", params: params}, &out)
+	err := a.limited(ctx, to.channel, request{method: "files.completeUploadExternal", more: &out}, func(ctx context.Context) error {
+		_, err := a.web.CompleteUploadExternalContext(ctx, params)
+		return err
+	})
 	if err != nil {
 		return "", unshared(err)
 	}

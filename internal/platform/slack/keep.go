@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -144,12 +146,12 @@ type claims struct {
 const noDelivery = messages.DeliveryID("-")
 
 // metadata returns the metadata for a message.
-func (c claims) metadata(id string) string {
+func (c claims) metadata(id string) slack.MsgOption {
 	known, _ := c.Get(id)
 	if known.delivery == "" {
 		known.delivery = noDelivery
 	}
-	return jsonArg(metadata{metadataType, metadataPayload{known.delivery}})
+	return metadata(known.delivery)
 }
 
 // attached notes that a message has its metadata.
@@ -165,7 +167,7 @@ type leftovers struct {
 	keyed map[string]messages.ConversationKey
 }
 
-// add remembers one. Beyond maxScopes of them, what is left stands until Slack
+// add remembers one. Beyond maxKept of them, what is left stands until Slack
 // takes it away.
 func (l *leftovers) add(key messages.ConversationKey) {
 	l.mu.Lock()
@@ -173,7 +175,7 @@ func (l *leftovers) add(key messages.ConversationKey) {
 	if l.keyed == nil {
 		l.keyed = make(map[string]messages.ConversationKey)
 	}
-	if len(l.keyed) < maxScopes {
+	if len(l.keyed) < maxKept {
 		l.keyed[key.ID] = key
 	}
 }

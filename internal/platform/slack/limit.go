@@ -5,10 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
-	"remote-agent/internal/fault"
-	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // pace is how often a method may be called.
@@ -54,10 +51,6 @@ var paces = map[string]pace{
 }
 
 const (
-	// shortWait is how long a call waits for a 429 to pass before it hands the
-	// wait to the caller.
-	shortWait = 3 * time.Second
-
 	// reserve is the part of a burst that calls which may be dropped leave to
 	// those which may not.
 	reserve = 0.4
@@ -65,26 +58,18 @@ const (
 	// competing is how long somebody who asked for a turn counts as a competitor.
 	competing = 15 * time.Second
 
-	// maxScopes bounds the tables; an entry that is idle for scopeIdle has
-	// nothing left to say and may go.
-	maxScopes = 4096
-	scopeIdle = 5 * time.Minute
+	// maxKept bounds the table of statuses that could not be taken away.
+	maxKept = 4096
 )
 
-// limiter keeps the app within Slack's rates, which hold for each method.
+// limiter keeps the app within Slack's rates, which hold for each method, and
+// shares out those of the methods that are shed.
 type limiter struct {
-	mu     sync.Mutex // guards all below
-	scopes map[scope]*scopeLimit
+	budget exchange.Budget // of methods for which somebody waits
+	rest   exchange.Budget // of those for which nobody does: nothing has to be left over
+
+	mu     sync.Mutex        // guards queues
 	queues map[string]*queue // by method
-}
-
-type scope struct{ method, channel string }
-
-// scopeLimit is the state of one bucket; limiter.mu guards its times.
-type scopeLimit struct {
-	bucket  *rate.Limiter // nil is no limit
-	blocked time.Time     // Slack asked for silence until then
-	used    time.Time
 }
 
 // queue shares out the rate of one method among those who compete for it with
@@ -97,85 +82,40 @@ type queue struct {
 }
 
 func newLimiter() *limiter {
-	return &limiter{scopes: make(map[scope]*scopeLimit), queues: make(map[string]*queue)}
+	l := &limiter{queues: make(map[string]*queue)}
+	l.budget.Platform, l.budget.Reserve, l.rest.Platform = "Slack", reserve, "Slack"
+	return l
 }
 
-// entry returns the bucket of a method, in a channel if its limit holds for
-// each. l.mu is held.
-func (l *limiter) entry(method, channel string) *scopeLimit {
+// bucket returns the budget of a method with its bucket, in a channel if its limit
+// holds for each.
+func (l *limiter) bucket(method, channel string) (*exchange.Budget, exchange.Share) {
 	p, limited := paces[method]
 	if !p.scoped {
 		channel = ""
 	}
-	now := time.Now()
-	k := scope{method, channel}
-	if s, ok := l.scopes[k]; ok {
-		s.used = now
-		return s
-	}
-	if len(l.scopes) >= maxScopes {
-		l.evict(now)
-	}
-	s := &scopeLimit{used: now}
+	s := exchange.Share{Bucket: method + " " + channel, Burst: p.burst}
 	if limited {
-		s.bucket = rate.NewLimiter(rate.Limit(p.refill()/60), p.burst)
+		s.Every = time.Duration(float64(time.Minute) / p.refill())
 	}
-	l.scopes[k] = s
-	return s
-}
-
-// evict drops idle entries, and if all are in use the half that is met first:
-// forgetting a bucket too early costs at worst a 429. l.mu is held.
-func (l *limiter) evict(now time.Time) {
-	for k, s := range l.scopes {
-		if now.Sub(s.used) > scopeIdle && now.After(s.blocked) {
-			delete(l.scopes, k)
-		}
+	if p.shedOnly {
+		return &l.rest, s
 	}
-	for k, s := range l.scopes {
-		if len(l.scopes) <= maxScopes/2 {
-			return
-		}
-		if now.After(s.blocked) {
-			delete(l.scopes, k)
-		}
-	}
+	return &l.budget, s
 }
 
 // block keeps a method silent for d, as a 429 demanded.
 func (l *limiter) block(method, channel string, d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.entry(method, channel)
-	if until := time.Now().Add(d); until.After(s.blocked) {
-		s.blocked = until
-	}
+	budget, share := l.bucket(method, channel)
+	budget.Refused(share.Bucket, d)
 }
 
-// wait takes a token and waits for its turn, in the order of the calls. A
-// silence that Slack demanded and that is longer than shortWait is returned to
+// wait takes a token and waits for its turn, in the order of the calls. A silence
+// that Slack demanded and that is longer than exchange.ShortWait is returned to
 // the caller instead.
 func (l *limiter) wait(ctx context.Context, method, channel string) error {
-	l.mu.Lock()
-	s := l.entry(method, channel)
-	bucket, blocked := s.bucket, time.Until(s.blocked)
-	l.mu.Unlock()
-	if blocked > shortWait {
-		return limited(blocked)
-	}
-	if err := platform.Sleep(ctx, blocked); err != nil {
-		return fault.Wrap(err, fault.KindOf(err), "waiting for Slack's rate limit")
-	}
-	if bucket == nil {
-		return nil
-	}
-	if err := bucket.Wait(ctx); err != nil {
-		if ctx.Err() == nil { // the deadline is nearer than the token
-			return limited(time.Second)
-		}
-		return fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "waiting for Slack's rate limit")
-	}
-	return nil
+	budget, share := l.bucket(method, channel)
+	return budget.Wait(ctx, share.Bucket, share)
 }
 
 // try takes a token for who without waiting, if it is their turn and enough are
@@ -183,33 +123,21 @@ func (l *limiter) wait(ctx context.Context, method, channel string) error {
 func (l *limiter) try(method, who string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.entry(method, who)
 	now := time.Now()
-	if blocked := s.blocked.Sub(now); blocked > 0 {
-		return limited(blocked)
+	q := l.queue(method, who, now)
+	if wait := q.turn(who, paces[method], now); wait > 0 {
+		return exchange.Limited(wait)
 	}
-	if s.bucket == nil {
-		return nil
+	budget, share := l.bucket(method, who)
+	if err := budget.Try(share.Bucket, share); err != nil {
+		return err
 	}
-	p := paces[method]
-	if wait := l.turn(method, who, p, now); wait > 0 {
-		return limited(wait)
-	}
-	least := 1.0
-	if !p.shedOnly {
-		least += reserve * float64(p.burst)
-	}
-	if s.bucket.TokensAt(now) < least {
-		return limited(time.Second)
-	}
-	s.bucket.AllowN(now, 1)
-	l.queues[method].last[who] = now
+	q.last[who] = now
 	return nil
 }
 
-// turn returns how long who has to wait until its share of the method's rate
-// allows another call. l.mu is held.
-func (l *limiter) turn(method, who string, p pace, now time.Time) time.Duration {
+// queue returns the queue of a method, in which who now asks. l.mu is held.
+func (l *limiter) queue(method, who string, now time.Time) *queue {
 	q := l.queues[method]
 	if q == nil {
 		q = &queue{last: make(map[string]time.Time), seen: make(map[string]time.Time)}
@@ -225,14 +153,16 @@ func (l *limiter) turn(method, who string, p pace, now time.Time) time.Duration 
 			}
 		}
 	}
+	return q
+}
+
+// turn returns how long who has to wait until its share of the method's rate
+// allows another call.
+func (q *queue) turn(who string, p pace, now time.Time) time.Duration {
 	last, had := q.last[who]
-	if !had || len(q.seen) == 1 {
+	if !had || len(q.seen) == 1 || p.refill() <= 0 {
 		return 0
 	}
 	share := time.Duration(float64(len(q.seen)) / p.refill() * float64(time.Minute))
 	return max(share-now.Sub(last), 0)
-}
-
-func limited(after time.Duration) error {
-	return &fault.Error{Kind: fault.RateLimited, RetryAfter: after}
 }

@@ -2,15 +2,19 @@ package slack
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/slack-go/slack"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
 
 const (
+	methodReact   = "reactions.add"
+	methodUnreact = "reactions.remove"
+
 	emojiSeen   = "eyes"
 	emojiQueued = "inbox_tray"
 	emojiDone   = "white_check_mark"
@@ -43,7 +47,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 		return nil
 	case want == "":
 	default:
-		if err := a.react(ctx, "reactions.add", to.channel, ts, want); err != nil {
+		if err := a.react(ctx, methodReact, to.channel, ts, want); err != nil {
 			return err
 		}
 	}
@@ -56,7 +60,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 		if emoji == "" {
 			continue
 		}
-		if err := a.react(ctx, "reactions.remove", to.channel, ts, emoji); err != nil && mark == platform.MarkNone {
+		if err := a.react(ctx, methodUnreact, to.channel, ts, emoji); err != nil && mark == platform.MarkNone {
 			return err
 		} // beside another mark one that stays does no harm
 	}
@@ -100,9 +104,13 @@ func (k *keyed) lock(key string) (unlock func()) {
 
 // react makes one reaction call. What is already so is success.
 func (a *Adapter) react(ctx context.Context, method, channel, ts, emoji string) error {
-	err := a.limited(ctx, "", request{method: method, idempotent: true, params: url.Values{
-		"channel": {channel}, "timestamp": {ts}, "name": {emoji},
-	}}, nil)
+	set := a.web.AddReactionContext
+	if method == methodUnreact {
+		set = a.web.RemoveReactionContext
+	}
+	err := a.limited(ctx, "", request{method: method, idempotent: true}, func(ctx context.Context) error {
+		return set(ctx, emoji, slack.NewRefToMessage(channel, ts))
+	})
 	switch codeOf(err) {
 	case "already_reacted", "no_reaction":
 		return nil

@@ -48,7 +48,7 @@ func newTimeless(t *testing.T) (timeless, func()) {
 	server.AddUser(emulator.User{ID: "U1"})
 	a, err := slack.New(slack.Config{
 		BotToken: botToken, SigningSecret: secret, Streaming: true, Log: testLog(t),
-		HTTPClient: &http.Client{Transport: inProcess{server.Handler()}},
+		Transport: inProcess{server.Handler()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,31 +2,31 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/slack-go/slack"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // metadataType marks the messages of this program for lookups. Everybody in the
 // workspace can read metadata, so it holds opaque ids only.
 const metadataType = "remote_agent"
 
-type metadata struct {
-	Type    string          `json:"event_type"`
-	Payload metadataPayload `json:"event_payload"`
-}
+const metadataDelivery = "delivery"
 
-type metadataPayload struct {
-	Delivery messages.DeliveryID `json:"delivery"`
+// metadata returns the metadata of a message that brings a delivery.
+func metadata(delivery messages.DeliveryID) slack.MsgOption {
+	return slack.MsgOptionMetadata(slack.SlackMetadata{
+		EventType: metadataType, EventPayload: map[string]any{metadataDelivery: string(delivery)},
+	})
 }
 
 const methodUpdate = "chat.update"
@@ -103,32 +103,35 @@ func sentAs(to place, ts string) messages.Ref {
 
 // post makes one message and returns its ts.
 func (a *Adapter) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
-	params := c.params(to)
-	params.Set("unfurl_links", "false") // a preview leaks what is in the link (contract B4.12)
-	params.Set("unfurl_media", "false")
+	options := append(c.options(to), noPreviews)
 	if delivery != "" {
-		params.Set("metadata", jsonArg(metadata{metadataType, metadataPayload{delivery}}))
+		options = append(options, metadata(delivery))
 	}
-	var sent struct {
-		TS string `json:"ts"`
-	}
-	err := a.limited(ctx, to.channel, request{method: "chat.postMessage", params: params}, &sent)
-	if err == nil && !isTS(sent.TS) {
+	var ts string
+	err := a.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context) (err error) {
+		_, ts, err = a.web.PostMessageContext(ctx, to.channel, options...)
+		return err
+	})
+	if err == nil && !isTS(ts) {
 		err = &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoTS}
 	}
-	return sent.TS, err
+	return ts, err
 }
 
-// params returns the arguments that all ways to post have in common.
-func (c content) params(to place) url.Values {
-	v := url.Values{"channel": {to.channel}, "text": {c.text}}
+// noPreviews keeps Slack from fetching links: a preview leaks what is in the link
+// (contract B4.12).
+var noPreviews = slack.MsgOptionCompose(slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+
+// options returns what all ways to post have in common.
+func (c content) options(to place) []slack.MsgOption {
+	all := []slack.MsgOption{slack.MsgOptionText(c.text, false)}
 	if c.blocks != nil {
-		v.Set("blocks", jsonArg(c.blocks))
+		all = append(all, slack.MsgOptionBlocks(c.blocks...))
 	}
 	if to.thread != "" {
-		v.Set("thread_ts", to.thread)
+		all = append(all, slack.MsgOptionTS(to.thread))
 	}
-	return v
+	return all
 }
 
 func within(markdown string) error {
@@ -167,18 +170,18 @@ func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbou
 }
 
 func (a *Adapter) postEphemeral(ctx context.Context, to place, out messages.Outbound, c content) (string, error) {
-	params := c.params(to)
-	params.Set("user", string(out.OnlyFor))
-	var sent struct {
-		TS string `json:"message_ts"`
+	var ts string
+	r := request{method: "chat.postEphemeral"}
+	post := func(ctx context.Context) (err error) {
+		ts, err = a.web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
+		return err
 	}
-	r := request{method: "chat.postEphemeral", params: params}
 	if out.Optional {
-		err := a.shed(ctx, "", r, &sent)
-		return sent.TS, err
+		err := a.shed(ctx, "", r, post)
+		return ts, err
 	}
-	err := a.limited(ctx, to.channel, r, &sent)
-	return sent.TS, err
+	err := a.limited(ctx, to.channel, r, post)
+	return ts, err
 }
 
 // tellAsker tells who gave a slash command that nothing can be posted there.
@@ -235,7 +238,7 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 	if edit.Progress {
 		if at, ok := a.edited.Get(id); ok && time.Since(at) < editEvery {
 			a.observe("shed")
-			return limited(editEvery - time.Since(at))
+			return exchange.Limited(editEvery - time.Since(at))
 		}
 		if err := a.turn(methodUpdate, id); err != nil {
 			return err // before the text is rendered for nothing
@@ -263,16 +266,19 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 // ended: nobody shall take it for one that is open (see lookup).
 func (a *Adapter) change(ctx context.Context, to place, ts string, edit platform.Edit, c content) error {
 	id := messageID(to, ts)
-	params := c.params(place{channel: to.channel})
-	params.Set("ts", ts)
+	options := c.options(place{channel: to.channel})
 	if known, ok := a.claims.Get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
-		params.Set("metadata", a.claims.metadata(id))
+		options = append(options, a.claims.metadata(id))
 	}
-	r := request{method: methodUpdate, params: params, idempotent: true}
+	r := request{method: methodUpdate, idempotent: true}
+	update := func(ctx context.Context) error {
+		_, _, _, err := a.web.UpdateMessageContext(ctx, to.channel, ts, options...)
+		return err
+	}
 	if edit.Progress {
-		return a.admitted(ctx, r, nil) // its turn was asked for
+		return a.admitted(ctx, r, update) // its turn was asked for
 	}
-	return a.limited(ctx, "", r, nil)
+	return a.limited(ctx, "", r, update)
 }
 
 // parseRef returns where a message is. What cannot be edited is NotFound.
@@ -297,21 +303,11 @@ const (
 // clockSkew is how far Slack's clock and ours may differ in a lookup.
 const clockSkew = 2 * time.Minute
 
-// found is what a lookup reads of a message.
-type found struct {
-	TS       string          `json:"ts"`
-	User     string          `json:"user"`
-	BotID    string          `json:"bot_id"`
-	Subtype  string          `json:"subtype"`
-	Files    json.RawMessage `json:"files"`
-	Metadata metadata        `json:"metadata"`
-}
-
 // unclaimed reports whether m can only be a stream that was opened for an answer
 // and not closed since: a message of the bot in that thread, later than what is
 // answered, that neither its metadata nor this process gives to another delivery.
-func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, m found) bool {
-	known, _ := a.claims.Get(messageID(in, m.TS))
+func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, m slack.Message) bool {
+	known, _ := a.claims.Get(messageID(in, m.Timestamp))
 	after := timeOf(in.thread)
 	if isTS(string(out.ReplyTo)) {
 		after = timeOf(string(out.ReplyTo))
@@ -320,8 +316,8 @@ func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, 
 	if out.Text != platform.Placeholder && created.Add(-time.Second).After(after) {
 		after = created.Add(-time.Second)
 	}
-	return in.thread != "" && m.TS != in.thread && m.Metadata.Type == "" && m.Subtype == "" && len(list[file](m.Files)) == 0 &&
-		timeOf(m.TS).After(after) && (known.delivery == "" || known.delivery == out.Delivery)
+	return in.thread != "" && m.Timestamp != in.thread && m.Metadata.EventType == "" && m.SubType == "" && len(m.Files) == 0 &&
+		timeOf(m.Timestamp).After(after) && (known.delivery == "" || known.delivery == out.Delivery)
 }
 
 // lookup returns the ts of the message that brought a delivery, or nothing. If
@@ -339,14 +335,14 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 		return "", unsure(err)
 	}
 	ts, stream := "", ""
-	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m found) bool {
+	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m slack.Message) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
 		switch {
 		case !ours:
-		case m.Metadata.Type == metadataType && m.Metadata.Payload.Delivery == out.Delivery:
-			ts = m.TS
+		case m.Metadata.EventType == metadataType && m.Metadata.EventPayload[metadataDelivery] == string(out.Delivery):
+			ts = m.Timestamp
 		case a.unclaimed(in, out, created, m):
-			stream = m.TS
+			stream = m.Timestamp
 		}
 		return ts == ""
 	})
@@ -384,48 +380,49 @@ type window struct {
 
 // read calls each for the messages of a conversation until it returns false.
 // A thread comes oldest first, a channel newest first.
-func read[T any](ctx context.Context, a *Adapter, in place, w window, each func(T) bool) error {
-	r := request{method: "conversations.history", idempotent: true, params: url.Values{
-		"channel": {in.channel}, "limit": {strconv.Itoa(pageSize)},
-	}}
-	if in.thread != "" {
-		r.method = "conversations.replies"
-		r.params.Set("ts", in.thread)
-	}
+func (a *Adapter) read(ctx context.Context, in place, w window, each func(slack.Message) bool) error {
+	params := slack.GetConversationHistoryParameters{ChannelID: in.channel, Limit: pageSize, Latest: w.before, IncludeAllMetadata: w.metadata}
 	if !w.since.IsZero() {
-		r.params.Set("oldest", strconv.FormatInt(w.since.Unix(), 10)+".000000")
-	}
-	if w.before != "" {
-		r.params.Set("latest", w.before)
-	}
-	if w.metadata {
-		r.params.Set("include_all_metadata", "true")
+		params.Oldest = strconv.FormatInt(w.since.Unix(), 10) + ".000000"
 	}
 	for range w.pages {
-		var page struct {
-			Messages json.RawMessage `json:"messages"`
-			Metadata struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if err := a.limited(ctx, "", r, &page); err != nil {
+		page, next, err := a.page(ctx, in, params)
+		if err != nil {
 			return err
 		}
-		for _, m := range list[T](page.Messages) {
+		for _, m := range page {
 			if !each(m) {
 				return nil
 			}
 		}
-		if page.Metadata.Cursor == "" {
+		if next == "" {
 			return nil
 		}
-		r.params.Set("cursor", page.Metadata.Cursor)
+		params.Cursor = next
 	}
 	return nil
 }
 
-func (a *Adapter) read(ctx context.Context, in place, w window, each func(found) bool) error {
-	return read(ctx, a, in, w, each)
+// page reads one page of a thread or a channel.
+func (a *Adapter) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {
+	if in.thread == "" {
+		err = a.limited(ctx, "", request{method: "conversations.history", idempotent: true}, func(ctx context.Context) error {
+			got, err := a.web.GetConversationHistoryContext(ctx, &p)
+			if err == nil {
+				page, next = got.Messages, got.ResponseMetaData.NextCursor
+			}
+			return err
+		})
+		return page, next, err
+	}
+	err = a.limited(ctx, "", request{method: "conversations.replies", idempotent: true}, func(ctx context.Context) (err error) {
+		page, _, next, err = a.web.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+			ChannelID: p.ChannelID, Timestamp: in.thread, Cursor: p.Cursor, Latest: p.Latest, Limit: p.Limit, Oldest: p.Oldest,
+			IncludeAllMetadata: p.IncludeAllMetadata,
+		})
+		return err
+	})
+	return page, next, err
 }
 
 // respond posts a message through the address that came with a command or a
@@ -436,10 +433,12 @@ func (a *Adapter) respond(ctx context.Context, address string, c content) error 
 	if err != nil || u.Host == "" || u.Host != api.Host && (u.Host != "hooks.slack.com" || u.Scheme != "https") {
 		return fault.New(fault.Invalid, "The address for answers is not one of Slack's.")
 	}
-	body := jsonArg(map[string]any{
-		"response_type": "ephemeral", "replace_original": false, "text": c.text, "blocks": c.blocks,
+	call := &exchange.Call{Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
+	err = slack.PostWebhookCustomHTTPContext(call.Context(ctx), address, a.client, &slack.WebhookMessage{
+		ResponseType: slack.ResponseTypeEphemeral, Text: c.text, Blocks: &slack.Blocks{BlockSet: c.blocks},
 	})
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return a.postJSON(ctx, address, strings.NewReader(body))
+	if err != nil {
+		return call.Failure(ctx, "answering a command", err)
+	}
+	return nil
 }

@@ -189,7 +189,7 @@ func TestAgainLooksFirst(t *testing.T) {
 				t.Errorf("Send: %+v, %d posts", ref, len(b.api.made("chat.postMessage")))
 			}
 			looked := b.api.made(tc.method)
-			if len(looked) == 0 || looked[0].form.Get("include_all_metadata") != "true" || looked[0].form.Get("oldest") == "" {
+			if len(looked) == 0 || looked[0].form.Get("include_all_metadata") != "1" || looked[0].form.Get("oldest") == "" {
 				t.Errorf("looked with %v", looked)
 			}
 		})

@@ -4,10 +4,9 @@
 // an event to Slack only after the sink has stored it. Payloads are read
 // leniently: blocks are never parsed, so a malformed one costs nothing.
 //
-// Of the Slack library the types of blocks, views and manifests are used. Its
-// calls decode the posted message with all its blocks, and so can fail after
-// the post has worked; its event loop acknowledges before a handler has run.
-// Calls and receiving are therefore done here.
+// Calls go through slack.Client of the Slack library, Socket Mode through its
+// socketmode, signatures through its verifier. What they lack is in the round
+// tripper below them: see package exchange, and wire for what only Slack needs.
 package slack
 
 import (
@@ -22,9 +21,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // Name is the platform's name in every conversation key.
@@ -62,8 +64,8 @@ type Config struct {
 	// mention that begins a message. Nil: only a few words are, such as stop.
 	Commands func() []string
 
-	// HTTPClient makes the calls. Nil: one of the adapter's own.
-	HTTPClient *http.Client
+	// Transport carries the calls. Nil: one of the adapter's own.
+	Transport http.RoundTripper
 
 	Log *slog.Logger
 
@@ -79,7 +81,10 @@ type Adapter struct {
 	log     *slog.Logger
 	observe func(string)
 	client  *http.Client
+	web     *slack.Client
+	scrub   *exchange.Scrubber
 	limits  *limiter
+	linkGap time.Duration
 
 	// self is who auth.test says that we are, once known.
 	self    atomic.Pointer[identity]
@@ -162,8 +167,9 @@ func New(cfg Config) (*Adapter, error) {
 		base:     strings.TrimRight(cfg.APIURL, "/") + "/",
 		log:      cfg.Log,
 		observe:  cfg.Observe,
-		client:   cfg.HTTPClient,
+		scrub:    exchange.NewScrubber(nil, cfg.BotToken, cfg.AppToken, cfg.SigningSecret),
 		limits:   newLimiter(),
+		linkGap:  linkGap,
 		revoked:  make(chan struct{}, 1),
 		selfing:  make(chan struct{}, 1),
 		gestures: platform.NewRecent[string, string](4096),
@@ -179,17 +185,16 @@ func New(cfg Config) (*Adapter, error) {
 		statuses: platform.NewRecent[string, time.Time](4096),
 		marks:    platform.NewRecent[string, string](4096),
 	}
-	if a.client == nil {
+	if cfg.Transport == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConnsPerHost = 64
 		transport.IdleConnTimeout = 30 * time.Second
-		a.client = &http.Client{Transport: transport, CheckRedirect: noRedirect}
+		cfg.Transport = transport
 	}
+	a.client = exchange.Client(wire{cfg.Transport, cfg.BotToken})
+	a.web = slack.New(cfg.BotToken, slack.OptionAPIURL(a.base), slack.OptionAppLevelToken(cfg.AppToken), slack.OptionHTTPClient(a.client))
 	return a, nil
 }
-
-// noRedirect keeps requests, which carry the token, from going anywhere else.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c Config) check() error {
 	if !botTokenForm.MatchString(c.BotToken) {
@@ -280,7 +285,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 			return err
 		case ctx.Err() == nil:
 			a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
-			_ = wait.Sleep(ctx, retryAfter(err))
+			_ = wait.Sleep(ctx, exchange.RetryAfter(err))
 		}
 	}
 	return nil
@@ -304,23 +309,25 @@ func (a *Adapter) whoami(ctx context.Context) (identity, error) {
 }
 
 func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
-	var out struct {
-		TeamID       string `json:"team_id"`
-		EnterpriseID string `json:"enterprise_id"`
-		OrgWide      bool   `json:"is_enterprise_install"`
-		User         string `json:"user"`
-		UserID       string `json:"user_id"`
-		BotID        string `json:"bot_id"`
+	var install struct {
+		OrgWide bool `json:"is_enterprise_install"` // which the library does not tell
 	}
-	header, err := a.call(ctx, request{method: "auth.test", idempotent: true}, &out)
-	if err != nil {
+	var out *slack.AuthTestResponse
+	call, err := a.call(ctx, request{method: "auth.test", idempotent: true, more: &install}, func(ctx context.Context) (err error) {
+		out, err = a.web.AuthTestContext(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
 		return identity{}, err
+	case out == nil:
+		return identity{}, fault.Wrap(errNoAnswer, fault.Unavailable, "auth.test")
 	}
 	me := identity{team: out.TeamID, user: out.UserID, bot: out.BotID, name: out.User}
-	if out.OrgWide {
+	if install.OrgWide {
 		me.enterprise = out.EnterpriseID
 	}
-	if list := header.Get("X-OAuth-Scopes"); list != "" {
+	if list := call.Answered().Get("X-OAuth-Scopes"); list != "" {
 		granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 		a.scopes.Store(&granted)
 	}

@@ -10,26 +10,29 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
 
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
 	// maxFrame bounds one frame of Socket Mode.
 	maxFrame = 4 << 20
 
-	// pingEvery is how often the connection is tried; silence of silentAfter ends
-	// it. Slack pings by itself, too.
-	pingEvery   = 20 * time.Second
+	// silentAfter is how long a connection lives without a ping of Slack.
 	silentAfter = 60 * time.Second
 	dialTimeout = 15 * time.Second
 
-	// drainFor is how long a connection that Slack is about to close goes on
-	// receiving after another has taken its place.
-	drainFor = 30 * time.Second
+	// links is how many connections are open, each in its turn: Slack ends them now
+	// and then, and what comes meanwhile comes over another one. They are opened
+	// linkGap apart, so that Slack does not end them at the same time.
+	links   = 2
+	linkGap = 15 * time.Second
 
 	// maxBatch is how many envelopes are stored in one transaction.
 	maxBatch = 64
@@ -39,184 +42,176 @@ const (
 	storeFor = 20 * time.Second
 )
 
-// frame is what Slack sends over Socket Mode.
+// frame is what Slack sends over Socket Mode, with the connection that it came
+// over. It keeps the payload as it is: the library refuses a whole event for one
+// field or block that it does not know.
 type frame struct {
 	Type     string          `json:"type"`
 	Envelope string          `json:"envelope_id"`
 	Payload  json.RawMessage `json:"payload"`
-	Reason   string          `json:"reason"`
+
+	link *link
 }
 
-var errLinkDisabled = errors.New("socket mode is switched off in the app's settings")
-
-// socketMode keeps a connection until ctx is done. When Slack announces the end
-// of one, the next is opened before it ends, so that no event falls between.
+// socketMode keeps connections until ctx is done or the token is refused.
 func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
-	for ctx.Err() == nil {
-		conn, err := a.connect(ctx)
-		if fault.Is(err, fault.Unauthorized) {
-			return err
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				break
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	arrived := make(chan frame, 4*maxBatch)
+	var open, working sync.WaitGroup
+	working.Go(func() { a.work(ctx, sink, arrived) })
+	for i := range links {
+		open.Go(func() {
+			if platform.Sleep(ctx, time.Duration(i)*a.linkGap) == nil {
+				if err := a.keepLink(ctx, arrived); err != nil {
+					cancel(err)
+				}
 			}
-			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "error", err)
-			_ = wait.Sleep(ctx, retryAfter(err))
-			continue
-		}
-		l := &link{a: a, sink: sink, conn: conn, arrived: make(chan frame, 4*maxBatch), leaving: make(chan error, 1)}
-		running.Go(func() { l.run(ctx) })
-		opened := time.Now()
-		err = <-l.leaving // run always sends
-		if ctx.Err() != nil {
-			break
-		}
-		a.observe("socket_reconnect")
-		a.log.DebugContext(ctx, "a socket is replaced", "reason", err)
-		if time.Since(opened) > time.Minute {
-			wait = platform.NewBackoff(100*time.Millisecond, 30*time.Second)
-		}
-		if errors.Is(err, errLinkDisabled) {
-			a.log.WarnContext(ctx, "socket mode is switched off for the slack app; switch it on or set SLACK_SIGNING_SECRET")
-			_ = wait.Sleep(ctx, 30*time.Second)
-		} else if err != nil {
-			_ = wait.Sleep(ctx, 0)
-		}
+		})
+	}
+	open.Wait()
+	close(arrived)
+	working.Wait()
+	if err := context.Cause(ctx); fault.Is(err, fault.Unauthorized) {
+		return err
 	}
 	return nil
 }
 
-// connect opens a connection. Its address holds a ticket and appears nowhere.
-func (a *Adapter) connect(ctx context.Context) (*websocket.Conn, error) {
-	var out struct {
-		URL string `json:"url"`
-	}
-	_, err := a.call(ctx, request{method: "apps.connections.open", token: a.cfg.AppToken, idempotent: true}, &out)
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(out.URL)
-	if err != nil || u.Scheme != "wss" && (u.Scheme != "ws" || a.base == defaultAPIURL) {
-		return nil, fault.Wrap(errBadSocket, fault.Unavailable, "opening a socket")
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	dialer := &websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout}
-	conn, resp, err := dialer.DialContext(ctx, out.URL, nil)
-	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close()
-	}
-	if err != nil {
-		return nil, fault.Wrap(errors.New("the connection was refused or broke"), networkKind(ctx), "opening a socket")
-	}
-	conn.SetReadLimit(maxFrame)
-	return conn, nil
-}
-
-var errBadSocket = errors.New("slack named an address that is not a secure socket")
-
-// link is one connection. Its reader, its worker and its pinger end with it.
-type link struct {
-	a       *Adapter
-	sink    platform.Sink
-	conn    *websocket.Conn
-	arrived chan frame // closed by the reader
-	leaving chan error // one value: why another connection is needed; nil if Slack asked
-
-	writing sync.Mutex // held while a message is written
-	left    sync.Once
-}
-
-func (l *link) leave(err error) { l.left.Do(func() { l.leaving <- err }) }
-
-// run reads until the connection ends, ctx is done, or it was replaced long
-// enough ago.
-func (l *link) run(ctx context.Context) {
-	connected, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var parts sync.WaitGroup
-	// What has arrived is stored even if the connection is gone: Slack does not
-	// send commands again.
-	parts.Go(func() { l.work(ctx) })
-	parts.Go(func() { l.keepAlive(connected) })
-	err := l.read(ctx)
-	close(l.arrived)
-	l.leave(err)
-	cancel()
-	_ = l.conn.Close()
-	parts.Wait()
-}
-
-// read passes frames on and returns why the connection ended.
-func (l *link) read(ctx context.Context) error {
-	alive := func() error { return l.conn.SetReadDeadline(time.Now().Add(silentAfter)) }
-	answer := l.conn.PingHandler()
-	l.conn.SetPingHandler(func(data string) error {
-		_ = alive()
-		return answer(data)
-	})
-	l.conn.SetPongHandler(func(string) error { return alive() })
-	_ = alive()
-	for {
-		_, raw, err := l.conn.ReadMessage()
-		if err != nil {
-			return l.a.scrub(err)
-		}
-		_ = alive()
-		var f frame
-		if lenient(raw, &f) != nil {
-			f = frame{Payload: raw} // kept as it is
-		}
-		switch f.Type {
-		case "hello":
-			l.a.log.InfoContext(ctx, "connected to slack", "account", l.a.ownAccount())
-			continue
-		case "disconnect":
-			if f.Reason == "link_disabled" {
-				return errLinkDisabled
+// keepLink opens one connection after the other. It returns an error only for a
+// refused token.
+func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
+	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := a.openLink(ctx, arrived)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case fault.Is(err, fault.Unauthorized):
+			return err
+		case err != nil:
+			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "error", err)
+		default:
+			a.observe("socket_reconnect")
+			if time.Since(begun) > time.Minute {
+				wait = platform.NewBackoff(100*time.Millisecond, 30*time.Second)
+				continue
 			}
-			l.leave(nil)
-			time.AfterFunc(drainFor, func() { _ = l.conn.Close() })
-			continue
 		}
-		select {
-		case l.arrived <- f:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		_ = wait.Sleep(ctx, exchange.RetryAfter(err))
 	}
+	return nil
 }
 
-// keepAlive pings, and ends the connection when ctx is done.
-func (l *link) keepAlive(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			_ = l.conn.Close()
-			return
-		case <-tick.C:
-			_ = l.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
+// link is one connection of the library, with a client of its own: that one would
+// send an acknowledgement over whichever connection it has then.
+type link struct {
+	client *socketmode.Client
+	ctx    context.Context //nolint:containedctx // ends with the connection
+}
+
+var (
+	errBadSocket = errors.New("slack named an address that is not a secure socket")
+	errLinkOver  = errors.New("the connection has ended")
+)
+
+// openLink opens a connection and passes on what arrives until it ends. It returns
+// nil if it was open. The library would open the next one itself, without a pause
+// where Slack ends each at once, and with pauses of minutes where it does not
+// answer, so it is stopped before it does.
+func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
+	linked, cancel := context.WithCancel(ctx)
+	l := &link{ctx: linked, client: socketmode.New(a.web,
+		socketmode.OptionReadLimit(maxFrame), socketmode.OptionPingInterval(silentAfter), socketmode.OptionDialer(a.dialer()))}
+	opened := 0
+	call := &exchange.Call{Idempotent: true, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Admit: func(*http.Request) error {
+		if opened++; opened > 1 {
+			return errLinkOver
 		}
+		return nil
+	}}
+	r := request{method: "apps.connections.open", idempotent: true, app: true}
+	seen := &answer{}
+	ended := make(chan error, 1)
+	go func() { ended <- l.client.RunContext(context.WithValue(call.Context(linked), answerKey{}, seen)) }()
+	var err error
+	connected := false
+	for running := true; running; {
+		select {
+		case e := <-l.client.Events:
+			if failed, ok := e.Data.(*slack.ConnectionErrorEvent); ok {
+				err = failed.ErrorObj
+				cancel() // it would wait and try again
+			}
+			connected = connected || e.Type == socketmode.EventTypeConnected
+			a.take(ctx, l, e, arrived)
+		case last := <-ended:
+			running = false
+			if err == nil {
+				err = last
+			}
+		}
+	}
+	cancel()
+	// What has arrived is stored even if the connection is gone: Slack does not send
+	// commands again.
+	for len(l.client.Events) > 0 {
+		a.take(ctx, l, <-l.client.Events, arrived)
+	}
+	switch {
+	case connected:
+		return nil
+	case seen.read && seen.head.OK: // the address holds a ticket and appears nowhere
+		return fault.Wrap(errors.New("the connection was refused or broke"), fault.Unavailable, "opening a socket")
+	}
+	return a.outcome(ctx, r, call, seen, err)
+}
+
+// dialer opens connections to secure addresses only, unless Slack is a stand-in.
+func (a *Adapter) dialer() *websocket.Dialer {
+	return &websocket.Dialer{HandshakeTimeout: dialTimeout, Proxy: func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" && a.base == defaultAPIURL {
+			return nil, errBadSocket
+		}
+		return http.ProxyFromEnvironment(r)
+	}}
+}
+
+// take passes on what an event of the library brought.
+func (a *Adapter) take(ctx context.Context, l *link, e socketmode.Event, arrived chan<- frame) {
+	f := frame{link: l}
+	switch bad, refused := e.Data.(*socketmode.ErrorBadMessage); {
+	case refused: // by the library, for some field
+		if lenient(bad.Message, &f) != nil {
+			f.Payload = bad.Message // kept as it is
+		}
+	case e.Type == socketmode.EventTypeHello:
+		a.log.InfoContext(ctx, "connected to slack", "account", a.ownAccount())
+		return
+	case e.Type == socketmode.EventTypeIncomingError:
+		a.observe("socket_error")
+		return
+	case e.Request == nil:
+		return
+	default:
+		f.Type, f.Envelope, f.Payload = e.Request.Type, e.Request.EnvelopeID, e.Request.Payload
+	}
+	select {
+	case arrived <- f:
+	case <-ctx.Done():
 	}
 }
 
 // work stores what has arrived, in order and many at a time, and acknowledges
 // it.
-func (l *link) work(ctx context.Context) {
-	for f := range l.arrived {
+func (a *Adapter) work(ctx context.Context, sink platform.Sink, arrived <-chan frame) {
+	for f := range arrived {
 		batch := []frame{f}
 	more:
 		for len(batch) < maxBatch {
 			select {
-			case f, ok := <-l.arrived:
+			case f, ok := <-arrived:
 				if !ok {
 					break more
 				}
@@ -225,7 +220,7 @@ func (l *link) work(ctx context.Context) {
 				break more
 			}
 		}
-		l.store(ctx, batch)
+		a.storeBatch(ctx, sink, batch)
 	}
 }
 
@@ -235,15 +230,15 @@ type pending struct {
 	result
 }
 
-// store makes a batch durable and acknowledges it. If the batch cannot be
+// storeBatch makes a batch durable and acknowledges it. If the batch cannot be
 // stored as one, each envelope is stored by itself, so that one which is
 // refused does not hold up the others.
-func (l *link) store(ctx context.Context, batch []frame) {
+func (a *Adapter) storeBatch(ctx context.Context, sink platform.Sink, batch []frame) {
 	failpoint.Hit(failpoint.Received)
 	var events []messages.Inbound
 	var together, alone []pending
 	for _, f := range batch {
-		r, err := l.a.translate(ctx, payloadKind(f.Type), f.Payload)
+		r, err := a.translate(ctx, payloadKind(f.Type), f.Payload)
 		switch {
 		case err != nil:
 			alone = append(alone, pending{frame: f})
@@ -253,59 +248,55 @@ func (l *link) store(ctx context.Context, batch []frame) {
 		case r.reason != "":
 			alone = append(alone, pending{f, r})
 		default:
-			l.ack(f)
+			f.ack()
 		}
 	}
 	if len(events) > 0 {
-		if err := l.sink.Accept(ctx, events...); err != nil {
-			l.a.observe("sink_error")
+		if err := sink.Accept(ctx, events...); err != nil {
+			a.observe("sink_error")
 			alone = append(together, alone...)
 		} else {
 			failpoint.Hit(failpoint.Stored)
 			for _, p := range together {
-				l.ack(p.frame)
+				p.ack()
 			}
 		}
 	}
 	for _, p := range alone {
-		l.storeOne(ctx, p)
+		a.storeOne(ctx, sink, p)
 	}
 }
 
 // storeOne tries until the envelope is durable, for a while.
-func (l *link) storeOne(ctx context.Context, p pending) {
+func (a *Adapter) storeOne(ctx context.Context, sink platform.Sink, p pending) {
 	deadline := time.Now().Add(storeFor)
 	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 	for ctx.Err() == nil {
 		var err error
 		if len(p.events) == 0 && p.reason == "" {
-			p.result, err = l.a.translate(ctx, payloadKind(p.Type), p.Payload)
+			p.result, err = a.translate(ctx, payloadKind(p.Type), p.Payload)
 		}
 		if err == nil {
-			err = l.a.store(ctx, l.sink, p.result)
+			err = a.store(ctx, sink, p.result)
 		}
 		if err == nil {
-			l.ack(p.frame)
+			p.ack()
 			return
 		}
-		l.a.observe("sink_error")
+		a.observe("sink_error")
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			l.a.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "error", err)
+			a.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "error", err)
 			return
 		}
-		l.a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "error", err)
+		a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "error", err)
 		_ = wait.Sleep(ctx, 0)
 	}
 }
 
 // ack tells Slack that an envelope is durable. If that does not arrive, Slack
 // sends it again, which changes nothing.
-func (l *link) ack(f frame) {
-	if f.Envelope == "" {
-		return
+func (f frame) ack() {
+	if f.Envelope != "" {
+		_ = f.link.client.AckCtx(f.link.ctx, f.Envelope, nil)
 	}
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	_ = l.conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	_ = l.conn.WriteJSON(map[string]string{"envelope_id": f.Envelope})
 }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -159,32 +158,29 @@ func (a *Adapter) openStream(ctx context.Context, to place, out messages.Outboun
 	if len(out.Buttons) > 0 && !a.nativeStop(ctx, to) {
 		return "", false, nil // a stream shows no buttons while it is open
 	}
-	params := url.Values{
-		"channel": {to.channel}, "thread_ts": {to.thread}, "unfurl_links": {"false"}, "unfurl_media": {"false"},
-	}
+	options := []slack.MsgOption{slack.MsgOptionTS(to.thread), noPreviews}
 	if team != "" {
-		params.Set("recipient_user_id", user)
-		params.Set("recipient_team_id", team)
+		options = append(options, slack.MsgOptionRecipientUserID(user), slack.MsgOptionRecipientTeamID(team))
 	}
-	var sent struct {
-		TS string `json:"ts"`
-	}
-	err = a.shed(ctx, to.channel+to.thread, request{method: "chat.startStream", params: params}, &sent)
+	err = a.shed(ctx, to.channel+to.thread, request{method: "chat.startStream"}, func(ctx context.Context) (err error) {
+		_, ts, err = a.web.StartStreamContext(ctx, to.channel, options...)
+		return err
+	})
 	switch {
 	case fault.Uncertain(err):
 		return "", true, err
 	case err != nil:
 		a.refusedStream(ctx, to, err)
 		return "", false, nil
-	case !isTS(sent.TS):
+	case !isTS(ts):
 		return "", true, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoTS}
 	}
 	now := time.Now()
-	st = &stream{key: out.Conversation, to: to, ts: sent.TS, asker: user, opened: now, touched: now}
-	a.claims.Put(messageID(to, sent.TS), claimed{delivery: out.Delivery})
+	st = &stream{key: out.Conversation, to: to, ts: ts, asker: user, opened: now, touched: now}
+	a.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery})
 	a.statuses.Put(out.Conversation.ID, now) // Slack shows that the agent works
 	a.observe("stream_opened")
-	return sent.TS, true, nil
+	return ts, true, nil
 }
 
 // recipient returns who is to see a stream grow: whoever asked, with their team
@@ -300,9 +296,10 @@ func (a *Adapter) appendText(ctx context.Context, st *stream, text string) error
 // is in doubt: there is no key that would tell one from the other (contract
 // B4.5). st.mu is held.
 func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
-	err := a.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream", params: url.Values{
-		"channel": {st.to.channel}, "ts": {st.ts}, "markdown_text": {more},
-	}}, nil)
+	err := a.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream"}, func(ctx context.Context) error {
+		_, _, err := a.web.AppendStreamContext(ctx, st.to.channel, st.ts, slack.MsgOptionMarkdownText(more))
+		return err
+	})
 	switch {
 	case err == nil:
 		st.length += utf8.RuneCountInString(more)
@@ -348,31 +345,32 @@ func (a *Adapter) closeStream(ctx context.Context, st *stream, edit platform.Edi
 // buttons of edit; one that has ended is success. It can be repeated: then it has.
 func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edit platform.Edit) error {
 	id := messageID(to, ts)
-	stop := func(params url.Values) error {
-		r := request{method: "chat.stopStream", params: params, idempotent: true}
-		if edit.Progress {
-			return a.shed(ctx, id, r, nil)
+	stop := func(options ...slack.MsgOption) error {
+		r := request{method: "chat.stopStream", idempotent: true}
+		end := func(ctx context.Context) error {
+			_, _, err := a.web.StopStreamContext(ctx, to.channel, ts, options...)
+			return err
 		}
-		return a.limited(ctx, "", r, nil)
+		if edit.Progress {
+			return a.shed(ctx, id, r, end)
+		}
+		return a.limited(ctx, "", r, end)
 	}
-	params := url.Values{"channel": {to.channel}, "ts": {ts}, "metadata": {a.claims.metadata(id)}}
+	options := []slack.MsgOption{a.claims.metadata(id)}
 	if rest != "" {
-		params.Set("markdown_text", rest)
+		options = append(options, slack.MsgOptionMarkdownText(rest))
 	}
 	if row := actions(edit.Buttons); row != nil {
-		params.Set("blocks", jsonArg([]slack.Block{row}))
+		options = append(options, slack.MsgOptionBlocks(row))
 	}
-	err := stop(params)
+	err := stop(options...)
 	if err == nil {
 		a.claims.attached(id)
 	}
 	if fault.Is(err, fault.Invalid) {
 		// What was to be added is refused, or the stream is empty, which is not
 		// known of another process's.
-		params.Del("metadata")
-		params.Del("blocks")
-		params.Set("markdown_text", platform.Placeholder)
-		err = stop(params)
+		err = stop(slack.MsgOptionMarkdownText(platform.Placeholder))
 	}
 	if err == nil {
 		a.statuses.Put(makeKey(to).ID, time.Time{}) // this ends the session's status, too

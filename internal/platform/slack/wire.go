@@ -97,14 +97,19 @@ type shared struct {
 	Author string `json:"author_name"`
 }
 
-// list decodes a JSON array whose elements may be malformed: those are left out.
-func list[T any](raw json.RawMessage) []T {
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil {
+// elements returns the elements of a JSON array, or none of what is not one.
+func elements(raw json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	if json.Unmarshal(raw, &out) != nil {
 		return nil
 	}
-	out := make([]T, 0, len(elements))
-	for _, e := range elements {
+	return out
+}
+
+// list decodes a JSON array whose elements may be malformed: those are left out.
+func list[T any](raw json.RawMessage) []T {
+	var out []T
+	for _, e := range elements(raw) {
 		var v T
 		if lenient(e, &v) == nil {
 			out = append(out, v)
