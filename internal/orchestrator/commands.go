@@ -25,8 +25,8 @@ func (o *Orchestrator) builtinCommands() []Command {
 	return []Command{
 		{Name: "help", Usage: "help [command]", Summary: "what you can do here", Menu: true, Run: o.runHelp},
 		{Name: "start", Usage: "start", Summary: "say hello", Hidden: true, Run: o.runStart},
-		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Run: o.runReset},
-		{Name: "reset", Usage: "reset", Summary: "the same as new", Run: o.runReset},
+		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Ahead: true, Run: o.runReset},
+		{Name: "reset", Usage: "reset", Summary: "the same as new", Ahead: true, Run: o.runReset},
 		{Name: "stop", Usage: "stop", Summary: "stop the running turn and drop what waits", Menu: true, Run: o.runStop},
 		{Name: "status", Usage: "status [verbose]", Summary: "what runs and what waits; verbose: also the system prompt", Menu: true, Run: o.runStatus},
 		{Name: "whoami", Usage: "whoami", Summary: "who you are to this bot", Menu: true, Run: o.runWhoami},
@@ -150,8 +150,11 @@ func (o *Orchestrator) helpFor(name, prefix string, files map[string]sessions.Co
 	return fmt.Sprintf("There is no command `%s%s`. `%shelp` lists what there is.", prefix, head(name, 40), prefix)
 }
 
+// endedSession is the note on the entry of a command that has ended a session.
+const endedSession = "ended the session"
+
 // runReset ends the active session. A repeat after a crash does not end a
-// session that began since.
+// session that began since, and says the same.
 func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 	var (
 		ended   bool
@@ -169,10 +172,17 @@ func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 		if waiting, err = tx.CountWaiting(ctx, r.Conv.ID); err != nil {
 			return err
 		}
+		if current, err := tx.Entry(ctx, r.Entry.ID); err != nil || current.Error == endedSession {
+			ended = err == nil
+			return err
+		}
 		if !active || s.StartedAt.After(r.Entry.AcceptedAt) {
 			return nil
 		}
 		ended = true
+		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {
+			return err
+		}
 		if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, "reset"); err != nil {
 			return err
 		}

@@ -36,9 +36,7 @@ func (o *Orchestrator) startControl(entry sessions.Entry) {
 	started := o.spawn(func(ctx context.Context) {
 		defer func() { <-o.control }()
 		defer o.recoverPanic(ctx, "control", nil)
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-		defer cancel()
-		if err := o.runControl(ctx, entry); err != nil {
+		if err := o.runOnce(ctx, entry); err != nil {
 			o.config.Log.ErrorContext(ctx, "Control command failed; it is taken up again",
 				"conversation", entry.In.Conversation, "entry", entry.ID, "err", err)
 		}
@@ -48,11 +46,46 @@ func (o *Orchestrator) startControl(entry sessions.Entry) {
 	}
 }
 
+// runOnce runs a control command, or waits while this process does so already.
+func (o *Orchestrator) runOnce(ctx context.Context, entry sessions.Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	if other, runs := o.commanded.LoadOrStore(entry.ID, done); runs {
+		select {
+		case <-other.(chan struct{}):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer close(done)
+	defer o.commanded.Delete(entry.ID)
+	return o.runControl(ctx, entry)
+}
+
+// nextAhead returns the oldest command that has not run yet and that an entry with a
+// sequence number waits for.
+func (o *Orchestrator) nextAhead(ctx context.Context, tx Tx, conversationID string, seq int64) (sessions.Entry, bool, error) {
+	waiting, err := tx.ControlBefore(ctx, conversationID, seq)
+	for _, e := range waiting {
+		if call, ok := command.Parse(e.In.Text); ok && e.In.Kind == messages.KindMessage && o.commands[call.Name].Ahead {
+			return e, true, err
+		}
+	}
+	return sessions.Entry{}, false, err
+}
+
 // runControl runs the command and brings its answer out. The answer is stored
 // in the transaction that settles the entry, so that it is given once.
 func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) error {
 	r := Request{Entry: entry}
+	over := false
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+		current, err := tx.Entry(ctx, entry.ID)
+		if over = err == nil && current.State != sessions.EntryWaiting; err != nil || over {
+			return err // somebody else was faster
+		}
 		v, err := o.authorize(ctx, tx, entry.In)
 		if err != nil {
 			return err
@@ -63,6 +96,9 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 	})
 	if err != nil {
 		return fmt.Errorf("begin a command: %w", err)
+	}
+	if over {
+		return nil
 	}
 	if ok, err := o.admitted(ctx, entry.In); !ok {
 		return o.turnAway(ctx, entry, err)

@@ -22,6 +22,11 @@ type Command struct {
 	// also while a turn runs.
 	Job bool
 
+	// Ahead commands change what a turn begins with, such as its session: a message
+	// that was sent behind one begins when it has run, however close the two are.
+	// They run at once and wait for no turn.
+	Ahead bool
+
 	// Run answers the command. It may run twice, after a crash, and must then
 	// have the same effect once. Its error is shown by its public text.
 	Run func(ctx context.Context, r Request) (Reply, error)

@@ -36,7 +36,7 @@ func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
 			taken = int(s.LastSeq)
 			return nil
 		}
-		done, err := tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n})
+		done, err := tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"remote-agent/internal/approval"
@@ -206,7 +207,8 @@ func (h *host) mayBegin(ctx context.Context) error {
 
 // steer takes plain messages of the same person that wait behind a running turn
 // into it: the model reads them after the current tools. Commands keep their place, and so does
-// everything behind the first of them. The answer of the turn is the answer to
+// everything behind the first of them, or behind one such as /new that has run or will: it
+// belongs to the next session. The answer of the turn is the answer to
 // them as well.
 func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
 	if w.o.gate(w.conv.Key.Platform) != nil {
@@ -216,11 +218,21 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 	if err != nil || len(waiting) == 0 {
 		return nil, nil, err
 	}
+	if s, err := tx.Session(ctx, d.begun.session.ID); err != nil || !s.Active {
+		return nil, nil, err
+	}
+	first, behind, err := w.o.nextAhead(ctx, tx, w.conv.ID, math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
 	var (
 		taken []sessions.Entry
 		said  []messages.Message
 	)
 	for _, e := range waiting {
+		if behind && e.Seq > first.Seq {
+			break
+		}
 		_, isCommand := command.Parse(e.In.Text)
 		if isCommand || e.In.Kind != messages.KindMessage || len(e.In.Attachments) > 0 {
 			break

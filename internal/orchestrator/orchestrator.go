@@ -160,6 +160,8 @@ type Orchestrator struct {
 	due     sync.Mutex    // held while standing tasks are looked for
 	control chan struct{} // limits control commands at work
 
+	commanded sync.Map // entry id -> chan struct{}: this process runs the command; closed at its end
+
 	mu   sync.Mutex
 	base context.Context // of all workers; nil before Run; guarded by mu
 	work sync.WaitGroup

@@ -19,16 +19,16 @@ import (
 // workCommands are the commands about how assistants work.
 func (o *Orchestrator) workCommands() []Command {
 	return []Command{
-		{Name: "mode", Usage: "mode [ask|edit|auto]", Summary: "how much may happen without asking", Run: o.runMode},
-		{Name: "model", Usage: "model [name|fast|smart|cheap]", Summary: "which model answers here", Run: o.runModel},
-		{Name: "agent", Usage: "agent [name|default]", Summary: "which profile answers here", Run: o.runAgent},
+		{Name: "mode", Usage: "mode [ask|edit|auto]", Summary: "how much may happen without asking", Ahead: true, Run: o.runMode},
+		{Name: "model", Usage: "model [name|fast|smart|cheap]", Summary: "which model answers here", Ahead: true, Run: o.runModel},
+		{Name: "agent", Usage: "agent [name|default]", Summary: "which profile answers here", Ahead: true, Run: o.runAgent},
 		{Name: "schedule", Usage: "schedule [on|off|list]", Summary: "the standing task of the profile here", Run: o.runSchedule},
 		{Name: "verbose", Usage: "verbose 0|1|2", Summary: "how much you see while I work", Run: o.runVerbose},
 		{Name: "cost", Usage: "cost [week] [by model]", Summary: "what was used here, by you, and today, or by day, model, codebase, person", Run: o.runCost},
 		{Name: "approvals", Usage: "approvals", Summary: "what waits for a decision", Run: o.runApprovals},
 		{Name: "deny", Usage: "deny a-7 [why]", Summary: "do not allow what was asked", Run: o.runDeny},
 		{Name: "allow", Usage: "allow [revoke n]", Summary: "what is always allowed in this codebase", Run: o.runAllow},
-		{Name: "fork", Usage: "fork [n]", Summary: "go on from message n of this session, in a fresh one", Run: o.runFork},
+		{Name: "fork", Usage: "fork [n]", Summary: "go on from message n of this session, in a fresh one", Ahead: true, Run: o.runFork},
 		{Name: "handoff", Usage: "handoff <assistant>", Summary: "go on with another assistant, with all that was said", Run: o.runHandoff},
 	}
 }

@@ -130,6 +130,10 @@ type inboxTx interface {
 	// were accepted before the given time: left over by a crash.
 	ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error)
 
+	// ControlBefore returns entries of lane control of a conversation that wait and
+	// have a sequence number below seq, oldest first.
+	ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error)
+
 	// ConversationsWithWork returns ids of conversations that have no live
 	// lease and either a due entry at the head of their inbox or a due open
 	// delivery, the longest waiting first.

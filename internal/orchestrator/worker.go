@@ -339,6 +339,8 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, nil
 	case settled:
 		return true, nil
+	case ahead:
+		return true, w.o.runOnce(ctx, next.entry)
 	case refused:
 		if next.tell {
 			w.o.sayNo(next.entry.In, next.why)
@@ -375,6 +377,7 @@ const (
 	prepare             // files, directory and prompt have to be read before the turn
 	settled             // the entry was settled without a turn
 	refused             // the platform does not admit its sender
+	ahead               // a command that was sent before the entry runs first
 	turn                // the turn has begun
 )
 
@@ -420,6 +423,11 @@ func (w *worker) decide(ctx context.Context, tx Tx) (decision, error) {
 	}
 	if stopped {
 		return decision{what: settled}, w.settleStopped(ctx, tx, entry)
+	}
+	if entry.State == sessions.EntryWaiting {
+		if first, ok, err := w.o.nextAhead(ctx, tx, w.conv.ID, entry.Seq); err != nil || ok {
+			return decision{what: ahead, entry: first}, err
+		}
 	}
 	return w.beginEntry(ctx, tx, entry)
 }

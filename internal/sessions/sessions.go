@@ -180,6 +180,10 @@ type Fork struct {
 	From string // the session
 	N    int    // from its first N messages; 0 means all that it has
 	Into string // the conversation that the fork begins in; empty means that of From
+
+	// Before is the place in the inbox of who asks: what waits behind it does not
+	// keep them from forking. 0 means that all does.
+	Before int64
 }
 
 // Forked is a session that goes on from a message of its parent.

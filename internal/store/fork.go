@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"remote-agent/internal/fault"
@@ -27,7 +28,7 @@ func (t *Tx) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked,
 	if err != nil {
 		return sessions.Forked{}, err
 	}
-	all, err := t.forkable(ctx, from)
+	all, err := t.forkable(ctx, from, f.Before)
 	if err != nil {
 		return sessions.Forked{}, err
 	}
@@ -62,15 +63,21 @@ func (t *Tx) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked,
 
 // forkable returns the messages of a session, oldest first, with the row of its
 // conversation locked and nothing at work there.
-func (t *Tx) forkable(ctx context.Context, from sessions.Session) ([]messages.Message, error) {
+func (t *Tx) forkable(ctx context.Context, from sessions.Session, before int64) ([]messages.Message, error) {
 	if err := t.lockConversationID(ctx, from.ConversationID); err != nil {
 		return nil, err
 	}
-	open, err := t.CountWaiting(ctx, from.ConversationID)
-	if err != nil {
-		return nil, err
+	if before == 0 {
+		before = math.MaxInt64
 	}
-	if open > 0 {
+	var one int
+	busy, err := t.one(ctx, []any{&one}, `
+		SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND `+openTurn+` AND (state = 'running' OR seq < $2) LIMIT 1`,
+		from.ConversationID, before)
+	if err != nil {
+		return nil, wrap(err, "look whether the conversation works")
+	}
+	if busy {
 		return nil, fault.New(fault.Conflict, "Something still runs or waits there. Send /stop, or wait for it, and then fork.")
 	}
 	all, err := t.MessagesBefore(ctx, from.ID, 1<<62, MaxFork+1)

@@ -150,3 +150,42 @@ func TestForkRefusesWhatIsAtWorkOrEmpty(t *testing.T) {
 		wantKind(t, err, fault.Conflict)
 	})
 }
+
+func TestControlBefore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c, other := b.conversation(t, "chat"), b.conversation(t, "other")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for i, lane := range []sessions.Lane{sessions.LaneControl, sessions.LaneTurn, sessions.LaneControl, sessions.LaneControl} {
+				for _, in := range []sessions.Conversation{c, other} {
+					e := sessions.Entry{ConversationID: in.ID, Lane: lane, State: sessions.EntryWaiting, In: messages.Inbound{
+						Account: "bot", Event: messages.EventID(fmt.Sprint(in.Key.ID, i)), Kind: messages.KindMessage, Conversation: in.Key, Text: fmt.Sprint("/new ", i),
+					}}
+					if _, err := tx.InsertEntry(ctx, &e); err != nil {
+						return err
+					}
+					if done := sessions.EntryDone; i == 2 && in.ID == c.ID {
+						if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
+							return err
+						}
+					}
+				}
+			}
+			return nil
+		})
+		for before, want := range map[int64][]string{1: nil, 2: {"/new 0"}, 4: {"/new 0"}, 5: {"/new 0", "/new 3"}} {
+			var got []string
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got = nil
+				list, err := tx.ControlBefore(ctx, c.ID, before)
+				for _, e := range list {
+					got = append(got, e.In.Text)
+				}
+				return err
+			})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("before %d (-want +got):\n%s", before, diff)
+			}
+		}
+	})
+}

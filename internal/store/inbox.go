@@ -378,6 +378,19 @@ func (t *Tx) ControlWork(ctx context.Context, before time.Time, limit int) ([]se
 	return t.entries(ctx, controlWorkSQL, millis(before), limit)
 }
 
+// The plus keeps the planners from looking through the whole inbox by number: few
+// entries wait, and they have an index.
+const controlBeforeSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE conversation_id = $1 AND lane = 'control' AND state = 'waiting' AND +seq < $2
+	ORDER BY +seq`
+
+// ControlBefore returns entries of lane control of a conversation that wait and have
+// a sequence number below seq, oldest first.
+func (t *Tx) ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error) {
+	return t.entries(ctx, controlBeforeSQL, conversationID, seq)
+}
+
 // A head is due: the first open entry of a conversation, or a final delivery
 // with none before it that has to wait. A delivery whose text is not decided is
 // its entry's work.
