@@ -246,7 +246,7 @@ func (c *check) imports() {
 	delete(alone.env, "DATABASE_URL")
 	cfg := alone.config(c.T)
 	var out strings.Builder
-	if err := app.ImportSeed(c.Context(), cfg, c.environment(c.T, &out), source); err != nil {
+	if err := app.ImportSeed(c.Context(), cfg, c.environment(c.T, &out), app.SeedImport{From: source}); err != nil {
 		c.Fatalf("import: %v", err)
 	}
 	for _, part := range []string{"1 codebase", "1 conversation", "1 session"} {
