@@ -385,7 +385,7 @@ func TestViewsOfTheSeedShowProfiles(t *testing.T) {
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			rows, err := store.Rows(ctx, tx, `
-				SELECT CAST(agent_id AS TEXT), event, run_id, thread_id, checkpoint_id, "from", content, COALESCE(tools, ''), COALESCE(plan, ''), COALESCE(metadata, '')
+				SELECT CAST(agent_id AS TEXT), event, run_id, thread_id, checkpoint_id, "from", content, COALESCE(CAST(tools AS TEXT), ''), COALESCE(CAST(plan AS TEXT), ''), COALESCE(CAST(metadata AS TEXT), '')
 				FROM message WHERE "timestamp" IS NOT NULL ORDER BY id`, 10)
 			if err != nil {
 				return err
@@ -407,7 +407,7 @@ func TestViewsOfTheSeedShowProfiles(t *testing.T) {
 			if diff := cmp.Diff([][]string{{p.ID, "test/here", e.ConversationID}}, threads); diff != "" {
 				t.Errorf("thread_id (-want +got):\n%s", diff)
 			}
-			cycles, err := store.Rows(ctx, tx, `SELECT data, CAST(created_at AS TEXT) FROM agent_iterations`, 2)
+			cycles, err := store.Rows(ctx, tx, `SELECT CAST(data AS TEXT), CAST(created_at AS TEXT) FROM agent_iterations`, 2)
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,7 @@ func HotQueries() map[string]struct {
 	}
 	week := UsageFilter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}
 	listedSessions := func(f MessageFilter, from string) q {
-		query, args := listedSessionsSQL(f, from, true)
+		query, args := listedSessionsSQL(f, from, true, f.Offset > 0)
 		return q{query, args}
 	}
 	return map[string]q{
@@ -162,7 +162,7 @@ func HotQueries() map[string]struct {
 		"UsageOfCodebaseByDay":  sumBy(spend.ByDay, UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
 		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
 		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
-		"CountListed":           {countListedSQL, []any{someID}},
+		"CountListed":           listedSessions(MessageFilter{ConversationID: someID, Offset: 1}, ""),
 		"ListChatSessions":      listedSessions(MessageFilter{ConversationID: someID}, ""),
 		"ListAllSessions":       listedSessions(MessageFilter{Desc: true}, someID),
 		"Recallable":            {recallableSQL, []any{"test/42", "2026-11-21T12:00:00.000Z"}},

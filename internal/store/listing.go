@@ -43,6 +43,7 @@ func (m ListedMessage) Cursor() string { return fmt.Sprintf("%s/%d", m.SessionID
 type listedSession struct {
 	id, conversation, agent string
 	key                     messages.ConversationKey
+	messages                int // that the listing shows; 0 if none has to be skipped
 }
 
 // sessionBatch is how many sessions a listing looks at in one query.
@@ -64,7 +65,7 @@ func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage
 	var list []ListedMessage
 	skip, left := f.Offset, page(f.Limit)
 	for included := true; ; included = false {
-		batch, err := t.listedSessions(ctx, f, from, included)
+		batch, err := t.listedSessions(ctx, f, from, included, skip > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -72,15 +73,9 @@ func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage
 			if !included || i > 0 || s.id != from {
 				behind = beforeFirst(f.Desc)
 			}
-			if skip > 0 {
-				n, err := t.countListed(ctx, s.id)
-				if err != nil {
-					return nil, err
-				}
-				if n <= skip {
-					skip -= n
-					continue
-				}
+			if skip > 0 && s.messages <= skip {
+				skip -= s.messages
+				continue
 			}
 			found, err := t.listSession(ctx, s, f.Desc, behind, left, skip)
 			if err != nil {
@@ -149,21 +144,24 @@ func (t *Tx) listFrom(ctx context.Context, f MessageFilter) (session string, beh
 }
 
 // listedSessions returns sessions in the order of a listing, from the given one
-// on or behind it.
-func (t *Tx) listedSessions(ctx context.Context, f MessageFilter, from string, included bool) ([]listedSession, error) {
-	query, args := listedSessionsSQL(f, from, included)
+// on or behind it, and counts their messages if that is wanted.
+func (t *Tx) listedSessions(ctx context.Context, f MessageFilter, from string, included, counted bool) ([]listedSession, error) {
+	query, args := listedSessionsSQL(f, from, included, counted)
 	var list []listedSession
 	err := t.each(ctx, func(scan func(...any) error) error {
 		var s listedSession
-		err := scan(text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID)
+		err := scan(text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID, &s.messages)
 		list = append(list, s)
 		return err
 	}, query, args...)
 	return list, wrap(err, "list sessions of messages")
 }
 
-func listedSessionsSQL(f MessageFilter, from string, included bool) (query string, args []any) {
-	compare, order := ">", ""
+func listedSessionsSQL(f MessageFilter, from string, included, counted bool) (query string, args []any) {
+	compare, order, count := ">", "", "0"
+	if counted {
+		count = countListedSQL
+	}
 	if f.Desc {
 		compare, order = "<", " DESC"
 	}
@@ -183,7 +181,7 @@ func listedSessionsSQL(f MessageFilter, from string, included bool) (query strin
 		}
 	}
 	query = `
-		SELECT s.id, s.conversation_id, s.agent_name, c.platform_type, c.platform_conversation_id
+		SELECT s.id, s.conversation_id, s.agent_name, c.platform_type, c.platform_conversation_id, ` + count + `
 		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
 	if len(conditions) > 0 {
 		query += " WHERE " + strings.Join(conditions, " AND ")
@@ -192,27 +190,26 @@ func listedSessionsSQL(f MessageFilter, from string, included bool) (query strin
 	return query + fmt.Sprintf(" ORDER BY s.started_at%[1]s, s.id%[1]s LIMIT $%[2]d", order, len(args)), args
 }
 
-// listed are the first rows of the messages of session $1 that a listing shows.
-const listed = `session_id = $1 AND part = 0 AND role <> 'system'`
+// countListedSQL is how many messages of session s a listing shows. Both counts are
+// of an index alone; of the role system there are hardly any.
+const countListedSQL = `(
+			(SELECT count(*) FROM agent_messages m WHERE m.session_id = s.id AND m.part = 0)
+			- (SELECT count(*) FROM agent_messages m WHERE m.session_id = s.id AND m.part = 0 AND m.role = 'system'))`
 
-const countListedSQL = `SELECT count(*) FROM agent_messages WHERE ` + listed
-
-func (t *Tx) countListed(ctx context.Context, session string) (n int, err error) {
-	_, err = t.one(ctx, []any{&n}, countListedSQL, session)
-	return n, wrap(err, "count messages")
-}
-
-// The inner query takes a page by the index on (session_id, seq, part), so that a
-// message is whole, however many rows it has.
+// The page is taken by the index on (session_id, seq, part) alone, so that a message
+// is whole, however many rows it has, and what is skipped is not read.
 func listSessionSQL(desc bool) string {
 	compare, order := ">", ""
 	if desc {
 		compare, order = "<", " DESC"
 	}
 	return `
+		WITH page AS MATERIALIZED (
+			SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND seq ` + compare + ` $2
+				AND seq NOT IN (SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND role = 'system')
+			ORDER BY seq` + order + ` LIMIT $3 OFFSET $4)
 		SELECT seq, role, kind, content, data_json, provider_metadata, run_id, created_at, undone FROM agent_messages
-		WHERE session_id = $1 AND seq IN (
-			SELECT seq FROM agent_messages WHERE ` + listed + ` AND seq ` + compare + ` $2 ORDER BY seq` + order + ` LIMIT $3 OFFSET $4)
+		WHERE session_id = $1 AND role <> 'system' AND seq BETWEEN (SELECT min(seq) FROM page) AND (SELECT max(seq) FROM page)
 		ORDER BY seq` + order + `, part`
 }
 
