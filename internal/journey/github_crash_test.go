@@ -71,7 +71,7 @@ func githubWays(mode string) []string {
 			ways = append(ways, string(p))
 		}
 	}
-	return append(ways, "call issues/create-comment", "line call pulls/create-reply-for-review-comment", "line "+string(failpoint.SentUnrecorded))
+	return append(ways, "call issues/create-comment", "line call pulls/create-review-comment", "line "+string(failpoint.SentUnrecorded))
 }
 
 // githubCrash is a database with the bots that are killed over it.

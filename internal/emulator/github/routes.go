@@ -90,6 +90,20 @@ func routes() []*route {
 	return all
 }
 
+// Needs returns the permissions, by name with their level, any of which lets an
+// installation carry out an operation.
+func Needs(operation string) map[string]string {
+	all := map[string]string{}
+	for _, r := range routes() {
+		for _, p := range r.perms {
+			if r.name == operation {
+				all[p.name] = p.level
+			}
+		}
+	}
+	return all
+}
+
 func on(line, name string, auth who, perms []permission, content bool, run func(*Server, *request) (*reply, *apiError)) *route {
 	method, path, _ := strings.Cut(line, " ")
 	return &route{

@@ -34,6 +34,7 @@ type Share struct {
 	Every  time.Duration // one more becomes possible so often; zero is no limit
 	Burst  int           // how many are possible at once
 	Take   int           // of them; zero is one
+	Keep   int           // how many Try leaves to Wait, besides the budget's Reserve
 }
 
 func (s Share) take() int { return max(s.Take, 1) }
@@ -127,7 +128,7 @@ func (b *Budget) Try(who string, shares ...Share) error {
 		return Limited(left)
 	}
 	for _, s := range shares {
-		if s.Every > 0 && b.bucket(s, now).TokensAt(now) < float64(s.take())+b.Reserve*float64(s.Burst) {
+		if s.Every > 0 && b.bucket(s, now).TokensAt(now) < float64(s.take()+s.Keep)+b.Reserve*float64(s.Burst) {
 			return Limited(time.Second)
 		}
 	}

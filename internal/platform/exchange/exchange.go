@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -45,7 +46,7 @@ const (
 	maxRedirects = 3
 )
 
-// ErrTooLong ends a call whose answer is longer than its MaxAnswer.
+// ErrTooLong ends an answer that is longer than the call's MaxAnswer.
 var ErrTooLong = errors.New("the answer is longer than the limit")
 
 // Call is one call of an SDK, which may make several requests. What is seen is
@@ -69,8 +70,8 @@ type Call struct {
 	// is 30 seconds.
 	Timeout time.Duration
 
-	// MaxAnswer bounds an answer in bytes; a longer one is ErrTooLong. Zero is
-	// 32 MiB.
+	// MaxAnswer bounds an answer in bytes; whoever reads a longer one gets so much
+	// of it and then ErrTooLong. Zero is 32 MiB.
 	MaxAnswer int64
 
 	// Scrub takes credentials out of the errors that Failure returns. It may be nil.
@@ -215,9 +216,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		},
 	}))
 	if home {
-		for name, values := range c.Header {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, c.Header)
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -226,9 +225,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	now.status, now.header = resp.StatusCode, resp.Header
 	c.mu.Unlock()
-	if resp.Body, err = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer)); err != nil {
-		return nil, err
-	}
+	resp.Body = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer))
 	return resp, nil
 }
 
@@ -244,18 +241,34 @@ func (c *Call) begin(req *http.Request, now *seen) bool {
 	return c.origin == originOf(req)
 }
 
-// whole reads a body of at most limit bytes and closes it.
-func whole(body io.ReadCloser, limit int64) (io.ReadCloser, error) {
+// whole reads a body of at most limit bytes and closes it. It returns one of what
+// came, which ends with the error that ended that.
+func whole(body io.ReadCloser, limit int64) io.ReadCloser {
 	defer body.Close() //nolint:errcheck // only read
 	all, err := io.ReadAll(io.LimitReader(body, limit+1))
-	if err != nil {
-		return nil, err
+	if err == nil && int64(len(all)) > limit {
+		all, err = all[:limit], ErrTooLong
 	}
-	if int64(len(all)) > limit {
-		return nil, ErrTooLong
-	}
-	return io.NopCloser(bytes.NewReader(all)), nil
+	return &answer{read: bytes.NewReader(all), err: err}
 }
+
+// answer is a body that was read.
+type answer struct {
+	read *bytes.Reader
+	err  error // instead of io.EOF
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.read.Read(p)
+	if err != nil && a.err != nil {
+		err = a.err
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error { return nil }
 
 func discard(body io.ReadCloser) {
 	if body != nil {

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// post makes a call as an SDK does: it looks at the status and leaves the body.
+// post makes a call as an SDK does: it looks at the status, and reads the body of an
+// answer that it takes for good unless ctx says so.
 func post(ctx context.Context, client *http.Client, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("hello"))
 	if err != nil {
@@ -36,8 +37,15 @@ func post(ctx context.Context, client *http.Client, address string) error {
 	if resp.StatusCode != http.StatusOK {
 		return errors.New("the SDK's own error")
 	}
-	return nil
+	if ctx.Value(unread{}) != nil {
+		return nil
+	}
+	_, err = io.ReadAll(resp.Body)
+	return err
 }
+
+// unread makes post leave the body.
+type unread struct{}
 
 // server answers with h until the test is over.
 func server(t *testing.T, h http.HandlerFunc) (client *http.Client, address string) {
@@ -147,7 +155,8 @@ func TestEveryBodyIsReadSoThatConnectionsLive(t *testing.T) {
 		_, _ = w.Write([]byte(strings.Repeat("x", 100_000)))
 	})
 	for range 5 {
-		if err := post((&exchange.Call{}).Context(t.Context()), client, address); err != nil {
+		ctx := context.WithValue(t.Context(), unread{}, true)
+		if err := post((&exchange.Call{}).Context(ctx), client, address); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,6 +164,27 @@ func TestEveryBodyIsReadSoThatConnectionsLive(t *testing.T) {
 	from.Range(func(any, any) bool { n++; return true })
 	if n != 1 {
 		t.Errorf("%d connections for calls one after the other", n)
+	}
+}
+
+// What came of an answer that is too long can be read.
+func TestTheBeginningOfALongAnswer(t *testing.T) {
+	t.Parallel()
+	client, address := server(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "0123456789") })
+	for limit, want := range map[int64]string{9: "012345678", 10: "0123456789"} {
+		call := &exchange.Call{MaxAnswer: limit}
+		req, err := http.NewRequestWithContext(call.Context(t.Context()), http.MethodGet, address, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != want || errors.Is(err, exchange.ErrTooLong) != (limit == 9) {
+			t.Errorf("at most %d: %q, %v", limit, got, err)
+		}
 	}
 }
 
@@ -293,6 +323,9 @@ func TestBudget(t *testing.T) {
 		dropped := 0
 		for b.Try("a", chat, all) == nil {
 			dropped++
+		}
+		if b.Try("a", exchange.Share{Bucket: "kept", Every: time.Second, Burst: 10, Keep: 6}) == nil {
+			t.Error("took what was to be kept")
 		}
 		if dropped != 6 {
 			t.Errorf("%d of 10 without waiting, and 4 are reserved", dropped)

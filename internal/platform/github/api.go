@@ -1,165 +1,93 @@
 package github
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
-	"regexp"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/exchange"
 )
 
-// route is an operation of GitHub's API, with placeholders.
-type route string
-
-// permission is one that an App is given.
-type permission struct{ name, level string }
-
-// The operations that this package uses.
-const (
-	routeApp              route = "GET /app"
-	routeInstallations    route = "GET /app/installations"
-	routeToken            route = "POST /app/installations/{installation}/access_tokens" //nolint:gosec // the name of an operation
-	routeDeliveries       route = "GET /app/hook/deliveries"
-	routeRedeliver        route = "POST /app/hook/deliveries/{delivery}/attempts"
-	routeRepoInstallation route = "GET /repos/{owner}/{repo}/installation"
-	routeInstalledRepos   route = "GET /installation/repositories"
-	routeUser             route = "GET /user"
-	routeUserRepos        route = "GET /user/repos"
-	routeUserByLogin      route = "GET /users/{login}"
-
-	routeRepo       route = "GET /repos/{owner}/{repo}"
-	routePermission route = "GET /repos/{owner}/{repo}/collaborators/{login}/permission"
-
-	routeIssues           route = "GET /repos/{owner}/{repo}/issues"
-	routeIssue            route = "GET /repos/{owner}/{repo}/issues/{number}"
-	routeRepoComments     route = "GET /repos/{owner}/{repo}/issues/comments"
-	routeComments         route = "GET /repos/{owner}/{repo}/issues/{number}/comments"
-	routeComment          route = "GET /repos/{owner}/{repo}/issues/comments/{comment}"
-	routeAddComment       route = "POST /repos/{owner}/{repo}/issues/{number}/comments"
-	routeEditComment      route = "PATCH /repos/{owner}/{repo}/issues/comments/{comment}"
-	routeIssueReactions   route = "GET /repos/{owner}/{repo}/issues/{number}/reactions"
-	routeReactIssue       route = "POST /repos/{owner}/{repo}/issues/{number}/reactions"
-	routeUnreactIssue     route = "DELETE /repos/{owner}/{repo}/issues/{number}/reactions/{reaction}"
-	routeCommentReactions route = "GET /repos/{owner}/{repo}/issues/comments/{comment}/reactions"
-	routeReactComment     route = "POST /repos/{owner}/{repo}/issues/comments/{comment}/reactions"
-	routeUnreactComment   route = "DELETE /repos/{owner}/{repo}/issues/comments/{comment}/reactions/{reaction}"
-
-	routePulls         route = "GET /repos/{owner}/{repo}/pulls"
-	routePull          route = "GET /repos/{owner}/{repo}/pulls/{number}"
-	routeAddPull       route = "POST /repos/{owner}/{repo}/pulls"
-	routeEditPull      route = "PATCH /repos/{owner}/{repo}/pulls/{number}"
-	routeFiles         route = "GET /repos/{owner}/{repo}/pulls/{number}/files"
-	routeReviews       route = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
-	routeRepoLines     route = "GET /repos/{owner}/{repo}/pulls/comments"
-	routeLines         route = "GET /repos/{owner}/{repo}/pulls/{number}/comments"
-	routeLine          route = "GET /repos/{owner}/{repo}/pulls/comments/{comment}"
-	routeReply         route = "POST /repos/{owner}/{repo}/pulls/{number}/comments/{comment}/replies"
-	routeEditLine      route = "PATCH /repos/{owner}/{repo}/pulls/comments/{comment}"
-	routeLineReactions route = "GET /repos/{owner}/{repo}/pulls/comments/{comment}/reactions"
-	routeReactLine     route = "POST /repos/{owner}/{repo}/pulls/comments/{comment}/reactions"
-	routeUnreactLine   route = "DELETE /repos/{owner}/{repo}/pulls/comments/{comment}/reactions/{reaction}"
-)
-
-var (
-	metadataRead = permission{"metadata", "read"}
-	issuesRead   = permission{"issues", "read"}
-	issuesWrite  = permission{"issues", "write"}
-	pullsRead    = permission{"pull_requests", "read"}
-	pullsWrite   = permission{"pull_requests", "write"}
-
-	// gitPermission is what cloning and pushing need.
-	gitPermission = permission{"contents", "write"}
-)
-
-// routes are the operations with the permissions that they need of an App; on a
-// pull request those for issues need that for pull requests. A test holds the
-// table against the calls that are made, and the manifest is made of it.
-var routes = map[route][]permission{
-	routeApp: nil, routeInstallations: nil, routeToken: nil, routeDeliveries: nil, routeRedeliver: nil,
-	routeRepoInstallation: nil, routeUser: nil, routeUserRepos: nil, routeUserByLogin: nil,
-
-	routeInstalledRepos: {metadataRead},
-	routeRepo:           {metadataRead},
-	routePermission:     {metadataRead},
-
-	routeIssues: {issuesRead}, routeRepoComments: {issuesRead},
-	routeIssue: {issuesRead, pullsRead}, routeComments: {issuesRead, pullsRead}, routeComment: {issuesRead, pullsRead},
-	routeAddComment: {issuesWrite, pullsWrite}, routeEditComment: {issuesWrite, pullsWrite},
-	routeIssueReactions: {issuesRead, pullsRead}, routeReactIssue: {issuesWrite, pullsWrite}, routeUnreactIssue: {issuesWrite, pullsWrite},
-	routeCommentReactions: {issuesRead, pullsRead}, routeReactComment: {issuesWrite, pullsWrite}, routeUnreactComment: {issuesWrite, pullsWrite},
-
-	routePulls: {pullsRead}, routePull: {pullsRead}, routeFiles: {pullsRead}, routeReviews: {pullsRead},
-	routeRepoLines: {pullsRead}, routeLines: {pullsRead}, routeLine: {pullsRead}, routeLineReactions: {pullsRead},
-	routeAddPull: {pullsWrite}, routeEditPull: {pullsWrite}, routeReply: {pullsWrite}, routeEditLine: {pullsWrite},
-	routeReactLine: {pullsWrite}, routeUnreactLine: {pullsWrite},
+// op is how a call is made.
+type op struct {
+	name string // for errors
+	once bool   // doing it again does harm
+	shed bool   // it is worth nothing later: at once or not at all
+	etag string // of the answer that is known already
 }
 
-const (
-	// callTimeout bounds every call.
-	callTimeout = 30 * time.Second
-
-	// maxAnswer bounds what is read of an answer.
-	maxAnswer = 32 << 20
-)
-
-// request is one call.
-type request struct {
-	route      route
-	args       []any // for the placeholders, in order
-	query      url.Values
-	body       any
-	etag       string // the answer that is known already
-	idempotent bool   // doing it again does no harm, so its error is never Uncertain
+// api is the library for one call, with the repository that it is about.
+type api struct {
+	*github.Client
+	ctx         context.Context // of this one call
+	owner, repo string
 }
 
-// repoArgs returns the arguments of a repository and what follows it.
-func repoArgs(repo string, more ...any) []any {
-	owner, name, _ := strings.Cut(repo, "/")
-	return append([]any{owner, name}, more...)
-}
+// nothing is what a call returns that returns nothing.
+type nothing struct{}
 
-func (r request) method() string {
-	method, _, _ := strings.Cut(string(r.route), " ")
-	return method
-}
-
-var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
-
-// path returns the path with its arguments and the query, without a slash in
-// front: it stands below the API's.
-func (r request) path() string {
-	_, path, _ := strings.Cut(string(r.route), " /")
-	args := r.args
-	path = placeholder.ReplaceAllStringFunc(path, func(string) string {
-		var v any
-		if len(args) > 0 {
-			v, args = args[0], args[1:]
+// call makes one call when the limits allow it and classifies its error. A token of
+// an installation that GitHub refuses is replaced once; a short refusal because of a
+// limit is waited out.
+func call[T any](ctx context.Context, a *Adapter, who caller, o op, f func(g api) (T, *github.Response, error)) (T, *github.Response, error) {
+	var none T
+	deadline := time.Now().Add(exchange.ShortWait)
+	for renewed := false; ; {
+		token, m, err := a.credential(ctx, who)
+		if err != nil {
+			return none, nil, err
 		}
-		return url.PathEscape(fmt.Sprint(v))
-	})
-	if len(r.query) > 0 {
-		path += "?" + r.query.Encode()
+		seen := a.watch(who, o, token)
+		out, resp, err := f(api{Client: a.client(who), ctx: seen.Context(ctx)})
+		if _, accepted := errors.AsType[*github.AcceptedError](err); accepted {
+			err = nil // status 202: GitHub is going to do it
+		}
+		if err == nil {
+			a.limits.Calm(who.key())
+			return out, resp, nil
+		}
+		if seen.Status() == http.StatusUnauthorized && m != nil && !renewed {
+			m.drop(token)
+			renewed = true
+			continue
+		}
+		if ours, ok := errors.AsType[*fault.Error](err); ok {
+			return none, nil, ours // it was not sent
+		}
+		err = a.classify(ctx, who, o, err, seen)
+		if fault.Is(err, fault.RateLimited) {
+			a.observe("rate_limited")
+			if !o.shed && !time.Now().Add(exchange.RetryAfter(err)).After(deadline) {
+				continue
+			}
+		}
+		return none, resp, err
 	}
-	return path
 }
 
-// outcome is what was seen of one HTTP exchange, for telling a call that
-// certainly did nothing from one that may have worked.
-type outcome struct {
-	wrote  atomic.Bool // the whole request was written to the connection
-	status int         // of the response, 0 if there was none
-	header http.Header
+// watch returns what watches over a call: its credentials, its costs, its outcome.
+func (a *Adapter) watch(who caller, o op, token string) *exchange.Call {
+	seen := &exchange.Call{Idempotent: !o.once, Scrub: a.scrub, Header: http.Header{"Authorization": {"Bearer " + token}}}
+	if o.etag != "" {
+		seen.Header.Set("If-None-Match", o.etag)
+	}
+	seen.Admit = func(req *http.Request) error {
+		if !o.shed {
+			return a.limits.Wait(req.Context(), who.key(), costOf(who, req)...)
+		}
+		err := a.limits.Try(who.key(), costOf(who, req)...)
+		if err != nil {
+			a.observe("shed")
+		}
+		return err
+	}
+	return seen
 }
 
 // client returns the library's client for a caller. It remembers GitHub's
@@ -175,145 +103,75 @@ func (a *Adapter) client(who caller) *github.Client {
 	return made.(*github.Client)
 }
 
-// call makes one call, decodes its answer into out, which may be nil, and
-// classifies its error. A token of an installation that GitHub refuses is
-// replaced once.
-func (a *Adapter) call(ctx context.Context, who caller, r request, out any) (http.Header, error) {
-	for again := false; ; again = true {
-		token, m, err := a.credential(ctx, who)
-		if err != nil {
-			return nil, err
-		}
-		seen, body, err := a.exchange(ctx, who, token, r)
-		if err == nil && out != nil {
-			err = decode(body, out)
-		}
-		if err == nil {
-			return seen.header, nil
-		}
-		if seen.status == http.StatusUnauthorized && m != nil && !again {
-			m.drop(token)
-			continue
-		}
-		return seen.header, a.classify(ctx, who, r, err, seen)
-	}
-}
-
-// exchange sends one request and reads the whole answer.
-func (a *Adapter) exchange(ctx context.Context, who caller, token string, r request) (*outcome, []byte, error) {
-	seen := &outcome{}
-	inner, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	inner = httptrace.WithClientTrace(inner, &httptrace.ClientTrace{
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err == nil {
-				seen.wrote.Store(true)
-			}
-		},
-	})
-	if err := ctx.Err(); err != nil {
-		return seen, nil, err
-	}
-	client := a.client(who)
-	req, err := client.NewRequest(r.method(), r.path(), r.body)
-	if err != nil {
-		return seen, nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	if r.etag != "" {
-		req.Header.Set("If-None-Match", r.etag)
-	}
-	answer := &limitedBuffer{left: maxAnswer}
-	resp, err := client.Do(inner, req, answer)
-	if resp != nil && resp.Response != nil && resp.Request != nil {
-		seen.status, seen.header = resp.StatusCode, resp.Header
-	}
-	if _, accepted := errors.AsType[*github.AcceptedError](err); accepted {
-		err = nil // status 202: GitHub is going to do it
-	}
-	return seen, answer.bytes.Bytes(), err
-}
-
-// limitedBuffer takes up to left bytes. It hides the buffer's other methods,
-// which would read without an end.
-type limitedBuffer struct {
-	bytes bytes.Buffer
-	left  int
-}
-
-// Write implements io.Writer.
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.left -= len(p); b.left < 0 {
-		return 0, io.ErrShortBuffer
-	}
-	return b.bytes.Write(p)
-}
-
-// decode reads an answer into out: a *[]T element by element.
-func decode(body []byte, out any) error {
-	if l, ok := out.(interface{ decode(body []byte) error }); ok {
-		return l.decode(body)
-	}
-	return lenient(body, out)
-}
-
-// many is a list that is read element by element.
-type many[T any] struct{ all []T }
-
-func (m *many[T]) decode(body []byte) error {
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '[' || !jsonValid(body) {
-		return errNoList
-	}
-	m.all = list[T](body)
-	return nil
-}
-
-var errNoList = fmt.Errorf("the answer is not a list")
-
-// limited makes a call when the limits allow it, and waits out a short refusal.
-func (a *Adapter) limited(ctx context.Context, who caller, r request, out any) (http.Header, error) {
-	deadline := time.Now().Add(shortWait)
-	for {
-		if err := a.limits.wait(ctx, who, costOf(r)); err != nil {
-			return nil, err
-		}
-		header, err := a.call(ctx, who, r, out)
-		if !fault.Is(err, fault.RateLimited) {
-			if err == nil {
-				a.limits.calm(who)
-			}
-			return header, err
-		}
-		a.observe("rate_limited")
-		after := retryAfter(err)
-		if time.Now().Add(after).After(deadline) {
-			return header, err
-		}
-	}
-}
-
-// shed makes a call that is worth nothing later: at once or not at all.
-func (a *Adapter) shed(ctx context.Context, who caller, r request, out any) error {
-	if err := a.limits.try(who, costOf(r)); err != nil {
-		a.observe("shed")
-		return err
-	}
-	_, err := a.call(ctx, who, r, out)
-	if fault.Is(err, fault.RateLimited) {
-		a.observe("rate_limited")
-	}
-	return err
-}
-
 // inRepo makes a call in a repository.
-func (a *Adapter) inRepo(ctx context.Context, repo string, r request, out any) (http.Header, error) {
+func inRepo[T any](ctx context.Context, a *Adapter, repo string, o op, f func(g api) (T, *github.Response, error)) (T, *github.Response, error) {
 	who, err := a.callerFor(ctx, repo)
 	if err != nil {
-		return nil, err
+		var none T
+		return none, nil, err
 	}
-	header, err := a.limited(ctx, who, r, out)
+	out, resp, err := call(ctx, a, who, o, func(g api) (T, *github.Response, error) {
+		g.owner, g.repo, _ = strings.Cut(repo, "/")
+		return f(g)
+	})
 	if fault.Is(err, fault.Gone) {
 		a.homes.Put(repo, 0) // ask again where the App is installed
 	}
-	return header, err
+	return out, resp, err
+}
+
+const pageSize = 100
+
+// pages yields the elements of a list in GitHub's order, page by page.
+func pages[T any](ctx context.Context, a *Adapter, repo string, o op, limit int, list func(g api, page github.ListOptions) ([]T, *github.Response, error)) func(yield func(T, error) bool) {
+	return func(yield func(T, error) bool) {
+		for page := 1; page <= limit; page++ {
+			all, _, err := inRepo(ctx, a, repo, o, func(g api) ([]T, *github.Response, error) {
+				return list(g, github.ListOptions{Page: page, PerPage: pageSize})
+			})
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, v := range all {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if len(all) < pageSize {
+				return
+			}
+		}
+	}
+}
+
+// key names a caller in the rate budget.
+func (c caller) key() string { return strconv.FormatInt(int64(c), 10) }
+
+// newBudget returns the rates of GitHub, which hold for each installation and each
+// token.
+func newBudget() *exchange.Budget {
+	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Reserve: 0.4}
+}
+
+// costOf returns what GitHub counts a request for (contract C6): of 900 points a
+// minute reading takes one and writing five, of content there are 80 a minute and 500
+// an hour. A reaction counts as content: what is published does not say otherwise.
+// The buckets are filled so that a burst and what flows in until the end of the time
+// stay below that: 300 + 540, 20 + 60, and 80 + 400.
+func costOf(who caller, req *http.Request) []exchange.Share {
+	points := exchange.Share{Bucket: who.key() + " points", Every: time.Second / 9, Burst: 300}
+	if req.Method == http.MethodGet {
+		return []exchange.Share{points}
+	}
+	points.Take = 5
+	if req.Method != http.MethodPost || !strings.Contains(req.URL.Path, "/repos/") {
+		return []exchange.Share{points}
+	}
+	return []exchange.Share{
+		points,
+		{Bucket: who.key() + " content", Every: time.Second, Burst: 20},
+		{Bucket: who.key() + " content an hour", Every: 9 * time.Second, Burst: 80},
+	}
 }

@@ -1,14 +1,16 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -58,21 +60,19 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	if len(in.Raw) > 0 {
 		_ = lenient(in.Raw, &r.event) // what can be read of it
 	}
-	var now issue
-	if _, err := a.inRepo(ctx, at.repo, request{route: routeIssue, args: repoArgs(at.repo, at.number), idempotent: true}, &now); err != nil {
+	now, err := a.askIssue(ctx, at)
+	if err != nil {
 		return nil, err
 	}
-	var p *pull
-	if now.Pull != nil {
-		found, err := a.askPull(ctx, at)
-		if err != nil {
+	var p *github.PullRequest
+	if now.PullRequestLinks != nil {
+		if p, err = a.askPull(ctx, at); err != nil {
 			return nil, err
 		}
-		p = &found
 	}
 	body := r.subject(ctx, now, p)
 	parts := []func(context.Context) error{
-		func(ctx context.Context) error { return r.comments(ctx, now.Comments) },
+		func(ctx context.Context) error { return r.comments(ctx, now.GetComments()) },
 		func(ctx context.Context) error { return r.linked(ctx, body) },
 	}
 	if p != nil {
@@ -98,19 +98,19 @@ func (r *reader) quote(relation, author, text string) {
 }
 
 // subject quotes the issue or pull request itself, and returns its text.
-func (r *reader) subject(ctx context.Context, now issue, p *pull) string {
-	title, body, pinned := now.Title, now.Body, false
+func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullRequest) string {
+	title, body, pinned := now.GetTitle(), now.GetBody(), false
 	switch {
-	case r.event.Issue != nil && r.event.Issue.Number == r.at.number:
-		title, body, pinned = r.event.Issue.Title, r.event.Issue.Body, true
-	case r.event.Pull != nil && r.event.Pull.Number == r.at.number:
-		title, body, pinned = r.event.Pull.Title, r.event.Pull.Body, true
+	case r.event.Issue != nil && r.event.Issue.GetNumber() == r.at.number:
+		title, body, pinned = r.event.Issue.GetTitle(), r.event.Issue.GetBody(), true
+	case r.event.Pull.GetNumber() == r.at.number:
+		title, body, pinned = r.event.Pull.GetTitle(), r.event.Pull.GetBody(), true
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Title: %s\nState: %s\n", oneLine(title, 256), oneLine(now.State, 20))
+	fmt.Fprintf(&b, "Title: %s\nState: %s\n", oneLine(title, 256), oneLine(now.GetState(), 20))
 	var labels []string
 	for _, l := range now.Labels {
-		labels = append(labels, oneLine(l.Name, 60))
+		labels = append(labels, oneLine(l.GetName(), 60))
 	}
 	if len(labels) > 0 {
 		fmt.Fprintf(&b, "Labels: %s\n", cut(strings.Join(labels, ", "), 500))
@@ -132,41 +132,42 @@ func (r *reader) subject(ctx context.Context, now issue, p *pull) string {
 		}
 		b.WriteString("\n" + clip(body, r.share(2)))
 	}
-	r.quote(fmt.Sprintf("%s %s#%d", relation, r.at.repo, r.at.number), r.author(ctx, now.User), b.String())
+	r.quote(fmt.Sprintf("%s %s#%d", relation, r.at.repo, r.at.number), r.author(ctx, now.GetUser()), b.String())
 	return body
 }
 
-func (r *reader) branches(b *strings.Builder, p *pull) {
-	head := oneLine(p.Head.Ref, 250)
-	if p.Head.Repo == nil {
+func (r *reader) branches(b *strings.Builder, p *github.PullRequest) {
+	head := oneLine(p.GetHead().GetRef(), 250)
+	from := p.GetHead().GetRepo()
+	if from == nil {
 		head += " (of a repository that was deleted)"
-	} else if home, _ := repoName(p.Head.Repo.FullName); home != r.at.repo {
-		head += " of the fork " + oneLine(p.Head.Repo.FullName, 150)
+	} else if home, _ := repoName(from.GetFullName()); home != r.at.repo {
+		head += " of the fork " + oneLine(from.GetFullName(), 150)
 	}
 	draft := ""
-	if p.Draft {
+	if p.GetDraft() {
 		draft = ", a draft"
 	}
 	fmt.Fprintf(b, "Branches: %s into %s%s\nHead: %s\nChanges: %d files, +%d -%d, in %d commits\n",
-		head, oneLine(p.Base.Ref, 250), draft, oneLine(p.Head.SHA, 64), p.Files, p.Additions, p.Deletions, p.Commits)
+		head, oneLine(p.GetBase().GetRef(), 250), draft, oneLine(p.GetHead().GetSHA(), 64), p.GetChangedFiles(), p.GetAdditions(), p.GetDeletions(), p.GetCommits())
 }
 
 // author names who wrote something and what they may do. Only a few are asked
 // for; of the others it is not known.
-func (r *reader) author(ctx context.Context, u user) string {
-	name := "@" + oneLine(u.Login, 100)
+func (r *reader) author(ctx context.Context, u *github.User) string {
+	name := "@" + oneLine(u.GetLogin(), 100)
 	switch {
-	case r.a.cfg.AppID != "" && u.Login == r.me.login:
+	case r.a.cfg.AppID != "" && u.GetLogin() == r.me.login:
 		return name + " (this bot)"
-	case u.Type != "User":
+	case u.GetType() != "User":
 		return name + " (a bot)"
 	}
-	access, known := r.access[u.ID]
+	access, known := r.access[u.GetID()]
 	if !known {
 		access = "access not known"
 		if r.asked < maxAuthors {
 			r.asked++
-			switch may, err := r.a.mayWrite(ctx, r.at.repo, u.ID, u.Login); {
+			switch may, err := r.a.mayWrite(ctx, r.at.repo, u.GetID(), u.GetLogin()); {
 			case err != nil:
 				r.asked = maxAuthors // it is only a remark
 			case may:
@@ -175,7 +176,7 @@ func (r *reader) author(ctx context.Context, u user) string {
 				access = "may not write to the repository"
 			}
 		}
-		r.access[u.ID] = access
+		r.access[u.GetID()] = access
 	}
 	return name + " (" + access + ")"
 }
@@ -191,26 +192,29 @@ func (r *reader) comments(ctx context.Context, total int) error {
 	own, _ := parsePost(r.in.Message)
 	// GitHub lists them oldest first: begin at the end.
 	for page := max(1, (total+pageSize-1)/pageSize); page > 0 && len(last) < maxComments; page-- {
-		q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
-		var out many[comment]
-		if _, err := r.a.inRepo(ctx, r.at.repo, request{route: routeComments, args: repoArgs(r.at.repo, r.at.number), query: q, idempotent: true}, &out); err != nil {
+		some, _, err := inRepo(ctx, r.a, r.at.repo, op{name: "reading comments"}, func(g api) ([]comment, *github.Response, error) {
+			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.IssueListCommentsOptions{
+				ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+			}))
+		})
+		if err != nil {
 			return err
 		}
-		last = append(out.all, last...)
+		last = append(some, last...)
 	}
 	last = slices.DeleteFunc(last, func(c comment) bool {
-		updated := c.Updated.Time
-		if r.a.isOurs(r.me, c) && marked(c.Body) {
-			updated = c.Created.Time // its edits are ours
+		updated := c.GetUpdatedAt().Time
+		if r.a.isOurs(r.me, c) && marked(c.GetBody()) {
+			updated = c.GetCreatedAt().Time // its edits are ours
 		}
-		return own.kind == postComment && own.id == c.ID || r.stale(c.Created.Time, updated)
+		return own.kind == postComment && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, updated)
 	})
 	last = last[max(0, len(last)-maxComments):]
 	budget := r.share(2)
 	from := len(last)
 	texts := make([]string, len(last))
 	for i, c := range slices.Backward(last) {
-		texts[i] = clip(Sanitize(cut(c.Body, maxText)), maxOneComment)
+		texts[i] = clip(Sanitize(cut(c.GetBody(), maxText)), maxOneComment)
 		if budget -= len(texts[i]); budget < 0 {
 			break
 		}
@@ -218,29 +222,31 @@ func (r *reader) comments(ctx context.Context, total int) error {
 	}
 	for i, c := range last[from:] {
 		if text := texts[from+i]; strings.TrimSpace(text) != "" {
-			r.quote("comment", r.author(ctx, c.User), text)
+			r.quote("comment", r.author(ctx, c.GetUser()), text)
 		}
 	}
 	return nil
 }
 
 // files quotes which files a pull request changes, and the diff.
-func (r *reader) files(ctx context.Context, p *pull) error {
-	list := request{route: routeFiles, args: repoArgs(r.at.repo, r.at.number), idempotent: true}
+func (r *reader) files(ctx context.Context, p *github.PullRequest) error {
+	all := pages(ctx, r.a, r.at.repo, op{name: "reading changed files"}, maxFiles/pageSize, func(g api, p github.ListOptions) ([]*github.CommitFile, *github.Response, error) {
+		return g.PullRequests.ListFiles(g.ctx, g.owner, g.repo, r.at.number, &p)
+	})
 	var names, diff strings.Builder
 	n, left := 0, 0
 	budget := r.share(2)
-	for f, err := range pages[changedFile](ctx, r.a, r.at.repo, list, maxFiles/pageSize) {
+	for f, err := range all {
 		if err != nil {
 			return err
 		}
 		n++
-		name := oneLine(f.Name, 300)
+		name := oneLine(f.GetFilename(), 300)
 		if names.Len() < budget/2 {
-			fmt.Fprintf(&names, "%s (%s, +%d -%d)\n", name, oneLine(f.Status, 20), f.Additions, f.Deletions)
+			fmt.Fprintf(&names, "%s (%s, +%d -%d)\n", name, oneLine(f.GetStatus(), 20), f.GetAdditions(), f.GetDeletions())
 		}
-		patch := visible(normal(f.Patch))
-		if f.Patch == "" || diff.Len()+len(patch) > budget {
+		patch := visible(normal(f.GetPatch()))
+		if patch == "" || diff.Len()+len(patch) > budget {
 			left++
 			continue
 		}
@@ -249,9 +255,9 @@ func (r *reader) files(ctx context.Context, p *pull) error {
 	if n == 0 {
 		return nil
 	}
-	author := r.author(ctx, p.User)
+	author := r.author(ctx, p.GetUser())
 	r.quote("changed files", author, strings.TrimRight(names.String(), "\n"))
-	if pinned := r.pinnedHead(); pinned != "" && pinned != p.Head.SHA {
+	if pinned := r.pinnedHead(); pinned != "" && pinned != p.GetHead().GetSHA() {
 		r.quote("diff", author, "(Commits were pushed after the request, so the diff is left out. The request is about "+pinned+".)")
 		return nil
 	}
@@ -271,25 +277,24 @@ func (r *reader) pinnedHead() string {
 }
 
 func (r *reader) reviews(ctx context.Context) error {
-	list := request{route: routeReviews, args: repoArgs(r.at.repo, r.at.number), idempotent: true}
 	own, _ := parsePost(r.in.Message)
-	var last []review
-	for v, err := range pages[review](ctx, r.a, r.at.repo, list, 5) {
+	var last []*github.PullRequestReview
+	for v, err := range r.a.reviewsOf(ctx, r.at) {
 		if err != nil {
 			return err
 		}
-		itself := own.kind == postReview && own.id == v.ID
-		if strings.TrimSpace(v.Body) != "" && !itself && !r.stale(v.Submitted.Time, v.Updated.Time) {
+		itself := own.kind == postReview && own.id == v.GetID()
+		if strings.TrimSpace(v.GetBody()) != "" && !itself && !r.stale(v.GetSubmittedAt().Time, time.Time{}) {
 			last = append(last, v)
 		}
 	}
 	budget := r.share(1)
 	for _, v := range last[max(0, len(last)-maxReviews):] {
-		text := clip(Sanitize(cut(v.Body, maxText)), min(maxOneComment, budget))
+		text := clip(Sanitize(cut(v.GetBody(), maxText)), min(maxOneComment, budget))
 		if budget -= len(text); text == "" {
 			continue
 		}
-		r.quote("review ("+strings.ToLower(strings.ReplaceAll(oneLine(v.State, 30), "_", " "))+")", r.author(ctx, v.User), text)
+		r.quote("review ("+strings.ToLower(strings.ReplaceAll(oneLine(v.GetState(), 30), "_", " "))+")", r.author(ctx, v.GetUser()), text)
 	}
 	return nil
 }
@@ -297,26 +302,29 @@ func (r *reader) reviews(ctx context.Context) error {
 // lines quotes the newest comments on lines of the diff, by thread, with the
 // piece of the diff that each thread is about.
 func (r *reader) lines(ctx context.Context) error {
-	q := url.Values{"sort": {"created"}, "direction": {"desc"}, "per_page": {strconv.Itoa(maxLines)}}
-	var out many[comment]
-	if _, err := r.a.inRepo(ctx, r.at.repo, request{route: routeLines, args: repoArgs(r.at.repo, r.at.number), query: q, idempotent: true}, &out); err != nil {
+	all, _, err := inRepo(ctx, r.a, r.at.repo, op{name: "reading comments on lines"}, func(g api) ([]comment, *github.Response, error) {
+		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.PullRequestListCommentsOptions{
+			Sort: "created", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLines},
+		}))
+	})
+	if err != nil {
 		return err
 	}
 	own, _ := parsePost(r.in.Message)
-	slices.SortFunc(out.all, func(a, b comment) int { return a.Created.Compare(b.Created.Time) })
-	if c := r.event.Comment; own.kind == postLine && c != nil && c.ID == own.id && c.Hunk != "" {
-		r.quote("lines that the request is about", "", where(*c)+"\n"+hunk(c.Hunk))
+	slices.SortFunc(all, func(a, b comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
+	if c := r.event.Comment; own.kind == postLine && c != nil && c.GetID() == own.id && c.GetDiffHunk() != "" {
+		r.quote("lines that the request is about", "", where(*c)+"\n"+hunk(c.GetDiffHunk()))
 	}
 	budget := r.share(1)
 	shown := make(map[int64]bool)
-	for _, c := range out.all {
-		if own.kind == postLine && own.id == c.ID || r.stale(c.Created.Time, c.Updated.Time) && !r.a.isOurs(r.me, c) {
+	for _, c := range all {
+		if own.kind == postLine && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, c.GetUpdatedAt().Time) && !r.a.isOurs(r.me, c) {
 			continue
 		}
-		text := clip(Sanitize(cut(c.Body, maxText)), maxOneComment)
-		thread := post{id: c.ID, root: c.ReplyTo}.thread()
+		text := clip(Sanitize(cut(c.GetBody(), maxText)), maxOneComment)
+		thread := post{id: c.GetID(), root: c.GetInReplyTo()}.thread()
 		if !shown[thread] && own.thread() != thread {
-			text = hunk(c.Hunk) + "\n\n" + text
+			text = hunk(c.GetDiffHunk()) + "\n\n" + text
 		}
 		// The name of a file is a stranger's, so it is not part of the label.
 		text = where(c) + "\n" + text
@@ -324,17 +332,13 @@ func (r *reader) lines(ctx context.Context) error {
 			break
 		}
 		shown[thread] = true
-		r.quote("review comment", r.author(ctx, c.User), text)
+		r.quote("review comment", r.author(ctx, c.GetUser()), text)
 	}
 	return nil
 }
 
 func where(c comment) string {
-	line := c.Line
-	if line == 0 {
-		line = c.OldLine
-	}
-	return oneLine(c.Path, 300) + ":" + strconv.Itoa(line)
+	return oneLine(c.GetPath(), 300) + ":" + strconv.Itoa(cmp.Or(c.GetLine(), c.GetOriginalLine()))
 }
 
 // hunk returns the end of a piece of a diff: the line that is meant is its last.
@@ -357,24 +361,23 @@ func (r *reader) linked(ctx context.Context, body string) error {
 	}
 	budget := r.share(1)
 	for _, n := range numbers {
-		var out issue
-		_, err := r.a.inRepo(ctx, r.at.repo, request{route: routeIssue, args: repoArgs(r.at.repo, n), idempotent: true}, &out)
+		out, err := r.a.askIssue(ctx, place{repo: r.at.repo, number: n})
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("Title: %s\nState: %s\n", oneLine(out.Title, 256), oneLine(out.State, 20))
-		if r.stale(out.Created.Time, out.Updated.Time) {
+		text := fmt.Sprintf("Title: %s\nState: %s\n", oneLine(out.GetTitle(), 256), oneLine(out.GetState(), 20))
+		if r.stale(out.GetCreatedAt().Time, out.GetUpdatedAt().Time) {
 			text += "(Its text is left out: it may have been changed after the request.)"
 		} else {
-			text += clip(Sanitize(cut(out.Body, maxText)), maxOneLinked)
+			text += clip(Sanitize(cut(out.GetBody(), maxText)), maxOneLinked)
 		}
 		if budget -= len(text); budget < 0 {
 			break
 		}
-		r.quote("linked issue #"+strconv.Itoa(n), r.author(ctx, out.User), strings.TrimSpace(text))
+		r.quote("linked issue #"+strconv.Itoa(n), r.author(ctx, out.GetUser()), strings.TrimSpace(text))
 	}
 	return nil
 }

@@ -2,15 +2,17 @@ package github
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/exchange"
 )
 
 // What tests need of the inside.
 var (
 	Sign          = sign
-	RouteTable    = routes
 	HandledEvents = handled
 	ButtonsOf     = buttonsOf
 	QuietTitle    = quietTitle
@@ -64,31 +66,19 @@ func CodeIn(markdown string) []bool {
 	return out
 }
 
-// Limiter gives tests the limiter.
-type Limiter struct{ l *limiter }
+// Limiter gives tests the rates.
+type Limiter struct{ *exchange.Budget }
 
 // NewLimiter returns one.
-func NewLimiter() Limiter { return Limiter{newLimiter()} }
+func NewLimiter() Limiter { return Limiter{newBudget()} }
 
 // Wait waits for a call that makes content, or for one that reads.
 func (l Limiter) Wait(ctx context.Context, content bool) error {
-	return l.l.wait(ctx, 1, l.cost(content))
-}
-
-// Try does not wait.
-func (l Limiter) Try(content bool) error { return l.l.try(1, l.cost(content)) }
-
-// Refused notes a refusal.
-func (l Limiter) Refused(after time.Duration) time.Duration { return l.l.refused(1, after) }
-
-// Calm notes a success.
-func (l Limiter) Calm() { l.l.calm(1) }
-
-func (Limiter) cost(content bool) cost {
+	method := http.MethodGet
 	if content {
-		return cost{points: 5, content: true}
+		method = http.MethodPost
 	}
-	return cost{points: 1}
+	return l.Budget.Wait(ctx, "1", costOf(1, httptest.NewRequest(method, "/repos/a/b/issues/1/comments", nil))...)
 }
 
 // InDefinition reports whether what is at i defines an address, so that it is not

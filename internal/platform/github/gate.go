@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/go-github/v62/github"
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/fault"
@@ -122,20 +123,18 @@ func (a *Adapter) askPermission(ctx context.Context, repo string, id int64, logi
 	if !loginForm.MatchString(login) {
 		return false, nil
 	}
-	var out struct {
-		Permission string `json:"permission"`
-		User       user   `json:"user"`
-	}
-	_, err := a.inRepo(ctx, repo, request{route: routePermission, args: repoArgs(repo, login), idempotent: true}, &out)
+	out, _, err := inRepo(ctx, a, repo, op{name: "asking for a permission"}, func(g api) (*github.RepositoryPermissionLevel, *github.Response, error) {
+		return g.Repositories.GetPermissionLevel(g.ctx, g.owner, g.repo, login)
+	})
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return false, nil // no such account, or nothing to do with the repository
 	case err != nil:
 		return false, err
-	case out.User.ID != id:
+	case out.GetUser().GetID() != id:
 		return false, nil // somebody else has the login now
 	}
-	switch out.Permission {
+	switch out.GetPermission() {
 	case "admin", "maintain", "write":
 		return true, nil
 	}

@@ -5,11 +5,10 @@
 // the same translation, and what was missed is swept up. An event is confirmed
 // to GitHub only after the sink has stored it.
 //
-// Webhooks are verified and read here: the library takes an unsigned body if the
-// secret is empty, and refuses what it does not know. Of the library the client
-// is used, which builds requests and knows the shapes of GitHub's errors.
-// Answers are decoded here too, leniently: a field of another type than expected
-// must not make a failure of what has worked.
+// Calls are those of the library's services, over the round tripper of exchange.
+// Webhooks are verified and read here, into the library's models where those hold
+// what is needed: the library takes an unsigned body if the secret is empty, and
+// refuses events that it does not know.
 package github
 
 import (
@@ -27,6 +26,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // Name is the platform's name in every conversation key.
@@ -95,9 +95,6 @@ type Config struct {
 	// Cursor remembers what was seen over restarts. Nil: memory.
 	Cursor Cursor
 
-	// HTTPClient makes the calls. Nil: one of the adapter's own.
-	HTTPClient *http.Client
-
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -114,7 +111,8 @@ type Adapter struct {
 	observe func(string)
 	http    *http.Client
 	clients sync.Map // caller -> *github.Client
-	limits  *limiter
+	limits  *exchange.Budget
+	scrub   *exchange.Scrubber
 	key     *rsa.PrivateKey // nil with a personal token
 	mention string          // without @, lower case
 	only    map[string]bool // repositories, lower case; empty is all
@@ -162,8 +160,9 @@ func New(cfg Config) (*Adapter, error) {
 		cfg:       cfg,
 		log:       cfg.Log,
 		observe:   cfg.Observe,
-		http:      cfg.HTTPClient,
-		limits:    newLimiter(),
+		http:      exchange.Client(nil),
+		limits:    newBudget(),
+		scrub:     exchange.NewScrubber(secretForm, cfg.Token, cfg.WebhookSecret),
 		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
 		only:      make(map[string]bool),
 		links:     make(map[string]bool),
@@ -193,22 +192,7 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.AppID != "" {
 		a.key, _ = parseKeyPEM(cfg.PrivateKey) // checked
 	}
-	if a.http == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxConnsPerHost = 50 // GitHub takes 100 at once (contract C6)
-		transport.MaxIdleConnsPerHost = 50
-		transport.IdleConnTimeout = 30 * time.Second
-		a.http = &http.Client{Transport: transport, CheckRedirect: sameHost}
-	}
 	return a, nil
-}
-
-// sameHost follows the redirects of renamed repositories and no other.
-func sameHost(req *http.Request, via []*http.Request) error {
-	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || req.Method != via[0].Method {
-		return http.ErrUseLastResponse
-	}
-	return nil
 }
 
 var mentionForm = regexp.MustCompile(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
@@ -354,7 +338,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 			return err
 		case ctx.Err() == nil:
 			a.log.WarnContext(ctx, "github does not answer, trying again", "error", err)
-			if wait.Sleep(ctx, retryAfter(err)) != nil {
+			if wait.Sleep(ctx, exchange.RetryAfter(err)) != nil {
 				return nil //nolint:nilerr // the end of ctx is no failure
 			}
 		}
@@ -378,7 +362,7 @@ func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(c
 		case fault.Is(err, fault.Unauthorized):
 			return err
 		case err != nil:
-			pause = max(pause, retryAfter(err))
+			pause = max(pause, exchange.RetryAfter(err))
 			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "error", err)
 		}
 		if platform.Sleep(ctx, pause) != nil {

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-github/v62/github"
+
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 )
@@ -108,7 +110,7 @@ func (a *Adapter) credential(ctx context.Context, who caller) (string, *minted, 
 		return value, nil, err
 	}
 	m := a.minted(tokenKey{installation: int64(who)})
-	value, err := m.get(ctx, func() (string, time.Time, error) { return a.mint(ctx, int64(who), nil) })
+	value, err := m.get(ctx, func() (string, time.Time, error) { return a.mint(ctx, int64(who), &github.InstallationTokenOptions{}) })
 	return value, m, err
 }
 
@@ -141,35 +143,23 @@ func (a *Adapter) assert() (string, time.Time, error) {
 	return text + "." + part(signature), now.Add(assertionLife - tokenMargin), nil
 }
 
-// scope narrows a token to one repository.
-type scope struct {
-	Repositories []int64           `json:"repository_ids"`
-	Permissions  map[string]string `json:"permissions"`
-}
-
 // mint asks for a token of an installation. A second one does no harm.
-func (a *Adapter) mint(ctx context.Context, installation int64, narrow *scope) (string, time.Time, error) {
-	var out struct {
-		Token   string `json:"token"`
-		Expires stamp  `json:"expires_at"`
-	}
-	r := request{route: routeToken, args: []any{installation}, idempotent: true}
-	if narrow != nil {
-		r.body = narrow
-	}
-	_, err := a.limited(ctx, asApp, r, &out)
+func (a *Adapter) mint(ctx context.Context, installation int64, narrow *github.InstallationTokenOptions) (string, time.Time, error) {
+	out, _, err := call(ctx, a, asApp, op{name: "making a token"}, func(g api) (*github.InstallationToken, *github.Response, error) {
+		return g.Apps.CreateInstallationToken(g.ctx, installation, narrow)
+	})
 	if fault.Is(err, fault.NotFound) {
 		err = &fault.Error{Kind: fault.Gone, Public: "The GitHub App is not installed there any more.", Err: err}
 	}
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	if !tokenForm.MatchString(out.Token) {
+	if !tokenForm.MatchString(out.GetToken()) {
 		return "", time.Time{}, fault.Wrap(errNoToken, fault.Unavailable, "getting a token of an installation")
 	}
 	now := time.Now()
-	left := out.Expires.Sub(now)
-	return out.Token, now.Add(max(left-tokenMargin, left/2)), nil
+	left := out.GetExpiresAt().Sub(now)
+	return out.GetToken(), now.Add(max(left-tokenMargin, left/2)), nil
 }
 
 // callerFor returns whose credentials reach a repository.
@@ -180,19 +170,21 @@ func (a *Adapter) callerFor(ctx context.Context, repo string) (caller, error) {
 	if id, ok := a.homes.Get(repo); ok && id > 0 {
 		return caller(id), nil
 	}
-	var out installation
-	_, err := a.limited(ctx, asApp, request{route: routeRepoInstallation, args: repoArgs(repo), idempotent: true}, &out)
+	out, _, err := call(ctx, a, asApp, op{name: "finding the App's installation"}, func(g api) (*github.Installation, *github.Response, error) {
+		owner, name, _ := strings.Cut(repo, "/")
+		return g.Apps.FindRepositoryInstallation(g.ctx, owner, name)
+	})
 	if fault.Is(err, fault.NotFound) {
 		return 0, &fault.Error{Kind: fault.Gone, Public: "The GitHub App is not installed in " + repo + ".", Err: err}
 	}
 	if err != nil {
 		return 0, err
 	}
-	if out.ID < 1 {
+	if out.GetID() < 1 {
 		return 0, fault.Wrap(errNoToken, fault.Unavailable, "finding the App's installation")
 	}
-	a.homes.Put(repo, out.ID)
-	return caller(out.ID), nil
+	a.homes.Put(repo, out.GetID())
+	return caller(out.GetID()), nil
 }
 
 // Token returns a token for git to clone, fetch and push one repository, given
@@ -217,15 +209,24 @@ func (a *Adapter) Token(ctx context.Context, name string) (string, error) {
 		return a.cfg.Token, nil
 	}
 	return a.minted(tokenKey{installation: int64(who), repo: repo}).get(ctx, func() (string, time.Time, error) {
-		var out repository
-		if _, err := a.inRepo(ctx, repo, request{route: routeRepo, args: repoArgs(repo), idempotent: true}, &out); err != nil {
+		out, err := a.askRepository(ctx, repo)
+		if err != nil {
 			return "", time.Time{}, err
 		}
-		if out.ID < 1 {
+		if out.GetID() < 1 {
 			return "", time.Time{}, fault.Wrap(errNoID, fault.Unavailable, "reading a repository")
 		}
-		return a.mint(ctx, int64(who), &scope{Repositories: []int64{out.ID}, Permissions: map[string]string{gitPermission.name: gitPermission.level}})
+		return a.mint(ctx, int64(who), &github.InstallationTokenOptions{
+			RepositoryIDs: []int64{out.GetID()}, Permissions: &github.InstallationPermissions{Contents: new("write")},
+		})
 	})
+}
+
+func (a *Adapter) askRepository(ctx context.Context, repo string) (*github.Repository, error) {
+	out, _, err := inRepo(ctx, a, repo, op{name: "reading a repository"}, func(g api) (*github.Repository, *github.Response, error) {
+		return g.Repositories.Get(g.ctx, g.owner, g.repo)
+	})
+	return out, err
 }
 
 // ownRepo returns the name of a repository on the adapter's GitHub.
@@ -282,24 +283,32 @@ func (a *Adapter) whoami(ctx context.Context) (identity, error) {
 func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	var me identity
 	if a.cfg.AppID != "" {
-		var out app
-		if _, err := a.limited(ctx, asApp, request{route: routeApp, idempotent: true}, &out); err != nil {
-			return me, err
-		}
-		me = identity{id: out.ID, login: out.Slug + "[bot]", slug: out.Slug, permissions: out.Permissions, events: out.Events}
-	} else {
-		var out user
-		header, err := a.limited(ctx, asToken, request{route: routeUser, idempotent: true}, &out)
+		out, _, err := call(ctx, a, asApp, op{name: "reading the App"}, func(g api) (*github.App, *github.Response, error) { return g.Apps.Get(g.ctx, "") })
 		if err != nil {
 			return me, err
 		}
-		me = identity{id: out.ID, login: out.Login, scopes: scopesOf(header)}
+		me = identity{id: out.GetID(), login: out.GetSlug() + "[bot]", slug: out.GetSlug(), permissions: granted(out.GetPermissions()), events: out.Events}
+	} else {
+		out, resp, err := call(ctx, a, asToken, op{name: "reading the account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, "") })
+		if err != nil {
+			return me, err
+		}
+		me = identity{id: out.GetID(), login: out.GetLogin(), scopes: scopesOf(resp.Header)}
 	}
 	if me.id < 1 || me.login == "" {
 		return me, fault.Wrap(errNoToken, fault.Unavailable, "finding out who the bot is")
 	}
 	a.self.Store(&me)
 	return me, nil
+}
+
+// granted returns permissions by name with their level.
+func granted(p *github.InstallationPermissions) map[string]string {
+	all := make(map[string]string)
+	if raw, err := json.Marshal(p); err == nil {
+		_ = json.Unmarshal(raw, &all) // it is an object of texts
+	}
+	return all
 }
 
 // scopesOf returns the scopes of a classic token. Tokens of other kinds have no
@@ -396,18 +405,17 @@ func (a *Adapter) resolveAllowed(ctx context.Context) error {
 			ids[id] = true
 			continue
 		}
-		var out user
-		_, err := a.limited(ctx, who, request{route: routeUserByLogin, args: []any{entry}, idempotent: true}, &out)
+		out, _, err := call(ctx, a, who, op{name: "reading an account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, entry) })
 		switch {
-		case fault.Is(err, fault.NotFound), err == nil && out.ID < 1:
+		case fault.Is(err, fault.NotFound), err == nil && out.GetID() < 1:
 			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: there is no account %q on GitHub", entry)
 		case err != nil:
 			return err
-		case out.Type != "User":
+		case out.GetType() != "User":
 			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is not a person's account", entry)
 		}
-		ids[out.ID] = true
-		a.log.InfoContext(ctx, "github: an allowed login was turned into its number; only the number counts", "login", entry, "id", out.ID)
+		ids[out.GetID()] = true
+		a.log.InfoContext(ctx, "github: an allowed login was turned into its number; only the number counts", "login", entry, "id", out.GetID())
 	}
 	a.allowed.Store(&ids)
 	return nil
@@ -422,7 +430,7 @@ func (a *Adapter) anyInstallation(ctx context.Context) (caller, error) {
 	if len(all) == 0 {
 		return 0, fault.New(fault.Invalid, "GITHUB_ALLOWED_LOGINS: a login cannot be looked up while the GitHub App is installed nowhere; use the account's number, or install the App")
 	}
-	return caller(all[0].ID), nil
+	return caller(all[0].GetID()), nil
 }
 
 // parseKeyPEM reads the private key of an App.

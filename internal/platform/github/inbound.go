@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-github/v62/github"
+
 	"remote-agent/internal/messages"
 )
 
@@ -50,13 +52,13 @@ func (a *Adapter) translate(ctx context.Context, event string, guid messages.Eve
 		}
 		return r
 	}
-	repo, ok := repoName(p.Repository.FullName)
+	repo, ok := repoName(p.Repository.GetFullName())
 	if !ok {
 		r.reason = "the event lacks its repository"
 		return r
 	}
-	if p.Installation.ID > 0 {
-		a.homes.Put(repo, p.Installation.ID)
+	if id := p.Installation.GetID(); id > 0 {
+		a.homes.Put(repo, id)
 	}
 	if len(a.only) > 0 && !a.only[repo] {
 		return r
@@ -89,13 +91,13 @@ func (a *Adapter) housekeeping(ctx context.Context, event string, p payload) boo
 		return true
 	case "installation":
 		if p.Action == "deleted" || p.Action == "suspend" {
-			a.tokens.Put(tokenKey{installation: p.Installation.ID}, nil)
+			a.tokens.Put(tokenKey{installation: p.Installation.GetID()}, nil)
 		}
-		a.log.InfoContext(ctx, "the installation of the github app changed", "action", cut(p.Action, 40), "account", cut(p.Installation.Account.Login, 100))
+		a.log.InfoContext(ctx, "the installation of the github app changed", "action", cut(p.Action, 40), "account", cut(p.Installation.GetAccount().GetLogin(), 100))
 		return true
 	case "installation_repositories":
 		for _, r := range p.Removed {
-			if repo, ok := repoName(r.FullName); ok {
+			if repo, ok := repoName(r.GetFullName()); ok {
 				a.homes.Put(repo, 0)
 			}
 		}
@@ -113,16 +115,16 @@ const errIncomplete = malformed("the event lacks its number, author or id")
 
 // said is something that a person wrote, whichever way it was heard of.
 type said struct {
-	repo   repository
+	repo   *github.Repository
 	number int
 	title  string
 	url    string
 	isPull bool
-	pull   *pull // if what came tells of it
+	pull   *github.PullRequest // if what came tells of it
 
-	author user
-	member bool // GitHub shows the author as one who may have the right to write
-	sender user // who did it; the author
+	author *github.User
+	member bool         // GitHub shows the author as one who may have the right to write
+	sender *github.User // who did it; the author
 	via    *app
 	body   string
 	at     time.Time
@@ -131,60 +133,69 @@ type said struct {
 }
 
 func (s said) place() place {
-	repo, _ := repoName(s.repo.FullName) // checked
+	repo, _ := repoName(s.repo.GetFullName()) // checked
 	return place{repo: repo, number: s.number}
 }
 
+// ofIssue returns what p says of its issue, without a text.
 func ofIssue(p payload) said {
 	return said{
-		repo: p.Repository, number: p.Issue.Number, title: p.Issue.Title, url: p.Issue.URL,
-		isPull: p.Issue.Pull != nil, sender: p.Sender,
+		repo: p.Repository, number: p.Issue.GetNumber(), title: p.Issue.GetTitle(), url: p.Issue.GetHTMLURL(),
+		isPull: p.Issue.PullRequestLinks != nil, sender: p.Sender,
 	}
 }
 
+// ofPull returns what p says of its pull request, without a text.
 func ofPull(p payload) said {
 	return said{
-		repo: p.Repository, number: p.Pull.Number, title: p.Pull.Title, url: p.Pull.URL,
+		repo: p.Repository, number: p.Pull.GetNumber(), title: p.Pull.GetTitle(), url: p.Pull.GetHTMLURL(),
 		isPull: true, pull: p.Pull, sender: p.Sender,
 	}
 }
 
+// opened completes what the text of an issue or pull request says.
+func (s said) opened(author *github.User, association, body string, at time.Time) said {
+	s.author, s.member, s.body, s.at = author, member(association), body, at
+	s.post, s.alias = post{kind: postBody, id: int64(s.number)}, "opened:"+s.place().key().ID
+	return s
+}
+
 func (a *Adapter) issueEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Issue == nil || p.Issue.Number < 1 {
+	if p.Issue == nil || p.Issue.GetNumber() < 1 {
 		return nil, errIncomplete
 	}
-	s := ofIssue(p)
 	switch p.Action {
 	case "opened":
-		s.member = p.Issue.member()
-		s.author, s.via, s.body, s.at = p.Issue.User, p.Issue.ViaApp, p.Issue.Body, p.Issue.Created.Time
-		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
-		return a.heard(s, in)
+		return a.heard(ofOpened(p), in)
 	case "closed", "deleted":
-		return a.closed(s, p.Issue.Closed, in), nil
+		return a.closed(ofIssue(p), p.Issue.GetClosedAt(), in), nil
 	}
 	return nil, nil
 }
 
+// ofOpened returns what the text of the issue of p says.
+func ofOpened(p payload) said {
+	s := ofIssue(p).opened(p.Issue.User, p.Issue.GetAuthorAssociation(), p.Issue.GetBody(), p.Issue.GetCreatedAt().Time)
+	s.via = p.Issue.Via
+	return s
+}
+
 func (a *Adapter) pullEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Pull == nil || p.Pull.Number < 1 {
+	if p.Pull.GetNumber() < 1 {
 		return nil, errIncomplete
 	}
 	s := ofPull(p)
 	switch p.Action {
 	case "opened":
-		s.member = p.Pull.member()
-		s.author, s.body, s.at = p.Pull.User, p.Pull.Body, p.Pull.Created.Time
-		s.post, s.alias = post{kind: postBody, id: int64(s.number)}, openedAlias(s)
-		return a.heard(s, in)
+		return a.heard(s.opened(p.Pull.User, p.Pull.GetAuthorAssociation(), p.Pull.GetBody(), p.Pull.GetCreatedAt().Time), in)
 	case "closed":
-		return a.closed(s, p.Pull.Closed, in), nil
+		return a.closed(s, p.Pull.GetClosedAt(), in), nil
 	}
 	return nil, nil
 }
 
 func (a *Adapter) commentEvent(ctx context.Context, p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Issue == nil || p.Issue.Number < 1 || p.Comment == nil || p.Comment.ID < 1 {
+	if p.Issue == nil || p.Issue.GetNumber() < 1 || p.Comment == nil || p.Comment.GetID() < 1 {
 		return nil, errIncomplete
 	}
 	switch p.Action {
@@ -197,17 +208,17 @@ func (a *Adapter) commentEvent(ctx context.Context, p payload, in messages.Inbou
 }
 
 func (a *Adapter) reviewEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Pull == nil || p.Pull.Number < 1 || p.Review == nil || p.Review.ID < 1 {
+	if p.Pull.GetNumber() < 1 || p.Review.GetID() < 1 {
 		return nil, errIncomplete
 	}
 	if p.Action != "submitted" {
 		return nil, nil
 	}
-	return a.heard(ofReview(ofPull(p), *p.Review), in)
+	return a.heard(ofReview(ofPull(p), p.Review), in)
 }
 
 func (a *Adapter) lineEvent(p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Pull == nil || p.Pull.Number < 1 || p.Comment == nil || p.Comment.ID < 1 {
+	if p.Pull.GetNumber() < 1 || p.Comment == nil || p.Comment.GetID() < 1 {
 		return nil, errIncomplete
 	}
 	if p.Action != "created" {
@@ -216,25 +227,23 @@ func (a *Adapter) lineEvent(p payload, in messages.Inbound) ([]messages.Inbound,
 	return a.heard(ofLine(ofPull(p), *p.Comment), in)
 }
 
-func openedAlias(s said) string { return "opened:" + s.place().key().ID }
-
 func ofComment(s said, c comment) said {
-	s.member = c.member()
-	s.author, s.via, s.body, s.at = c.User, c.ViaApp, c.Body, c.Created.Time
-	s.post, s.alias = post{kind: postComment, id: c.ID}, "comment:"+strconv.FormatInt(c.ID, 10)
+	s.member = member(c.GetAuthorAssociation())
+	s.author, s.via, s.body, s.at = c.User, c.Via, c.GetBody(), c.GetCreatedAt().Time
+	s.post, s.alias = post{kind: postComment, id: c.GetID()}, "comment:"+strconv.FormatInt(c.GetID(), 10)
 	return s
 }
 
 func ofLine(s said, c comment) said {
 	s = ofComment(s, c)
-	s.post, s.alias = post{kind: postLine, id: c.ID, root: c.ReplyTo}, "line:"+strconv.FormatInt(c.ID, 10)
+	s.post, s.alias = post{kind: postLine, id: c.GetID(), root: c.GetInReplyTo()}, "line:"+strconv.FormatInt(c.GetID(), 10)
 	return s
 }
 
-func ofReview(s said, r review) said {
-	s.member = r.member()
-	s.author, s.body, s.at = r.User, r.Body, r.Submitted.Time
-	s.post, s.alias = post{kind: postReview, id: r.ID}, "review:"+strconv.FormatInt(r.ID, 10)
+func ofReview(s said, r *github.PullRequestReview) said {
+	s.member = member(r.GetAuthorAssociation())
+	s.author, s.body, s.at = r.User, r.GetBody(), r.GetSubmittedAt().Time
+	s.post, s.alias = post{kind: postReview, id: r.GetID()}, "review:"+strconv.FormatInt(r.GetID(), 10)
 	return s
 }
 
@@ -242,7 +251,7 @@ func ofReview(s said, r review) said {
 // counts is the text that came with the event, whatever it is changed to later
 // (contract C11).
 func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error) {
-	if s.author.ID < 1 || s.author.Login == "" {
+	if s.author.GetID() < 1 || s.author.GetLogin() == "" {
 		return nil, errIncomplete
 	}
 	if !a.byPerson(s) {
@@ -253,7 +262,7 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 		return nil, nil
 	}
 	at := s.place()
-	sender := strconv.FormatInt(s.author.ID, 10)
+	sender := strconv.FormatInt(s.author.GetID(), 10)
 	in.Conversation = at.key()
 	if !a.guard.admits(in.Conversation.ID, sender, s.alias, s.at) {
 		a.observe("loop_ended")
@@ -277,11 +286,11 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 
 // senderOf returns a person with the address that GitHub gives everybody for
 // commits (docs.github.com, Setting your commit email address).
-func (a *Adapter) senderOf(u user) messages.Sender {
-	id := strconv.FormatInt(u.ID, 10)
-	s := messages.Sender{ID: messages.UserID(id), Name: cut(u.Login, 100)}
-	if loginForm.MatchString(u.Login) {
-		s.Email = id + "+" + u.Login + "@users.noreply." + a.web.Hostname()
+func (a *Adapter) senderOf(u *github.User) messages.Sender {
+	id := strconv.FormatInt(u.GetID(), 10)
+	s := messages.Sender{ID: messages.UserID(id), Name: cut(u.GetLogin(), 100)}
+	if loginForm.MatchString(u.GetLogin()) {
+		s.Email = id + "+" + u.GetLogin() + "@users.noreply." + a.web.Hostname()
 	}
 	return s
 }
@@ -292,9 +301,9 @@ func (a *Adapter) senderOf(u user) messages.Sender {
 // have the other's authority (an issue that somebody transferred).
 func (a *Adapter) byPerson(s said) bool {
 	switch {
-	case s.author.Type != "User", strings.HasSuffix(s.author.Login, "[bot]"), marked(s.body), a.isOurApp(s.via):
+	case s.author.GetType() != "User", strings.HasSuffix(s.author.GetLogin(), "[bot]"), marked(s.body), a.isOurApp(s.via):
 		return false
-	case s.sender.ID != s.author.ID, s.sender.Type != "User":
+	case s.sender.GetID() != s.author.GetID(), s.sender.GetType() != "User":
 		return false
 	}
 	return true
@@ -313,7 +322,7 @@ func (s said) subject() string {
 }
 
 // closed tells that an issue or pull request was closed.
-func (a *Adapter) closed(s said, when stamp, in messages.Inbound) []messages.Inbound {
+func (a *Adapter) closed(s said, when github.Timestamp, in messages.Inbound) []messages.Inbound {
 	in.Kind = messages.KindClosed
 	in.Conversation = s.place().key()
 	in.SentAt = when.Time
@@ -332,7 +341,7 @@ var blanks = regexp.MustCompile(`\s+`)
 // reference names an issue in one line. Its title is a stranger's.
 func reference(s said) string {
 	title := strings.TrimSpace(blanks.ReplaceAllString(Sanitize(cut(s.title, 1024)), " "))
-	line := fmt.Sprintf("GitHub %s %s#%d: %s", s.subject(), s.repo.FullName, s.number, cut(title, 256))
+	line := fmt.Sprintf("GitHub %s %s#%d: %s", s.subject(), s.repo.GetFullName(), s.number, cut(title, 256))
 	if strings.HasPrefix(s.url, "https://") || strings.HasPrefix(s.url, "http://") {
 		line += " (" + cut(blanks.ReplaceAllString(s.url, ""), 300) + ")"
 	}
@@ -355,26 +364,28 @@ func (a *Adapter) repositoryOf(s said) *messages.Repository {
 	if p == nil {
 		return r
 	}
-	if isBranch(p.Base.Ref) {
-		r.Base = p.Base.Ref
+	base, head := p.GetBase().GetRef(), p.GetHead()
+	if isBranch(base) {
+		r.Base = base
 	}
-	if shaForm.MatchString(p.Head.SHA) {
-		r.Head = p.Head.SHA
+	if shaForm.MatchString(head.GetSHA()) {
+		r.Head = head.GetSHA()
 	}
-	if p.Head.Repo == nil || !isBranch(p.Head.Ref) {
+	if head.GetRepo() == nil || !isBranch(head.GetRef()) {
 		return r
 	}
-	if home, ok := repoName(p.Head.Repo.FullName); ok && home == at.repo && p.Head.Repo.ID == s.repo.ID {
-		r.Branch, r.Existing, r.ReadOnly, r.Fetch = p.Head.Ref, true, false, ""
+	if home, ok := repoName(head.Repo.GetFullName()); ok && home == at.repo && head.Repo.GetID() == s.repo.GetID() {
+		r.Branch, r.Existing, r.ReadOnly, r.Fetch = head.GetRef(), true, false, ""
 	}
 	return r
 }
 
 // cloneURL returns the address for git. One that is not on our GitHub is
 // replaced: a token is going to be sent there.
-func (a *Adapter) cloneURL(r repository) string {
-	if prefix := a.web.String() + "/"; strings.HasPrefix(r.CloneURL, prefix) && !strings.ContainsAny(r.CloneURL, " \t\r\n@?#") {
-		return r.CloneURL
+func (a *Adapter) cloneURL(r *github.Repository) string {
+	address := r.GetCloneURL()
+	if strings.HasPrefix(address, a.web.String()+"/") && !strings.ContainsAny(address, " \t\r\n@?#") {
+		return address
 	}
-	return a.web.String() + "/" + r.FullName + ".git"
+	return a.web.String() + "/" + r.GetFullName() + ".git"
 }

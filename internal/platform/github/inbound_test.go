@@ -332,6 +332,7 @@ func FuzzWebhook(f *testing.F) {
 	f.Add("pull_request_review", event("submitted", object{"pull_request": pullObject("", "Acme/Web", 9), "review": object{"id": 8, "body": "@remote-agent", "user": annUser()}}))
 	f.Add("pull_request_review_comment", event("created", object{"pull_request": pullObject("", "", 9), "comment": commentObject("@remote-agent")}))
 	f.Add("issue_comment", event("edited", object{"issue": issueObject(""), "comment": commentObject("- [x] a <!-- bot:button=b -->"), "changes": object{"body": object{"from": "- [ ] a <!-- bot:button=b -->"}}}))
+	f.Add("issues", event("opened", object{"issue": issueObject("@remote-agent x"), "repository": object{"full_name": "Acme/Web", "pushed_at": "yesterday", "created_at": 12}}))
 	f.Add("installation", `{"action":"deleted","installation":{"id":1}}`)
 	f.Add("x", `{"issue":{"number":1e400}}`)
 	h := newHook(f)

@@ -57,39 +57,3 @@ func TestLimiterPoints(t *testing.T) {
 		}
 	})
 }
-
-func TestLimiterRefusals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := github.NewLimiter()
-		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
-			if got := l.Refused(0); got != want {
-				t.Errorf("silent for %v, want %v", got, want)
-			}
-		}
-		l.Calm()
-		if got := l.Refused(0); got != time.Minute {
-			t.Errorf("after a success silent for %v", got)
-		}
-		err := l.Wait(t.Context(), false)
-		if after, _ := fault.Retry(err); after != 4*time.Minute {
-			t.Errorf("Wait: %v", err)
-		}
-		time.Sleep(4*time.Minute - time.Second)
-		begin := time.Now()
-		if err := l.Wait(t.Context(), false); err != nil || time.Since(begin) != time.Second {
-			t.Errorf("a short silence: %v after %v", err, time.Since(begin))
-		}
-		// What may be dropped leaves the rest to what may not.
-		n := 0
-		for l.Try(true) == nil {
-			n++
-		}
-		if n == 0 || n > 15 {
-			t.Errorf("%d calls that may be dropped", n)
-		}
-		if err := l.Wait(t.Context(), true); err != nil {
-			t.Error(err)
-		}
-	})
-}

@@ -12,6 +12,13 @@ import (
 	"remote-agent/internal/fault"
 )
 
+// permission is one that an App is given.
+type permission struct{ name, level string }
+
+// needed is what the calls that are made need, and git to clone and push. A test
+// holds it against them.
+var needed = []permission{{"metadata", "read"}, {"issues", "write"}, {"pull_requests", "write"}, {"contents", "write"}}
+
 var levels = []string{"", "read", "write", "admin"}
 
 func levelOf(level string) int { return max(0, slices.Index(levels, level)) }
@@ -20,16 +27,14 @@ func levelOf(level string) int { return max(0, slices.Index(levels, level)) }
 // level: those of the calls that are made, of the events that are read, and of
 // git.
 func Permissions() map[string]string {
-	all := map[string]string{gitPermission.name: gitPermission.level}
+	all := make(map[string]string)
 	add := func(p permission) {
 		if levelOf(p.level) > levelOf(all[p.name]) {
 			all[p.name] = p.level
 		}
 	}
-	for _, needs := range routes {
-		for _, p := range needs {
-			add(p)
-		}
+	for _, p := range needed {
+		add(p)
 	}
 	for _, p := range handled {
 		add(p)

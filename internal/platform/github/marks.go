@@ -2,8 +2,9 @@ package github
 
 import (
 	"context"
-	"net/url"
 	"slices"
+
+	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -17,16 +18,6 @@ const (
 	reactFailed = "confused"
 )
 
-// reactables are the operations for reactions to one kind of post. What a review
-// says as a whole takes none.
-type reactables struct{ list, add, remove route }
-
-var reactionsOf = map[postKind]reactables{
-	postBody:    {routeIssueReactions, routeReactIssue, routeUnreactIssue},
-	postComment: {routeCommentReactions, routeReactComment, routeUnreactComment},
-	postLine:    {routeLineReactions, routeReactLine, routeUnreactLine},
-}
-
 // Mark implements platform.Marker with a reaction, which takes the place of the
 // one before it. Adding one again changes nothing (contract C16). It does not
 // wait for rate limits.
@@ -35,9 +26,8 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	if err != nil {
 		return err
 	}
-	routes, ok := reactionsOf[p.kind]
-	if !ok {
-		return nil
+	if p.kind == postReview {
+		return nil // what a review says as a whole takes none
 	}
 	want := ""
 	switch mark {
@@ -49,40 +39,64 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 		want = reactFailed
 	case platform.MarkNone:
 	}
-	who, err := a.callerFor(ctx, at.repo)
-	if err != nil {
-		return err
-	}
 	if want != "" {
-		r := request{route: routes.add, args: repoArgs(at.repo, p.id), body: map[string]string{"content": want}, idempotent: true}
-		if err := a.shed(ctx, who, r, nil); err != nil {
+		_, _, err := inRepo(ctx, a, at.repo, op{name: "adding a reaction", shed: true}, func(g api) (*github.Reaction, *github.Response, error) {
+			switch p.kind {
+			case postComment:
+				return g.Reactions.CreateIssueCommentReaction(g.ctx, g.owner, g.repo, p.id, want)
+			case postLine:
+				return g.Reactions.CreatePullRequestCommentReaction(g.ctx, g.owner, g.repo, p.id, want)
+			case postBody, postReview:
+			}
+			return g.Reactions.CreateIssueReaction(g.ctx, g.owner, g.repo, int(p.id), want)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	if want == reactSeen {
 		return nil // the first one; there is nothing before it
 	}
-	return a.takeBack(ctx, who, at, p, routes, want)
+	return a.takeBack(ctx, at, p, want)
 }
 
 // takeBack removes the bot's reactions but keep.
-func (a *Adapter) takeBack(ctx context.Context, who caller, at place, p post, routes reactables, keep string) error {
+func (a *Adapter) takeBack(ctx context.Context, at place, p post, keep string) error {
 	me, err := a.whoami(ctx)
 	if err != nil {
 		return err
 	}
-	var all many[reaction]
-	list := request{route: routes.list, args: repoArgs(at.repo, p.id), idempotent: true, query: url.Values{"per_page": {"100"}}}
-	if err := a.shed(ctx, who, list, &all); err != nil {
+	all, _, err := inRepo(ctx, a, at.repo, op{name: "listing reactions", shed: true}, func(g api) ([]*github.Reaction, *github.Response, error) {
+		page := &github.ListOptions{PerPage: pageSize}
+		switch p.kind {
+		case postComment:
+			return g.Reactions.ListIssueCommentReactions(g.ctx, g.owner, g.repo, p.id, page)
+		case postLine:
+			return g.Reactions.ListPullRequestCommentReactions(g.ctx, g.owner, g.repo, p.id, page)
+		case postBody, postReview:
+		}
+		return g.Reactions.ListIssueReactions(g.ctx, g.owner, g.repo, int(p.id), page)
+	})
+	if err != nil {
 		return err
 	}
-	for _, r := range all.all {
-		mine := r.User.Login == me.login && (a.cfg.AppID != "" || r.User.ID == me.id)
-		if !mine || r.Content == keep || !slices.Contains([]string{reactSeen, reactDone, reactFailed}, r.Content) {
+	for _, r := range all {
+		mine := r.GetUser().GetLogin() == me.login && (a.cfg.AppID != "" || r.GetUser().GetID() == me.id)
+		if !mine || r.GetContent() == keep || !slices.Contains([]string{reactSeen, reactDone, reactFailed}, r.GetContent()) {
 			continue
 		}
-		remove := request{route: routes.remove, args: repoArgs(at.repo, p.id, r.ID), idempotent: true}
-		if err := a.shed(ctx, who, remove, nil); err != nil && !fault.Is(err, fault.NotFound) {
+		_, _, err := inRepo(ctx, a, at.repo, op{name: "removing a reaction", shed: true}, func(g api) (_ nothing, resp *github.Response, err error) {
+			switch p.kind {
+			case postComment:
+				resp, err = g.Reactions.DeleteIssueCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
+			case postLine:
+				resp, err = g.Reactions.DeletePullRequestCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
+			default:
+				resp, err = g.Reactions.DeleteIssueReaction(g.ctx, g.owner, g.repo, int(p.id), r.GetID())
+			}
+			return nothing{}, resp, err
+		})
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-github/v62/github"
 	"golang.org/x/sync/errgroup"
 
 	"remote-agent/internal/fault"
@@ -48,9 +50,9 @@ const (
 
 // feedState is what is remembered of a list between sweeps.
 type feedState struct {
-	url  string // with which etag came
-	etag string
-	seen map[string]bool // what was passed on of the overlap
+	since time.Time // with which etag came
+	etag  string
+	seen  map[string]bool // what was passed on of the overlap
 }
 
 // sweep reads what is new in all repositories. It is how the bot hears without
@@ -89,21 +91,24 @@ func (a *Adapter) repositories(ctx context.Context) ([]string, error) {
 		slices.Sort(all)
 		return all, nil
 	}
-	var found []repository
+	var found []*github.Repository
 	if a.cfg.AppID == "" {
-		var out many[repository]
-		q := url.Values{"per_page": {"100"}, "sort": {"pushed"}}
-		if _, err := a.limited(ctx, asToken, request{route: routeUserRepos, query: q, idempotent: true}, &out); err != nil {
+		var err error
+		found, _, err = call(ctx, a, asToken, op{name: "listing repositories"}, func(g api) ([]*github.Repository, *github.Response, error) {
+			return g.Repositories.ListByAuthenticatedUser(g.ctx, &github.RepositoryListByAuthenticatedUserOptions{
+				Sort: "pushed", ListOptions: github.ListOptions{PerPage: pageSize},
+			})
+		})
+		if err != nil {
 			return nil, err
 		}
-		found = out.all
 	} else {
 		all, err := a.installations(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range all {
-			some, err := a.installed(ctx, i.ID)
+			some, err := a.installed(ctx, i.GetID())
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 				continue // suspended, or removed just now
 			}
@@ -115,47 +120,47 @@ func (a *Adapter) repositories(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, r := range found {
-		if name, ok := repoName(r.FullName); ok && !r.Archived {
+		if name, ok := repoName(r.GetFullName()); ok && !r.GetArchived() {
 			names = append(names, name)
 		}
 	}
 	return names, nil
 }
 
-func (a *Adapter) installations(ctx context.Context) ([]installation, error) {
-	var all []installation
-	for page := 1; page <= sweepPages; page++ {
-		var out many[installation]
-		q := url.Values{"per_page": {"100"}, "page": {strconv.Itoa(page)}}
-		if _, err := a.limited(ctx, asApp, request{route: routeInstallations, query: q, idempotent: true}, &out); err != nil {
-			return nil, err
-		}
-		all = append(all, out.all...)
-		if len(out.all) < pageSize {
-			break
-		}
-	}
-	return all, nil
+func (a *Adapter) installations(ctx context.Context) ([]*github.Installation, error) {
+	return collect(ctx, a, asApp, op{name: "listing installations"}, func(g api, page *github.ListOptions) ([]*github.Installation, *github.Response, error) {
+		return g.Apps.ListInstallations(g.ctx, page)
+	})
 }
 
 // installed returns the repositories of an installation.
-func (a *Adapter) installed(ctx context.Context, id int64) ([]repository, error) {
-	var all []repository
-	for page := 1; page <= sweepPages; page++ {
-		var out struct {
-			Repositories []repository `json:"repositories"`
+func (a *Adapter) installed(ctx context.Context, id int64) ([]*github.Repository, error) {
+	all, err := collect(ctx, a, caller(id), op{name: "listing repositories"}, func(g api, page *github.ListOptions) ([]*github.Repository, *github.Response, error) {
+		out, resp, err := g.Apps.ListRepos(g.ctx, page)
+		if err != nil {
+			return nil, resp, err
 		}
-		q := url.Values{"per_page": {"100"}, "page": {strconv.Itoa(page)}}
-		if _, err := a.limited(ctx, caller(id), request{route: routeInstalledRepos, query: q, idempotent: true}, &out); err != nil {
+		return out.Repositories, resp, nil
+	})
+	for _, r := range all {
+		if name, ok := repoName(r.GetFullName()); ok {
+			a.homes.Put(name, id)
+		}
+	}
+	return all, err
+}
+
+// collect returns a list that is not that of a repository.
+func collect[T any](ctx context.Context, a *Adapter, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
+	var all []T
+	for page := 1; page <= sweepPages; page++ {
+		some, _, err := call(ctx, a, who, o, func(g api) ([]T, *github.Response, error) {
+			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
+		})
+		if err != nil {
 			return nil, err
 		}
-		for _, r := range out.Repositories {
-			if name, ok := repoName(r.FullName); ok {
-				a.homes.Put(name, id)
-			}
-		}
-		all = append(all, out.Repositories...)
-		if len(out.Repositories) < pageSize {
+		if all = append(all, some...); len(some) < pageSize {
 			break
 		}
 	}
@@ -165,18 +170,30 @@ func (a *Adapter) installed(ctx context.Context, id int64) ([]repository, error)
 // sweepRepo reads what is new in one repository: issues and pull requests first,
 // so that what opens a conversation comes before what is said in it.
 func (a *Adapter) sweepRepo(ctx context.Context, sink platform.Sink, repo string) error {
-	s := &sweeper{a: a, sink: sink, repo: repo, known: make(map[int]issue)}
+	s := &sweeper{a: a, sink: sink, repo: repo, known: make(map[int]*github.Issue)}
 	return errors.Join(
-		feed(ctx, s, "issues", routeIssues, func(i issue) (string, time.Time) {
-			return fmt.Sprintf("%d %s %d", i.Number, i.State, i.Updated.Unix()), i.Updated.Time
+		feed(ctx, s, "issues", func(g api, since time.Time, p github.ListOptions) ([]*github.Issue, *github.Response, error) {
+			return g.Issues.ListByRepo(g.ctx, g.owner, g.repo, &github.IssueListByRepoOptions{
+				State: "all", Sort: "updated", Direction: "asc", Since: since, ListOptions: p,
+			})
+		}, func(i *github.Issue) (string, time.Time) {
+			return fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetUpdatedAt().Time
 		}, s.issue),
-		feed(ctx, s, "comments", routeRepoComments, func(c comment) (string, time.Time) {
-			return strconv.FormatInt(c.ID, 10), c.Updated.Time
-		}, s.comment),
-		feed(ctx, s, "lines", routeRepoLines, func(c comment) (string, time.Time) {
-			return strconv.FormatInt(c.ID, 10), c.Updated.Time
-		}, s.line),
+		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, 0, &github.IssueListCommentsOptions{
+				Sort: new("updated"), Direction: new("asc"), Since: &since, ListOptions: p,
+			}))
+		}, commentID, s.comment),
+		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+			return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, 0, &github.PullRequestListCommentsOptions{
+				Sort: "updated", Direction: "asc", Since: since, ListOptions: p,
+			}))
+		}, commentID, s.line),
 	)
+}
+
+func commentID(c comment) (string, time.Time) {
+	return strconv.FormatInt(c.GetID(), 10), c.GetUpdatedAt().Time
 }
 
 // sweeper reads one repository.
@@ -184,34 +201,32 @@ type sweeper struct {
 	a        *Adapter
 	sink     platform.Sink
 	repo     string
-	known    map[int]issue // asked for in this sweep
+	known    map[int]*github.Issue // asked for in this sweep
 	reviewed int
 }
 
 // feed passes on the elements of a list that came after what was seen of it,
 // oldest first, and remembers how far it got. Each is stored before the position
 // moves on.
-func feed[T any](ctx context.Context, s *sweeper, name string, list route, id func(T) (string, time.Time), each func(ctx context.Context, v T, since time.Time) error) error {
+func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) (string, time.Time), each func(ctx context.Context, v T, since time.Time) error) error {
 	key := "sweep:" + s.repo + ":" + name
 	at, err := s.a.position(ctx, key)
 	if err != nil {
 		return err
 	}
-	since := at.Add(-overlap)
+	since := at.Add(-overlap).UTC()
 	state, _ := s.a.feeds.Get(key)
 	next := feedState{seen: make(map[string]bool)}
 	newest := at
 	early := false // met what is too young to be looked at
 	for page := 1; page <= sweepPages; page++ {
-		r := request{route: list, args: repoArgs(s.repo), idempotent: true, query: url.Values{
-			"since": {since.UTC().Format(time.RFC3339)}, "sort": {"updated"}, "direction": {"asc"}, "state": {"all"},
-			"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)},
-		}}
-		if page == 1 && state.url == r.path() {
-			r.etag = state.etag
+		o := op{name: "reading " + name}
+		if page == 1 && state.since.Equal(since) {
+			o.etag = state.etag
 		}
-		var out many[T]
-		header, err := s.a.inRepo(ctx, s.repo, r, &out)
+		all, resp, err := inRepo(ctx, s.a, s.repo, o, func(g api) ([]T, *github.Response, error) {
+			return list(g, since, github.ListOptions{Page: page, PerPage: pageSize})
+		})
 		if errors.Is(err, errNotModified) {
 			return nil
 		}
@@ -219,11 +234,11 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list route, id fu
 			return err
 		}
 		if page == 1 {
-			next.url, next.etag = r.path(), header.Get("Etag")
+			next.since, next.etag = since, resp.Header.Get("Etag")
 		}
-		now := dateOf(header)
+		now := dateOf(resp.Header)
 		settled := now.Add(-unsettled)
-		for _, v := range out.all {
+		for _, v := range all {
 			name, updated := id(v)
 			if early = s.a.grace > 0 && updated.After(now.Add(-s.a.grace)); early {
 				next.etag = "" // the same list is to be looked at again
@@ -243,7 +258,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list route, id fu
 				newest = updated
 			}
 		}
-		if len(out.all) < pageSize || early {
+		if len(all) < pageSize || early {
 			break
 		}
 	}
@@ -260,69 +275,70 @@ func dateOf(h http.Header) time.Time {
 }
 
 // issue passes on what became of an issue or pull request.
-func (s *sweeper) issue(ctx context.Context, i issue, since time.Time) error {
-	if i.Number < 1 {
+func (s *sweeper) issue(ctx context.Context, i *github.Issue, since time.Time) error {
+	if i.GetNumber() < 1 {
 		return nil
 	}
-	s.known[i.Number] = i
-	if !i.Created.Before(since) {
-		p := s.payload("opened", i, i.User)
-		if err := s.pass(ctx, p, func(x said) said {
-			x.author, x.via, x.body, x.at = i.User, i.ViaApp, i.Body, i.Created.Time
-			x.post, x.alias = post{kind: postBody, id: int64(i.Number)}, openedAlias(x)
-			return x
-		}); err != nil {
+	s.known[i.GetNumber()] = i
+	if !i.GetCreatedAt().Before(since) {
+		if err := s.pass(ctx, s.payload("opened", i, i.User), ofOpened); err != nil {
 			return err
 		}
 	}
-	if i.Pull != nil && i.State == "open" && s.reviewed < maxReviewed {
+	if i.PullRequestLinks != nil && i.GetState() == "open" && s.reviewed < maxReviewed {
 		s.reviewed++
 		if err := s.reviews(ctx, i, since); err != nil {
 			return err
 		}
 	}
-	if i.State == "closed" && !i.Closed.Before(since) {
+	if i.GetState() == "closed" && !i.GetClosedAt().Before(since) {
 		x := ofIssue(s.payload("closed", i, i.User))
-		return s.store(ctx, s.a.closed(x, i.Closed, messages.Inbound{Account: s.a.account()}))
+		return s.store(ctx, s.a.closed(x, i.GetClosedAt(), messages.Inbound{Account: s.a.account()}))
 	}
 	return nil
 }
 
 // reviews passes on what reviews of a pull request say as a whole: there is no
 // list of them for a repository.
-func (s *sweeper) reviews(ctx context.Context, i issue, since time.Time) error {
-	list := request{route: routeReviews, args: repoArgs(s.repo, i.Number), idempotent: true}
-	for v, err := range pages[review](ctx, s.a, s.repo, list, 5) {
+func (s *sweeper) reviews(ctx context.Context, i *github.Issue, since time.Time) error {
+	for v, err := range s.a.reviewsOf(ctx, place{repo: s.repo, number: i.GetNumber()}) {
 		if err != nil {
 			return err
 		}
-		if v.Submitted.Before(since) || v.State == "PENDING" {
+		if v.GetSubmittedAt().Before(since) || v.GetState() == "PENDING" {
 			continue
 		}
 		p := s.payload("submitted", i, v.User)
-		p.Review = &v
-		if err := s.pass(ctx, p, func(x said) said { return ofReview(x, v) }); err != nil {
+		p.Review = v
+		if err := s.pass(ctx, p, func(p payload) said { return ofReview(ofIssue(p), v) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// reviewsOf yields the reviews of a pull request.
+func (a *Adapter) reviewsOf(ctx context.Context, at place) iter.Seq2[*github.PullRequestReview, error] {
+	return pages(ctx, a, at.repo, op{name: "reading reviews"}, 5, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+		return g.PullRequests.ListReviews(g.ctx, g.owner, g.repo, at.number, &p)
+	})
+}
+
 func (s *sweeper) comment(ctx context.Context, c comment, since time.Time) error {
-	return s.said(ctx, c, c.Issue, since, ofComment)
+	return s.said(ctx, c, c.IssueURL, since, ofComment)
 }
 
 func (s *sweeper) line(ctx context.Context, c comment, since time.Time) error {
-	return s.said(ctx, c, c.PullURL, since, ofLine)
+	return s.said(ctx, c, c.GetPullRequestURL(), since, ofLine)
 }
 
 // said passes on a comment. One that was only edited is none.
 func (s *sweeper) said(ctx context.Context, c comment, address string, since time.Time, of func(said, comment) said) error {
 	number, err := strconv.Atoi(address[strings.LastIndexByte(address, '/')+1:])
-	if err != nil || number < 1 || c.ID < 1 || c.Created.Before(since) {
+	if err != nil || number < 1 || c.GetID() < 1 || c.GetCreatedAt().Before(since) {
 		return nil //nolint:nilerr // a comment of nothing that is known
 	}
-	if _, addressed := s.a.order(c.Body); !addressed {
+	if _, addressed := s.a.order(c.GetBody()); !addressed {
 		return nil
 	}
 	i, err := s.ask(ctx, number)
@@ -331,19 +347,25 @@ func (s *sweeper) said(ctx context.Context, c comment, address string, since tim
 	}
 	p := s.payload("created", i, c.User)
 	p.Comment = &c
-	return s.pass(ctx, p, func(x said) said { return of(x, c) })
+	return s.pass(ctx, p, func(p payload) said { return of(ofIssue(p), c) })
 }
 
 // ask returns an issue or pull request.
-func (s *sweeper) ask(ctx context.Context, number int) (issue, error) {
+func (s *sweeper) ask(ctx context.Context, number int) (*github.Issue, error) {
 	if i, ok := s.known[number]; ok {
 		return i, nil
 	}
-	var i issue
-	_, err := s.a.inRepo(ctx, s.repo, request{route: routeIssue, args: repoArgs(s.repo, number), idempotent: true}, &i)
+	i, err := s.a.askIssue(ctx, place{repo: s.repo, number: number})
 	if err == nil {
 		s.known[number] = i
 	}
+	return i, err
+}
+
+func (a *Adapter) askIssue(ctx context.Context, at place) (*github.Issue, error) {
+	i, _, err := inRepo(ctx, a, at.repo, op{name: "reading an issue"}, func(g api) (*github.Issue, *github.Response, error) {
+		return g.Issues.Get(g.ctx, g.owner, g.repo, at.number)
+	})
 	return i, err
 }
 
@@ -358,13 +380,13 @@ func (s *sweeper) passOver(ctx context.Context, err error) error {
 }
 
 // payload makes what a webhook would have brought.
-func (s *sweeper) payload(action string, i issue, sender user) payload {
-	return payload{Action: action, Issue: &i, Repository: repository{FullName: s.fullName(i)}, Sender: sender}
+func (s *sweeper) payload(action string, i *github.Issue, sender *github.User) payload {
+	return payload{Action: action, Issue: &issue{Issue: *i}, Repository: &github.Repository{FullName: new(s.fullName(i))}, Sender: sender}
 }
 
 // fullName returns the repository's name as its owner writes it.
-func (s *sweeper) fullName(i issue) string {
-	u, err := url.Parse(i.URL)
+func (s *sweeper) fullName(i *github.Issue) string {
+	u, err := url.Parse(i.GetHTMLURL())
 	if err != nil {
 		return s.repo
 	}
@@ -375,9 +397,9 @@ func (s *sweeper) fullName(i issue) string {
 }
 
 // pass stores what somebody said, if it is for the bot.
-func (s *sweeper) pass(ctx context.Context, p payload, of func(said) said) error {
-	x := of(ofIssue(p))
-	if x.author.ID < 1 || !s.a.byPerson(x) {
+func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) error {
+	x := of(p)
+	if x.author.GetID() < 1 || !s.a.byPerson(x) {
 		return nil
 	}
 	if _, addressed := s.a.order(x.body); !addressed {
@@ -388,10 +410,8 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(said) said) error
 		if err != nil {
 			return s.passOver(ctx, err)
 		}
-		x.pull = &head
-		if head.Base.Repo != nil {
-			x.repo.ID = head.Base.Repo.ID
-		}
+		x.pull = head
+		x.repo.ID = head.GetBase().GetRepo().ID
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {

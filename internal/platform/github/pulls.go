@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -14,14 +15,6 @@ import (
 )
 
 const maxTitle = 256
-
-type newPull struct {
-	Title string `json:"title"`
-	Body  string `json:"body"`
-	Head  string `json:"head,omitempty"`
-	Base  string `json:"base,omitempty"`
-	Draft bool   `json:"draft,omitempty"`
-}
 
 // OpenPullRequest implements platform.PullRequester. In the text only lines that
 // close the issue of the conversation itself ("Closes #42") keep their meaning.
@@ -34,66 +27,64 @@ func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.Conversation
 	if !isBranch(pr.Head) || pr.Base != "" && !isBranch(pr.Base) {
 		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", cut(pr.Head+" "+pr.Base, 100))
 	}
-	want := newPull{Title: quietTitle(pr.Title), Body: a.pullBody(pr.Body, at.number), Head: pr.Head, Base: pr.Base, Draft: pr.Draft}
-	if units(want.Body) > maxComment {
+	title, body := quietTitle(pr.Title), a.pullBody(pr.Body, at.number)
+	if units(body) > maxComment {
 		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub takes.", maxComment)
 	}
-	if want.Title == "" {
-		want.Title = pr.Head
+	if title == "" {
+		title = pr.Head
 	}
-	if want.Base == "" {
-		var repo repository
-		if _, err := a.inRepo(ctx, at.repo, request{route: routeRepo, args: repoArgs(at.repo), idempotent: true}, &repo); err != nil {
+	if pr.Base == "" {
+		repo, err := a.askRepository(ctx, at.repo)
+		if err != nil {
 			return "", err
 		}
-		want.Base = repo.DefaultBranch
+		pr.Base = repo.GetDefaultBranch()
 	}
-	return a.openOrUpdate(ctx, at, want)
+	return a.openOrUpdate(ctx, at, &github.NewPullRequest{Title: &title, Body: &body, Head: &pr.Head, Base: &pr.Base, Draft: &pr.Draft})
 }
 
-func (a *Adapter) openOrUpdate(ctx context.Context, at place, want newPull) (string, error) {
+func (a *Adapter) openOrUpdate(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
 	// One that a lost answer left behind is found by its head.
-	r := request{route: routeAddPull, args: repoArgs(at.repo), body: want, idempotent: true}
-	var made pull
-	_, err := a.inRepo(ctx, at.repo, r, &made)
+	made, _, err := inRepo(ctx, a, at.repo, op{name: "opening a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+		return g.PullRequests.Create(g.ctx, g.owner, g.repo, want)
+	})
 	switch {
 	case err == nil:
 		a.observe("pull_opened")
-		return made.URL, nil
-	case want.Draft && refusedWith(err, http.StatusUnprocessableEntity, "draft"):
-		want.Draft = false
+		return made.GetHTMLURL(), nil
+	case want.GetDraft() && refusedWith(err, http.StatusUnprocessableEntity, "draft"):
+		want.Draft = nil
 		return a.openOrUpdate(ctx, at, want)
 	case refusedWith(err, http.StatusUnprocessableEntity, "already exists"):
 		return a.updateExisting(ctx, at, want)
 	case refusedWith(err, http.StatusUnprocessableEntity, "no commits between"):
-		return "", &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("There is nothing to merge: %s has no commits that %s lacks.", want.Head, want.Base), Err: err}
+		return "", &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("There is nothing to merge: %s has no commits that %s lacks.", want.GetHead(), want.GetBase()), Err: err}
 	case refusedWith(err, http.StatusUnprocessableEntity, "head"), refusedWith(err, http.StatusUnprocessableEntity, "base"):
-		return "", &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("GitHub does not know the branch %s or %s.", want.Head, want.Base), Err: err}
+		return "", &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("GitHub does not know the branch %s or %s.", want.GetHead(), want.GetBase()), Err: err}
 	}
 	return "", err
 }
 
-func (a *Adapter) updateExisting(ctx context.Context, at place, want newPull) (string, error) {
-	owner, _, _ := strings.Cut(at.repo, "/")
-	r := request{route: routePulls, args: repoArgs(at.repo), idempotent: true, query: url.Values{
-		"head": {owner + ":" + want.Head}, "base": {want.Base}, "state": {"open"},
-	}}
-	var open many[pull]
-	if _, err := a.inRepo(ctx, at.repo, r, &open); err != nil {
+func (a *Adapter) updateExisting(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
+	open, _, err := inRepo(ctx, a, at.repo, op{name: "finding a pull request"}, func(g api) ([]*github.PullRequest, *github.Response, error) {
+		return g.PullRequests.List(g.ctx, g.owner, g.repo, &github.PullRequestListOptions{State: "open", Head: g.owner + ":" + want.GetHead(), Base: want.GetBase()})
+	})
+	if err != nil {
 		return "", err
 	}
-	for _, p := range open.all {
-		if p.Head.Ref != want.Head || p.Base.Ref != want.Base {
+	for _, p := range open {
+		if p.GetHead().GetRef() != want.GetHead() || p.GetBase().GetRef() != want.GetBase() {
 			continue
 		}
-		change := newPull{Title: want.Title, Body: want.Body}
-		r := request{route: routeEditPull, args: repoArgs(at.repo, p.Number), body: change, idempotent: true}
-		var made pull
-		if _, err := a.inRepo(ctx, at.repo, r, &made); err != nil {
+		_, _, err := inRepo(ctx, a, at.repo, op{name: "changing a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+			return g.PullRequests.Edit(g.ctx, g.owner, g.repo, p.GetNumber(), &github.PullRequest{Title: want.Title, Body: want.Body})
+		})
+		if err != nil {
 			return "", err
 		}
 		a.observe("pull_updated")
-		return p.URL, nil
+		return p.GetHTMLURL(), nil
 	}
 	return "", fault.New(fault.Conflict, "GitHub says that there is a pull request of the branch already, and shows none.")
 }
@@ -153,17 +144,16 @@ func (a *Adapter) Locate(ctx context.Context, in messages.Inbound) (messages.Rep
 	if err != nil {
 		return *in.Repository, err
 	}
-	s := said{number: at.number, isPull: true, pull: &p, repo: repository{FullName: at.repo, CloneURL: in.Repository.URL}}
-	if p.Base.Repo != nil {
-		s.repo.ID = p.Base.Repo.ID
-	}
-	return *a.repositoryOf(s), nil
+	return *a.repositoryOf(said{number: at.number, isPull: true, pull: p, repo: &github.Repository{
+		FullName: &at.repo, CloneURL: &in.Repository.URL, ID: p.GetBase().GetRepo().ID,
+	}}), nil
 }
 
-func (a *Adapter) askPull(ctx context.Context, at place) (pull, error) {
-	var p pull
-	_, err := a.inRepo(ctx, at.repo, request{route: routePull, args: repoArgs(at.repo, at.number), idempotent: true}, &p)
-	if err == nil && p.Number != at.number {
+func (a *Adapter) askPull(ctx context.Context, at place) (*github.PullRequest, error) {
+	p, _, err := inRepo(ctx, a, at.repo, op{name: "reading a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+		return g.PullRequests.Get(g.ctx, g.owner, g.repo, at.number)
+	})
+	if err == nil && p.GetNumber() != at.number {
 		err = fault.Wrap(errNoID, fault.Unavailable, "reading a pull request")
 	}
 	return p, err

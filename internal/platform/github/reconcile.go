@@ -3,23 +3,13 @@ package github
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 )
-
-// hookDelivery is an entry of the log of webhooks.
-type hookDelivery struct {
-	ID        int64  `json:"id"`
-	GUID      string `json:"guid"`
-	Delivered stamp  `json:"delivered_at"`
-	Code      int    `json:"status_code"`
-	Event     string `json:"event"`
-}
 
 const (
 	// maxRedeliver is how often one delivery is asked for again.
@@ -48,19 +38,20 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 	}
 	until := started
 	for _, d := range slices.Backward(failed) { // oldest first
-		if n, _ := a.retried.Get(d.GUID); n >= maxRedeliver {
+		if n, _ := a.retried.Get(d.GetGUID()); n >= maxRedeliver {
 			continue
 		}
-		a.retried.Change(d.GUID, func(n int) int { return n + 1 })
-		// It answers 202, which the library takes for an error of its own.
-		_, err := a.limited(ctx, asApp, request{route: routeRedeliver, args: []any{d.ID}, idempotent: true}, nil)
+		a.retried.Change(d.GetGUID(), func(n int) int { return n + 1 })
+		_, _, err := call(ctx, a, asApp, op{name: "redelivering an event"}, func(g api) (*github.HookDelivery, *github.Response, error) {
+			return g.Apps.RedeliverHookDelivery(g.ctx, d.GetID())
+		})
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		a.observe("redelivered")
-		a.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GUID, "event", d.Event, "status", d.Code)
-		if d.Delivered.Before(until) {
-			until = d.Delivered.Time // look at it again next time
+		a.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
+		if at := d.GetDeliveredAt(); at.Before(until) {
+			until = at.Time // look at it again next time
 		}
 	}
 	return a.advance(ctx, key, at, until)
@@ -68,48 +59,35 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 
 // failedDeliveries returns, newest first, the last attempts of deliveries of
 // which none succeeded.
-func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]hookDelivery, error) {
+func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*github.HookDelivery, error) {
 	arrived := make(map[string]bool)
 	listed := make(map[string]bool)
-	var failed []hookDelivery
-	q := url.Values{"per_page": {strconv.Itoa(pageSize)}}
+	var failed []*github.HookDelivery
+	opts := &github.ListCursorOptions{PerPage: pageSize}
 	for range sweepPages {
-		var out many[hookDelivery]
-		header, err := a.limited(ctx, asApp, request{route: routeDeliveries, query: q, idempotent: true}, &out)
+		all, resp, err := call(ctx, a, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
+			return g.Apps.ListHookDeliveries(g.ctx, opts)
+		})
 		if err != nil {
 			return nil, err
 		}
-		old := len(out.all) == 0
-		for _, d := range out.all {
-			old = old || d.Delivered.Before(since)
-			switch {
-			case d.Code >= http.StatusOK && d.Code < http.StatusMultipleChoices:
-				arrived[d.GUID] = true
-			case d.Delivered.Before(since) || d.ID < 1 || listed[d.GUID]:
+		old := len(all) == 0
+		for _, d := range all {
+			before := d.GetDeliveredAt().Before(since)
+			old = old || before
+			switch code := d.GetStatusCode(); {
+			case code >= http.StatusOK && code < http.StatusMultipleChoices:
+				arrived[d.GetGUID()] = true
+			case before || d.GetID() < 1 || listed[d.GetGUID()]:
 			default:
-				listed[d.GUID] = true
+				listed[d.GetGUID()] = true
 				failed = append(failed, d)
 			}
 		}
-		cursor := nextCursor(header.Get("Link"))
-		if old || cursor == "" {
+		if old || resp.Cursor == "" {
 			break
 		}
-		q.Set("cursor", cursor)
+		opts.Cursor = resp.Cursor
 	}
-	return slices.DeleteFunc(failed, func(d hookDelivery) bool { return arrived[d.GUID] }), nil
-}
-
-// nextCursor returns the cursor of the next page from a Link header.
-func nextCursor(header string) string {
-	for part := range strings.SplitSeq(header, ",") {
-		target, rel, _ := strings.Cut(part, ";")
-		if !strings.Contains(rel, `rel="next"`) {
-			continue
-		}
-		if u, err := url.Parse(strings.Trim(strings.TrimSpace(target), "<>")); err == nil {
-			return u.Query().Get("cursor")
-		}
-	}
-	return ""
+	return slices.DeleteFunc(failed, func(d *github.HookDelivery) bool { return arrived[d.GetGUID()] }), nil
 }

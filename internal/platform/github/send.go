@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
+	"iter"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/google/go-github/v62/github"
 	"github.com/google/uuid"
 
 	"remote-agent/internal/fault"
@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	pageSize = 100
-
 	// maxPages bounds a lookup: 2000 comments since the delivery was made.
 	maxPages = 20
 
@@ -82,26 +80,26 @@ func markOf(id messages.DeliveryID) string {
 	return hex.EncodeToString(sum[:])
 }
 
-type bodyOnly struct {
-	Body string `json:"body"`
-}
-
 // post makes one comment.
 func (a *Adapter) post(ctx context.Context, at place, to post, body string, optional bool) (post, error) {
 	made := post{kind: postComment}
-	r := request{route: routeAddComment, args: repoArgs(at.repo, at.number), body: bodyOnly{body}}
 	if to.kind == postLine {
 		made = post{kind: postLine, root: to.thread()}
-		r.route, r.args = routeReply, repoArgs(at.repo, at.number, to.thread())
 	}
-	var out comment
-	err := a.inRepoOrShed(ctx, at.repo, r, &out, optional)
+	id, _, err := inRepo(ctx, a, at.repo, op{name: "adding a comment", once: true, shed: optional}, func(g api) (int64, *github.Response, error) {
+		if to.kind == postLine {
+			c, resp, err := g.PullRequests.CreateCommentInReplyTo(g.ctx, g.owner, g.repo, at.number, body, to.thread())
+			return c.GetID(), resp, err
+		}
+		c, resp, err := g.Issues.CreateComment(g.ctx, g.owner, g.repo, at.number, &github.IssueComment{Body: &body})
+		return c.GetID(), resp, err
+	})
 	if to.kind == postLine && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid)) {
 		// The thread is gone, not the pull request: answer below it.
 		return a.post(ctx, at, post{}, body, optional)
 	}
 	switch {
-	case err == nil && out.ID < 1:
+	case err == nil && id < 1:
 		return made, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoID}
 	case fault.Is(err, fault.NotFound):
 		// Deleted, moved, or taken from us: all of them answer so.
@@ -109,7 +107,7 @@ func (a *Adapter) post(ctx context.Context, at place, to post, body string, opti
 	case refusedWith(err, 403, "locked"), refusedWith(err, 403, "archived"):
 		return made, &fault.Error{Kind: fault.Gone, Public: fault.Public(err), Err: err}
 	}
-	made.id = out.ID
+	made.id = id
 	return made, err
 }
 
@@ -130,28 +128,18 @@ func (a *Adapter) Edit(ctx context.Context, e platform.Edit) error {
 	if err != nil {
 		return err
 	}
-	r := request{route: routeEditComment, args: repoArgs(at.repo, p.id), body: bodyOnly{body}, idempotent: true}
-	if p.kind == postLine {
-		r.route = routeEditLine
-	}
-	if err = a.inRepoOrShed(ctx, at.repo, r, nil, e.Progress); err == nil {
+	_, _, err = inRepo(ctx, a, at.repo, op{name: "editing a comment", shed: e.Progress}, func(g api) (nothing, *github.Response, error) {
+		if p.kind == postLine {
+			_, resp, err := g.PullRequests.EditComment(g.ctx, g.owner, g.repo, p.id, &github.PullRequestComment{Body: &body})
+			return nothing{}, resp, err
+		}
+		_, resp, err := g.Issues.EditComment(g.ctx, g.owner, g.repo, p.id, &github.IssueComment{Body: &body})
+		return nothing{}, resp, err
+	})
+	if err == nil {
 		a.guard.spoke(e.Ref.Conversation.ID, time.Now())
 	}
 	return err
-}
-
-// inRepoOrShed makes a call in a repository; one that is worth nothing later
-// does not wait for its turn.
-func (a *Adapter) inRepoOrShed(ctx context.Context, repo string, r request, out any, progress bool) error {
-	if !progress {
-		_, err := a.inRepo(ctx, repo, r, out)
-		return err
-	}
-	who, err := a.callerFor(ctx, repo)
-	if err != nil {
-		return err
-	}
-	return a.shed(ctx, who, r, out)
 }
 
 // deliveryOf returns the mark of a comment. After a restart the comment is asked.
@@ -159,15 +147,18 @@ func (a *Adapter) deliveryOf(ctx context.Context, at place, p post, e platform.E
 	if delivery, ok := a.sent.Get(e.Ref.Message); ok {
 		return delivery, nil
 	}
-	r := request{route: routeComment, args: repoArgs(at.repo, p.id), idempotent: true}
-	if p.kind == postLine {
-		r.route = routeLine
-	}
-	var out comment
-	if err := a.inRepoOrShed(ctx, at.repo, r, &out, e.Progress); err != nil {
+	body, _, err := inRepo(ctx, a, at.repo, op{name: "reading a comment", shed: e.Progress}, func(g api) (string, *github.Response, error) {
+		if p.kind == postLine {
+			c, resp, err := g.PullRequests.GetComment(g.ctx, g.owner, g.repo, p.id)
+			return c.GetBody(), resp, err
+		}
+		c, resp, err := g.Issues.GetComment(g.ctx, g.owner, g.repo, p.id)
+		return c.GetBody(), resp, err
+	})
+	if err != nil {
 		return "", err
 	}
-	delivery := deliveryIn(out.Body)
+	delivery := deliveryIn(body)
 	a.sent.Put(e.Ref.Message, delivery)
 	return delivery, nil
 }
@@ -210,26 +201,33 @@ func (a *Adapter) lookup(ctx context.Context, at place, to post, delivery string
 	if err != nil {
 		return post{}, err
 	}
-	r := request{route: routeComments, args: repoArgs(at.repo, at.number), idempotent: true}
-	r.query = url.Values{}
+	var since time.Time
 	if id, err := uuid.Parse(delivery); err == nil && id.Version() == 7 {
-		r.query.Set("since", time.Unix(id.Time().UnixTime()).Add(-clockSkew).UTC().Format(time.RFC3339))
+		since = time.Unix(id.Time().UnixTime()).Add(-clockSkew).UTC()
 	}
-	found, err := a.search(ctx, at.repo, r, me, delivery, postComment)
+	list := op{name: "looking for a comment"}
+	found, err := a.search(me, delivery, postComment, pages(ctx, a, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+		opts := &github.IssueListCommentsOptions{ListOptions: p}
+		if !since.IsZero() {
+			opts.Since = &since
+		}
+		return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, at.number, opts))
+	}))
 	if err != nil || found.id != 0 || to.kind != postLine {
 		return found, err
 	}
-	r.route = routeLines
-	return a.search(ctx, at.repo, r, me, delivery, postLine)
+	return a.search(me, delivery, postLine, pages(ctx, a, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, at.number, &github.PullRequestListCommentsOptions{Since: since, ListOptions: p}))
+	}))
 }
 
-func (a *Adapter) search(ctx context.Context, repo string, r request, me identity, delivery string, kind postKind) (post, error) {
-	for c, err := range pages[comment](ctx, a, repo, r, maxPages) {
+func (a *Adapter) search(me identity, delivery string, kind postKind, all iter.Seq2[comment, error]) (post, error) {
+	for c, err := range all {
 		if err != nil {
 			return post{}, err
 		}
-		if a.isOurs(me, c) && deliveryIn(c.Body) == delivery {
-			return post{kind: kind, id: c.ID, root: c.ReplyTo}, nil
+		if a.isOurs(me, c) && deliveryIn(c.GetBody()) == delivery {
+			return post{kind: kind, id: c.GetID(), root: c.GetInReplyTo()}, nil
 		}
 	}
 	return post{}, nil
@@ -238,42 +236,9 @@ func (a *Adapter) search(ctx context.Context, repo string, r request, me identit
 // isOurs reports whether the bot wrote a comment.
 func (a *Adapter) isOurs(me identity, c comment) bool {
 	if a.cfg.AppID == "" {
-		return c.User.ID == me.id
+		return c.GetUser().GetID() == me.id
 	}
-	return a.isOurApp(c.ViaApp) || c.User.Type == "Bot" && c.User.Login == me.login
-}
-
-// pages yields the elements of a list in GitHub's order, page by page.
-func pages[T any](ctx context.Context, a *Adapter, repo string, r request, limit int) func(yield func(T, error) bool) {
-	return func(yield func(T, error) bool) {
-		r.query = cloneQuery(r.query)
-		for page := 1; page <= limit; page++ {
-			r.query.Set("per_page", strconv.Itoa(pageSize))
-			r.query.Set("page", strconv.Itoa(page))
-			var out many[T]
-			if _, err := a.inRepo(ctx, repo, r, &out); err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, v := range out.all {
-				if !yield(v, nil) {
-					return
-				}
-			}
-			if len(out.all) < pageSize {
-				return
-			}
-		}
-	}
-}
-
-func cloneQuery(q url.Values) url.Values {
-	out := url.Values{}
-	for k, v := range q {
-		out[k] = slices.Clone(v)
-	}
-	return out
+	return a.isOurApp(c.Via) || c.GetUser().GetType() == "Bot" && c.GetUser().GetLogin() == me.login
 }
 
 // buttonsOf returns the tasks at the end of a comment of ours, with whether each
@@ -297,10 +262,10 @@ func buttonsOf(body string) map[string]bool {
 // ticked turns the ticking of a task in a comment of the bot into the press of a
 // button. What else somebody changes there means nothing.
 func (a *Adapter) ticked(ctx context.Context, p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Changes.Body == nil || p.Sender.ID < 1 || p.Sender.Type != "User" {
+	if p.Changes.GetBody() == nil || p.Sender.GetID() < 1 || p.Sender.GetType() != "User" {
 		return nil, nil
 	}
-	before, after := buttonsOf(p.Changes.Body.From), buttonsOf(p.Comment.Body)
+	before, after := buttonsOf(p.Changes.Body.GetFrom()), buttonsOf(p.Comment.GetBody())
 	var pressed []string
 	for id, done := range after {
 		if was, had := before[id]; done && had && !was {
@@ -314,9 +279,9 @@ func (a *Adapter) ticked(ctx context.Context, p payload, in messages.Inbound) ([
 	s := ofIssue(p)
 	in.Kind = messages.KindAction
 	in.Conversation = s.place().key()
-	in.Message = post{kind: postComment, id: p.Comment.ID}.message()
+	in.Message = post{kind: postComment, id: p.Comment.GetID()}.message()
 	in.Sender = a.senderOf(p.Sender)
-	in.SentAt = p.Comment.Updated.Time
+	in.SentAt = p.Comment.GetUpdatedAt().Time
 	in.Repository, in.Reference = a.repositoryOf(s), reference(s)
 	var events []messages.Inbound
 	for i, id := range pressed {
@@ -334,7 +299,7 @@ func (a *Adapter) ticked(ctx context.Context, p payload, in messages.Inbound) ([
 // personal token that takes knowing who we are; before that is known nothing is
 // pressed.
 func (a *Adapter) wroteButtons(_ context.Context, c comment) bool {
-	if a.isOurApp(c.ViaApp) {
+	if a.isOurApp(c.Via) {
 		return true
 	}
 	me := a.self.Load()

@@ -56,7 +56,7 @@ func TestEveryAmbiguousSendIsFound(t *testing.T) {
 					out := messages.Outbound{Delivery: newDelivery(), Conversation: key(inKey + "#" + strconv.Itoa(n)), Text: "hello"}
 					operation := emulator.CreateComment
 					if thread {
-						out.ReplyTo, operation = messages.MessageID("rc:"+strconv.FormatInt(line, 10)), emulator.CreateReviewReply
+						out.ReplyTo, operation = messages.MessageID("rc:"+strconv.FormatInt(line, 10)), emulator.CreateReviewComment
 					}
 					w.server.Inject(operation, f)
 					if _, err := w.Send(t.Context(), out); !fault.Uncertain(err) {
@@ -404,5 +404,44 @@ func TestAnswersAreBounded(t *testing.T) {
 	begin := time.Now()
 	if _, err := a.Check(t.Context()); !fault.Is(err, fault.Unavailable) || waittest.TooLong(time.Since(begin), 10*time.Second) {
 		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
+
+// What has worked is not known to have worked if its answer cannot be read, and a
+// list with holes is a list.
+func TestAnswersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	answer := `{"id":`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/user":
+			_, _ = io.WriteString(w, `{"id":1,"login":"helper"}`)
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `[null,{"id":8},{"id":9,"user":{"id":1},"body":"x\n\n<!-- bot:delivery=d -->"}]`)
+		default:
+			_, _ = io.WriteString(w, answer)
+		}
+	}))
+	t.Cleanup(server.Close)
+	a, err := github.New(github.Config{Token: "ghp_0123456789abcdef", WebhookSecret: secret, APIURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	a.Pauses(func(time.Duration) {})
+	out := messages.Outbound{Delivery: "d", Conversation: key("acme/web#1"), ReplyTo: "rc:5", Text: "x"}
+	for _, answer = range []string{`{"id":`, `{"id":"seven"}`, `{}`} {
+		if _, err := a.Send(t.Context(), out); !fault.Is(err, fault.Unavailable) || !fault.Uncertain(err) {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+	out.Again = true
+	if ref, err := a.Send(t.Context(), out); err != nil || ref.Message != "ic:9" {
+		t.Errorf("found %q: %v", ref.Message, err)
+	}
+	out.Delivery = "other"
+	answer = `{"id":12}`
+	if ref, err := a.Send(t.Context(), out); err != nil || ref.Message != "rc:12/5" {
+		t.Errorf("made %q: %v", ref.Message, err)
 	}
 }

@@ -4,193 +4,88 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/go-github/v62/github"
 )
 
-// The wire types hold what is read of GitHub's payloads and answers and no more;
-// the same objects come in both. They are decoded with lenient: a field of
-// another type than expected is empty, and what is essential is checked after
-// that.
-
-type user struct {
-	ID    int64  `json:"id"`
-	Login string `json:"login"`
-	Type  string `json:"type"` // User, Bot, Organization
+// payload is what a webhook brings. The library has a type for each event; this one
+// is enough for those that are read, and for what a sweep finds in their place.
+type payload struct {
+	Action       string                    `json:"action"`
+	Issue        *issue                    `json:"issue,omitempty"`
+	Comment      *comment                  `json:"comment,omitempty"`
+	Pull         *github.PullRequest       `json:"pull_request,omitempty"`
+	Review       *github.PullRequestReview `json:"review,omitempty"`
+	Repository   *github.Repository        `json:"repository,omitempty"`
+	Installation *github.Installation      `json:"installation,omitempty"`
+	Sender       *github.User              `json:"sender,omitempty"`
+	Changes      *github.EditChange        `json:"changes,omitempty"`
+	Removed      []*github.Repository      `json:"repositories_removed,omitempty"`
 }
 
-type app struct {
-	ID          int64             `json:"id"`
-	ClientID    string            `json:"client_id"`
-	Slug        string            `json:"slug"`
-	Name        string            `json:"name"`
-	Permissions map[string]string `json:"permissions"`
-	Events      []string          `json:"events"`
-}
-
-type repository struct {
-	ID            int64  `json:"id"`
-	FullName      string `json:"full_name"`
-	CloneURL      string `json:"clone_url"`
-	DefaultBranch string `json:"default_branch"`
-	Archived      bool   `json:"archived"`
-}
-
-type label struct {
-	Name string `json:"name"`
-}
-
+// issue is the library's with the App that wrote it, which the library leaves out.
 type issue struct {
-	association
-	ID       int64     `json:"id"`
-	Number   int       `json:"number"`
-	Title    string    `json:"title"`
-	Body     string    `json:"body"`
-	State    string    `json:"state"`
-	URL      string    `json:"html_url"`
-	User     user      `json:"user"`
-	Labels   []label   `json:"labels"`
-	Comments int       `json:"comments"`
-	Created  stamp     `json:"created_at"`
-	Updated  stamp     `json:"updated_at"`
-	Closed   stamp     `json:"closed_at"`
-	ViaApp   *app      `json:"performed_via_github_app"`
-	Pull     *struct{} `json:"pull_request"` // set if it is a pull request
+	github.Issue
+	Via *app `json:"performed_via_github_app,omitempty"`
 }
 
-type branch struct {
-	Ref  string      `json:"ref"`
-	SHA  string      `json:"sha"`
-	Repo *repository `json:"repo"` // none if it was deleted
+// comment is one on an issue or on lines of a diff: the library has a type for each,
+// and both leave out the App that wrote it.
+type comment struct {
+	github.PullRequestComment
+	IssueURL string `json:"issue_url,omitempty"`
+	Via      *app   `json:"performed_via_github_app,omitempty"`
 }
 
-type pull struct {
-	association
-	Number    int     `json:"number"`
-	Title     string  `json:"title"`
-	Body      string  `json:"body"`
-	State     string  `json:"state"`
-	Draft     bool    `json:"draft"`
-	Merged    bool    `json:"merged"`
-	URL       string  `json:"html_url"`
-	User      user    `json:"user"`
-	Labels    []label `json:"labels"`
-	Head      branch  `json:"head"`
-	Base      branch  `json:"base"`
-	Created   stamp   `json:"created_at"`
-	Closed    stamp   `json:"closed_at"`
-	Additions int     `json:"additions"`
-	Deletions int     `json:"deletions"`
-	Files     int     `json:"changed_files"`
-	Commits   int     `json:"commits"`
+// app is an App with its client id, which the library leaves out.
+type app struct {
+	ID       int64  `json:"id"`
+	ClientID string `json:"client_id"`
 }
 
-// comment is one on an issue or pull request, or on lines of its diff.
-// association is how GitHub shows the author of something.
-type association struct {
-	Association string `json:"author_association"`
+// asComments makes comments of those on an issue.
+func asComments(all []*github.IssueComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
+	out := make([]comment, 0, len(all))
+	for _, c := range slices.DeleteFunc(all, func(c *github.IssueComment) bool { return c == nil }) {
+		out = append(out, comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
+			ID: c.ID, Body: c.Body, User: c.User, HTMLURL: c.HTMLURL, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, AuthorAssociation: c.AuthorAssociation,
+		}})
+	}
+	return out, resp, err
 }
 
-// member reports whether the author is shown as one of those who may have the right
-// to write.
-func (a association) member() bool {
-	switch a.Association {
+// asLines makes comments of those on lines of a diff.
+func asLines(all []*github.PullRequestComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
+	out := make([]comment, 0, len(all))
+	for _, c := range slices.DeleteFunc(all, func(c *github.PullRequestComment) bool { return c == nil }) {
+		out = append(out, comment{PullRequestComment: *c})
+	}
+	return out, resp, err
+}
+
+// member reports whether the author of something is shown as one of those who may
+// have the right to write.
+func member(association string) bool {
+	switch association {
 	case "OWNER", "MEMBER", "COLLABORATOR":
 		return true
 	}
 	return false
 }
 
-type comment struct {
-	association
-	ID      int64  `json:"id"`
-	Body    string `json:"body"`
-	User    user   `json:"user"`
-	URL     string `json:"html_url"`
-	Issue   string `json:"issue_url"`
-	PullURL string `json:"pull_request_url"`
-	Created stamp  `json:"created_at"`
-	Updated stamp  `json:"updated_at"`
-	ViaApp  *app   `json:"performed_via_github_app"`
-
-	// On lines of a diff:
-	Path    string `json:"path"`
-	Line    int    `json:"line"`
-	OldLine int    `json:"original_line"`
-	Hunk    string `json:"diff_hunk"`
-	ReplyTo int64  `json:"in_reply_to_id"`
-}
-
-type review struct {
-	association
-	ID        int64  `json:"id"`
-	Body      string `json:"body"`
-	State     string `json:"state"`
-	User      user   `json:"user"`
-	URL       string `json:"html_url"`
-	Submitted stamp  `json:"submitted_at"`
-	Updated   stamp  `json:"updated_at"`
-}
-
-type changedFile struct {
-	Name      string `json:"filename"`
-	Status    string `json:"status"`
-	Previous  string `json:"previous_filename"`
-	Additions int    `json:"additions"`
-	Deletions int    `json:"deletions"`
-	Patch     string `json:"patch"`
-}
-
-type reaction struct {
-	ID      int64  `json:"id"`
-	Content string `json:"content"`
-	User    user   `json:"user"`
-}
-
-type installation struct {
-	ID      int64 `json:"id"`
-	Account user  `json:"account"`
-}
-
-// payload is what a webhook brings.
-type payload struct {
-	Action       string       `json:"action"`
-	Issue        *issue       `json:"issue"`
-	Comment      *comment     `json:"comment"`
-	Pull         *pull        `json:"pull_request"`
-	Review       *review      `json:"review"`
-	Repository   repository   `json:"repository"`
-	Installation installation `json:"installation"`
-	Sender       user         `json:"sender"`
-	Changes      struct {
-		Body *struct {
-			From string `json:"from"`
-		} `json:"body"`
-	} `json:"changes"`
-	Removed []repository `json:"repositories_removed"`
-}
-
-// list decodes a JSON array whose elements may be malformed: those are left out.
-func list[T any](raw []byte) []T {
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil {
-		return nil
-	}
-	out := make([]T, 0, len(elements))
-	for _, e := range elements {
-		var v T
-		if lenient(e, &v) == nil {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// lenient decodes a JSON object and overlooks fields of another type than
-// expected.
+// lenient decodes a JSON object and overlooks fields of another type than expected,
+// which are empty then, and times that are none. What is essential is checked after
+// that.
 func lenient(body []byte, out any) error {
 	err := json.Unmarshal(body, out)
-	if err == nil {
-		return nil
+	if _, badTime := errors.AsType[*time.ParseError](err); badTime {
+		// The library's type for times ends the decoding.
+		if body, err = withoutBadTimes(body); err == nil {
+			err = json.Unmarshal(body, out)
+		}
 	}
 	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
 		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
@@ -200,15 +95,34 @@ func lenient(body []byte, out any) error {
 	return err
 }
 
-// stamp is a time that is zero if it cannot be read.
-type stamp struct{ time.Time }
-
-// UnmarshalJSON implements json.Unmarshaler. It never fails.
-func (s *stamp) UnmarshalJSON(raw []byte) error {
-	if s.Time.UnmarshalJSON(raw) != nil {
-		s.Time = time.Time{}
+// withoutBadTimes returns a JSON text without the fields that should be times, by
+// their names, and are none.
+func withoutBadTimes(body []byte) ([]byte, error) {
+	var all any
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return nil, err
 	}
-	return nil
+	dropBadTimes(all)
+	return json.Marshal(all)
 }
 
-func jsonValid(raw []byte) bool { return json.Valid(raw) }
+func dropBadTimes(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range v {
+			if text, _ := field.(string); strings.HasSuffix(name, "_at") {
+				if _, err := time.Parse(time.RFC3339, text); err != nil {
+					delete(v, name)
+				}
+				continue
+			}
+			dropBadTimes(field)
+		}
+	case []any:
+		for _, e := range v {
+			dropBadTimes(e)
+		}
+	}
+}

@@ -39,8 +39,8 @@ func (a *Adapter) SetChatMenu(ctx context.Context, key messages.ConversationKey,
 	if err != nil {
 		return err
 	}
-	if _, blocked := a.limits.state(to.id); blocked > 0 {
-		return limited(blocked)
+	if err := a.limits.silence(to.id); err != nil {
+		return err
 	}
 	var common []models.BotCommand
 	if menu := a.menu.Load(); menu != nil {

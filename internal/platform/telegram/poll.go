@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -171,12 +172,12 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *w
 		conflict.sleep(ctx, 0)
 	case fault.Is(err, fault.RateLimited):
 		a.observe("rate_limited")
-		a.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", retryAfter(err))
-		_ = platform.Sleep(ctx, max(retryAfter(err), time.Second))
+		a.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", exchange.RetryAfter(err))
+		_ = platform.Sleep(ctx, max(exchange.RetryAfter(err), time.Second))
 	default:
 		a.observe("poll_error")
 		a.log.WarnContext(ctx, "polling telegram failed, trying again", "error", err)
-		failed.sleep(ctx, retryAfter(err))
+		failed.sleep(ctx, exchange.RetryAfter(err))
 	}
 }
 
@@ -251,7 +252,7 @@ func (a *Adapter) accept(ctx context.Context, sink platform.Sink, events []messa
 // keep stores an update that was not understood.
 func (a *Adapter) keep(ctx context.Context, sink platform.Sink, raw []byte, cause error) error {
 	a.observe("malformed")
-	event := messages.RawEvent{Platform: Name, Account: a.account, Raw: raw, Reason: a.redact(cause.Error())}
+	event := messages.RawEvent{Platform: Name, Account: a.account, Raw: raw, Reason: a.scrub.Text(cause.Error())}
 	if id, ok := updateID(raw); ok {
 		event.Event = eventID(id)
 	}
@@ -325,19 +326,17 @@ func (a *Adapter) getUpdates(ctx context.Context, offset int64, limit int, timeo
 	if offset > 0 { // a negative one would make Telegram forget messages
 		params["offset"] = offset
 	}
-	out := &outcome{}
-	inner, cancel := context.WithTimeout(out.trace(ctx), timeout+pollSlack)
-	defer cancel()
-	status, body, err := a.post(inner, "getUpdates", params)
-	if err != nil {
-		return nil, out.wrote.Load(), fault.Wrap(a.scrub(err), networkKind(ctx), "getUpdates")
+	seen := &exchange.Call{Idempotent: true, Timeout: timeout + pollSlack, MaxAnswer: maxBatchSize, Scrub: a.scrub}
+	status, body, err := a.post(seen.Context(ctx), "getUpdates", params)
+	if err != nil && !errors.Is(err, exchange.ErrTooLong) {
+		return nil, seen.Wrote(), seen.Failure(ctx, "getUpdates", err)
 	}
 	var resp apiResponse
 	if err := json.Unmarshal(body, &resp); err != nil {
 		if status == http.StatusOK {
 			return nil, true, fault.Wrap(&garbledError{body}, fault.Unavailable, "getUpdates")
 		}
-		resp = apiResponse{ErrorCode: status, Description: "the answer is not the Bot API's: " + a.redact(err.Error())}
+		resp = apiResponse{ErrorCode: status, Description: "the answer is not the Bot API's: " + a.scrub.Text(err.Error())}
 	}
 	if resp.OK {
 		return resp.Result, true, nil
@@ -346,7 +345,7 @@ func (a *Adapter) getUpdates(ctx context.Context, offset int64, limit int, timeo
 }
 
 func (a *Adapter) updatesError(code int, resp apiResponse) error {
-	f := &fault.Error{Err: fmt.Errorf("getUpdates: %d %s", code, a.redact(resp.Description))}
+	f := &fault.Error{Err: fmt.Errorf("getUpdates: %d %s", code, a.scrub.Text(resp.Description))}
 	switch code {
 	case http.StatusUnauthorized, http.StatusNotFound:
 		f.Kind, f.Public = fault.Unauthorized, publicUnauthorized
@@ -371,11 +370,11 @@ func (a *Adapter) post(ctx context.Context, method string, params any) (int, []b
 		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := a.poller.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBatchSize))
+	answer, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, answer, err
 }

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // chat is what a conversation id stands for.
@@ -157,7 +158,7 @@ func (a *Adapter) limited(ctx context.Context, chatID int64, method string, idem
 }
 
 func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) error {
-	deadline := time.Now().Add(shortWait)
+	deadline := time.Now().Add(exchange.ShortWait)
 	for {
 		if err := a.limits.wait(ctx, chatID); err != nil {
 			return err
@@ -167,7 +168,7 @@ func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) er
 			return err
 		}
 		a.observe("rate_limited")
-		after := retryAfter(err)
+		after := exchange.RetryAfter(err)
 		a.limits.block(chatID, after)
 		if time.Now().Add(after).After(deadline) {
 			return err
@@ -184,7 +185,7 @@ func (a *Adapter) shed(ctx context.Context, chatID int64, method string, fn func
 	err := a.call(ctx, method, true, fn)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(chatID, retryAfter(err))
+		a.limits.block(chatID, exchange.RetryAfter(err))
 	}
 	return err
 }
@@ -195,8 +196,8 @@ func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) erro
 	if err != nil {
 		return err
 	}
-	if _, blocked := a.limits.state(to.id); blocked > 0 {
-		return limited(blocked)
+	if err := a.limits.silence(to.id); err != nil {
+		return err
 	}
 	return a.call(ctx, "sendChatAction", true, func(ctx context.Context) error {
 		_, err := a.api.SendChatAction(ctx, &bot.SendChatActionParams{
@@ -245,7 +246,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	})
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(to.id, retryAfter(err))
+		a.limits.block(to.id, exchange.RetryAfter(err))
 	}
 	return err
 }

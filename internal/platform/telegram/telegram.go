@@ -25,6 +25,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 // Name is the platform's name in every conversation key.
@@ -71,8 +72,8 @@ type Adapter struct {
 	log     *slog.Logger
 	observe func(string)
 
-	client *http.Client // sends; Run closes what it leaves idle
-	poller *http.Client // polls: the same transport, no timeout of its own
+	client *http.Client // Run closes what it leaves idle
+	scrub  *exchange.Scrubber
 	api    *bot.Bot
 	render *renderer
 	limits *limiter
@@ -132,21 +133,22 @@ func New(cfg Config) (*Adapter, error) {
 		base:    strings.TrimRight(cfg.APIURL, "/"),
 		log:     cfg.Log,
 		observe: cfg.Observe,
-		client:  &http.Client{Transport: transport, CheckRedirect: noRedirect},
-		poller:  &http.Client{Transport: transport, CheckRedirect: noRedirect},
+		client:  exchange.Client(transport),
+		scrub:   cfg.scrubber(),
 		render:  newRenderer(),
 		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),
 		presses: newPresses(),
 	}
+	a.client.CheckRedirect = noRedirect
 	if a.base == "" {
 		a.base = defaultAPIURL
 	}
 	a.account, _, _ = strings.Cut(cfg.Token, ":")
 	api, err := bot.New(cfg.Token, bot.WithSkipGetMe(), bot.WithServerURL(a.base),
-		bot.WithHTTPClient(callTimeout, observed{a.client}),
+		bot.WithHTTPClient(callTimeout, a.client),
 		bot.WithErrorsHandler(func(error) {}), bot.WithDebugHandler(func(string, ...any) {}))
 	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), fault.Internal, "preparing the Telegram client")
+		return nil, fault.Wrap(a.scrub.Error(err), fault.Internal, "preparing the Telegram client")
 	}
 	a.api, a.botID = api, api.ID()
 	return a, nil
@@ -228,7 +230,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 			break
 		}
 		a.log.WarnContext(ctx, "telegram does not answer, trying again", "error", err)
-		wait.sleep(ctx, retryAfter(err))
+		wait.sleep(ctx, exchange.RetryAfter(err))
 	}
 	return nil //nolint:nilerr // told to stop before it worked
 }
@@ -308,11 +310,11 @@ func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCl
 func (a *Adapter) download(ctx context.Context, path string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.cfg.Token+"/"+path, http.NoBody)
 	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), fault.Internal, "downloading a file")
+		return nil, fault.Wrap(a.scrub.Error(err), fault.Internal, "downloading a file")
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return nil, fault.Wrap(a.scrub(err), networkKind(ctx), "downloading a file")
+		return nil, (&exchange.Call{Idempotent: true, Scrub: a.scrub}).Failure(ctx, "downloading a file", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()

@@ -16,6 +16,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -44,7 +45,7 @@ func (a *Adapter) runWebhook(ctx context.Context) error {
 			break
 		}
 		a.log.WarnContext(ctx, "the webhook could not be set, trying again", "error", err)
-		wait.sleep(ctx, retryAfter(err))
+		wait.sleep(ctx, exchange.RetryAfter(err))
 	}
 	return nil //nolint:nilerr // told to stop before it worked
 }
