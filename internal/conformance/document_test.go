@@ -26,12 +26,21 @@ func seeds() []seed {
 		{"001", "provider-agnostic message storage", rules001()},
 		{"002", "the schema of a remote coding agent", rules002()},
 		{"003", "the audit of agents in SQLite", rules003()},
+		{"004", "the database of an agent with memory", rules004()},
 	}
 }
 
+//nolint:tparallel // the rules of a seed share a world and are checked one after another
 func TestSeed001(t *testing.T) { t.Parallel(); conforms(t, rules001(), tell001) }
+
+//nolint:tparallel // as above
 func TestSeed002(t *testing.T) { t.Parallel(); conforms(t, rules002(), tell002) }
+
+//nolint:tparallel // as above
 func TestSeed003(t *testing.T) { t.Parallel(); conforms(t, rules003(), tell003) }
+
+//nolint:tparallel // as above
+func TestSeed004(t *testing.T) { t.Parallel(); conforms(t, rules004(), tell004) }
 
 // TestDocument fails when docs/conformance.md says something else than the rules.
 func TestDocument(t *testing.T) {

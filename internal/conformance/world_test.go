@@ -83,7 +83,7 @@ func newWorld(t *testing.T, database string) *world {
 	w.env = map[string]string{
 		"LISTEN_ADDR": "127.0.0.1:0", "DATA_DIR": filepath.Join(dir, "data"), "WORKSPACE_PATH": filepath.Join(dir, "workspace"),
 		"BACKUP_DIR":     filepath.Join(dir, "backups"),
-		"OPENAI_API_KEY": modelKey, "OPENAI_BASE_URL": w.model.server.URL(), "OPENAI_MODEL": "test-model",
+		"OPENAI_API_KEY": modelKey, "OPENAI_BASE_URL": w.model.server.URL(), "OPENAI_MODEL": "test-model", "MODEL_FAST": "openai:quick-model",
 		"TELEGRAM_BOT_TOKEN": botToken, "TELEGRAM_API_URL": w.tg.URL(), "TELEGRAM_ALLOWED_USER_IDS": strings.Join(allowed, ","),
 		"TELEGRAM_OWNER_IDS": strings.Join(allowed, ","),
 		"TELEGRAM_SEND_RATE": "0", "TELEGRAM_CHAT_SEND_RATE": "0", "SHUTDOWN_GRACE": "1s", "MEMORY_LEARNING": "off",
@@ -252,7 +252,7 @@ func (c *check) person() person {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last++; c.last == owner+people {
-		c.T.Fatal("there are too few people")
+		c.Fatal("there are too few people")
 	}
 	return person{c, c.last}
 }
