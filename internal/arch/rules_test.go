@@ -155,7 +155,7 @@ var external = map[string][]string{
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
 	"github.com/yuin/goldmark":            {"internal/platform/*"},
-	"go.yaml.in/yaml/v3":                  {"internal/profile"},
+	"go.yaml.in/yaml/v3":                  {"internal/profile", "internal/platform/slack"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},

@@ -2,6 +2,9 @@ package slack
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
@@ -28,6 +31,17 @@ func (a *Adapter) Runs() bool { return a.streams.isKept() }
 
 // OpenSocketsTogether makes all connections of Socket Mode open at once.
 func (a *Adapter) OpenSocketsTogether() { a.linkGap = 0 }
+
+// DialerRefuses returns why the dialer for Slack itself connects to no such address.
+// It sends nothing.
+func DialerRefuses(address string) error {
+	u, err := url.Parse(strings.Replace(address, "ws", "http", 1)) // as the library passes it
+	if err != nil {
+		return err
+	}
+	_, err = (&Adapter{base: defaultAPIURL}).dialer().Proxy(&http.Request{URL: u})
+	return err
+}
 
 // KeyRoundTrip reads a key and writes it again.
 func KeyRoundTrip(id string) (string, error) {

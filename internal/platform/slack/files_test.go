@@ -1,6 +1,9 @@
 package slack_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/slack"
 )
 
 func diffFile(conversation string) platform.File {
@@ -157,5 +161,55 @@ func TestUploadAddressIsChecked(t *testing.T) {
 	}
 	if n := len(b.api.made("files.completeUploadExternal")); n != 0 {
 		t.Errorf("%d files were shared", n)
+	}
+}
+
+func TestDownloads(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("files.info", `{"ok":true,"file":{"id":"F1","size":"odd","mimetype":"text/plain","url_private":"`+b.api.URL+`/api/file"}}`)
+	for answer, kind := range map[string]fault.Kind{
+		"the content": "", "": "", "<html>Sign in</html>": fault.Forbidden, "302": fault.Forbidden, "403": fault.Forbidden, "404": fault.NotFound,
+		"429": fault.Unavailable, "503": fault.Unavailable,
+	} {
+		b.api.answer("file", answer)
+		body, err := b.Fetch(t.Context(), messages.Attachment{Source: "F1"})
+		if fault.KindOf(err) != kind {
+			t.Errorf("%q: %v", answer, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got, err := io.ReadAll(body); string(got) != answer || err != nil || body.Close() != nil {
+			t.Errorf("%q was read as %q, %v", answer, got, err)
+		}
+	}
+}
+
+// Who closes a download that has stalled does not wait for it.
+func TestStalledDownload(t *testing.T) {
+	t.Parallel()
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/files.info" {
+			_, _ = io.WriteString(w, `{"ok":true,"file":{"id":"F1","url_private":"`+server.URL+`/f"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, "abc")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	b := setup(t, func(c *slack.Config) { c.APIURL = server.URL })
+	body, err := b.Fetch(t.Context(), messages.Attachment{Source: "F1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(body, got); err != nil || string(got) != "abc" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := body.Close(); err != nil {
+		t.Error(err)
 	}
 }

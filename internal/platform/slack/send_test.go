@@ -175,6 +175,8 @@ func TestAgainLooksFirst(t *testing.T) {
 		"not there":               {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[{"ts":"1.1","blocks":7}]}`}, "1700000100.000100", 1, false, "T1/D1"},
 		"somebody else's":         {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[` + strings.Replace(mine, "BBOT", "B9", 1) + `]}`}, "1700000100.000100", 1, false, "T1/D1"},
 		"may not look":            {"T1/D1", "conversations.history", []string{`{"ok":false,"error":"missing_scope","needed":"im:history"}`}, "1700000100.000100", 1, false, "T1/D1"},
+		"a page that is no list":  {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[],"has_more":7}`}, "", 0, true, ""},
+		"a message of odd fields": {"T1/D1", "conversations.history", []string{`{"ok":true,"messages":[` + strings.Replace(mine, `{`, `{"blocks":[{"type":7}],"files":"x",`, 1) + `]}`}, "20.5", 0, false, "T1/D1"},
 		"cannot look now":         {"T1/D1", "conversations.history", []string{`{"ok":false,"error":"internal_error"}`}, "", 0, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,6 +219,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		`{"ok":false,"error":"msg_too_long"}`:                                 {fault.Invalid, false, ""},
 		`{"ok":false,"error":"xoxb-1111-2222-secretsecretsecret is no code"}`: {fault.Invalid, false, ""},
 		`{"ok":true,"ts":`:                                                    {fault.Unavailable, true, ""},
+		`{"ok":false}`:                                                        {fault.Invalid, false, ""}, // no success, as the library has it
 		`<html>gateway</html>`:                                                {fault.Unavailable, true, ""},
 		`{"ok":true}`:                                                         {fault.Unavailable, true, ""},
 		"500":                                                                 {fault.Unavailable, true, ""},

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -245,5 +246,35 @@ func TestRefusedAppTokenEndsRun(t *testing.T) {
 		if !fault.Is(err, want) || !strings.Contains(fault.Public(err), "SLACK_APP_TOKEN") {
 			t.Errorf("%s: %v", answer, err)
 		}
+	}
+}
+
+// Slack ends each connection at once: the next ones are opened more and more slowly.
+// So it is with more connections than an app may have.
+func TestSocketsThatEndAtOnce(t *testing.T) {
+	t.Parallel()
+	_, s := socketSetup(t)
+	var opened []time.Time
+	for range 5 {
+		c := s.conn()
+		opened = append(opened, time.Now())
+		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"type":"disconnect","reason":"too_many_websockets"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The pauses are of at least 50, 100, 200 and 400 milliseconds.
+	if took := opened[4].Sub(opened[0]); took < 700*time.Millisecond {
+		t.Errorf("five connections were opened within %v", took)
+	}
+}
+
+// Slack names a plain address where it is not a stand-in.
+func TestSocketsAreSecure(t *testing.T) {
+	t.Parallel()
+	if err := slack.DialerRefuses("ws://127.0.0.1:1/link"); err == nil {
+		t.Error("a plain address is taken")
+	}
+	if err := slack.DialerRefuses("wss://127.0.0.1:1/link"); err != nil {
+		t.Errorf("a secure one is not: %v", err)
 	}
 }

@@ -159,8 +159,8 @@ func TestManifestForms(t *testing.T) {
 	}
 	yaml := m.YAML()
 	for _, want := range []string{
-		"display_information:\n  name: \"Agent\"\n", "      - \"app_mentions:read\"\n", "messages_tab_read_only_enabled: false\n",
-		"  slash_commands:\n    -\n      command: \"/agent\"\n", "plan <goal>", "request_url: \"https://agent.example/webhooks/slack/interactions\"\n",
+		"display_information:\n    name: Agent\n", "            - app_mentions:read\n", "messages_tab_read_only_enabled: false\n",
+		"    slash_commands:\n        - command: /agent\n", "plan <goal>", "request_url: https://agent.example/webhooks/slack/interactions\n",
 	} {
 		if !strings.Contains(yaml, want) {
 			t.Errorf("the YAML lacks %q:\n%s", want, yaml)

@@ -9,9 +9,11 @@ import (
 
 // The wire types hold what is read of Slack's payloads and no more. They are
 // decoded with lenient: a field of another type than expected is empty, and
-// what is essential is checked after that.
+// what is essential is checked after that. Where the library has a type for the
+// same, it says why that is not used.
 
 // envelope is the outer part of an event (Events API, event wrapper).
+// slackevents.ParseEvent refuses it as a whole for one block that it cannot decode.
 type envelope struct {
 	Type           string `json:"type"`
 	Challenge      string `json:"challenge"`
@@ -30,7 +32,8 @@ type envelope struct {
 	Event    json.RawMessage `json:"event"`
 }
 
-// event is the inner part.
+// event is the inner part. slackevents has another type for each, which refuse a
+// message for a malformed block or file, and none for what is new.
 type event struct {
 	Type        string          `json:"type"`
 	Subtype     string          `json:"subtype"`
@@ -62,6 +65,7 @@ type event struct {
 	} `json:"tokens"` // of tokens_revoked
 }
 
+// profile is how somebody is called. slack.Msg has no user_profile.
 type profile struct {
 	DisplayName string `json:"display_name"`
 	RealName    string `json:"real_name"`
@@ -77,7 +81,8 @@ func (p profile) name() string {
 	return ""
 }
 
-// file is an attachment of a message.
+// file is an attachment of a message. slack.File has some eighty fields, of which one
+// of another type refuses the file and the message.
 type file struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -89,7 +94,8 @@ type file struct {
 	Private  string `json:"url_private"`
 }
 
-// shared is a message that somebody shared, or what a link shows.
+// shared is a message that somebody shared, or what a link shows. slack.Attachment
+// does not tell the two apart and decodes their blocks.
 type shared struct {
 	Share  bool   `json:"is_share"`
 	Unfurl bool   `json:"is_msg_unfurl"`
@@ -119,7 +125,7 @@ func list[T any](raw json.RawMessage) []T {
 }
 
 // slash is what a slash command sends, as a form over HTTP and as JSON over
-// Socket Mode.
+// Socket Mode. slack.SlashCommand takes a flag in JSON only as a string.
 type slash struct {
 	Command      string `json:"command"`
 	Text         string `json:"text"`
@@ -134,7 +140,8 @@ type slash struct {
 	UserName     string `json:"user_name"`
 }
 
-// interaction is what a button or a dialog sends.
+// interaction is what a button or a dialog sends. slack.InteractionCallback decodes
+// the message and the view with all their blocks, and refuses all for one.
 type interaction struct {
 	Type        string `json:"type"`
 	Trigger     string `json:"trigger_id"`
@@ -175,6 +182,8 @@ type interaction struct {
 	} `json:"view"`
 }
 
+// pressed is a button that was pressed; it is taken without slack.BlockAction, so
+// that one that is malformed does not hold up the others.
 type pressed struct {
 	Type     string `json:"type"`
 	ActionID string `json:"action_id"`
