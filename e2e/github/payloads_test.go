@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -58,17 +57,14 @@ func examples(t *testing.T) (all []example) {
 	return all
 }
 
-// noNetwork fails every call: a webhook makes none.
-type noNetwork struct{ t *testing.T }
-
-func (n noNetwork) RoundTrip(req *http.Request) (*http.Response, error) {
-	n.t.Errorf("the webhook made a call: %s %s", req.Method, req.URL)
-	return nil, errors.New("there is no network")
-}
-
+// adapter returns one that fails the test with every call: a webhook makes none.
 func adapter(t *testing.T, secret string) *github.Adapter {
 	t.Helper()
-	a, err := github.New(github.Config{Token: "ghp_robot00000000000", WebhookSecret: secret, HTTPClient: &http.Client{Transport: noNetwork{t}}})
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("the webhook made a call: %s %s", req.Method, req.URL)
+	}))
+	t.Cleanup(api.Close)
+	a, err := github.New(github.Config{Token: "ghp_robot00000000000", WebhookSecret: secret, APIURL: api.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
