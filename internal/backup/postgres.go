@@ -189,7 +189,8 @@ func withoutVectors(list []byte) []byte {
 	for line := range bytes.Lines(list) {
 		words := strings.FieldsFunc(string(line), func(r rune) bool { return strings.ContainsRune(" \t\r\n(),\"", r) })
 		extension := strings.Contains(string(line), " EXTENSION ") && slices.Contains(words, "vector")
-		if !extension && !slices.ContainsFunc(words, store.OfVectors) {
+		cast := strings.Contains(string(line), " CAST ") && slices.ContainsFunc(words, func(w string) bool { return w == "vector" || strings.HasSuffix(w, ".vector") })
+		if !extension && !cast && !slices.ContainsFunc(words, store.OfVectors) {
 			kept = append(kept, line...)
 		}
 	}

@@ -1,13 +1,18 @@
 package memory
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+
+	"remote-agent/internal/fault"
 )
 
 // The tables of Relate. They are about what people say of themselves and of their
 // work. A line is a set; where it has two halves they are opposites. Words are
-// reduced when the tables are read, as those of a text are.
+// reduced when the tables are read, as those of a text are. The functions in SQL have
+// them, too: raise pgvectorVersion of package store with every change.
 var (
 	meanings, opposites = readMeanings(`
 		like love enjoy prefer favor favour want fond desire adore | dislike hate avoid detest loathe despise
@@ -100,7 +105,7 @@ var (
 	`)
 
 	// phrases are several words that are one, before anything else is looked at.
-	phrases = strings.NewReplacer(
+	phraseList = []string{
 		" can't stand ", " dislike ", " cannot stand ", " dislike ", " Cannot stand ", " dislike ", " Can't stand ", " dislike ",
 		" no longer ", " not ", " No longer ", " not ", " not any more ", " not ", " anymore ", " ",
 		" stays away from ", " avoids ", " Stays away from ", " avoids ", " stay away from ", " avoid ",
@@ -110,7 +115,8 @@ var (
 		" every week ", " weekly ", " every day ", " daily ", " every month ", " monthly ",
 		" New York ", " NewYork ", " VS Code ", " vscode ", " Visual Studio Code ", " vscode ",
 		" new to ", " beginner ", " from home ", " remotely ",
-	)
+	}
+	phrases = strings.NewReplacer(phraseList...)
 
 	// comparisons stand between two things whose order matters. Of them, those in
 	// turnedBy have an opposite that counts, too.
@@ -192,4 +198,19 @@ func concept(w string) string {
 		return c
 	}
 	return w
+}
+
+// Lexicon is the tables of Relate for where it is done in SQL, as JSON.
+func Lexicon() ([]byte, error) {
+	list := func(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
+	var sets [][]string
+	for _, of := range alternatives {
+		sets = append(sets, list(of))
+	}
+	encoded, err := json.Marshal(map[string]any{
+		"concepts": concepts, "opposites": opposites, "alternatives": sets, "phrases": phraseList,
+		"negations": list(negations), "unsaid": slices.Sorted(slices.Values(slices.Concat(list(silent), list(unsaid)))),
+		"comparisons": list(comparisons), "turned_by": list(turnedBy), "denying": list(denying), "german": list(german),
+	})
+	return encoded, fault.Wrap(err, fault.Internal, "encode the lexicon")
 }

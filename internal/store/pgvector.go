@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/memory"
 )
 
 //go:embed pgvector.sql
@@ -18,7 +20,7 @@ var pgvectorSQL string
 // pgvectorVersion is written beside what pgvectorSQL makes; a database with a
 // higher one was set up by a newer binary and is left as it is. Raise it with every
 // change of the file.
-const pgvectorVersion = 2
+const pgvectorVersion = 3
 
 // VectorState says what pgvector is used for.
 type VectorState struct {
@@ -111,8 +113,13 @@ func (s *Store) applyVectors(ctx context.Context) error {
 		if !whole { // pgvector was taken away and has come back
 			statements = append(statements, `DROP TABLE IF EXISTS semantic_vectors, episodic_vectors CASCADE`)
 		}
-		statements = append(statements, pgvectorSQL, fmt.Sprintf(`COMMENT ON TABLE semantic_vectors IS '%s%d'`, vectorComment, pgvectorVersion))
-		for _, statement := range statements {
+		lexicon, err := memory.Lexicon()
+		if err != nil {
+			return err
+		}
+		made := strings.Replace(pgvectorSQL, "{{lexicon}}", "'"+strings.ReplaceAll(string(lexicon), "'", "''")+"'", 1)
+		statements = append(statements, made, fmt.Sprintf(`COMMENT ON TABLE semantic_vectors IS '%s%d'`, vectorComment, pgvectorVersion))
+		for _, statement := range append(statements, castVectorsSQL) {
 			if _, err := tx.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}
@@ -120,6 +127,24 @@ func (s *Store) applyVectors(ctx context.Context) error {
 		return nil
 	})
 }
+
+// castVectorsSQL has the embeddings of the tables taken for vectors, so that operators
+// and functions of pgvector work on them as seed 004's users write them. Only a
+// superuser may make casts between types that are not their own; without them people
+// join the tables of vectors.
+const castVectorsSQL = `
+	DO $$
+	BEGIN
+		IF NOT EXISTS (SELECT FROM pg_cast WHERE castsource = 'bytea'::regtype AND casttarget = 'vector'::regtype) THEN
+			CREATE CAST (bytea AS vector) WITH FUNCTION memory_vector(bytea) AS IMPLICIT;
+		END IF;
+		IF NOT EXISTS (SELECT FROM pg_cast WHERE castsource = 'vector'::regtype AND casttarget = 'bytea'::regtype) THEN
+			CREATE CAST (vector AS bytea) WITH FUNCTION memory_bytes(vector) AS ASSIGNMENT;
+		END IF;
+	EXCEPTION WHEN insufficient_privilege THEN
+		NULL;
+	END
+	$$`
 
 const vectorComment = "vectors for pgvector, made by the bot; version "
 

@@ -112,18 +112,182 @@ CREATE OR REPLACE FUNCTION memory_hash(p_text TEXT) RETURNS TEXT LANGUAGE sql IM
   SELECT encode(sha256(convert_to(rtrim(lower(p_text), '.!。！ '), 'UTF8')), 'hex')
 $$;
 
--- memory_contradicts errs on the side of yes, as the program's rule does: one text
--- denies and the other does not, they differ in one word, or in the order.
+-- memory_lexicon has the tables of the program's Relate; they are filled in when this
+-- is run.
+CREATE OR REPLACE FUNCTION memory_lexicon() RETURNS JSONB LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT {{lexicon}}::jsonb $$;
+
+-- memory_reduce takes the commonest endings off an English word.
+CREATE OR REPLACE FUNCTION memory_reduce(w TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  ending TEXT;
+BEGIN
+  IF w IN ('use', 'uses', 'used', 'using') THEN
+    RETURN 'use';
+  ELSIF length(w) < 4 OR w ~ '[^a-z]' THEN
+    RETURN w;
+  ELSIF w ~ 'ies\Z' AND length(w) > 4 THEN
+    RETURN left(w, -3) || 'y';
+  ELSIF w ~ '(sses|xes|ches|shes)\Z' THEN
+    w := left(w, -2);
+  ELSIF w ~ '[^sui]s\Z' THEN
+    w := left(w, -1);
+  END IF;
+  FOREACH ending IN ARRAY ARRAY['ing', 'ed'] LOOP
+    IF right(w, length(ending)) = ending AND length(w) >= length(ending) + 3 AND left(w, -length(ending)) ~ '[aeiouy]' THEN
+      w := left(w, -length(ending));
+      IF w ~ '([^lsz])\1\Z' THEN
+        w := left(w, -1);
+      END IF;
+      EXIT;
+    END IF;
+  END LOOP;
+  RETURN CASE WHEN w ~ '...e\Z' THEN left(w, -1) ELSE w END;
+END
+$$;
+
+-- memory_read takes a text apart as the program's Relate does: what stands for each of
+-- its words (c), as it was typed (l), whether it is written as a name (n); how many
+-- denials there are, and what comes behind the last comparison. Scripts without spaces
+-- are read by their phrases.
+CREATE OR REPLACE FUNCTION memory_read(p_text TEXT) RETURNS JSONB LANGUAGE plpgsql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+DECLARE
+  lex CONSTANT JSONB := memory_lexicon();
+  said TEXT := ' ' || replace(btrim(regexp_replace(p_text, '\s+', ' ', 'g')), '’', '''') || ' ';
+  typed TEXT[];
+  word TEXT;
+  low TEXT;
+  concept TEXT;
+  denials INTEGER := 0;
+  pending BOOLEAN := false;
+  french BOOLEAN := false;
+  named BOOLEAN;
+  behind TEXT;
+  known TEXT[] := '{}';
+  words JSONB := '[]';
+BEGIN
+  FOR i IN 0 .. jsonb_array_length(lex -> 'phrases') / 2 - 1 LOOP
+    said := replace(said, lex -> 'phrases' ->> 2 * i, lex -> 'phrases' ->> 2 * i + 1);
+  END LOOP;
+  typed := ARRAY(SELECT btrim(m[1], '''') FROM regexp_matches(said, '([^\s!-&(-/:-@\[-`{-~«»“”„…–—。，！？、；：]+)', 'g') WITH ORDINALITY AS t(m, i)
+    WHERE btrim(m[1], '''') <> '' ORDER BY i);
+  SELECT NOT bool_or(lex -> 'german' ? lower(w) OR lower(w) ~ '[äöüß]')
+    AND (count(*) FILTER (WHERE i > 1 AND left(w, 1) <> lower(left(w, 1))) <= 1 OR count(*) FILTER (WHERE i > 1 AND left(w, 1) = lower(left(w, 1))) > 0)
+    INTO named FROM unnest(typed) WITH ORDINALITY AS u(w, i);
+  FOR i IN 1 .. cardinality(typed) LOOP
+    word := typed[i];
+    low := lower(word);
+    IF low = 'ne' THEN
+      french := true;
+      CONTINUE;
+    ELSIF lex -> 'negations' ? low OR low ~ 'n''t\Z' THEN
+      denials := denials + 1;
+      pending := pending OR lex -> 'comparisons' ? low;
+      CONTINUE;
+    END IF;
+    pending := pending OR lex -> 'comparisons' ? low;
+    CONTINUE WHEN lex -> 'unsaid' ? low OR lex -> 'comparisons' ? low AND NOT lex -> 'turned_by' ? low;
+    IF low ~ '''' THEN
+      IF length(split_part(low, '''', 1)) <= 2 AND length(substring(low FROM position('''' IN low) + 1)) > 2 THEN
+        french := french OR split_part(low, '''', 1) = 'n';
+        low := substring(low FROM position('''' IN low) + 1);
+      ELSE
+        low := split_part(low, '''', 1);
+      END IF;
+    END IF;
+    concept := COALESCE(lex -> 'concepts' ->> memory_reduce(low), memory_reduce(low));
+    CONTINUE WHEN concept = ANY (known) AND NOT pending;
+    IF pending AND NOT lex -> 'turned_by' ? low THEN
+      behind := concept;
+      pending := false;
+    END IF;
+    IF concept <> ALL (known) THEN
+      known := known || concept;
+      words := words || jsonb_build_array(jsonb_build_object('c', concept, 'l', word, 'n',
+        named AND (substring(word FROM 2) <> lower(substring(word FROM 2)) OR i > 1 AND left(word, 1) <> lower(left(word, 1)))));
+    END IF;
+  END LOOP;
+  IF french AND denials = 0 THEN
+    denials := 1;
+  END IF;
+  RETURN jsonb_build_object('words', words, 'denials', denials, 'behind', behind);
+END
+$$;
+
+-- memory_opposed tells whether two words are each other's opposites.
+CREATE OR REPLACE FUNCTION memory_opposed(a TEXT, b TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+  SELECT EXISTS (
+      SELECT FROM jsonb_array_elements(memory_lexicon() -> 'opposites') AS p WHERE p = jsonb_build_array(a, b) OR p = jsonb_build_array(b, a))
+    OR length(x.short) >= 4 AND right(x.long, length(x.short)) = x.short AND memory_lexicon() -> 'denying' ? left(x.long, -length(x.short))
+  FROM (SELECT CASE WHEN length(a) < length(b) THEN a ELSE b END AS short, CASE WHEN length(a) < length(b) THEN b ELSE a END AS long) x
+$$;
+
+-- memory_alike tells whether two words are one, in a longer and a shorter form.
+CREATE OR REPLACE FUNCTION memory_alike(a JSONB, b JSONB) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+  SELECT x.long ->> 'c' = x.short ->> 'c' OR (x.long ->> 'c') || (x.short ->> 'c') !~ '[0-9]' AND (
+    length(x.short ->> 'c') >= 3 AND starts_with(x.long ->> 'c', x.short ->> 'c') AND NOT memory_opposed(x.long ->> 'c', x.short ->> 'c')
+    OR length(x.short ->> 'c') >= 2 AND lower(regexp_replace(x.long ->> 'l', '[^A-Z]', '', 'g')) = x.short ->> 'c')
+  FROM (SELECT CASE WHEN length(a ->> 'c') < length(b ->> 'c') THEN b ELSE a END AS long, CASE WHEN length(a ->> 'c') < length(b ->> 'c') THEN a ELSE b END AS short) x
+$$;
+
+-- memory_relation is the program's Relate: same, rephrased, opposite or different. Only
+-- what is clearly opposite is called so, never a word that is not known.
+CREATE OR REPLACE FUNCTION memory_relation(p_before TEXT, p_after TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
+DECLARE
+  a CONSTANT JSONB := memory_read(p_before);
+  b CONSTANT JSONB := memory_read(p_after);
+  gone JSONB[] := ARRAY(SELECT w FROM jsonb_array_elements(a -> 'words') WITH ORDINALITY AS u(w, i)
+    WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(b -> 'words') AS o WHERE memory_alike(o, w)) ORDER BY i);
+  come JSONB[] := ARRAY(SELECT w FROM jsonb_array_elements(b -> 'words') WITH ORDINALITY AS u(w, i)
+    WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(a -> 'words') AS o WHERE memory_alike(o, w)) ORDER BY i);
+  size_a CONSTANT INTEGER := jsonb_array_length(a -> 'words');
+  size_b CONSTANT INTEGER := jsonb_array_length(b -> 'words');
+  turns INTEGER := ((a ->> 'denials')::int + (b ->> 'denials')::int) % 2;
+  turned INTEGER := 0;
+  rest JSONB[] := '{}';
+  valued BOOLEAN := false;
+  near BOOLEAN;
+  place INTEGER;
+BEGIN
+  IF memory_hash(btrim(regexp_replace(p_before, '\s+', ' ', 'g'))) = memory_hash(btrim(regexp_replace(p_after, '\s+', ' ', 'g'))) THEN
+    RETURN 'same';
+  END IF;
+  IF a ->> 'behind' <> b ->> 'behind'
+    AND EXISTS (SELECT FROM jsonb_array_elements(b -> 'words') AS w WHERE w -> 'c' = a -> 'behind')
+    AND EXISTS (SELECT FROM jsonb_array_elements(a -> 'words') AS w WHERE w -> 'c' = b -> 'behind') THEN
+    turns := turns + 1;
+  END IF;
+  FOR i IN 1 .. cardinality(gone) LOOP
+    SELECT min(u.k) INTO place FROM unnest(come) WITH ORDINALITY AS u(w, k) WHERE memory_opposed(gone[i] ->> 'c', u.w ->> 'c');
+    IF place IS NULL THEN
+      rest := rest || gone[i];
+    ELSE
+      come := come[:place - 1] || come[place + 1:];
+      turned := turned + 1;
+    END IF;
+  END LOOP;
+  gone := rest;
+  IF cardinality(gone) = 1 AND cardinality(come) = 1 AND (gone[1] ->> 'n')::boolean AND (come[1] ->> 'n')::boolean THEN
+    valued := true;
+    gone := '{}';
+  ELSE
+    rest := ARRAY(SELECT g FROM unnest(gone) AS g WHERE NOT EXISTS (
+      SELECT FROM unnest(come) AS c WHERE g ->> 'c' ~ '[0-9]' AND c ->> 'c' ~ '[0-9]' OR g ->> 'c' <> c ->> 'c' AND EXISTS (
+        SELECT FROM jsonb_array_elements(memory_lexicon() -> 'alternatives') AS s WHERE s ? (g ->> 'c') AND s ? (c ->> 'c'))));
+    valued := cardinality(rest) < cardinality(gone);
+    gone := rest;
+  END IF;
+  turns := turns + turned;
+  near := 2 * (size_a - cardinality(gone)) > greatest(size_a, size_b);
+  IF valued AND near OR turns % 2 = 1 AND (near OR turned > 0) THEN
+    RETURN 'opposite';
+  END IF;
+  RETURN CASE WHEN near THEN 'rephrased' ELSE 'different' END;
+END
+$$;
+
+-- memory_contradicts tells whether a text clearly denies another one.
 CREATE OR REPLACE FUNCTION memory_contradicts(p_before TEXT, p_after TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE STRICT SET search_path FROM CURRENT AS $$
-  SELECT memory_hash(p_before) <> memory_hash(p_after) AND (
-    (SELECT count(*) FILTER (WHERE w ~ '^(not|no|never|neither|nor|without|cannot|.*n''t|nicht|keine?n?|nie|pas|jamais|nunca)\Z') % 2 FROM unnest(a) AS w)
-      <> (SELECT count(*) FILTER (WHERE w ~ '^(not|no|never|neither|nor|without|cannot|.*n''t|nicht|keine?n?|nie|pas|jamais|nunca)\Z') % 2 FROM unnest(b) AS w)
-    OR gone = come AND gone <= 1)
-  FROM (
-    SELECT a, b, (SELECT count(DISTINCT w) FROM unnest(a) AS w WHERE w <> ALL (b)) AS gone,
-      (SELECT count(DISTINCT w) FROM unnest(b) AS w WHERE w <> ALL (a)) AS come
-    FROM (SELECT regexp_split_to_array(btrim(lower(p_before), ' .!'), '[\s,;:]+') AS a, regexp_split_to_array(btrim(lower(p_after), ' .!'), '[\s,;:]+') AS b) words
-  ) compared
+  SELECT memory_relation(p_before, p_after) = 'opposite'
 $$;
 
 CREATE OR REPLACE FUNCTION memory_model() RETURNS TEXT LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
@@ -189,6 +353,7 @@ DECLARE
   stored TEXT := memory_clean(p_fact);
   model TEXT := memory_model();
   near RECORD;
+  relation TEXT;
 BEGIN
   PERFORM memory_check(p_user_id, p_embedding, p_similarity_threshold);
   p_user_id := memory_person(p_user_id);
@@ -214,17 +379,18 @@ BEGIN
     RETURN NEXT;
     RETURN;
   END IF;
+  relation := memory_relation(near.fact, stored);
   UPDATE semantic_memories SET
     fact = stored, embedding = memory_bytes(p_embedding), embedding_model = model, content_hash = memory_hash(stored), run_id = p_run_id,
     terms = CASE WHEN fact = stored THEN terms ELSE '' END, last_key = '',
     updated_at = clock_timestamp(), access_count = access_count + 1, category = COALESCE(p_category, category),
     source_events = memory_json_union(source_events, to_jsonb(p_source_events)),
-    confidence = CASE WHEN memory_contradicts(near.fact, stored) THEN least(confidence, 0.5)
+    confidence = CASE relation WHEN 'opposite' THEN least(confidence, 0.5) WHEN 'different' THEN confidence
       ELSE least(round((confidence + 0.1)::numeric, 2)::float, 0.99) END,
     history = CASE WHEN fact = stored THEN history ELSE (
       SELECT jsonb_agg(h ORDER BY i) FROM (SELECT h, i FROM jsonb_array_elements(history || jsonb_build_object(
         'text', fact, 'confidence', confidence, 'until', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-        'why', CASE WHEN memory_contradicts(near.fact, stored) THEN 'contradicted' ELSE 'rephrased' END)) WITH ORDINALITY AS u(h, i)
+        'why', CASE relation WHEN 'opposite' THEN 'contradicted' WHEN 'different' THEN 'replaced' ELSE 'rephrased' END)) WITH ORDINALITY AS u(h, i)
         ORDER BY i DESC LIMIT 20) AS kept) END
   WHERE id = near.id;
   memory_id := near.id;

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -161,5 +162,87 @@ func TestSQLGetMessagesOfManySessions(t *testing.T) {
 	} {
 		got, err := b.sql(t, `SELECT id FROM get_messages_optimized(NULL, '`+thread+`'`+more+`)`)
 		wantText(t, fmt.Sprintf("%q", more), strings.Join(want, "\n"), got, err)
+	}
+}
+
+// The rule that tells a paraphrase from an opposite is one, in Go and in SQL.
+func TestSQLRelatesAsTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	b := withVectors(t)
+	raw, err := os.ReadFile("../memory/testdata/pairs.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := 0
+	for line := range strings.Lines(string(raw)) {
+		before, after, ok := strings.Cut(line, "\t")
+		if strings.HasPrefix(line, "#") || !ok {
+			continue
+		}
+		pairs++
+		after, _, _ = strings.Cut(after, "\t")
+		for _, p := range [][2]string{{before, after}, {after, before}} {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, err := store.String(ctx, tx, `SELECT memory_relation('`+strings.ReplaceAll(p[0], "'", "''")+`', '`+strings.ReplaceAll(p[1], "'", "''")+`')`)
+				if want := memory.Relate(p[0], p[1]); got != string(want) {
+					t.Errorf("%q, then %q: %s in SQL, %s in Go", p[0], p[1], got, want)
+				}
+				return err
+			})
+		}
+	}
+	if pairs != 200 {
+		t.Errorf("%d pairs", pairs)
+	}
+}
+
+// What the issue of synonyms was: other words make the bot surer, in SQL as well.
+func TestSQLUpsertTakesASynonymForOne(t *testing.T) {
+	t.Parallel()
+	b := withVectors(t)
+	v := memorytest.Vector("prefers short answers")
+	for _, text := range []string{"Prefers short answers", "prefers short answers", "Prefers short answers", "prefers short answers", "Prefers brief answers"} {
+		if got, err := b.upsertSQL(t, annsID, text, v, ""); err != nil {
+			t.Fatal(got, err)
+		}
+	}
+	if m := b.all(t, annsID)[0]; m.Confidence != 0.9 || m.History[len(m.History)-1].Why != "rephrased" {
+		t.Errorf("a synonym: %+v", m)
+	}
+	for text, want := range map[string]float64{"Prefers pithy answers": 0.99, "Prefers long answers": 0.5} {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE semantic_memories SET confidence = 0.9, fact = 'Prefers brief answers', content_hash = 'x'`)
+		})
+		if got, err := b.upsertSQL(t, annsID, text, v, ""); err != nil {
+			t.Fatal(got, err)
+		}
+		if m := b.all(t, annsID)[0]; m.Confidence != want {
+			t.Errorf("%s: %+v", text, m)
+		}
+	}
+}
+
+// The operators of pgvector work on the tables' own columns, as in the seed, and
+// vectors go into them.
+func TestSQLTakesEmbeddingsForVectors(t *testing.T) {
+	t.Parallel()
+	b := withVectors(t)
+	near, far := memorytest.Vector("uses tabs"), memorytest.Vector("lives in Berlin")
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		return store.Exec(ctx, tx, `INSERT INTO semantic_memories (user_id, run_id, fact, embedding) VALUES
+			('test/ann', '`+someRun+`', 'uses tabs', `+literal(near)+`::vector), ('test/ann', '`+someRun+`', 'lives in Berlin', `+literal(far)+`)`)
+	})
+	for _, query := range []string{literal(near), literal(near) + `::vector`, literal(near) + `::vector(384)`} {
+		got, err := b.sql(t, `SELECT fact, round((1 - (embedding <=> `+query+`))::numeric, 2) FROM semantic_memories ORDER BY embedding <=> `+query+` LIMIT 1`)
+		wantText(t, query[len(query)-12:], `("uses tabs",1.00)`, got, err)
+	}
+	got, err := b.sql(t, `SELECT count(*) FROM semantic_vectors`)
+	wantText(t, "vectors", "(2)", got, err)
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		return store.Exec(ctx, tx, `UPDATE semantic_memories SET embedding = `+literal(far)+`::vector WHERE fact = 'uses tabs'`)
+	})
+	q := memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: memory.Embedding{Vector: far, Model: "sql"}}
+	if got := recalled(b.recall(t, q)); len(got) != 2 {
+		t.Errorf("recalled %q", got)
 	}
 }
