@@ -24,8 +24,9 @@ const (
 	// maxFrame bounds one frame of Socket Mode.
 	maxFrame = 4 << 20
 
-	// silentAfter is how long a connection lives without a ping of Slack.
-	silentAfter = 60 * time.Second
+	// silentAfter is how often it is asked whether Slack has pinged since the last
+	// time, so a connection that is silent ends within twice as long.
+	silentAfter = 30 * time.Second
 	dialTimeout = 15 * time.Second
 
 	// links is how many connections are open, each in its turn: Slack ends them now
@@ -120,6 +121,11 @@ var (
 // nil if it was open. The library would open the next one itself, without a pause
 // where Slack ends each at once, and with pauses of minutes where it does not
 // answer, so it is stopped before it does.
+//
+// When Slack announces the end of a connection the library closes it at once. An
+// envelope that is on its way over it is neither stored nor acknowledged then: an
+// event comes again, and of a command or a press Slack tells the person that the
+// app did not respond.
 func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
 	linked, cancel := context.WithCancel(ctx)
 	l := &link{ctx: linked, client: socketmode.New(a.web,
