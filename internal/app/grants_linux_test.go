@@ -21,6 +21,7 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/config"
+	"remote-agent/internal/heavytest"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/sessions"
@@ -230,18 +231,19 @@ func (c *confinement) spy() string {
 // TestFinding1GrantsAreFixed lets programs change all that they can reach, and
 // looks what the next ones are given.
 func TestFinding1GrantsAreFixed(t *testing.T) {
+	rounds := heavytest.Size(2, 5) // each is a dozen programs
 	for name, without := range levels {
 		t.Run(name, func(t *testing.T) {
 			c := newConfinement(t, without)
 			if level := c.d.runner.Level(); !level.Files || level.View == slices.Contains(without, "namespaces") {
 				t.Skipf("this system does not offer the level: %s", level)
 			}
-			c.checkFixed(t)
+			c.checkFixed(t, rounds)
 		})
 	}
 }
 
-func (c *confinement) checkFixed(t *testing.T) {
+func (c *confinement) checkFixed(t *testing.T, rounds int) {
 	t.Helper()
 	before := granted(filepath.Join(c.tree.Dir, "sub"), c.tree.Dir, c.tree.GitData(), "home")
 	if !slices.Equal(before.ReadOnly, []string{filepath.Join(c.repo.Dir, ".git")}) || !slices.Equal(before.Writable, []string{c.tree.Dir}) {
@@ -254,25 +256,25 @@ func (c *confinement) checkFixed(t *testing.T) {
 	if out := c.as("bash", "git status --short && git log --format=%s"); out == "" || strings.Contains(out, "fatal") {
 		t.Fatalf("git in the sandbox: %s", out)
 	}
-	rounds := 0
+	done := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if rounds++; rounds > 5 {
-			return // each is a dozen programs
+		if done++; done > rounds {
+			return
 		}
 		c.reset()
-		var done []string
+		var said []string
 		for _, kind := range kinds {
 			script := mutation(rt, c) + "\n" + mutation(rt, c)
-			done = append(done, kind+": "+script+"\n"+c.as(kind, "exec 2>&1\n"+script))
+			said = append(said, kind+": "+script+"\n"+c.as(kind, "exec 2>&1\n"+script))
 		}
 		if c.d.runner.Level().View {
 			if text, err := os.ReadFile(filepath.Join(c.tree.Dir, ".git")); err != nil || string(text) != string(gitFile) {
-				rt.Errorf("a program changed .git to %q (%v)\n%s", text, err, strings.Join(done, "\n"))
+				rt.Errorf("a program changed .git to %q (%v)\n%s", text, err, strings.Join(said, "\n"))
 			}
 		}
 		tree := c.worktree()
 		if diff := cmp.Diff(before, granted(filepath.Join(tree.Dir, "sub"), tree.Dir, tree.GitData(), "home")); diff != "" {
-			rt.Errorf("other grants:\n%s\n%s", diff, strings.Join(done, "\n"))
+			rt.Errorf("other grants:\n%s\n%s", diff, strings.Join(said, "\n"))
 		}
 		if text, err := os.ReadFile(filepath.Join(tree.Dir, ".git")); err != nil || string(text) != string(gitFile) {
 			rt.Errorf(".git is %q (%v)", text, err)
@@ -280,16 +282,16 @@ func (c *confinement) checkFixed(t *testing.T) {
 		for _, kind := range kinds {
 			out := c.as(kind, c.spy())
 			if strings.Contains(out, secret) || strings.Contains(out, "DOOR") {
-				rt.Errorf("%s got out after\n%s\n%s", kind, strings.Join(done, "\n"), out)
+				rt.Errorf("%s got out after\n%s\n%s", kind, strings.Join(said, "\n"), out)
 			}
 		}
 		for _, path := range c.doors {
 			if _, err := os.Lstat(path); err == nil && !strings.HasSuffix(path, "info/attributes") {
-				rt.Errorf("a program made %s after\n%s", path, strings.Join(done, "\n"))
+				rt.Errorf("a program made %s after\n%s", path, strings.Join(said, "\n"))
 			}
 		}
 		if err := c.openedOutside(tree); err != nil {
-			rt.Errorf("%v after\n%s", err, strings.Join(done, "\n"))
+			rt.Errorf("%v after\n%s", err, strings.Join(said, "\n"))
 		}
 	})
 }
