@@ -86,7 +86,7 @@ type daemon struct {
 	env     Env
 	log     *slog.Logger
 	store   *store.Store
-	queue   *queue.River
+	queue   queue.Queue
 	metrics *metrics.Metrics
 
 	adapters   []platform.Adapter
@@ -201,10 +201,8 @@ func (d *daemon) openStore(ctx context.Context) error {
 	if err := s.ClearLeases(ctx); err != nil {
 		return fmt.Errorf("clear leases: %w", err)
 	}
-	if d.queue, err = queue.OpenRiver(ctx, s.Pools(), queue.Options{Log: d.log}); err != nil {
-		return err
-	}
-	return d.queue.Forget(ctx)
+	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log})
+	return err
 }
 
 // trace counts what the database is asked, and tells env.

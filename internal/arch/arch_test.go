@@ -70,7 +70,7 @@ func TestCheckerFindsViolations(t *testing.T) {
 		"internal/platform/platformtest calls failpoint.Arm at x.go:2: only tests may, so that no released binary can be told to die",
 		"internal/messages imports " + m + "internal/redact" + arrow,
 		"internal/metrics imports " + m + "internal/fault: the package is not in the table of internal/arch",
-		"internal/orchestrator imports database/sql: only internal/store, internal/store/*, internal/queue, internal/tool/projectdb may",
+		"internal/orchestrator imports database/sql: only internal/store, internal/store/*, internal/tool/projectdb may",
 		"internal/orchestrator imports " + m + "internal/platform/telegram" + arrow,
 		"internal/orchestrator imports " + m + "internal/store" + arrow,
 		"internal/platform/slack imports github.com/go-telegram/bot: only internal/platform/telegram may",

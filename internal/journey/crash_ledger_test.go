@@ -212,8 +212,10 @@ func (w *crashWorld) stuck() {
 			SELECT c.platform_conversation_id, d.state, d.message_id || ' next ' || d.next_ms, d.error
 			FROM deliveries d JOIN remote_agent_conversations c ON c.id = d.conversation_id
 			WHERE d.state NOT IN ('sent', 'failed') ORDER BY d.seq`,
-		"job":    `SELECT kind, CAST(state AS TEXT), CAST(args AS TEXT), CAST(COUNT(*) AS TEXT) FROM river_job GROUP BY 1, 2, 3`,
-		"leader": `SELECT leader_id, CAST(elected_at AS TEXT), CAST(expires_at AS TEXT), '' FROM river_leader`,
+	}
+	if strings.HasPrefix(w.env["DATABASE_URL"], "postgres") {
+		queries["job"] = `SELECT kind, CAST(state AS TEXT), CAST(args AS TEXT), CAST(COUNT(*) AS TEXT) FROM river_job GROUP BY 1, 2, 3`
+		queries["leader"] = `SELECT leader_id, CAST(elected_at AS TEXT), CAST(expires_at AS TEXT), '' FROM river_leader`
 	}
 	w.t.Logf("%s: at %d; updates not acknowledged: %v", w.name, time.Now().UnixMilli(), w.tg.Pending())
 	for what, query := range queries {

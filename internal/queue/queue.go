@@ -1,5 +1,6 @@
 // Package queue rings doorbells: jobs that say "look after this conversation",
-// now or later, on any replica. River is behind it.
+// now or later, on any replica. Where several processes share a database River keeps
+// them in it; where there is one, a timer does.
 //
 // The inbox is the truth and a job is only a wake-up: one that is lost, late or
 // doubled changes nothing, because a periodic sweep rings again for every
@@ -28,9 +29,14 @@ type Job struct {
 	At   time.Time // zero means now
 }
 
-// Tx is a transaction of the store. Handle returns the driver's own
-// transaction: pgx.Tx on PostgreSQL, *sql.Tx on SQLite.
-type Tx interface{ Handle() any }
+// Tx is a transaction of the store.
+type Tx interface {
+	// Handle returns the driver's own transaction: pgx.Tx on PostgreSQL.
+	Handle() any
+
+	// AfterCommit has fn called once the transaction is committed, and not otherwise.
+	AfterCommit(fn func())
+}
 
 // ErrBusy is returned by a Handler that has no free slot: the job is offered
 // again shortly, on any replica, and no attempt is counted.

@@ -1,19 +1,16 @@
 package queue
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivertype"
 
 	"remote-agent/internal/fault"
@@ -42,41 +39,28 @@ const (
 	schedulerPeriod = 5 * time.Second
 )
 
-// River is the Queue behind which River stores the jobs, in the same database
-// as everything else.
+// River is the Queue behind which River stores the jobs, in the same PostgreSQL
+// database as everything else.
 type River struct {
-	options  Options
-	pools    Pools
-	postgres *river.Client[pgx.Tx]  // for enqueueing on PostgreSQL
-	sqlite   *river.Client[*sql.Tx] // for enqueueing on SQLite
+	options Options
+	pool    *pgxpool.Pool
+	client  *river.Client[pgx.Tx] // for enqueueing
 }
 
 var _ Queue = (*River)(nil)
 
-// OpenRiver returns a queue in the database of pools, whose schema Migrate has
+// OpenRiver returns a queue in the database of pool, whose schema Migrate has
 // made. It starts nothing: Run does.
-func OpenRiver(_ context.Context, pools Pools, options Options) (*River, error) {
-	options.FetchCooldown = cmp.Or(options.FetchCooldown, 5*time.Millisecond)
-	options.FetchPoll = max(cmp.Or(options.FetchPoll, 250*time.Millisecond), options.FetchCooldown)
-	options.SweepEvery = cmp.Or(options.SweepEvery, 5*time.Second)
-	options.BusyPause = cmp.Or(options.BusyPause, time.Second)
-	options.Workers = cmp.Or(options.Workers, 16)
-
-	r := &River{options: options, pools: pools}
+func OpenRiver(pool *pgxpool.Pool, options Options) (*River, error) {
+	options = options.withDefaults()
 	// The cooldown also limits how often an insert wakes the fetchers.
-	insertOnly := &river.Config{
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger: quiet(options.Log), FetchCooldown: options.FetchCooldown, FetchPollInterval: options.FetchPoll,
-	}
-	var err error
-	if pools.Postgres != nil {
-		r.postgres, err = river.NewClient(riverpgxv5.New(pools.Postgres), insertOnly)
-	} else {
-		r.sqlite, err = river.NewClient(riversqlite.New(pools.SQLite), insertOnly)
-	}
+	})
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "open queue")
 	}
-	return r, nil
+	return &River{options, pool, client}, nil
 }
 
 // wake is the stored form of a Job. One River kind serves all of ours.
@@ -96,17 +80,11 @@ func (r *River) Enqueue(ctx context.Context, tx Tx, job Job) error {
 	if time.Until(job.At) > schedulerPeriod {
 		opts.ScheduledAt = job.At
 	}
-	var err error
-	switch handle := tx.Handle().(type) {
-	case pgx.Tx:
-		_, err = r.postgres.InsertTx(ctx, handle, args, opts)
-	case *sql.Tx:
-		// The transaction is shared with other callers, and SQLite rolls all of
-		// it back when a statement is interrupted.
-		_, err = r.sqlite.InsertTx(context.WithoutCancel(ctx), handle, args, opts)
-	default:
-		return fault.Newf(fault.Internal, "queue: unknown transaction %T", handle)
+	handle, ok := tx.Handle().(pgx.Tx)
+	if !ok {
+		return fault.Newf(fault.Internal, "queue: unknown transaction %T", tx.Handle())
 	}
+	_, err := r.client.InsertTx(ctx, handle, args, opts)
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, "enqueue job")
 	}
@@ -115,18 +93,11 @@ func (r *River) Enqueue(ctx context.Context, tx Tx, job Job) error {
 
 // Run implements Queue. It may be called once at a time.
 func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
-	if r.pools.Postgres != nil {
-		return work(ctx, r, riverpgxv5.New(r.pools.Postgres), handlers)
-	}
-	return work(ctx, r, riversqlite.New(r.pools.SQLite), handlers)
-}
-
-func work[T any](ctx context.Context, r *River, driver riverdriver.Driver[T], handlers map[Kind]Handler) error {
 	config, err := r.config(handlers)
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "configure queue")
 	}
-	client, err := river.NewClient(driver, config)
+	client, err := river.NewClient(riverpgxv5.New(r.pool), config)
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "configure queue")
 	}
@@ -166,14 +137,12 @@ func (r *River) config(handlers map[Kind]Handler) (*river.Config, error) {
 		&river.PeriodicJobOpts{RunOnStart: true},
 	)
 	return &river.Config{
-		Logger:            quiet(r.options.Log),
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: r.options.Workers}},
-		Workers:           workers,
-		PeriodicJobs:      []*river.PeriodicJob{sweep},
-		FetchCooldown:     r.options.FetchCooldown,
-		FetchPollInterval: r.options.FetchPoll,
-		// On SQLite listening is polling too, twenty times a second.
-		PollOnly:                    r.pools.Postgres == nil,
+		Logger:                      quiet(r.options.Log),
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: r.options.Workers}},
+		Workers:                     workers,
+		PeriodicJobs:                []*river.PeriodicJob{sweep},
+		FetchCooldown:               r.options.FetchCooldown,
+		FetchPollInterval:           r.options.FetchPoll,
 		JobTimeout:                  jobTimeout,
 		RescueStuckJobsAfter:        4 * jobTimeout,
 		MaxAttempts:                 maxAttempts,
@@ -219,6 +188,5 @@ type retryPolicy struct{}
 
 // NextRetry implements river.ClientRetryPolicy.
 func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
-	n := time.Duration(len(job.Errors) + 1)
-	return time.Now().Add(n * n * time.Second)
+	return time.Now().Add(retryAfter(len(job.Errors) + 1))
 }

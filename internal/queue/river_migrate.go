@@ -2,25 +2,17 @@ package queue
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
 
 	"remote-agent/internal/fault"
 )
-
-// Pools are the connections of the store, in whose database the jobs are. Exactly
-// one is set. The SQLite pool has a single connection, shared with the store.
-type Pools struct {
-	SQLite   *sql.DB
-	Postgres *pgxpool.Pool
-}
 
 // Migration is a step of River's own schema.
 type Migration struct {
@@ -31,38 +23,11 @@ type Migration struct {
 
 // Migrate brings River's tables up to date and returns the names of what it
 // applied. The caller keeps other processes from migrating at the same time.
-func Migrate(ctx context.Context, pools Pools, log *slog.Logger) (applied []string, err error) {
-	if pools.Postgres != nil {
-		m, err := rivermigrate.New(riverpgxv5.New(pools.Postgres), &rivermigrate.Config{Logger: quiet(log)})
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "load queue migrations")
-		}
-		return migrate(ctx, m)
-	}
-	m, err := rivermigrate.New(riversqlite.New(pools.SQLite), &rivermigrate.Config{Logger: quiet(log)})
+func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (applied []string, err error) {
+	m, err := migrator(pool, log)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "load queue migrations")
+		return nil, err
 	}
-	return migrate(ctx, m)
-}
-
-// MigrationStatus lists the steps of River's schema in order.
-func MigrationStatus(ctx context.Context, pools Pools, log *slog.Logger) ([]Migration, error) {
-	if pools.Postgres != nil {
-		m, err := rivermigrate.New(riverpgxv5.New(pools.Postgres), &rivermigrate.Config{Logger: quiet(log)})
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "load queue migrations")
-		}
-		return status(ctx, m)
-	}
-	m, err := rivermigrate.New(riversqlite.New(pools.SQLite), &rivermigrate.Config{Logger: quiet(log)})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "load queue migrations")
-	}
-	return status(ctx, m)
-}
-
-func migrate[T any](ctx context.Context, m *rivermigrate.Migrator[T]) (applied []string, err error) {
 	result, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "migrate queue")
@@ -73,7 +38,20 @@ func migrate[T any](ctx context.Context, m *rivermigrate.Migrator[T]) (applied [
 	return applied, nil
 }
 
-func status[T any](ctx context.Context, m *rivermigrate.Migrator[T]) ([]Migration, error) {
+func migrator(pool *pgxpool.Pool, log *slog.Logger) (*rivermigrate.Migrator[pgx.Tx], error) {
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet(log)})
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "load queue migrations")
+	}
+	return m, nil
+}
+
+// MigrationStatus lists the steps of River's schema in order.
+func MigrationStatus(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) ([]Migration, error) {
+	m, err := migrator(pool, log)
+	if err != nil {
+		return nil, err
+	}
 	existing, err := m.ExistingVersions(ctx)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "read queue migrations")

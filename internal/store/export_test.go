@@ -19,6 +19,12 @@ func Exec(ctx context.Context, tx *Tx, query string, args ...any) error {
 	return err
 }
 
+// Synchronous returns when the connection that writes waits for the disk; 2 is FULL.
+func Synchronous(ctx context.Context, s *Store) (level int, err error) {
+	err = s.writerDB.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&level)
+	return level, err
+}
+
 // HoldVectors changes how many embeddings are held in memory, of those asked for next.
 func HoldVectors(s *Store, n int) {
 	s.vectors.mu.Lock()

@@ -42,6 +42,11 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 		return nil, fmt.Errorf("wait for another migration: %w", s.classify(err))
 	}
 	defer unlock()
+	durable, err := s.hurry(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for a schema: %w", err)
+	}
+	defer func() { err = errors.Join(err, durable()) }()
 
 	if err := s.refuseNewer(ctx, provider); err != nil {
 		return nil, err
@@ -56,11 +61,38 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	if err := s.adoptAudit(ctx); err != nil {
 		return applied, err
 	}
-	river, err := queue.Migrate(ctx, s.Pools(), s.log)
-	if err == nil && s.pg != nil {
+	if s.pg == nil {
+		return applied, nil
+	}
+	river, err := queue.Migrate(ctx, s.pg, s.log)
+	if err == nil {
 		s.setUpVectors(ctx)
 	}
 	return append(applied, river...), err
+}
+
+// hurry has SQLite make the schema of a new database without waiting for the disk
+// after each of its steps, which takes most of the time. There is nothing in it that
+// could be lost. The returned function writes it to the disk, for good.
+func (s *Store) hurry(ctx context.Context) (durable func() error, err error) {
+	var tables int
+	if s.pg == nil {
+		err = s.writerDB.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master`).Scan(&tables)
+	}
+	if s.pg != nil || err != nil || tables > 0 {
+		return func() error { return nil }, s.classify(err)
+	}
+	if _, err := s.writerDB.ExecContext(ctx, `PRAGMA synchronous = OFF`); err != nil {
+		return nil, s.classify(err)
+	}
+	return func() error {
+		ctx := context.WithoutCancel(ctx)
+		_, err := s.writerDB.ExecContext(ctx, `PRAGMA synchronous = FULL`)
+		if err == nil {
+			_, err = s.writerDB.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+		}
+		return s.classify(err)
+	}, nil
 }
 
 // MigrationStatus lists all steps of the schema in order.
@@ -84,7 +116,10 @@ func (s *Store) MigrationStatus(ctx context.Context) (list []Migration, err erro
 			AppliedAt: state.AppliedAt,
 		})
 	}
-	river, err := queue.MigrationStatus(ctx, s.Pools(), s.log)
+	if s.pg == nil {
+		return list, nil
+	}
+	river, err := queue.MigrationStatus(ctx, s.pg, s.log)
 	for _, m := range river {
 		list = append(list, Migration{Name: m.Name, Applied: m.Applied, AppliedAt: m.AppliedAt})
 	}

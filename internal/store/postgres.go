@@ -111,7 +111,11 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 		return nil // nothing to commit; and a statement that failed does not matter
 	}
 	committed = true
-	return commitError(classifyPostgres(tx.Commit(ctx)))
+	err = commitError(classifyPostgres(tx.Commit(ctx)))
+	if err == nil {
+		t.committed()
+	}
+	return err
 }
 
 // commitError marks a commit whose answer was lost: it may have happened.

@@ -26,6 +26,7 @@ type Tx struct {
 
 	audits []sessions.AuditEntry // written by seal
 	erased bool                  // what somebody said was deleted
+	after  []func()              // called after the commit
 }
 
 // redaction is Options.Redact; nil changes nothing.
@@ -40,6 +41,16 @@ func (r redaction) said(text string) string {
 }
 
 func (t *Tx) said(text string) string { return redaction(t.redact).said(text) }
+
+// AfterCommit has fn called once the transaction is committed, and not otherwise.
+func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }
+
+// committed does what AfterCommit was asked for.
+func (t *Tx) committed() {
+	for _, fn := range t.after {
+		fn()
+	}
+}
 
 // Handle returns the driver's own transaction, for queue.Queue.
 func (t *Tx) Handle() any {

@@ -9,7 +9,7 @@ import (
 // SQLite parses and plans a statement each time it is given as text, which costs
 // more than running it. database/sql can keep prepared statements, but not
 // prepare one while the only connection is inside a transaction. So the cache
-// sits below it, in the connection, where River's statements profit too.
+// sits below it, in the connection.
 
 // maxStatements bounds the cache of a connection. The program has fewer texts.
 const maxStatements = 512

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"remote-agent/internal/fault"
-	"remote-agent/internal/queue"
 	"remote-agent/migrations"
 )
 
@@ -63,7 +62,7 @@ type Store struct {
 
 	pg *pgxpool.Pool
 
-	writerDB *sql.DB // one connection; River shares it with writer
+	writerDB *sql.DB // one connection
 	readerDB *sql.DB
 	writer   *writer
 	lock     *fileLock
@@ -117,11 +116,8 @@ func (s *Store) Close() error {
 // Dialect returns "sqlite" or "postgres".
 func (s *Store) Dialect() string { return string(s.dialect) }
 
-// Pools returns the connections for the queue, which stores its jobs in the
-// same database. On SQLite it is the single writer connection.
-func (s *Store) Pools() queue.Pools {
-	return queue.Pools{SQLite: s.writerDB, Postgres: s.pg}
-}
+// Postgres returns the connections to PostgreSQL, for package queue; nil on SQLite.
+func (s *Store) Postgres() *pgxpool.Pool { return s.pg }
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {

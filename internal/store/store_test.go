@@ -152,6 +152,32 @@ func TestMigrateTwiceAndAtTheSameTime(t *testing.T) {
 	})
 }
 
+// The schema of a new SQLite database is made without a flush for each step, and all
+// of it is on the disk before Migrate returns. One with data is never treated so.
+func TestANewSchemaIsMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, hurried := range []bool{true, false} {
+		off := false
+		s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t), Exclusive: true, Trace: func(statement string) {
+			off = off || statement == "PRAGMA synchronous = OFF"
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if log, err := os.Stat(filepath.Join(dir, "bot.db-wal")); off != hurried || hurried && (err != nil || log.Size() > 0) {
+			t.Errorf("without flushes: %v, want %v; the log: %v %v", off, hurried, log, err)
+		}
+		if level, err := store.Synchronous(t.Context(), s); level != 2 || err != nil {
+			t.Errorf("synchronous is %d afterwards, want 2 (FULL): %v", level, err)
+		}
+		s.Close()
+	}
+}
+
 func migrateOnce(t *testing.T, stores []*store.Store) {
 	t.Helper()
 	status, err := stores[0].MigrationStatus(t.Context())

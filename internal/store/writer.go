@@ -106,7 +106,11 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 	err = failed
 	job.erased = t.erased
 	job.ran <- err
-	return (<-job.result).err
+	result := <-job.result
+	if result.err == nil {
+		t.committed()
+	}
+	return result.err
 }
 
 // errAbrupt stands for a closure that did not return.
@@ -179,7 +183,6 @@ func (w *writer) commit(group []*write) {
 	}
 	w.groups.Add(1)
 	w.written = true
-	// The connection is shared with River: this waits for it.
 	tx, err := w.db.BeginTx(context.Background(), nil) //nolint:contextcheck // belongs to no single caller
 	if err != nil {
 		err = classifySQLite(err)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 // bundle is a queue over an open store.
 type bundle struct {
 	store *store.Store
-	queue *queue.River
+	queue queue.Queue
 }
 
 func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)) {
@@ -30,7 +30,7 @@ func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		s, options := open(t), options // both dialects at once
 		options.Log = storetest.Log(t)
-		q, err := queue.OpenRiver(t.Context(), s.Pools(), options)
+		q, err := queue.Open(s.Postgres(), options)
 		if err != nil {
 			t.Fatal(err)
 		}
