@@ -29,6 +29,7 @@ func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
 type sessionsCommand struct {
 	List   sessionsListCommand   `cmd:"" help:"List sessions, the newest first."`
 	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, with its tool calls."`
+	Runs   sessionsRunsCommand   `cmd:"" help:"List what was done to answer each message of a session: when, how it ended, what it cost."`
 	Search sessionsSearchCommand `cmd:"" help:"Find messages that have all the words, the newest first."`
 	Fork   sessionsForkCommand   `cmd:"" help:"Begin a session that goes on from a message of another one, in its conversation."`
 	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session, or a whole conversation, would delete; --yes deletes it."`
@@ -36,6 +37,7 @@ type sessionsCommand struct {
 
 type sessionsListCommand struct {
 	Conversation string `help:"Only of this conversation: its id, or platform/id."`
+	Status       string `help:"Only those: running, completed or failed." default:"" enum:",running,completed,failed"`
 	Limit        int    `help:"How many, up to 1000."                              default:"50"`
 	Before       string `help:"Go on behind this session."`
 }
@@ -43,8 +45,19 @@ type sessionsListCommand struct {
 // Run implements the command.
 func (c sessionsListCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ListSessions(p.ctx, cfg, env, app.SessionQuery{Conversation: c.Conversation, Limit: c.Limit, Before: c.Before})
+		return app.ListSessions(p.ctx, cfg, env, app.SessionQuery{
+			Conversation: c.Conversation, Status: c.Status, Limit: c.Limit, Before: c.Before,
+		})
 	})
+}
+
+type sessionsRunsCommand struct {
+	ID string `arg:"" help:"Id of the session."`
+}
+
+// Run implements the command.
+func (c sessionsRunsCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error { return app.ListRuns(p.ctx, cfg, env, c.ID) })
 }
 
 type sessionsShowCommand struct {

@@ -70,6 +70,7 @@ func TestListsOfSessions(t *testing.T) {
 			"/sessions?agent=Reviewer":                                   nil,
 			"/sessions?status=completed&limit=1":                         list(elsewhere, w.done.ID),
 			"/sessions?status=failed":                                    nil,
+			"/sessions?status=running&active=false":                      nil,
 			"/sessions?active=true":                                      list(w.busy.ID),
 			"/sessions?active=false":                                     list(elsewhere, w.done.ID),
 			"/sessions?since=" + day:                                     nil,
@@ -99,6 +100,38 @@ func TestListsOfSessions(t *testing.T) {
 		}
 		if got := s.at(t, "metadata", "endReason"); got != "reset" {
 			t.Errorf("metadata: %v", got)
+		}
+	})
+}
+
+func TestListsOfRuns(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		for target, want := range map[string][]any{
+			"/runs?limit=1&session=" + w.done.ID:                    list("failed", "completed"),
+			"/runs?session=" + w.busy.ID:                            list("running"),
+			"/runs?status=failed&session=" + w.done.ID:              list("failed"),
+			"/runs?status=stopped&session=" + w.done.ID:             nil,
+			"/runs?status=running&session=" + missingID:             nil,
+			"/runs?status=running&session=" + w.busy.ID:             list("running"),
+			"/runs?limit=1&status=interrupted&session=" + w.done.ID: nil,
+		} {
+			if diff := cmp.Diff(want, w.pages(target, "status")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", target, diff)
+			}
+		}
+		first := walk(w.get(api.Prefix+"/runs?limit=1&session="+w.done.ID).at(t), "items", 0)
+		for member, want := range map[string]any{
+			"session_id": w.done.ID, "number": 1.0, "entry_id": missingID, "status": "failed", "waiting": false, "model": "m",
+			"cost_micros": nil, "error": "no key", "duration_ms": 1000.0,
+		} {
+			if got := walk(first, member); got != want {
+				t.Errorf("%s is %v, want %v", member, got, want)
+			}
+		}
+		if walk(first, "finished_at") == nil || walk(w.get(api.Prefix+"/runs?session="+w.busy.ID).at(t), "items", 0, "finished_at") != nil {
+			t.Error("a run that ended has no finish, or one that runs has")
 		}
 	})
 }

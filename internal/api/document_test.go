@@ -232,6 +232,7 @@ func (w *world) asks() []struct{ id, target string } {
 		{"listSessions", "/sessions"},
 		{"getSession", "/sessions/" + w.done.ID},
 		{"listMessages", "/messages?session=" + w.done.ID},
+		{"listRuns", "/runs?session=" + w.done.ID},
 		{"listToolCalls", "/tool-calls?session=" + w.done.ID},
 		{"getToolCall", fmt.Sprintf("/tool-calls/%d", w.calls[0].ID)},
 		{"listMemories", "/memories?person=telegram/42"},

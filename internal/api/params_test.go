@@ -66,6 +66,8 @@ func TestBadRequests(t *testing.T) {
 			{"/messages?q=a&agent=x", "agent", "A search"},
 			{"/messages?q=a&cursor=" + messagesCursor, "cursor", "not one that a page"},
 			{"/messages?q=a&cursor=" + cursorOf("q|-1"), "cursor", "not one that a page"},
+			{"/runs", "session", "not there"},
+			{"/runs?session=" + w.done.ID + "&status=pending", "status", "running, completed, failed, stopped, interrupted"},
 			{"/tool-calls", "session", "not there"},
 			{"/tool-calls?session=" + w.done.ID + "&status=ok", "status", "pending, executing, completed, failed"},
 			{"/tool-calls/0", "tool_call_id", "a number"},

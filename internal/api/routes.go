@@ -99,6 +99,11 @@ func routes() []route {
 				param{name: "order", kind: choice, words: []string{"asc", "desc"}},
 				param{name: "offset", kind: whole, max: maxOffset})},
 
+		{id: "listRuns", method: http.MethodGet, path: "/runs", scope: apikey.SessionsRead, handle: (*API).listRuns,
+			params: paged(
+				param{name: "session", kind: rowID, required: true},
+				param{name: "status", kind: choice, words: []string{"running", "completed", "failed", "stopped", "interrupted"}})},
+
 		{id: "listToolCalls", method: http.MethodGet, path: "/tool-calls", scope: apikey.SessionsRead, handle: (*API).listToolCalls,
 			params: paged(
 				param{name: "session", kind: rowID, required: true},

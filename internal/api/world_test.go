@@ -125,7 +125,11 @@ func (w *world) fill() *world {
 			Account: "bot", Event: "1", Kind: messages.KindMessage, Conversation: w.conversation.Key,
 			Message: "1", Sender: messages.Sender{ID: "42"}, Text: "more",
 		}}
+		e.State, e.SessionID = sessions.EntryRunning, w.busy.ID
 		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return err
+		}
+		if _, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: w.busy.ID, EntryID: e.ID, Model: "m"}); err != nil {
 			return err
 		}
 		if err := tx.UpdateConversation(ctx, w.conversation.ID, sessions.ConversationUpdate{AgentID: &w.worker.ID}); err != nil {
@@ -181,7 +185,20 @@ func (w *world) talk(chat, agent string) (c sessions.Conversation, s sessions.Se
 		if err := tx.RecordTurn(ctx, s.ID, sessions.TurnRecord{Model: "m", Result: "Two goroutines", InputTokens: 10, OutputTokens: 5}); err != nil {
 			return err
 		}
-		return tx.DeactivateSession(ctx, s.ID, sessions.Completed, "reset")
+		for _, status := range []sessions.RunStatus{sessions.RunFailed, sessions.RunCompleted} {
+			run := sessions.NewRun{SessionID: s.ID, EntryID: missingID, Model: "m"}
+			if _, err := tx.BeginRun(ctx, run); err != nil {
+				return err
+			}
+			end := sessions.RunEnd{Status: status, Took: time.Second}
+			if status == sessions.RunFailed {
+				end.Error = "no key"
+			}
+			if err := tx.EndOpenRun(ctx, s.ID, missingID, end); err != nil {
+				return err
+			}
+		}
+		return tx.DeactivateSession(ctx, s.ID, "reset")
 	})
 	return c, s
 }

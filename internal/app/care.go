@@ -16,6 +16,8 @@ import (
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
 )
@@ -161,6 +163,7 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 // SessionQuery says which sessions, or messages, to list.
 type SessionQuery struct {
 	Conversation string // an id, or the platform's name and its id as "telegram/123"
+	Status       string // running, completed or failed; empty for all
 	Before       string // the cursor that the last page ended with
 	Limit        int
 	Words        string // of a search
@@ -193,18 +196,18 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 			if err != nil {
 				return err
 			}
-			rows, err = tx.ListSessions(ctx, store.SessionFilter{ConversationID: conversation, Before: q.Before, Limit: limit})
+			rows, err = tx.ListSessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: limit})
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			state := string(r.Status)
+			life := "ended"
 			if r.Active {
-				state = "active"
+				life = "active"
 			}
-			say(env.Stdout, "%s  %s  %-9s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), state,
+			say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
 				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
 		}
 		if len(rows) == limit {
@@ -212,6 +215,54 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 		}
 		return nil
 	})
+}
+
+// ListRuns prints the runs of a session in order.
+func ListRuns(ctx context.Context, cfg config.Config, env Env, session string) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		const page = 500
+		for after := int64(0); ; {
+			var rows []sessions.Run
+			err := s.InRead(ctx, func(tx *store.Tx) error {
+				if _, err := tx.SessionRow(ctx, session); err != nil {
+					return err
+				}
+				var err error
+				rows, err = tx.Runs(ctx, session, "", after, page)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				say(env.Stdout, "%s\n", runLine(r))
+				after = r.Number
+			}
+			if len(rows) < page {
+				return nil
+			}
+		}
+	})
+}
+
+func runLine(r sessions.Run) string {
+	state := string(r.Status)
+	if r.Waiting {
+		state = "waiting"
+	}
+	took, cost := "?", "?"
+	if r.Duration != nil {
+		took = r.Duration.Round(10 * time.Millisecond).String()
+	}
+	if r.CostMicros != nil {
+		cost = spend.Dollars(*r.CostMicros)
+	}
+	line := fmt.Sprintf("%4d  %s  %-11s  %8s  %s  %d in, %d out  %s  %s", r.Number, r.StartedAt.Format("2006-01-02 15:04:05Z"), state, took, r.Model,
+		r.InputTokens, r.OutputTokens, cost, r.EntryID)
+	if r.Error != "" {
+		line += "  " + transcript.Line(r.Error, 120)
+	}
+	return line
 }
 
 // SearchSessions prints messages that have all the words, the newest first.

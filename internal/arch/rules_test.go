@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 	},
 
 	"internal/history": {
-		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/spend", "internal/store", "internal/transcript",
+		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/sessions", "internal/spend", "internal/store", "internal/transcript",
 	},
 
 	"internal/people": {

@@ -14,6 +14,7 @@ import (
 type Changes struct {
 	Entry      *Entry
 	Session    *Session
+	Run        *Run
 	Usage      *spend.Record
 	Deliveries []messages.Delivery // replaced, but for their files
 	Added      []messages.Delivery // new ones; they get the next numbers, in order
@@ -32,6 +33,14 @@ type Session struct {
 	Run      string // of the messages
 	Messages []messages.Message
 	Turn     *sessions.TurnRecord
+}
+
+// Run ends a run of a session or puts it aside, and the session's status follows. It
+// counts as used what is on record for it then, Usage included.
+type Run struct {
+	SessionID string
+	Number    int64
+	sessions.RunEnd
 }
 
 // Release gives the lease up unless something came in: the last numbers that were

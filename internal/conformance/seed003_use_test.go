@@ -163,7 +163,6 @@ func querying003() []rule {
 	const section = "Queries"
 	return []rule{
 		{section: section, name: "RunningSessions", asks: running003 + ", by whoever opens the database: the sessions in which something runs, and no others",
-			open: "sessions that sleep are found, too",
 			holds: func(c *check) {
 				busy := c.one(c.the("busy").sessions())
 				var ids []string
@@ -244,9 +243,10 @@ func lifecycle003() []rule {
 				c.is("user|run it\nassistant|", `SELECT role, content FROM agent_messages WHERE session_id IN (`+c.the("asks").sessions()+`) ORDER BY seq, part`)
 				c.is("pending", `SELECT status FROM agent_tool_calls WHERE session_id IN (`+c.the("asks").sessions()+`)`)
 			}},
-		{section: section, name: "Completion", asks: "At the end there are the status, ended_at, and the result", open: "a session that was answered has neither a status of its end nor a result until it is reset",
+		{section: section, name: "Completion", asks: "At the end there are the status, ended_at, and the result", differs: "a session goes on for further messages, so ended_at is of its reset; when each turn ended is in agent_runs",
 			holds: func(c *check) {
-				c.is("completed|1|1", `SELECT status, ended_at >= started_at, COALESCE(result, '') <> '' FROM agent_sessions WHERE id IN (`+c.the("done").sessions()+`)`)
+				c.is("completed|1|1", `SELECT s.status, r.finished_ms >= r.started_ms, COALESCE(s.result, '') <> ''
+					FROM agent_sessions s JOIN agent_runs r ON r.session_id = s.id WHERE s.id IN (`+c.the("done").sessions()+`)`)
 			}},
 		{section: section, name: "AuditTrail", asks: "Messages and tool calls stay after the session has ended",
 			holds: func(c *check) {

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -157,6 +158,9 @@ func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string)
 			fmt.Fprintf(&b, "- `%d` %s", p.number(row.ID), moment(row.StartedAt))
 			if row.Active {
 				b.WriteString(", goes on")
+			}
+			if row.Status != sessions.Completed {
+				b.WriteString(", " + string(row.Status))
 			}
 			if prompt := s.quoted(row.UserPrompt, promptLen); prompt != "" {
 				b.WriteString(": " + prompt)

@@ -183,7 +183,7 @@ func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {
 			return err
 		}
-		if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, "reset"); err != nil {
+		if err := tx.DeactivateSession(ctx, s.ID, "reset"); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

@@ -141,7 +141,7 @@ func (w *worker) withdraw(a approval.Approval) {
 func (w *worker) waitsForDecision(d decision, out outcome) ending {
 	attempts := max(d.entry.Attempts-1, 0)
 	return ending{
-		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest,
+		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest, run: sessions.RunRunning,
 		within: func(ctx context.Context, tx Tx, e *ending) error {
 			open, err := tx.EntryApprovals(ctx, d.entry.ID)
 			if err != nil {

@@ -145,7 +145,7 @@ func (o *Orchestrator) acceptClosed(ctx context.Context, tx Tx, a accepted) (acc
 	if err != nil || !active {
 		return a, err
 	}
-	if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, "closed"); err != nil {
+	if err := tx.DeactivateSession(ctx, s.ID, "closed"); err != nil {
 		return a, err
 	}
 	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "session.closed", ConversationID: conv.ID, Target: s.ID})

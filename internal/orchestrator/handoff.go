@@ -94,7 +94,7 @@ func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sess
 		return next, err
 	}
 	if active {
-		if err := tx.DeactivateSession(ctx, old.ID, sessions.Completed, "handoff"); err != nil {
+		if err := tx.DeactivateSession(ctx, old.ID, "handoff"); err != nil {
 			return next, err
 		}
 	}

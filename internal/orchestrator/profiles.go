@@ -270,7 +270,7 @@ func (o *Orchestrator) switchTo(ctx context.Context, r Request, p *profile.Profi
 			return err
 		}
 		if ended = active && !s.StartedAt.After(r.Entry.AcceptedAt); ended {
-			if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, "agent"); err != nil {
+			if err := tx.DeactivateSession(ctx, s.ID, "agent"); err != nil {
 				return err
 			}
 		}

@@ -33,6 +33,8 @@ type ending struct {
 	change  sessions.EntryUpdate
 	keep    []messages.Message   // added to the session
 	record  *sessions.TurnRecord // nil if the turn goes on later
+	run     sessions.RunStatus   // running if the turn is put aside
+	reason  string               // why the run did not come to an answer, for the operator
 	word    *lastWord            // what the person reads; nil if the turn goes on later
 	parked  string               // what the placeholder says until it goes on
 
@@ -130,6 +132,11 @@ func (w *worker) changes(d decision, out outcome, placed *messages.Delivery, unr
 	if id := d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
 		c.Session = &commit.Session{ID: id, Run: d.entry.ID, Messages: e.keep, Turn: e.record}
 	}
+	if id := d.begun.session.ID; id != "" {
+		c.Run = &commit.Run{SessionID: id, Number: d.begun.run, RunEnd: sessions.RunEnd{
+			Status: e.run, Model: out.finished.Model, Error: e.reason, Took: out.took,
+		}}
+	}
 	if e.word != nil {
 		c.Deliveries, c.Added, last = w.lastDeliveries(d.entry, placed, *e.word, out.took)
 	} else if unrecorded {
@@ -168,7 +175,7 @@ func (w *worker) endingOf(d decision, out outcome) ending {
 	case errors.Is(out.err, errShutdown):
 		attempts := max(d.entry.Attempts-1, 0) // this one does not count
 		return ending{
-			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts},
+			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts}, run: sessions.RunInterrupted,
 			parked: "⏸ The service restarts. I go on with this afterwards.",
 		}
 	case errors.Is(out.err, errTurnLimit):
@@ -190,7 +197,7 @@ func (w *worker) endingOf(d decision, out outcome) ending {
 func (w *worker) answered(d decision, out outcome) ending {
 	state, none, text := sessions.EntryDone, "", answer(out.rest)
 	e := ending{
-		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest,
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
 		record: d.begun.ended(out, head(text, 500), ""),
 		word:   &lastWord{text: text, card: out.card},
 	}
@@ -256,6 +263,7 @@ func (w *worker) jobDone(d decision, reply Reply) ending {
 func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
 	e := ending{
 		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &lastWord{text: shown},
+		run: runEnded(state), reason: errText,
 	}
 	if d.begun.session.ID == "" { // a job of ours
 		return e
@@ -278,7 +286,7 @@ func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessi
 func (w *worker) triedAgain(d decision, out outcome, wait time.Duration) ending {
 	at, errText := time.Now().Add(wait), out.err.Error()
 	return ending{
-		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText},
+		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
 			d.entry.Attempts+1, w.o.config.MaxAttempts, clock(wait)),
 		within: func(ctx context.Context, tx Tx, _ *ending) error {
@@ -341,8 +349,19 @@ func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, st
 		if err := w.releasePlan(ctx, tx); err != nil {
 			return err
 		}
+		if err := tx.EndOpenRun(ctx, entry.SessionID, entry.ID, sessions.RunEnd{Status: runEnded(state), Error: errText}); err != nil {
+			return err
+		}
 	}
 	return w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown})
+}
+
+// runEnded is the status of a run whose entry ended in a state without an answer.
+func runEnded(state sessions.EntryState) sessions.RunStatus {
+	if state == sessions.EntryFailed {
+		return sessions.RunFailed
+	}
+	return sessions.RunStopped
 }
 
 // endCalls ends the calls of a session whose turn is over: what was running may

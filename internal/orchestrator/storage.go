@@ -38,6 +38,7 @@ type Tx interface {
 	inboxTx
 	leaseTx
 	sessionTx
+	runTx
 	messageTx
 	deliveryTx
 	accessTx
@@ -178,13 +179,13 @@ type sessionTx interface {
 	// Session returns a session by id.
 	Session(ctx context.Context, id string) (sessions.Session, error)
 
-	// CreateSession starts the active session of a conversation. It is a
-	// fault.Conflict if one is active.
+	// CreateSession starts the active session of a conversation, in which nothing
+	// runs yet. It is a fault.Conflict if one is active.
 	CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error)
 
-	// DeactivateSession ends a session with a status, for a reason that is kept
-	// in its metadata. Ending an ended session changes nothing.
-	DeactivateSession(ctx context.Context, id string, status sessions.Status, reason string) error
+	// DeactivateSession ends a session, for a reason that is kept in its metadata.
+	// Its status stays what its runs say. Ending an ended session changes nothing.
+	DeactivateSession(ctx context.Context, id, reason string) error
 
 	// UpdateSession records the assistant's own session id, to resume it.
 	UpdateSession(ctx context.Context, id, assistantSessionID string) error
@@ -197,15 +198,21 @@ type sessionTx interface {
 	RecordTurn(ctx context.Context, id string, t sessions.TurnRecord) error
 }
 
+type runTx interface {
+	// BeginRun begins a run of a session, which is running from now on, and appends
+	// messages to it as AppendMessages does. With r.Again a run that was put aside
+	// goes on instead, and one that nobody ended was interrupted.
+	BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (sessions.BegunRun, error)
+
+	// EndOpenRun ends the run of an entry that nobody works on, if there is one.
+	EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error
+}
+
 type messageTx interface {
 	// AppendMessages adds messages to a session under a run id and returns the
 	// sequence number of each, in order, without gaps. A message of no blocks
 	// is refused (fault.Invalid).
 	AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error)
-
-	// AppendAfter is AppendMessages that also returns the number of the newest
-	// message that MessagesBefore would have returned before; 0 if there was none.
-	AppendAfter(ctx context.Context, sessionID, runID string, msgs ...messages.Message) (seqs []int64, newest int64, err error)
 
 	// MessagesBefore returns up to limit messages of a session with sequence
 	// numbers below before, newest first, read by index. Messages of role

@@ -38,6 +38,7 @@ type begunTurn struct {
 	placeholder *messages.Delivery
 	request     []messages.Message // as it was stored now; nil if an earlier attempt did
 	before      int64              // the number of the session's newest message before the request; 0 for none
+	run         int64              // the number of the run in its session
 }
 
 // model returns the model that the turn's prompt asks for.
@@ -187,16 +188,23 @@ func (w *worker) beginSession(ctx context.Context, tx Tx, entry sessions.Entry, 
 	return w.storeRequest(ctx, tx, entry, b)
 }
 
-// storeRequest appends the person's message to the session, the first time the
-// turn begins. Later attempts go on with what is stored; calls that were
+// storeRequest begins a run, with the person's message the first time the turn
+// begins. Later attempts go on with what is stored; calls that were
 // interrupted are marked as such and never repeated by us.
 func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) error {
-	if entry.State == sessions.EntryRunning {
+	run := sessions.NewRun{
+		SessionID: b.session.ID, EntryID: entry.ID, Model: w.modelOf(decision{entry: entry, begun: *b}), Again: entry.State == sessions.EntryRunning,
+	}
+	if run.Again {
 		stored, err := tx.RunMessages(ctx, entry.ID)
 		if err != nil {
 			return err
 		}
 		if len(stored) > 0 {
+			begun, err := tx.BeginRun(ctx, run)
+			if b.run = begun.Number; err != nil {
+				return err
+			}
 			return w.interrupted(ctx, tx, entry, b.session.ID)
 		}
 	}
@@ -211,12 +219,11 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 	}
 	call, text := b.planned()
 	request, warnings := requestMessage(in, b.prompt, call, text)
-	var seqs []int64
-	var err error
-	if seqs, b.before, err = tx.AppendAfter(ctx, b.session.ID, entry.ID, request); err != nil {
+	begun, err := tx.BeginRun(ctx, run, request)
+	if err != nil {
 		return err
 	}
-	request.Seq = seqs[0]
+	b.run, b.before, request.Seq = begun.Number, begun.Newest, begun.Seqs[0]
 	b.request = []messages.Message{request}
 	notices := []string{b.work.Notice, b.drift()}
 	for _, warning := range warnings {
@@ -228,7 +235,7 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 		}
 	}
 	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
-		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: seqs[0], Ref: b.work.Checkpoint,
+		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
 	})
 }
 
@@ -254,7 +261,7 @@ func (w *worker) resolveSession(ctx context.Context, tx Tx, entry sessions.Entry
 		if b.plan == nil && sessions.Next(s.Metadata, meta) == sessions.Continue {
 			return s, nil
 		}
-		if err = tx.DeactivateSession(ctx, s.ID, sessions.Completed, string(sessions.Restart)); err != nil {
+		if err = tx.DeactivateSession(ctx, s.ID, string(sessions.Restart)); err != nil {
 			return s, err
 		}
 		parent = s.ID

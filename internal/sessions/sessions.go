@@ -97,7 +97,9 @@ type Lease struct {
 	Epoch          int64
 }
 
-// Status is the life of a session (seed 003).
+// Status is how a session stands, as its runs say (seed 003): it runs while a run
+// of it does, has failed if its last run did, and is completed otherwise. Whether it
+// has ended is another matter: Session.EndedAt says that.
 type Status string
 
 // The statuses of a session.

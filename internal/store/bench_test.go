@@ -82,6 +82,7 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		e       sessions.Entry
 		lease   sessions.Lease
 		session sessions.Session
+		run     sessions.BegunRun
 		answer  messages.Delivery
 	)
 	err := s.InTx(ctx, func(tx *store.Tx) error {
@@ -105,11 +106,10 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 				return err
 			}
 		}
-		seqs, _, err := tx.AppendAfter(ctx, session.ID, e.ID, messages.NewText(messages.RoleUser, e.In.Text))
-		if err != nil {
+		if run, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID, Model: "m"}, messages.NewText(messages.RoleUser, e.In.Text)); err != nil {
 			return err
 		}
-		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: c.ID, SessionID: session.ID, Seq: seqs[0]}); err != nil {
+		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: c.ID, SessionID: session.ID, Seq: run.Seqs[0]}); err != nil {
 			return err
 		}
 		answer = messages.Delivery{Seq: answer.Seq, ConversationID: c.ID, EventID: e.ID, Placeholder: "...", State: messages.DeliverySending}
@@ -126,6 +126,7 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 			ID: session.ID, Run: e.ID, Messages: []messages.Message{messages.NewText(messages.RoleAssistant, "the answer")},
 			Turn: &sessions.TurnRecord{Model: "m", Result: "the", InputTokens: 9},
 		},
+		Run:        &commit.Run{SessionID: session.ID, Number: run.Number, RunEnd: sessions.RunEnd{Status: sessions.RunCompleted, Model: "m", Took: time.Millisecond}},
 		Usage:      &spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: session.ID, Actor: "test/1", Assistant: "demo", Model: "m"},
 		Deliveries: []messages.Delivery{answer},
 	})

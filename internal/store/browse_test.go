@@ -34,7 +34,7 @@ func (b bundle) talk(t *testing.T, conversationID, agent string, msgs int) sessi
 				return err
 			}
 		}
-		return tx.DeactivateSession(ctx, s.ID, sessions.Completed, "")
+		return tx.DeactivateSession(ctx, s.ID, "")
 	})
 	return s
 }

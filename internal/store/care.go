@@ -250,7 +250,7 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // SettleRestored makes the data of a copy safe to run: what was open when the
 // copy was made may have been finished since, so none of it is done again.
 // Deliveries that were not sent become failed, waiting and running entries
-// stopped, open tool calls failed, and open plans and approvals expired. In each
+// stopped, runs interrupted, open tool calls failed, and open plans and approvals expired. In each
 // conversation that had a message to answer, or an answer on its way, one notice
 // is queued. Positions up to where platforms were read are forgotten: reading
 // starts at now. Leases end. Keys of the API are revoked: one that was revoked
@@ -277,6 +277,8 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{&s.Plans, `UPDATE plans SET state = 'expired', decided_ms = {now}, note = $1 WHERE state IN ('proposed', 'approved', 'executing')`, []any{ErrRestored}},
 		{&s.Approvals, `UPDATE approvals SET state = 'expired', decided_ms = {now}, note = $1 WHERE state = 'waiting'`, []any{ErrRestored}},
 		{&s.Keys, `UPDATE api_keys SET revoked_ms = {now} WHERE revoked_ms = 0`, nil},
+		{nil, `UPDATE agent_runs SET status = 'interrupted', waiting = false, finished_ms = {now}, error = $1 WHERE status = 'running'`, []any{ErrRestored}},
+		{nil, `UPDATE remote_agent_sessions SET status = 'completed' WHERE status = 'running'`, nil},
 		{nil, `DELETE FROM buttons`, nil},
 		{nil, `DELETE FROM platform_cursors`, nil},
 		{nil, `DELETE FROM named_leases`, nil},

@@ -150,7 +150,7 @@ func TestUndoAcrossSessions(t *testing.T) {
 		old := b.session(t, conversation.ID)
 		first := b.turn(t, "chat", "1", old.ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, old.ID, sessions.Completed, "reset")
+			return tx.DeactivateSession(ctx, old.ID, "reset")
 		})
 		fresh := b.session(t, conversation.ID)
 		second := b.turn(t, "chat", "2", fresh.ID)
@@ -248,7 +248,7 @@ func TestTurnThatBeginsAgainKeepsItsFirstCheckpoint(t *testing.T) {
 		save(func(c *sessions.Checkpoint) { c.Ref, c.Seq = "second", 7 })
 		check("begun again", s.ID, "first", 5)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, s.ID, sessions.Failed, "")
+			return tx.DeactivateSession(ctx, s.ID, "")
 		})
 		next := b.session(t, e.ConversationID)
 		save(func(c *sessions.Checkpoint) { c.Ref, c.Seq, c.SessionID = "third", 1, next.ID })

@@ -109,13 +109,16 @@ func stepsOf(redact redaction, l sessions.Lease, c commit.Changes, news *commit.
 		return nil, fault.New(fault.Invalid, "A lease is not given up with deliveries that nobody has sent.")
 	}
 	steps := []step{fence(l, c, news)}
-	session, err := sessionSteps(redact, c.Session, news)
+	session, err := sessionSteps(redact, c.Session, c.Run, news)
 	if err != nil {
 		return nil, err
 	}
 	steps = append(steps, session...)
 	if c.Usage != nil {
 		steps = append(steps, step{query: addUsageSQL, args: addUsageArgs(*c.Usage)})
+	}
+	if c.Run != nil {
+		steps = append(steps, step{query: endRunSQL, args: endRunArgs(redact, c.Run.SessionID, c.Run.Number, c.Run.RunEnd)})
 	}
 	if c.Entry != nil {
 		steps = append(steps, step{query: updateEntrySQL, args: updateEntryArgs(redact, c.Entry.ID, c.Entry.EntryUpdate)})
@@ -167,16 +170,25 @@ func fence(l sessions.Lease, c commit.Changes, news *commit.News) step {
 	return s
 }
 
-func sessionSteps(redact redaction, c *commit.Session, news *commit.News) ([]step, error) {
-	if c == nil || c.Turn == nil && len(c.Messages) == 0 {
+// sessionSteps changes the session's row once, whatever is to be changed.
+func sessionSteps(redact redaction, c *commit.Session, run *commit.Run, news *commit.News) ([]step, error) {
+	ends := run != nil && run.Status != sessions.RunRunning
+	if c == nil && ends {
+		c = &commit.Session{ID: run.SessionID}
+	}
+	if c == nil || c.Turn == nil && len(c.Messages) == 0 && !ends {
 		return nil, nil
 	}
-	query := `UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq`
-	args := []any{c.ID, int64(len(c.Messages))}
+	set, args := "", []any{c.ID}
 	if c.Turn != nil {
-		query = `UPDATE remote_agent_sessions SET ` + recordTurnSQL + `, last_seq = last_seq + $9 WHERE id = $1 RETURNING last_seq`
-		args = append(recordTurnArgs(redact, c.ID, *c.Turn), int64(len(c.Messages)))
+		set, args = recordTurnSQL+", ", recordTurnArgs(redact, c.ID, *c.Turn)
 	}
+	if ends {
+		args = append(args, string(run.Status.Session()))
+		set += fmt.Sprintf("status = $%d, ", len(args))
+	}
+	args = append(args, int64(len(c.Messages)))
+	query := `UPDATE remote_agent_sessions SET ` + set + fmt.Sprintf(`last_seq = last_seq + $%d WHERE id = $1 RETURNING last_seq`, len(args))
 	steps, err := messageSteps(c.ID, c.Run, c.Messages)
 	return append([]step{{query: query, args: args, dest: []any{&news.LastSeq}}}, steps...), err
 }

@@ -203,14 +203,14 @@ func TestAnEventIsAdmittedOnce(t *testing.T) {
 	})
 }
 
-func TestAppendAfterTellsTheNewestMessageBefore(t *testing.T) {
+func TestABegunRunTellsTheNewestMessageBefore(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		a := b.admit(t, "1", "a")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			msg := messages.NewText(messages.RoleUser, "x")
+			msg, run := messages.NewText(messages.RoleUser, "x"), sessions.NewRun{SessionID: a.session.ID, EntryID: a.entry.ID}
 			for i, want := range []int64{0, 1} {
-				if seqs, newest, err := tx.AppendAfter(ctx, a.session.ID, a.entry.ID, msg); err != nil || newest != want || seqs[0] != want+1 {
-					t.Errorf("append %d: %v, %d, %v", i, seqs, newest, err)
+				if begun, err := tx.BeginRun(ctx, run, msg); err != nil || begun.Newest != want || begun.Seqs[0] != want+1 {
+					t.Errorf("run %d: %+v, %v", i, begun, err)
 				}
 			}
 			if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: a.entry.ID, ConversationID: a.entry.ConversationID, SessionID: a.session.ID, Seq: 2}); err != nil {
@@ -219,9 +219,9 @@ func TestAppendAfterTellsTheNewestMessageBefore(t *testing.T) {
 			if _, err := tx.UndoTurn(ctx, sessions.Checkpoint{EntryID: a.entry.ID}); err != nil {
 				return err
 			}
-			seqs, newest, err := tx.AppendAfter(ctx, a.session.ID, a.entry.ID, msg)
-			if err != nil || newest != 1 || seqs[0] != 3 {
-				t.Errorf("after an undo: %v, %d, %v", seqs, newest, err)
+			begun, err := tx.BeginRun(ctx, run, msg)
+			if err != nil || begun.Newest != 1 || begun.Seqs[0] != 3 {
+				t.Errorf("after an undo: %+v, %v", begun, err)
 			}
 			return err
 		})

@@ -139,7 +139,7 @@ func TestMissingRowsAreNotFound(t *testing.T) {
 		"Codebase":      func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
 		"UpdateSession": func(ctx context.Context, tx *store.Tx) error { return tx.UpdateSession(ctx, none, "x") },
 		"DeactivateSession": func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, none, sessions.Completed, "")
+			return tx.DeactivateSession(ctx, none, "")
 		},
 		"StopEntries": func(ctx context.Context, tx *store.Tx) error { _, err := tx.StopEntries(ctx, none, 1); return err },
 		"CreateSession": func(ctx context.Context, tx *store.Tx) error {

@@ -132,6 +132,8 @@ func HotQueries() map[string]struct {
 		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),
 		"BrowseSessionsOfAgent": browse(BrowseSessionsQuery{Agent: "a", After: place}),
 		"BrowseFailedSessions":  browse(BrowseSessionsQuery{Status: "failed"}),
+		"BrowseRunningSessions": browse(BrowseSessionsQuery{Status: "running"}),
+		"Runs":                  {runsSQL, []any{someID, 0}},
 		"BrowseToolCalls":       {browseCallsSQL, []any{someID, 7, 10}},
 		"BrowseConversations":   {browseConversationsSQL + " WHERE id < $1 ORDER BY id DESC LIMIT $2", []any{someID, 10}},
 		"AgentAtWork":           {agentAtWorkSQL, []any{someID}},

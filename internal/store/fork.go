@@ -53,7 +53,7 @@ func (t *Tx) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked,
 		done.Session, done.Again = active, true
 		return done, nil
 	case ok:
-		if err := t.DeactivateSession(ctx, active.ID, sessions.Completed, "fork"); err != nil {
+		if err := t.DeactivateSession(ctx, active.ID, "fork"); err != nil {
 			return sessions.Forked{}, err
 		}
 	}

@@ -51,7 +51,7 @@ func (b bundle) fillListing(t *testing.T) (number map[string]int, here sessions.
 			if err != nil {
 				return err
 			}
-			if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, "test"); err != nil {
+			if err := tx.DeactivateSession(ctx, s.ID, "test"); err != nil {
 				return err
 			}
 			// By the clock nothing tells one session or message from the next.
@@ -198,7 +198,7 @@ func TestMessagesOfManySessionsAreListed(t *testing.T) {
 				if _, err := tx.AppendMessages(ctx, s.ID, "", textOf(messages.RoleUser, "hello")); err != nil {
 					return err
 				}
-				if err := tx.DeactivateSession(ctx, s.ID, sessions.Completed, ""); err != nil {
+				if err := tx.DeactivateSession(ctx, s.ID, ""); err != nil {
 					return err
 				}
 			}

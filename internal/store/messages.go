@@ -7,32 +7,38 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 )
 
 // AppendMessages adds messages to a session under a run id and returns the
 // sequence number of each, in order, without gaps. A message of no blocks is
 // refused (fault.Invalid).
 func (t *Tx) AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error) {
-	seqs, _, err := t.AppendAfter(ctx, sessionID, runID, msgs...)
+	if len(msgs) == 0 {
+		return nil, nil
+	}
+	seqs, _, err := t.appendTo(ctx, sessionID, runID, "", msgs)
 	return seqs, err
 }
 
-// AppendAfter is AppendMessages that also returns the number of the newest message
-// that MessagesBefore would have returned before, 0 if there was none.
-func (t *Tx) AppendAfter(ctx context.Context, sessionID, runID string, msgs ...messages.Message) (seqs []int64, newest int64, err error) {
-	if len(msgs) == 0 {
-		return nil, 0, nil
-	}
+// appendTo is AppendMessages that also gives the session a status, unless it is
+// empty, and returns the number of the newest message that MessagesBefore would have
+// returned before, 0 if there was none.
+func (t *Tx) appendTo(ctx context.Context, sessionID, runID string, status sessions.Status, msgs []messages.Message) (seqs []int64, newest int64, err error) {
 	steps, err := messageSteps(sessionID, runID, msgs)
 	if err != nil {
 		return nil, 0, err
 	}
+	set, args := "", []any{sessionID, len(msgs)}
+	if status != "" {
+		set, args = "status = $3, ", append(args, string(status))
+	}
 	var last int64
 	ok, err := t.one(ctx, []any{&last, &newest}, `
-		UPDATE remote_agent_sessions SET last_seq = last_seq + $2 WHERE id = $1
+		UPDATE remote_agent_sessions SET `+set+`last_seq = last_seq + $2 WHERE id = $1
 		RETURNING last_seq, COALESCE((SELECT m.seq FROM agent_messages m
 			WHERE m.session_id = $1 AND m.part = 0 AND m.role <> 'system' AND NOT m.undone
-			ORDER BY m.seq DESC LIMIT 1), 0)`, sessionID, len(msgs))
+			ORDER BY m.seq DESC LIMIT 1), 0)`, args...)
 	if _, err := found(last, ok, err, "session"); err != nil {
 		return nil, 0, err
 	}

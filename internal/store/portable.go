@@ -117,6 +117,12 @@ var portables = []portable{
 		from: `deliveries t WHERE t.conversation_id = $1 ORDER BY t.seq`,
 	},
 	{
+		kind: "run", table: "agent_runs",
+		columns: slices.Concat(cols(asText, "session_id"), cols(asInt, "number"), cols(asText, "entry_id status"),
+			cols(asInt, "started_ms finished_ms duration_ms"), cols(asText, "model"), cols(asInt, "input_tokens output_tokens cost_micros"), cols(asText, "error")),
+		from: `agent_runs t WHERE t.session_id = $1 ORDER BY t.number`, bySession: true,
+	},
+	{
 		kind: "usage", table: "usage_records",
 		columns: slices.Concat(cols(asText, "event_id conversation_id session_id codebase_id actor ai_assistant_type model"),
 			cols(asInt, "input_tokens output_tokens cached_tokens written_tokens cost_micros at_ms")),
@@ -364,8 +370,15 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 		row["state"], row["error"] = json.RawMessage(`"stopped"`), ended
 	case kind == "tool_call" && is("status", "pending", "executing"):
 		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended
-	case kind == "session" && string(row["started_at"]) == "null": // nobody knows, and lists go by it
-		row["started_at"] = json.RawMessage(`"1970-01-01T00:00:00.000Z"`)
+	case kind == "run" && is("status", "running"):
+		row["status"], row["error"], row["finished_ms"] = json.RawMessage(`"interrupted"`), ended, fmt.Append(nil, time.Now().UnixMilli())
+	case kind == "session":
+		if string(row["started_at"]) == "null" { // nobody knows, and lists go by it
+			row["started_at"] = json.RawMessage(`"1970-01-01T00:00:00.000Z"`)
+		}
+		if is("status", "running") { // of an earlier version it says only that the session has not ended
+			row["status"] = json.RawMessage(`"completed"`)
+		}
 	}
 }
 

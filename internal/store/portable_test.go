@@ -29,6 +29,7 @@ var notExported = map[string]string{
 	"service_state":         "whether this bot is halted says nothing of another one",
 	"audit_log":             "append-only and numbered; a backup has it",
 	"models_config":         "configuration, see MODEL_FAST and its like",
+	"agent_runs.waiting":    "nothing waits in a copy",
 	"inbound_events.sender": "counts what waits, and nothing waits in a copy",
 
 	"link_codes":     "one-time codes, valid for minutes",

@@ -11,7 +11,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -145,7 +144,7 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 			s := b.session(t, c.ID)
 			b.say(t, s.ID, "", textOf(messages.RoleUser, fmt.Sprint("message ", i)), textOf(messages.RoleAssistant, "answer"))
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.DeactivateSession(ctx, s.ID, sessions.Completed, "test")
+				return tx.DeactivateSession(ctx, s.ID, "test")
 			})
 			want = append([]string{s.ID}, want...)
 		}

@@ -20,6 +20,7 @@ const maxPage = 1000
 // SessionFilter chooses sessions; empty members choose all.
 type SessionFilter struct {
 	ConversationID string
+	Status         sessions.Status
 	Within         []string // nil: all; else only these conversations, none if it is empty
 	Before         string   // id of a session: only those that are listed after it
 	Limit          int      // 1 to 1000; 0 is 50
@@ -39,17 +40,16 @@ type SessionRow struct {
 // between change nothing. An id that is none, or of no session, is an error
 // (fault.Invalid, fault.NotFound).
 func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	var conditions []string
-	var args []any
+	var c conditions
 	if f.ConversationID != "" {
 		if err := checkID(f.ConversationID, "conversation"); err != nil {
 			return nil, err
 		}
-		args = append(args, f.ConversationID)
-		conditions = append(conditions, fmt.Sprintf("s.conversation_id = $%d", len(args)))
+		c.add("s.conversation_id = $%d", f.ConversationID)
 	}
+	c.status(f.Status)
 	if f.Within != nil {
-		conditions = append(conditions, within(f.Within, &args))
+		c.list = append(c.list, within(f.Within, &c.args))
 	}
 	if f.Before != "" {
 		if err := checkID(f.Before, "session"); err != nil {
@@ -58,16 +58,10 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 		if _, err := t.Session(ctx, f.Before); err != nil {
 			return nil, err
 		}
-		args = append(args, f.Before)
-		conditions = append(conditions, fmt.Sprintf(
-			"(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", len(args)))
+		c.add("(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", f.Before)
 	}
-	where := ""
-	if len(conditions) > 0 {
-		where = " WHERE " + strings.Join(conditions, " AND ")
-	}
-	args = append(args, page(f.Limit))
-	return t.sessionRows(ctx, where+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(args)), args...)
+	c.args = append(c.args, page(f.Limit))
+	return t.sessionRows(ctx, c.where()+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(c.args)), c.args...)
 }
 
 // SessionRow returns one session with its figures. What is no id is

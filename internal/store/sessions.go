@@ -80,8 +80,8 @@ func (t *Tx) Session(ctx context.Context, id string) (sessions.Session, error) {
 	return row.decode()
 }
 
-// CreateSession starts the active session of a conversation. It is a
-// fault.Conflict if one is active.
+// CreateSession starts the active session of a conversation, in which nothing runs
+// yet. It is a fault.Conflict if one is active.
 func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
 	id, err := newID()
 	if err != nil {
@@ -91,8 +91,8 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	ok, err := t.one(ctx, row.dest(), `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
-			agent_name, agent_id, model, system_prompt, config, user_prompt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+			agent_name, agent_id, model, system_prompt, config, user_prompt, status)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'completed')
 		ON CONFLICT (conversation_id) WHERE active DO NOTHING
 		RETURNING `+sessionColumns,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
@@ -106,9 +106,9 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	return row.decode()
 }
 
-// DeactivateSession ends a session with a status, for a reason that is kept in
-// its metadata. Ending an ended session changes nothing.
-func (t *Tx) DeactivateSession(ctx context.Context, id string, status sessions.Status, reason string) error {
+// DeactivateSession ends a session, for a reason that is kept in its metadata. Its
+// status stays what its runs say. Ending an ended session changes nothing.
+func (t *Tx) DeactivateSession(ctx context.Context, id, reason string) error {
 	metadata, active, err := t.lockMetadata(ctx, id)
 	if err != nil || !active {
 		return err
@@ -121,8 +121,8 @@ func (t *Tx) DeactivateSession(ctx context.Context, id string, status sessions.S
 		return err
 	}
 	_, err = t.exec(ctx, `
-		UPDATE remote_agent_sessions SET active = false, status = $2, metadata = $3, ended_at = {stamp}
-		WHERE id = $1`, id, string(status), encoded)
+		UPDATE remote_agent_sessions SET active = false, metadata = $2, ended_at = {stamp}
+		WHERE id = $1`, id, encoded)
 	return wrap(err, "end session")
 }
 

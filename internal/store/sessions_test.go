@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -82,7 +83,7 @@ func TestSessionLifeCycle(t *testing.T) {
 		})
 		for range 2 { // ending twice changes nothing
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.DeactivateSession(ctx, first.ID, sessions.Completed, "reset")
+				return tx.DeactivateSession(ctx, first.ID, "reset")
 			})
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -95,7 +96,7 @@ func TestSessionLifeCycle(t *testing.T) {
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			next, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, ParentID: first.ID, Assistant: "demo"})
-			if next.ParentID != first.ID || !next.Active || next.Status != sessions.Running {
+			if next.ParentID != first.ID || !next.Active || next.Status != sessions.Completed {
 				t.Errorf("next session: %+v", next)
 			}
 			return err
@@ -115,6 +116,10 @@ func TestViewHasTheColumnsOfSeed003(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		s := b.session(t, b.conversation(t, "chat").ID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: s.ID}, messages.NewText(messages.RoleUser, "x"))
+			return err
+		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			n, err := store.Count(ctx, tx, `
 				SELECT count(*) FROM (

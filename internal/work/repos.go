@@ -145,7 +145,7 @@ func (s *Shop) use(ctx context.Context, r orchestrator.Request, codebaseID, cwd 
 			return err
 		}
 		ended = " The session was ended; your next message starts a fresh one."
-		if err := tx.DeactivateSession(ctx, active.ID, sessions.Completed, "codebase"); err != nil {
+		if err := tx.DeactivateSession(ctx, active.ID, "codebase"); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+const (
+	runColumns = `
+		session_id, number, entry_id, status, waiting, started_ms, finished_ms, duration_ms,
+		model, input_tokens, output_tokens, cost_micros, error`
+
+	resumeRunSQL = `
+		UPDATE agent_runs SET waiting = false
+		WHERE session_id = $1 AND entry_id = $2 AND status = 'running' AND waiting RETURNING number`
+
+	insertRunSQL = `
+		INSERT INTO agent_runs (session_id, number, entry_id, model, started_ms)
+		VALUES ($1, COALESCE((SELECT max(r.number) FROM agent_runs r WHERE r.session_id = $1), 0) + 1, $2, $3, $4)
+		RETURNING number`
+
+	// What a run used is what is on record for its entry since it began: another run
+	// of the same entry may have come before it.
+	setRunSQL = `
+		UPDATE agent_runs SET status = $3, waiting = ($3 = 'running'), finished_ms = $4,
+			duration_ms = CASE WHEN $5 THEN COALESCE(duration_ms, 0) + $6 ELSE duration_ms END,
+			model = COALESCE($7, model), error = $8,
+			(input_tokens, output_tokens, cost_micros) = (
+				SELECT CAST(COALESCE(sum(u.input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(u.output_tokens), 0) AS BIGINT),
+					CAST(sum(u.cost_micros) AS BIGINT)
+				FROM usage_records u WHERE u.event_id = agent_runs.entry_id AND u.at_ms >= agent_runs.started_ms)
+		WHERE session_id = $1 AND status = 'running'`
+
+	endRunSQL     = setRunSQL + ` AND number = $2`
+	endOpenRunSQL = setRunSQL + ` AND entry_id = $2`
+)
+
+func endRunArgs(redact redaction, sessionID string, which any, end sessions.RunEnd) []any {
+	var finished any
+	if end.Status != sessions.RunRunning {
+		finished = millis(time.Now())
+	}
+	return []any{
+		sessionID, which, string(end.Status), finished, end.Took > 0, end.Took.Milliseconds(), orNull(end.Model), orNull(redact.said(end.Error)),
+	}
+}
+
+// BeginRun begins a run of a session, which is running from now on, and appends
+// messages to it as AppendMessages does. With r.Again a run of the entry that was
+// put aside goes on instead, and one that nobody ended becomes interrupted: its
+// process died.
+func (t *Tx) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
+	if begun.Seqs, begun.Newest, err = t.appendTo(ctx, r.SessionID, r.EntryID, sessions.Running, msgs); err != nil {
+		return begun, err
+	}
+	if r.Again {
+		ok, err := t.one(ctx, []any{&begun.Number}, resumeRunSQL, r.SessionID, r.EntryID)
+		if err != nil || ok {
+			return begun, wrap(err, "go on with a run")
+		}
+		args := endRunArgs(t.redact, r.SessionID, r.EntryID, sessions.RunEnd{Status: sessions.RunInterrupted})
+		if _, err := t.exec(ctx, endOpenRunSQL, args...); err != nil {
+			return begun, fmt.Errorf("mark an interrupted run: %w", err)
+		}
+	}
+	_, err = t.one(ctx, []any{&begun.Number}, insertRunSQL, r.SessionID, r.EntryID, r.Model, millis(time.Now()))
+	return begun, wrap(err, "begin a run")
+}
+
+// EndOpenRun ends the run of an entry that nobody works on, if there is one, and
+// the session's status follows.
+func (t *Tx) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
+	n, err := t.exec(ctx, endOpenRunSQL, endRunArgs(t.redact, sessionID, entryID, end)...)
+	if err != nil || n == 0 {
+		return wrap(err, "end an open run")
+	}
+	_, err = t.exec(ctx, `UPDATE remote_agent_sessions SET status = $2 WHERE id = $1`, sessionID, string(end.Status.Session()))
+	return wrap(err, "end an open run")
+}
+
+const runsSQL = `SELECT ` + runColumns + ` FROM agent_runs WHERE session_id = $1 AND number > $2`
+
+// Runs returns up to limit runs of a session in order, behind the one with the
+// number after, with a status (empty: any). What is no id of a session is
+// fault.Invalid; of a session that is not there, there are none.
+func (t *Tx) Runs(ctx context.Context, sessionID string, status sessions.RunStatus, after int64, limit int) ([]sessions.Run, error) {
+	if err := checkID(sessionID, "session"); err != nil {
+		return nil, err
+	}
+	query, args := runsSQL+` ORDER BY number LIMIT $3`, []any{sessionID, after, limit}
+	if status != "" {
+		query, args = runsSQL+` AND status = $4 ORDER BY number LIMIT $3`, append(args, string(status))
+	}
+	var list []sessions.Run
+	err := t.each(ctx, func(scan func(...any) error) error {
+		r, err := scanRun(scan)
+		list = append(list, r)
+		return err
+	}, query, args...)
+	return list, wrap(err, "list runs")
+}
+
+func scanRun(scan func(...any) error) (r sessions.Run, err error) {
+	var finished, took, cost sql.NullInt64
+	err = scan(text{&r.SessionID}, &r.Number, text{&r.EntryID}, &r.Status, &r.Waiting, msTime{&r.StartedAt}, &finished, &took,
+		&r.Model, &r.InputTokens, &r.OutputTokens, &cost, text{&r.Error})
+	if finished.Valid {
+		r.FinishedAt = time.UnixMilli(finished.Int64).UTC()
+	}
+	if took.Valid {
+		r.Duration = new(time.Duration(took.Int64) * time.Millisecond)
+	}
+	if cost.Valid {
+		r.CostMicros = &cost.Int64
+	}
+	return r, err
+}
