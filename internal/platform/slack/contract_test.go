@@ -476,20 +476,3 @@ func TestExternalPeopleOverBoth(t *testing.T) {
 		}
 	})
 }
-
-func TestWrongSignaturesOfTheEmulator(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	body := []byte(wrapped(`{"type":"message","channel":"D1","user":"U1","text":"hi","ts":"10.1"}`))
-	for name, header := range emulator.BadSignatures(secret, time.Now(), body) {
-		r := httptest.NewRequest(http.MethodPost, "/webhooks/slack/events", strings.NewReader(string(body)))
-		r.Header = header
-		r.Header.Set("Content-Type", "application/json")
-		if w := serve(b.hook, r); w.Code != http.StatusUnauthorized {
-			t.Errorf("%s: answered %d", name, w.Code)
-		}
-	}
-	if len(b.sink.Events())+len(b.sink.Kept()) != 0 {
-		t.Error("something was stored")
-	}
-}

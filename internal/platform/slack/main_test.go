@@ -6,7 +6,4 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	// The fake server of the Slack library never ends what writes to its sockets.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/slack-go/slack/slacktest.handlePendingMessages"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,12 +1,8 @@
 package slack_test
 
 import (
-	"crypto/hmac"
-	"crypto/sha1"
-	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,80 +19,34 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
+// What the emulator knows of bad signatures, the times that are just outside of the
+// window, and a body that was changed on the way: nobody hears why it is refused.
 func TestBadSignatures(t *testing.T) {
 	t.Parallel()
-	const sig, ts = "X-Slack-Signature", "X-Slack-Request-Timestamp"
+	b := setup(t)
 	body := wrapped(`{"type":"message","channel":"D1","user":"U1","text":"hi","ts":"10.1"}`)
-	good := func(r *http.Request) string { return r.Header.Get(sig) }
-	old := func(d time.Duration) func(*http.Request) {
-		return func(r *http.Request) {
-			*r = *signed("events", "application/json", body, time.Now().Add(d))
+	refused := func(name string, header http.Header, body string) {
+		for _, path := range []string{"events", "commands", "interactions"} {
+			r := httptest.NewRequest(http.MethodPost, "/webhooks/slack/"+path, strings.NewReader(body))
+			r.Header = header.Clone()
+			r.Header.Set("Content-Type", "application/json")
+			if w := serve(b.hook, r); w.Code != http.StatusUnauthorized || w.Body.Len() != 0 {
+				t.Errorf("%s: %s: answered %d %q", name, path, w.Code, w.Body)
+			}
 		}
 	}
-	for name, spoil := range map[string]func(r *http.Request){
-		"no signature":     func(r *http.Request) { r.Header.Del(sig) },
-		"no timestamp":     func(r *http.Request) { r.Header.Del(ts) },
-		"neither":          func(r *http.Request) { r.Header.Del(ts); r.Header.Del(sig) },
-		"empty":            func(r *http.Request) { r.Header.Set(sig, "") },
-		"only the version": func(r *http.Request) { r.Header.Set(sig, "v0=") },
-		"no version":       func(r *http.Request) { r.Header.Set(sig, strings.TrimPrefix(good(r), "v0=")) },
-		"another version":  func(r *http.Request) { r.Header.Set(sig, "v1="+strings.TrimPrefix(good(r), "v0=")) },
-		"truncated":        func(r *http.Request) { r.Header.Set(sig, good(r)[:60]) },
-		"too long":         func(r *http.Request) { r.Header.Set(sig, good(r)+"0") },
-		"a digit is wrong": func(r *http.Request) { r.Header.Set(sig, good(r)[:66]+flip(good(r)[66:])) },
-		"not hexadecimal":  func(r *http.Request) { r.Header.Set(sig, "v0="+strings.Repeat("z", 64)) },
-		"another secret": func(r *http.Request) {
-			r.Header.Set(sig, emulator.Signature("another-secret-of-some-length", r.Header.Get(ts), []byte(body)))
-		},
-		"an empty secret": func(r *http.Request) { r.Header.Set(sig, emulator.Signature("", r.Header.Get(ts), []byte(body))) },
-		"of another body": func(r *http.Request) {
-			r.Header.Set(sig, emulator.Signature(secret, r.Header.Get(ts), []byte(body+" ")))
-		},
-		"of another time":      func(r *http.Request) { r.Header.Set(ts, strconv.FormatInt(time.Now().Unix()-1, 10)) },
-		"SHA-1":                func(r *http.Request) { r.Header.Set(sig, "v0="+sha1Of(r.Header.Get(ts), body)) },
-		"doubled":              func(r *http.Request) { r.Header.Add(sig, good(r)) },
-		"doubled, one wrong":   func(r *http.Request) { r.Header.Add(sig, "v0="+strings.Repeat("0", 64)) },
-		"doubled timestamp":    func(r *http.Request) { r.Header.Add(ts, r.Header.Get(ts)) },
-		"joined by a comma":    func(r *http.Request) { r.Header.Set(sig, good(r)+","+good(r)) },
-		"spaces around":        func(r *http.Request) { r.Header.Set(sig, " "+good(r)) },
-		"old":                  old(-301 * time.Second),
-		"in the future":        old(302 * time.Second),
-		"far in the future":    func(r *http.Request) { r.Header.Set(ts, "99999999999") },
-		"overflowing":          func(r *http.Request) { r.Header.Set(ts, "9223372036854775807") },
-		"negative":             func(r *http.Request) { r.Header.Set(ts, "-1") },
-		"not a number":         func(r *http.Request) { r.Header.Set(ts, "now") },
-		"a number with a sign": func(r *http.Request) { r.Header.Set(ts, "+"+r.Header.Get(ts)) },
-		"body was changed":     func(r *http.Request) { r.Body = http.NoBody },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			for _, path := range []string{"events", "commands", "interactions"} {
-				r := signed("events", "application/json", body, time.Now())
-				spoil(r)
-				r.URL.Path = "/webhooks/slack/" + path
-				if w := serve(b.hook, r); w.Code != http.StatusUnauthorized || w.Body.Len() != 0 {
-					t.Errorf("%s: answered %d %q", path, w.Code, w.Body)
-				}
-			}
-			if len(b.sink.Events())+len(b.sink.Kept()) != 0 {
-				t.Error("something was stored")
-			}
-		})
+	now := time.Now()
+	good := emulator.Sign(secret, now, []byte(body))
+	for name, header := range emulator.BadSignatures(secret, now, []byte(body)) {
+		refused(name, header, body)
 	}
-}
-
-func flip(digit string) string {
-	if digit == "0" {
-		return "1"
+	refused("just too old", emulator.Sign(secret, now.Add(-301*time.Second), []byte(body)), body)
+	refused("just too early", emulator.Sign(secret, now.Add(302*time.Second), []byte(body)), body)
+	refused("another body", good, body+" ")
+	refused("no body", good, "")
+	if len(b.sink.Events())+len(b.sink.Kept()) != 0 {
+		t.Error("something was stored")
 	}
-	return "0"
-}
-
-func sha1Of(ts, body string) string {
-	mac := hmac.New(sha1.New, []byte(secret))
-	mac.Write([]byte("v0:" + ts + ":" + body))
-	return hex.EncodeToString(mac.Sum(nil))
 }
 
 func TestWithinTheWindow(t *testing.T) {
