@@ -43,6 +43,11 @@ func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) erro
 	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
+// InRead implements learn.Storage.
+func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
 // buildMemory builds what remembers people, unless it is switched off.
 func (d *daemon) buildMemory(ctx context.Context) error {
 	c := d.config.Memory

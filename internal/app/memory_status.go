@@ -4,10 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
@@ -57,9 +59,13 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var counts store.MemoryCounts
+		var near map[memory.Kind]map[int64]int64
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			counts, err = tx.CountAllMemories(ctx)
+			if counts, err = tx.CountAllMemories(ctx); err != nil {
+				return err
+			}
+			near, err = tx.Nearness(ctx)
 			return err
 		})
 		if err != nil {
@@ -76,6 +82,8 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 			return err
 		}
 		sayEmbedder(ctx, cfg, env)
+		sayNearness(env, "facts", memory.FactThreshold, near[memory.Semantic])
+		sayNearness(env, "episodes", memory.EpisodeThreshold, near[memory.Episodic])
 		return nil
 	})
 }
@@ -142,4 +150,43 @@ func sayEmbedder(ctx context.Context, cfg config.Config, env Env) {
 		}
 	}
 	say(env.Stdout, "embeddings  %s does not answer: %s\n", cfg.Memory.Model, fault.Public(err))
+}
+
+const (
+	nearStep  = 20  // thousandths of similarity in one bar
+	nearReach = 100 // thousandths below and above the threshold
+	nearBar   = 40  // characters of the longest bar
+)
+
+// sayNearness draws how near memories were to the nearest other one, around the
+// threshold from which on two are one: those just below may be the same and were kept
+// apart, those just above may be different and were made one.
+func sayNearness(env Env, what string, threshold float64, counts map[int64]int64) {
+	at := memory.Nearness(threshold)
+	bars := make(map[int64]int64)
+	var most, below, above int64
+	for near, n := range counts {
+		if near < at-nearReach || near >= at+nearReach {
+			continue
+		}
+		bar := at + (near-at+nearReach)/nearStep*nearStep - nearReach
+		bars[bar] += n
+		most = max(most, bars[bar])
+		if near < at {
+			below += n
+		} else {
+			above += n
+		}
+	}
+	say(env.Stdout, "near        %d %s just below %.2f, kept apart; %d just above, taken for one\n", below, what, threshold, above)
+	if most == 0 {
+		return
+	}
+	for bar := at - nearReach; bar < min(at+nearReach, 1000); bar += nearStep {
+		mark := " "
+		if bar == at {
+			mark = ">"
+		}
+		say(env.Stdout, "          %s %.2f %6d %s\n", mark, float64(bar)/1000, bars[bar], strings.Repeat("#", int((bars[bar]*nearBar+most-1)/most)))
+	}
 }

@@ -58,7 +58,7 @@ func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) mem
 	var conv sessions.Conversation
 	var old memory.Memory
 	ask := false
-	err := j.config.Storage.InTx(ctx, func(tx Tx) error {
+	err := j.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
 		if old, ask, err = tx.NearFact(ctx, f); err != nil || !ask {
 			return err

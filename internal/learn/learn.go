@@ -30,6 +30,9 @@ import (
 type Storage interface {
 	// InTx runs fn in one transaction; fn may run more than once.
 	InTx(ctx context.Context, fn func(tx Tx) error) error
+
+	// InRead runs fn in a read-only snapshot.
+	InRead(ctx context.Context, fn func(tx Tx) error) error
 }
 
 // Tx is one transaction of a Storage. Package store implements it and says more

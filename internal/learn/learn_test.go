@@ -32,6 +32,10 @@ func (s storage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
 	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
+func (s storage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
 // model is a model API that answers with a function of what it reads. It keeps
 // what it was asked.
 type model struct {

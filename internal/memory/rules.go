@@ -204,3 +204,12 @@ func union[T comparable](old, added []T) []T {
 	}
 	return all[max(0, len(all)-MaxSources):]
 }
+
+// NearMiss is how far below a threshold the nearest memory is noted.
+const NearMiss = 0.2
+
+// Nearness is a similarity in thousandths, as it is noted with a memory. It is rounded
+// down, so that what does not reach a threshold does not seem to.
+func Nearness(similarity float64) int64 {
+	return int64(max(0, min(1, similarity))*1000 + 1e-6)
+}

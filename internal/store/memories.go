@@ -176,7 +176,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 		return out, t.saveFact(ctx, out, f.Embedding)
 	}
 	m := f.NewMemory()
-	if err := t.insertMemory(ctx, table, &m, f.Embedding); err != nil {
+	if err := t.insertMemory(ctx, table, &m, f.Embedding, near); err != nil {
 		return memory.Outcome{}, err
 	}
 	return memory.Outcome{Operation: memory.InsertNew, Memory: m}, nil
@@ -184,7 +184,7 @@ func (t *Tx) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, err
 
 // NearFact returns the fact whose place UpsertFact would take now; ok is false if
 // there is none, it says the same text, or memory is off for the person. It changes
-// and locks nothing.
+// and locks nothing, so it belongs into a snapshot.
 func (t *Tx) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
 	if f, err = f.Prepare(); err != nil {
 		return memory.Memory{}, false, err
@@ -227,12 +227,12 @@ func (t *Tx) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcom
 		}
 		m := out.Memory
 		_, err := t.exec(ctx, `
-			UPDATE episodic_memories SET confidence = $2, access_count = $3, updated_at = $4, last_key = $5 WHERE id = $1`,
-			m.ID, m.Confidence, m.AccessCount, rfc3339(m.UpdatedAt), m.Key)
+			UPDATE episodic_memories SET confidence = $2, access_count = $3, updated_at = $4, last_key = $5, nearness = $6 WHERE id = $1`,
+			m.ID, m.Confidence, m.AccessCount, rfc3339(m.UpdatedAt), m.Key, memory.Nearness(out.Similarity))
 		return out, wrap(err, "confirm an episode")
 	}
 	m := e.NewMemory()
-	if err := t.insertMemory(ctx, table, &m, e.Embedding); err != nil {
+	if err := t.insertMemory(ctx, table, &m, e.Embedding, near); err != nil {
 		return memory.Outcome{}, err
 	}
 	return memory.Outcome{Operation: memory.InsertNew, Memory: m}, nil
@@ -286,10 +286,10 @@ func (t *Tx) saveFact(ctx context.Context, out memory.Outcome, e memory.Embeddin
 	_, err = t.exec(ctx, `
 		UPDATE semantic_memories SET
 			fact = $2, category = $3, confidence = $4, access_count = $5, source_events = $6, history = $7, updated_at = $8,
-			content_hash = $9, terms = $10, last_key = $11, run_id = $12, origin = $13
+			content_hash = $9, terms = $10, last_key = $11, run_id = $12, origin = $13, nearness = $14
 		WHERE id = $1`,
 		m.ID, m.Text, orNull(string(m.Category)), m.Confidence, m.AccessCount, events, history, rfc3339(m.UpdatedAt),
-		m.Hash, storedTerms(m.Person, m.Text), m.Key, m.RunID, string(m.Origin))
+		m.Hash, storedTerms(m.Person, m.Text), m.Key, m.RunID, string(m.Origin), memory.Nearness(out.Similarity))
 	if err != nil {
 		return fmt.Errorf("update a fact: %w", err)
 	}
@@ -315,8 +315,9 @@ func encodeList[T any](list []T) (string, error) {
 	return encodeJSON(list, fault.Invalid, "a memory")
 }
 
-// insertMemory stores a new memory. It assigns ID and Number.
-func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding) error {
+// insertMemory stores a new memory, which was compared with others. It assigns ID and
+// Number.
+func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
 	if _, err := t.one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
 		return fmt.Errorf("number a memory: %w", err)
 	}
@@ -335,12 +336,12 @@ func (t *Tx) insertMemory(ctx context.Context, table memoryTable, m *memory.Memo
 	args := append([]any{
 		m.Person, m.RunID, m.Text, bytesOrNull(e.Vector.Encode()), modelOf(e), m.Confidence, m.AccessCount,
 		rfc3339(m.CreatedAt), m.Number, orNull(m.Codebase), string(m.Origin), m.Hash, storedTerms(m.Person, m.Text), m.Key,
-	}, values...)
+	}, append(values, nearnessOf(others))...)
 	_, err = t.one(ctx, []any{&m.ID}, `
 		INSERT INTO `+table.name+` (
 			user_id, run_id, `+table.text+`, embedding, embedding_model, confidence, access_count,
-			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`, nearness)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		RETURNING id`, args...)
 	if err != nil {
 		return fmt.Errorf("store a memory: %w", err)

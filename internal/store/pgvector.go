@@ -20,7 +20,7 @@ var pgvectorSQL string
 // pgvectorVersion is written beside what pgvectorSQL makes; a database with a
 // higher one was set up by a newer binary and is left as it is. Raise it with every
 // change of the file.
-const pgvectorVersion = 3
+const pgvectorVersion = 4
 
 // VectorState says what pgvector is used for.
 type VectorState struct {

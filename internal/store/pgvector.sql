@@ -333,6 +333,11 @@ BEGIN
 END
 $$;
 
+-- memory_nearness is a similarity in thousandths; NULL if nothing was there.
+CREATE OR REPLACE FUNCTION memory_nearness(p_similarity FLOAT) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT AS $$
+  SELECT floor(least(greatest(p_similarity, 0), 1) * 1000 + 1e-6)::bigint
+$$;
+
 CREATE OR REPLACE FUNCTION memory_number(p_user_id VARCHAR) RETURNS BIGINT LANGUAGE sql SET search_path FROM CURRENT AS $$
   UPDATE memory_people SET seq = seq + 1 WHERE user_id = p_user_id RETURNING seq
 $$;
@@ -366,14 +371,14 @@ BEGIN
       FROM semantic_memories m JOIN semantic_vectors v ON v.id = m.id
       WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.embedding_model = model)
     SELECT own.id, own.fact, own.confidence, own.similarity, 1 FROM own
-    WHERE own.similarity >= p_similarity_threshold AND own.similarity <= 1.001 -- NaN is more than any number
+    WHERE own.similarity <= 1.001 -- NaN is more than any number
     ORDER BY own.similarity DESC, own.seq LIMIT 1)
   ) c ORDER BY c.later LIMIT 1;
 
-  IF near.id IS NULL THEN
-    INSERT INTO semantic_memories (user_id, run_id, fact, embedding, embedding_model, category, source_events, seq, content_hash)
+  IF near.id IS NULL OR near.similarity < p_similarity_threshold THEN
+    INSERT INTO semantic_memories (user_id, run_id, fact, embedding, embedding_model, category, source_events, seq, content_hash, nearness)
     VALUES (p_user_id, p_run_id, stored, memory_bytes(p_embedding), model, p_category,
-      memory_json_union('[]', to_jsonb(p_source_events)), memory_number(p_user_id), memory_hash(stored))
+      memory_json_union('[]', to_jsonb(p_source_events)), memory_number(p_user_id), memory_hash(stored), memory_nearness(near.similarity))
     RETURNING id INTO memory_id;
     operation := 'INSERT_NEW';
     RETURN NEXT;
@@ -381,7 +386,7 @@ BEGIN
   END IF;
   relation := memory_relation(near.fact, stored);
   UPDATE semantic_memories SET
-    fact = stored, embedding = memory_bytes(p_embedding), embedding_model = model, content_hash = memory_hash(stored), run_id = p_run_id,
+    fact = stored, nearness = memory_nearness(near.similarity), embedding = memory_bytes(p_embedding), embedding_model = model, content_hash = memory_hash(stored), run_id = p_run_id,
     terms = CASE WHEN fact = stored THEN terms ELSE '' END, last_key = '',
     updated_at = clock_timestamp(), access_count = access_count + 1, category = COALESCE(p_category, category),
     source_events = memory_json_union(source_events, to_jsonb(p_source_events)),
@@ -425,20 +430,21 @@ BEGIN
       FROM episodic_memories m JOIN episodic_vectors v ON v.id = m.id
       WHERE m.user_id = p_user_id AND m.codebase_id IS NULL AND m.embedding_model = model AND m.expires_at > clock_timestamp())
     SELECT own.id, own.content, own.similarity, 1, own.seq FROM own
-    WHERE own.similarity >= p_similarity_threshold AND own.similarity <= 1.001
+    WHERE own.similarity <= 1.001
     ORDER BY own.similarity DESC, own.seq LIMIT 1)
   ) c ORDER BY c.later, c.seq LIMIT 1;
 
-  IF near.id IS NULL THEN
-    INSERT INTO episodic_memories (user_id, run_id, content, embedding, embedding_model, sources, confidence, expires_at, seq, content_hash)
+  IF near.id IS NULL OR near.similarity < p_similarity_threshold THEN
+    INSERT INTO episodic_memories (user_id, run_id, content, embedding, embedding_model, sources, confidence, expires_at, seq, content_hash, nearness)
     VALUES (p_user_id, p_run_id, stored, memory_bytes(p_embedding), model, memory_json_union('[]', to_jsonb(p_sources)), p_confidence,
-      clock_timestamp() + INTERVAL '30 days', memory_number(p_user_id), memory_hash(stored))
+      clock_timestamp() + INTERVAL '30 days', memory_number(p_user_id), memory_hash(stored), memory_nearness(near.similarity))
     RETURNING id INTO memory_id;
     operation := 'INSERT_NEW';
     RETURN NEXT;
     RETURN;
   END IF;
-  UPDATE episodic_memories SET confidence = least(confidence + 0.5, 10.0), access_count = access_count + 1, updated_at = clock_timestamp(), last_key = ''
+  UPDATE episodic_memories SET confidence = least(confidence + 0.5, 10.0), access_count = access_count + 1, updated_at = clock_timestamp(), last_key = '',
+    nearness = memory_nearness(near.similarity)
   WHERE id = near.id;
   memory_id := near.id;
   operation := 'SKIP_DUPLICATE';

@@ -42,6 +42,8 @@ var notExported = map[string]string{
 	"memory_people.embeddings_version":    "tells processes that embeddings changed",
 	"semantic_memories.embedding_version": "see memory_people.embeddings_version",
 	"episodic_memories.embedding_version": "see memory_people.embeddings_version",
+	"semantic_memories.nearness":          "a figure for bot memory status",
+	"episodic_memories.nearness":          "a figure for bot memory status",
 
 	"api_keys":        "credentials for this bot; another one has its own",
 	"agents":          "written by people, who move them with bot agent export and import",

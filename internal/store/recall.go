@@ -29,8 +29,8 @@ func storedTerms(person, text string) string {
 }
 
 // candidates returns memories of a scope that may be the same as a text: those of
-// the same text, the nearest by embedding if it reaches the threshold, and those
-// with the same words that cannot be compared by embedding.
+// the same text, the nearest by embedding if it reaches the threshold or nearly does,
+// and those with the same words that cannot be compared by embedding.
 func (t *Tx) candidates(
 	ctx context.Context, table memoryTable, s memory.Scope, text string, e memory.Embedding, threshold float64, now time.Time,
 ) ([]memory.Candidate, error) {
@@ -49,7 +49,7 @@ func (t *Tx) candidates(
 		if bare, err = t.hasBare(ctx, table, s.Person, e.Model); err != nil {
 			return nil, err
 		}
-		near, err := t.nearest(ctx, table, nearQuery{scope: s, exactly: true, to: e, limit: 1, threshold: threshold, now: now})
+		near, err := t.nearest(ctx, table, nearQuery{scope: s, exactly: true, to: e, limit: 1, threshold: max(threshold-memory.NearMiss, 0.01), now: now})
 		if err != nil {
 			return nil, err
 		}
