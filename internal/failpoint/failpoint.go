@@ -36,6 +36,13 @@ func Effects() []Point {
 	return []Point{CallRecorded, CallBegun, CallRan, PushRecorded, Pushed, PullRecorded, PullOpened}
 }
 
+// The points of a fork into a place of its own.
+const (
+	ForkStored Point = "fork-stored-not-opened"
+	ForkOpened Point = "fork-opened-not-recorded"
+	ForkPlaced Point = "fork-recorded-not-told"
+)
+
 // Points lists all that every message passes.
 func Points() []Point {
 	return []Point{Received, Stored, Claimed, BeforeModel, MidStream, AnswerStored, SentUnrecorded}

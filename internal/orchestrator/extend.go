@@ -103,6 +103,11 @@ type Workshop interface {
 	// NeedsClone that it is wanted. A second time it changes nothing.
 	Clone(ctx context.Context, url string) error
 
+	// Fork gives a conversation a worktree of its own that begins as that of another
+	// one of the same codebase is now. It returns what could not be taken along, for a
+	// person. A second time it changes nothing.
+	Fork(ctx context.Context, from, to sessions.Conversation) (left []string, err error)
+
 	// Release frees the worktree of a conversation; its state is saved.
 	Release(ctx context.Context, conv sessions.Conversation) error
 }

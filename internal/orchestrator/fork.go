@@ -4,54 +4,99 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 )
 
-// runFork begins a session that goes on from a message of the active one. The files
-// stay as they are. A repeat after a crash finds the fork and does nothing.
-func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
-	n := 0
-	if len(r.Call.Args) > 0 {
-		var err error
-		if n, err = strconv.Atoi(r.Call.Args[0]); err != nil || n < 1 || len(r.Call.Args) > 1 {
-			return Reply{}, fault.Newf(fault.Invalid, "Say with which message to go on: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them.", o.prefix(r.Conv.Key.Platform))
+// forkOrder is what somebody who gives /fork wants.
+type forkOrder struct {
+	n     int  // messages to go on from; 0 means all
+	aside bool // in a thread or topic of its own
+}
+
+func (o *Orchestrator) forkOrder(r Request) (f forkOrder, err error) {
+	var place string
+	for _, arg := range r.Call.Args {
+		n, numErr := strconv.Atoi(arg)
+		word := strings.ToLower(arg)
+		switch {
+		case numErr == nil && n > 0 && f.n == 0:
+			f.n = n
+		case place == "" && (word == "here" || word == "thread" || word == "topic"):
+			place = word
+		default:
+			return f, fault.Newf(fault.Invalid, "Say with which message to go on: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
+				"With `thread` behind it the fork gets a thread or topic of its own.", o.prefix(r.Conv.Key.Platform))
 		}
 	}
-	var taken, of int
+	f.aside = place == "thread" || place == "topic"
+	return f, nil
+}
+
+// runFork begins a session that goes on from a message of the active one: here,
+// where the files stay as they are, or in a place of its own.
+func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
+	order, err := o.forkOrder(r)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case order.aside:
+		return o.forkAside(ctx, r, order.n)
+	}
+	return o.forkHere(ctx, r, order.n)
+}
+
+// forkHere forks in the same conversation. A repeat after a crash finds the fork and
+// does nothing.
+func (o *Orchestrator) forkHere(ctx context.Context, r Request, n int) (Reply, error) {
+	var done sessions.Forked
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
-		taken, of = 0, 0
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
-			return err
-		}
-		s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+		done = sessions.Forked{}
+		s, err := o.forkable(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		if !active {
-			return fault.New(fault.Invalid, "There is no session here to fork; your next message starts one.")
-		}
-		if s.ParentID != "" && s.StartedAt.After(r.Entry.AcceptedAt) {
-			taken = int(s.LastSeq)
+		if s.Metadata.Forked() > 0 && s.StartedAt.After(r.Entry.AcceptedAt) {
+			done.Taken = s.Metadata.Forked()
 			return nil
 		}
-		done, err := tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq})
-		if err != nil {
+		if done, err = tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq}); err != nil || done.Again {
 			return err
 		}
-		taken, of = done.Taken, done.Of
-		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: done.Session.ID,
-			Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d}`, s.ID, taken, of),
-		})
+		return tx.Audit(ctx, forkAudit(r, s, done))
 	})
 	if err != nil {
 		return Reply{}, err
 	}
-	text := fmt.Sprintf("🍴 A fresh session goes on with %s", count(taken, "message", "messages"))
-	if of > 0 {
-		text += fmt.Sprintf(" of %d", of)
+	return Reply{Text: "🍴 A fresh session goes on with " + takenText(done) + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
+}
+
+// forkable returns the session to fork, with the conversation's row locked.
+func (o *Orchestrator) forkable(ctx context.Context, tx Tx, r Request) (sessions.Session, error) {
+	if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+		return sessions.Session{}, err
 	}
-	return Reply{Text: text + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
+	s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+	if err == nil && !active {
+		err = fault.New(fault.Invalid, "There is no session here to fork; your next message starts one.")
+	}
+	return s, err
+}
+
+func forkAudit(r Request, from sessions.Session, done sessions.Forked) sessions.AuditEntry {
+	return sessions.AuditEntry{
+		Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: done.Session.ID,
+		Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d,"conversation":%q}`, from.ID, done.Taken, done.Of, done.Session.ConversationID),
+	}
+}
+
+// takenText says with how much a fork goes on.
+func takenText(done sessions.Forked) string {
+	text := count(done.Taken, "message", "messages")
+	if done.Of > 0 {
+		text += fmt.Sprintf(" of %d", done.Of)
+	}
+	return text
 }

@@ -28,7 +28,7 @@ func (o *Orchestrator) workCommands() []Command {
 		{Name: "approvals", Usage: "approvals", Summary: "what waits for a decision", Run: o.runApprovals},
 		{Name: "deny", Usage: "deny a-7 [why]", Summary: "do not allow what was asked", Run: o.runDeny},
 		{Name: "allow", Usage: "allow [revoke n]", Summary: "what is always allowed in this codebase", Run: o.runAllow},
-		{Name: "fork", Usage: "fork [n]", Summary: "go on from message n of this session, in a fresh one", Ahead: true, Run: o.runFork},
+		{Name: "fork", Usage: "fork [n] [here|thread]", Summary: "go on from message n of this session, in a fresh one; thread: in a thread or topic of its own, with its own files", Ahead: true, Run: o.runFork},
 		{Name: "handoff", Usage: "handoff <assistant>", Summary: "go on with another assistant, with all that was said", Run: o.runHandoff},
 	}
 }

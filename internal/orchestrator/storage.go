@@ -69,6 +69,9 @@ type inboxTx interface {
 	// conversation has is a fault.Conflict.
 	UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error
 
+	// DeleteConversation deletes a conversation with its sessions.
+	DeleteConversation(ctx context.Context, id string) error
+
 	// InsertEntry stores an inbound event. It reports false, and changes
 	// nothing, if the event of that platform, account and id is stored already.
 	// For a fresh entry with a conversation it takes the next inbox sequence

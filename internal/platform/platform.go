@@ -365,6 +365,31 @@ type PullRequester interface {
 	RepositoryID(address string) string
 }
 
+// Opening asks for a place of its own beside a conversation.
+type Opening struct {
+	Delivery messages.DeliveryID // names the place, as it names a message
+	Beside   messages.ConversationKey
+	Title    string // plain text, one line
+	Again    bool   // an earlier attempt may have opened it
+}
+
+// Opener is implemented by adapters that can open another place to talk beside a
+// conversation: a topic of the same chat, a thread in the same channel.
+type Opener interface {
+	Adapter
+
+	// Open opens a place, which everybody in the chat or channel sees, and returns
+	// the key of the conversation there. With Again the place is looked for first,
+	// where the platform can tell. fault.Unsupported means that there are no such
+	// places here, fault.Forbidden that the bot may not open them; their public texts
+	// say what to do.
+	Open(ctx context.Context, o Opening) (messages.ConversationKey, error)
+
+	// Link returns the address of a conversation for people, or nothing where it has
+	// none or it cannot be found out now.
+	Link(ctx context.Context, key messages.ConversationKey) string
+}
+
 // Locator is implemented by adapters whose events do not say everything about
 // the repository of a conversation.
 type Locator interface {

@@ -43,6 +43,19 @@ func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sess
 	return conv, nil
 }
 
+// Fork implements orchestrator.Workshop.
+func (s *Shop) Fork(ctx context.Context, from, to sessions.Conversation) ([]string, error) {
+	_, tree, err := s.workOf(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	left, err := s.space.Fork(ctx, tree, to.WorkID())
+	if err != nil {
+		return nil, fmt.Errorf("fork the worktree: %w", err)
+	}
+	return left, nil
+}
+
 // Release implements orchestrator.Workshop: the worktree is put away, and what
 // is in it is saved. The next turn brings it back.
 func (s *Shop) Release(ctx context.Context, conv sessions.Conversation) error {

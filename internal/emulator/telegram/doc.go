@@ -17,7 +17,7 @@
 // repeated offsets, 24 h retention), setWebhook, deleteWebhook, getWebhookInfo
 // and delivery to the webhook (secret, order in each chat, retries, Retry-After,
 // methods in the answer), sendMessage, sendDocument, editMessageText, deleteMessage,
-// sendChatAction, sendMessageDraft, setMessageReaction, the commands menu,
+// sendChatAction, sendMessageDraft, setMessageReaction, createForumTopic, the commands menu,
 // getFile and downloads, answerCallbackQuery, getChat. Message ids count up in
 // every chat, so they are not unique over chats. Parameters are read from JSON,
 // multipart and urlencoded bodies. Everything that the real server refuses in

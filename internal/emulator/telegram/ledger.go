@@ -15,6 +15,7 @@ type chat struct {
 	messages   []*Message // by id
 	deleted    []*Message
 	topics     map[int]bool
+	titles     []Topic // that the bot opened
 	drafts     map[int64]Draft
 	actions    int
 	lastAction string

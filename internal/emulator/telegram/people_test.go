@@ -167,3 +167,30 @@ func FuzzFindEntities(f *testing.F) {
 		}
 	})
 }
+
+func TestCreateForumTopic(t *testing.T) {
+	t.Parallel()
+	s, a := setup(t, telegram.Options{})
+	const group = int64(-1001)
+	s.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup})
+	try := func(name, want string) {
+		t.Helper()
+		if r := a.call("createForumTopic", map[string]any{"chat_id": group, "name": name}); !strings.Contains(r.Description, want) || r.OK != (want == "") {
+			t.Errorf("%q: %+v, want %q", name, r, want)
+		}
+	}
+	try("one", "the chat is not a forum")
+	s.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, IsForum: true})
+	try("one", "not enough rights")
+	s.Person(42).In(group).PromotesBot()
+	try("", "TOPIC_TITLE_EMPTY")
+	try(strings.Repeat("x", 129), "TOPIC_TITLE_EMPTY")
+	try("one", "")
+	topics := s.Topics(group)
+	if len(topics) != 1 || topics[0].Name != "one" {
+		t.Fatalf("topics %v", topics)
+	}
+	if r := a.call("sendMessage", map[string]any{"chat_id": group, "text": "hi", "message_thread_id": topics[0].ID}); !r.OK {
+		t.Errorf("in the topic: %+v", r)
+	}
+}

@@ -294,6 +294,8 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 		return s.sendMessageDraft(p)
 	case "setmessagereaction":
 		return s.setMessageReaction(p)
+	case "createforumtopic":
+		return s.createForumTopic(p)
 	case "setmycommands":
 		return s.setMyCommands(p)
 	case "getmycommands":

@@ -136,6 +136,7 @@ var (
 	_ platform.Contexter       = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
+	_ platform.Opener          = (*Adapter)(nil)
 )
 
 var (

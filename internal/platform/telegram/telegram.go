@@ -105,6 +105,7 @@ var (
 	_ platform.Whisperer       = (*Adapter)(nil)
 	_ platform.Filer           = (*Adapter)(nil)
 	_ platform.ChatMenu        = (*Adapter)(nil)
+	_ platform.Opener          = (*Adapter)(nil)
 )
 
 var (
