@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -66,7 +67,14 @@ type rewrite struct {
 // and has no type for JSON, so both become checks: what one database refuses
 // the other refuses too.
 func toSQLite(text []byte) []byte {
-	for _, r := range []rewrite{
+	for _, r := range rewrites() {
+		text = r.from.ReplaceAll(text, []byte(r.to))
+	}
+	return text
+}
+
+var rewrites = sync.OnceValue(func() []rewrite {
+	return []rewrite{
 		{regexp.MustCompile(`BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`), `INTEGER PRIMARY KEY AUTOINCREMENT`},
 		{regexp.MustCompile(`(\w+) VARCHAR\((\d+)\)`), `$1 TEXT CHECK (length($1) <= $2)`},
 		{regexp.MustCompile(`(\w+) JSONB`), `$1 TEXT CHECK (json_valid($1))`},
@@ -76,11 +84,8 @@ func toSQLite(text []byte) []byte {
 		{regexp.MustCompile(`DEFAULT CURRENT_TIMESTAMP`), `DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))`},
 		{regexp.MustCompile(`DEFAULT gen_random_uuid\(\)`), `DEFAULT (` + randomUUID + `)`},
 		{regexp.MustCompile(`extract\(epoch FROM (\w+)\)::bigint`), `unixepoch($1)`},
-	} {
-		text = r.from.ReplaceAll(text, []byte(r.to))
 	}
-	return text
-}
+})
 
 // randomUUID is a version 4 UUID in SQLite's words, for rows that a person
 // inserts by hand; the store mints its own ids.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,8 +47,14 @@ var vectorTables = []struct{ memories, vectors, index string }{
 	{"episodic_memories", "episodic_vectors", "episodic_embedding_idx"},
 }
 
-// madeForVectors finds the names of what pgvectorSQL makes.
-var madeForVectors = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:TABLE IF NOT EXISTS|FUNCTION|TRIGGER) (\w+)`)
+// madeForVectors are the names of what pgvectorSQL makes.
+var madeForVectors = sync.OnceValue(func() (names []string) {
+	made := regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:TABLE IF NOT EXISTS|FUNCTION|TRIGGER) (\w+)`)
+	for _, m := range made.FindAllStringSubmatch(pgvectorSQL, -1) {
+		names = append(names, m[1])
+	}
+	return names
+})
 
 // OfVectors reports whether a table, function, trigger or index with this name is
 // there for pgvector only: a copy of the database is whole without it, and Migrate
@@ -58,7 +65,7 @@ func OfVectors(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(madeForVectors.FindAllStringSubmatch(pgvectorSQL, -1), func(m []string) bool { return m[1] == name })
+	return slices.Contains(madeForVectors(), name)
 }
 
 // setUpVectors makes the extension and what pgvectorSQL says, if the server has
