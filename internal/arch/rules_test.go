@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/apikey", "internal/approval", "internal/audit", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/audit", "internal/command", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store", "internal/waittest"},
 	"migrations":       {},

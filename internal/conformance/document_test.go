@@ -34,7 +34,7 @@ func seeds() []seed {
 func TestSeed001(t *testing.T) { t.Parallel(); conforms(t, rules001(), tell001) }
 
 //nolint:tparallel // as above
-func TestSeed002(t *testing.T) { t.Parallel(); conforms(t, rules002(), tell002) }
+func TestSeed002(t *testing.T) { t.Parallel(); conforms(t, rules002(), tell002, withGitHub) }
 
 //nolint:tparallel // as above
 func TestSeed003(t *testing.T) { t.Parallel(); conforms(t, rules003(), tell003) }

@@ -116,8 +116,8 @@ func (r rule) run(t *testing.T, w *world) {
 }
 
 // conforms runs the rules of a seed, those that need one in a world for each
-// database that they share.
-func conforms(t *testing.T, rules []rule, prepare func(c *check)) {
+// database that they share. surround is called before the bot starts, prepare then.
+func conforms(t *testing.T, rules []rule, prepare func(c *check), surround ...func(t *testing.T, w *world)) {
 	t.Helper()
 	worlds := make(map[string]*world)
 	for _, database := range databases {
@@ -125,6 +125,9 @@ func conforms(t *testing.T, rules []rule, prepare func(c *check)) {
 			continue
 		}
 		worlds[database] = newWorld(t, database)
+		for _, with := range surround {
+			with(t, worlds[database])
+		}
 	}
 	for _, w := range worlds {
 		w.begin(t)

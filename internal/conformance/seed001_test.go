@@ -32,7 +32,7 @@ const (
 func tell001(*check) {}
 
 func rules001() []rule {
-	return slices.Concat(creation001(), conversion001(), format001(), management001(), dualMode001())
+	return slices.Concat(creation001(), conversion001(), errors001(), format001(), management001(), dualMode001())
 }
 
 func one(r messages.Role, b messages.Block) messages.Message {
@@ -157,6 +157,26 @@ func conversion001() []rule {
 					}
 				}
 			}},
+	}
+}
+
+func errors001() []rule {
+	const section = "ErrorHandling"
+	return []rule{
+		{section: section, name: "FailuresArePropagated", on: inCode, asks: "After the migration an error of the new functions is propagated at once",
+			holds: func(c *check) {
+				_, err := messages.JoinRecords([]messages.Record{{Seq: 1, Kind: "user", Content: "hi"}, {Seq: 2, Kind: "tool_call", DataJSON: "{"}})
+				if err == nil || !strings.Contains(err.Error(), "message 2") {
+					c.Errorf("a list with a record that cannot be read: %v", err)
+				}
+			}},
+		{section: section, name: "UnknownRole", on: inCode, asks: "Invalid arguments are an error",
+			holds: func(c *check) {
+				if _, err := messages.ToRecords(messages.NewText("nobody", "hi")); err == nil {
+					c.Errorf("a message of nobody is stored")
+				}
+			}},
+		{section: section, name: "OutOfMemory", asks: "PANIC when talloc fails; asserts for NULL", apart: "Go ends the program when memory is out, and has no NULL where a value is"},
 	}
 }
 

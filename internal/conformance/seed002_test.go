@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -70,7 +71,7 @@ func differs002(c *check, times ...string) map[string][2]string {
 }
 
 func rules002() []rule {
-	return slices.Concat(schema002(), operations002(), lifecycle002(), constraints002(), migrations002())
+	return slices.Concat(schema002(), operations002(), lifecycle002(), patterns002(), constraints002(), migrations002())
 }
 
 // tell002 lets the owner clone the repository, and somebody talk with an external
@@ -142,18 +143,22 @@ func schema002() []rule {
 			holds: func(c *check) {
 				c.inRepository()
 				c.is(".claude/commands/prime.md|Research codebase|.claude/commands/plan-feature.md", c.on(
-					`SELECT commands ->> '$.prime.path', commands ->> '$.prime.description', commands ->> '$.plan_feature.path' FROM remote_agent_codebases`,
-					`SELECT commands -> 'prime' ->> 'path', commands -> 'prime' ->> 'description', commands -> 'plan_feature' ->> 'path' FROM remote_agent_codebases`))
-				if text := c.one(`SELECT CAST(commands AS TEXT) FROM remote_agent_codebases`); strings.Contains(text, "Look around") {
+					`SELECT commands ->> '$.prime.path', commands ->> '$.prime.description', commands ->> '$.plan_feature.path' FROM remote_agent_codebases `+web002,
+					`SELECT commands -> 'prime' ->> 'path', commands -> 'prime' ->> 'description', commands -> 'plan_feature' ->> 'path' FROM remote_agent_codebases `+web002))
+				if text := c.one(`SELECT CAST(commands AS TEXT) FROM remote_agent_codebases ` + web002); strings.Contains(text, "Look around") {
 					c.Errorf("the text of a file is in the database: %s", text)
 				}
 			}},
-		{section: section, name: "PlatformIDs", asks: "A Telegram conversation's id is the id of its chat, a GitHub one's is owner/repo#42",
-			differs: "where there are several accounts or topics, they follow in the id",
+		{section: section, name: "Telegram", asks: "platform_type is telegram, and the conversation's id that of its chat", differs: "topics and the threads of Slack are conversations of their own; the thread follows in the id",
 			holds: func(c *check) {
 				p := c.person()
 				p.says("who am I here", "echo: who am I here")
-				c.is("1", `SELECT count(*) FROM (`+p.conversation()+`) x`)
+				c.is("telegram|"+fmt.Sprint(p.id), `SELECT platform_type, platform_conversation_id FROM remote_agent_conversations WHERE id IN (`+p.conversation()+`)`)
+			}},
+		{section: section, name: "GitHub", asks: "platform_type is github, and the conversation's id owner/repo#42",
+			holds: func(c *check) {
+				number := c.issue("what is this")
+				c.is("1", fmt.Sprintf(`SELECT count(*) FROM remote_agent_conversations WHERE platform_type = 'github' AND platform_conversation_id = 'owner/repo#%d'`, number))
 			}},
 		{section: section, name: "AssistantIsLocked", asks: "ai_assistant_type is locked at creation", differs: "/handoff goes on with another assistant in a new row; the old row keeps its own",
 			holds: func(c *check) {
@@ -199,7 +204,7 @@ func constraints002() []rule {
 		{section: section, name: "CodebaseWithConversations", asks: "A codebase with conversations cannot be deleted",
 			holds: func(c *check) {
 				c.inRepository()
-				c.try(func(t trial) { t.refuses(`DELETE FROM remote_agent_codebases`, "foreign key") })
+				c.try(func(t trial) { t.refuses(`DELETE FROM remote_agent_codebases `+web002, "foreign key") })
 			}},
 		{section: section, name: "ForeignKeys", asks: "Conversations and sessions refer to codebases that exist, sessions to conversations that exist",
 			holds: func(c *check) {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/store/storetest"
 )
+
+// web002 chooses the repository that the owner cloned.
+const web002 = `WHERE name LIKE '%/acme/web'`
 
 // active is a query for columns of the active session of a person.
 func (p person) active(columns string) string {
@@ -30,11 +34,11 @@ func operations002() []rule {
 	return []rule{
 		{section: section, name: "createCodebase", asks: "A codebase is made of a name, a URL and a folder; the assistant is optional",
 			holds: func(c *check) {
-				c.is("1|1|1|1", `SELECT name LIKE '%/acme/web', repository_url LIKE 'http%/acme/web%', default_cwd <> '', ai_assistant_type <> '' FROM remote_agent_codebases`)
+				c.is("1|1|1|1", `SELECT name LIKE '%/acme/web', repository_url LIKE 'http%/acme/web%', default_cwd <> '', ai_assistant_type <> '' FROM remote_agent_codebases `+web002)
 			}},
 		{section: section, name: "getCodebase", asks: "A codebase is found by its id, and none is null",
 			holds: func(c *check) {
-				id := c.one(`SELECT id FROM remote_agent_codebases`)
+				id := c.one(`SELECT id FROM remote_agent_codebases ` + web002)
 				c.is("1", c.on(`SELECT name LIKE '%/acme/web' FROM remote_agent_codebases WHERE id = ?`, `SELECT name LIKE '%/acme/web' FROM remote_agent_codebases WHERE id = $1`), id)
 				if found := c.query(`SELECT name FROM remote_agent_codebases WHERE id = '00000000-0000-4000-8000-000000000000'`); len(found.rows) != 0 {
 					c.Errorf("found %q", found.rows)
@@ -46,15 +50,15 @@ func operations002() []rule {
 				p.says("/command-set fresh prompts/new.md", "fresh")
 				p.rests()
 				c.is("prompts/new.md|New command", c.on(
-					`SELECT commands ->> '$.fresh.path', commands ->> '$.fresh.description' FROM remote_agent_codebases`,
-					`SELECT commands -> 'fresh' ->> 'path', commands -> 'fresh' ->> 'description' FROM remote_agent_codebases`))
+					`SELECT commands ->> '$.fresh.path', commands ->> '$.fresh.description' FROM remote_agent_codebases `+web002,
+					`SELECT commands -> 'fresh' ->> 'path', commands -> 'fresh' ->> 'description' FROM remote_agent_codebases `+web002))
 			}},
 		{section: section, name: "updateCodebaseCommands", asks: "Many commands are registered at once",
 			holds: func(c *check) {
 				p := c.inRepository()
 				p.says("/load-commands prompts", "1")
 				p.rests()
-				c.is("prompts/new.md", c.on(`SELECT commands ->> '$.new.path' FROM remote_agent_codebases`, `SELECT commands -> 'new' ->> 'path' FROM remote_agent_codebases`))
+				c.is("prompts/new.md", c.on(`SELECT commands ->> '$.new.path' FROM remote_agent_codebases `+web002, `SELECT commands -> 'new' ->> 'path' FROM remote_agent_codebases `+web002))
 			}},
 		{section: section, name: "getCodebaseCommands", asks: "The registry is read; each command runs",
 			holds: func(c *check) {
@@ -84,7 +88,7 @@ func operations002() []rule {
 				p := c.inRepository()
 				p.says("hello", "echo: hello")
 				p.rests()
-				c.is("openai|1", p.active("ai_assistant_type, codebase_id = (SELECT id FROM remote_agent_codebases)"))
+				c.is("openai|1", p.active("ai_assistant_type, codebase_id = (SELECT id FROM remote_agent_codebases "+web002+")"))
 			}},
 		{section: section, name: "getActiveSession", asks: "The active session of a conversation, or null",
 			holds: func(c *check) {
@@ -185,6 +189,55 @@ func lifecycle002() []rule {
 				// Said before and after a restart; see tell002.
 				c.is("1", `SELECT count(*) FROM remote_agent_sessions WHERE ai_assistant_type = 'robot'`)
 				c.is("2", `SELECT count(*) FROM agent_messages m JOIN remote_agent_sessions s ON s.id = m.session_id WHERE s.ai_assistant_type = 'robot' AND m.role = 'user'`)
+			}},
+	}
+}
+
+func patterns002() []rule {
+	const section = "CommonPatterns"
+	return []rule{
+		{section: section, name: "IdempotentConversation", asks: "Two messages that come at once get one conversation and one session",
+			holds: func(c *check) {
+				p := c.person()
+				for i := range 4 {
+					c.tg.Person(p.id).Says(fmt.Sprint("at once, ", i))
+				}
+				p.says("and last", "and last")
+				p.rests()
+				c.is("1|1", `SELECT (SELECT count(*) FROM (`+p.conversation()+`) v), (SELECT count(*) FROM (`+p.sessions()+`) s)`)
+			}},
+		{section: section, name: "SafeSessionHandling", asks: "The old session is ended before a new one is made: there is never a second active one",
+			holds: func(c *check) {
+				p := c.person()
+				for i := range 3 {
+					text := fmt.Sprintf("session %d of %d", i, p.id)
+					p.says(text, "echo: "+text)
+					p.says("/new", "fresh session")
+				}
+				p.says("the last", "echo: the last")
+				p.rests()
+				c.is("4|1|3", `SELECT count(*), sum(CASE WHEN active THEN 1 ELSE 0 END), count(ended_at) FROM remote_agent_sessions WHERE id IN (`+p.sessions()+`)`)
+			}},
+		{section: section, name: "CommandRegistryUpdates", asks: "A command that another program writes into commands is one: commands['new-command'] = {path, description}",
+			differs: "a name is found whether it has - or _",
+			holds: func(c *check) {
+				p := c.inRepository()
+				c.change(c.on(`UPDATE remote_agent_codebases SET commands = json_set(commands, '$."new-command"', json('{"path": "prompts/new.md", "description": "New command"}')) `+web002,
+					`UPDATE remote_agent_codebases SET commands = jsonb_set(commands, '{new-command}', '{"path": "prompts/new.md", "description": "New command"}') `+web002))
+				p.says("/command-invoke new-command", "echo: Say new.")
+			}},
+		{section: section, name: "MetadataTracking", asks: "lastCommand that another program wrote decides: plan-feature there, then execute, is a new session",
+			holds: func(c *check) {
+				p := c.inRepository()
+				p.says("hello", "echo: hello")
+				p.rests()
+				first := c.one(p.active("id"))
+				c.change(`UPDATE remote_agent_sessions SET metadata = '{"lastCommand": "plan-feature"}' WHERE id = '` + first + `'`)
+				p.says("/command-invoke execute", "[1 messages]")
+				p.rests()
+				if c.one(p.active("id")) == first {
+					c.Errorf("it goes on in the same session")
+				}
 			}},
 	}
 }

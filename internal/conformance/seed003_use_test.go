@@ -255,6 +255,7 @@ func lifecycle003() []rule {
 				p.says("note it", "Noted.")
 				p.says("/reset", "fresh session")
 				p.rests()
+				c.is("1|completed", `SELECT ended_at >= started_at, status FROM agent_sessions WHERE id IN (`+p.sessions()+`)`)
 				c.is("4|1", `SELECT (SELECT count(*) FROM agent_messages WHERE session_id IN (`+p.sessions()+`)), (SELECT count(*) FROM agent_tool_calls WHERE session_id IN (`+p.sessions()+`))`)
 			}},
 		{section: section, name: "KeptByDefault", asks: "Sessions are kept indefinitely by default",

@@ -102,6 +102,14 @@ func (c *check) is(want, query string, args ...any) {
 	}
 }
 
+// change changes the database for good, as another program does that has its address.
+func (c *check) change(statement string) {
+	c.Helper()
+	if _, err := c.sql.ExecContext(c.Context(), statement); err != nil {
+		c.Fatalf("%s: %v", statement, err)
+	}
+}
+
 // trial is a transaction that is taken back, in which a check changes what it likes.
 type trial struct {
 	c  *check

@@ -22,6 +22,7 @@ import (
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/config"
 	"remote-agent/internal/emulator/acpagent"
+	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
@@ -41,6 +42,7 @@ type world struct {
 	database string // one of databases
 	env      map[string]string
 	tg       *telegram.Server
+	hub      *github.Server // nil unless withGitHub was called
 	model    *model
 	repo     string // address of a repository
 	sql      *sql.DB

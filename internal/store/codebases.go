@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 )
@@ -138,6 +140,9 @@ func (t *Tx) RegisterCommand(ctx context.Context, codebaseID, name string, def s
 	if err != nil {
 		return err
 	}
+	if found, ok := command.Canonical(name); ok {
+		name = found
+	}
 	commands[name] = def
 	return t.UpdateCodebaseCommands(ctx, codebaseID, commands)
 }
@@ -163,7 +168,8 @@ func (t *Tx) UpdateCodebaseCommands(ctx context.Context, codebaseID string, comm
 	return nil
 }
 
-// CodebaseCommands returns a codebase's registry by command name.
+// CodebaseCommands returns a codebase's registry by canonical command name, whatever
+// form of a name was stored.
 func (t *Tx) CodebaseCommands(ctx context.Context, codebaseID string) (map[string]sessions.CommandDef, error) {
 	return t.commands(ctx, codebaseID, false)
 }
@@ -188,7 +194,22 @@ func (t *Tx) commands(ctx context.Context, codebaseID string, lock bool) (map[st
 	if err := json.Unmarshal([]byte(encoded), &commands); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "decode commands")
 	}
-	return commands, nil
+	return canonical(commands), nil
+}
+
+// canonical gives commands the names by which they are found. Another program, such
+// as that of seed 002, writes "plan-feature" where ours writes "plan_feature"; of two
+// such entries ours counts.
+func canonical(commands map[string]sessions.CommandDef) map[string]sessions.CommandDef {
+	named := make(map[string]sessions.CommandDef, len(commands))
+	for _, name := range slices.Sorted(maps.Keys(commands)) { // "-" is before "_"
+		found, ok := command.Canonical(name)
+		if !ok {
+			found = name
+		}
+		named[found] = commands[name]
+	}
+	return named
 }
 
 // DeleteCodebase deletes a codebase. It is a fault.Conflict while conversations

@@ -96,6 +96,29 @@ func TestCommandRegistry(t *testing.T) {
 	})
 }
 
+// The program of seed 002 writes names with "-".
+func TestCommandsAreFoundHoweverTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		code := b.codebase(t, "app", "")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := store.Exec(ctx, tx, `UPDATE remote_agent_codebases SET commands =
+				'{"Plan-Feature": {"path": "theirs.md"}, "plan-feature": {"path": "also.md"}, "plan_feature": {"path": "ours.md"}, "new-command": {"path": "new.md"}, "ä": {"path": "odd.md"}}'`); err != nil {
+				return err
+			}
+			if err := tx.RegisterCommand(ctx, code.ID, "new-command", sessions.CommandDef{Path: "newer.md"}); err != nil {
+				return err
+			}
+			got, err := tx.CodebaseCommands(ctx, code.ID)
+			want := map[string]sessions.CommandDef{"plan_feature": {Path: "ours.md"}, "new_command": {Path: "newer.md"}, "ä": {Path: "odd.md"}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("commands (-want +got):\n%s", diff)
+			}
+			return err
+		})
+	})
+}
+
 func TestCommandsKeepStrangeText(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
