@@ -252,7 +252,7 @@ func runLine(r sessions.Run) string {
 	}
 	took, cost := "?", "?"
 	if r.Duration != nil {
-		took = r.Duration.Round(10 * time.Millisecond).String()
+		took = r.Duration.Round(time.Millisecond).String()
 	}
 	if r.CostMicros != nil {
 		cost = spend.Dollars(*r.CostMicros)
