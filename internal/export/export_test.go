@@ -83,6 +83,12 @@ func fillOne(ctx context.Context, tx *store.Tx, i int) (sessions.Session, error)
 		if err != nil {
 			return s, err
 		}
+		if _, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID, Model: "m"}); err != nil {
+			return s, err
+		}
+		if err := tx.EndOpenRun(ctx, s.ID, e.ID, sessions.RunEnd{Status: sessions.RunFailed, Error: "refused " + secret, Took: time.Second}); err != nil {
+			return s, err
+		}
 		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: seqs[1], CallID: "c1", Name: "shell", Request: `{"command":"echo"}`, Status: sessions.ToolExecuting}
 		if err := tx.InsertToolCall(ctx, call); err != nil {
 			return s, err
@@ -152,6 +158,9 @@ func TestExportAndImportBetweenDatabases(t *testing.T) {
 		}
 		if err := transcript.Write(t.Context(), from, &original, first.ID, transcript.Options{}); err != nil {
 			t.Fatal(err)
+		}
+		if !strings.Contains(text, `"type":"run","row":{`) || !strings.Contains(text, `"status":"failed","result"`) {
+			t.Errorf("no run, or no failed session, is exported:\n%s", text)
 		}
 		for _, part := range []string{"Run it with", "Call of shell `c1`: failed", "````\n```\n"} {
 			if !strings.Contains(shown.String(), part) {

@@ -241,6 +241,18 @@ func (w *crashWorld) records() (records, error) {
 		if err != nil {
 			return err
 		}
+		// Whoever was killed has left an interrupted run, and somebody went on to one that is completed.
+		err = rows(ctx, tx, `
+			SELECT CAST(r.entry_id AS TEXT), CAST(count(*) AS TEXT), max(s.status), CAST(sum(CASE r.status WHEN 'completed' THEN 1 ELSE 0 END) AS TEXT)
+			FROM agent_runs r JOIN remote_agent_sessions s ON s.id = r.session_id GROUP BY r.entry_id
+			HAVING sum(CASE r.status WHEN 'completed' THEN 1 ELSE 0 END) <> 1
+				OR sum(CASE WHEN r.status IN ('completed', 'interrupted') THEN 0 ELSE 1 END) > 0 OR max(s.status) <> 'completed'`,
+			func(entry, runs, status, completed string) {
+				rec.open = append(rec.open, fmt.Sprintf("event %s has %s runs, of which %s are completed, in a session that is %s", entry, runs, completed, status))
+			})
+		if err != nil {
+			return err
+		}
 		return rows(ctx, tx, `
 			SELECT c.platform_conversation_id, d.message_id, d.state, d.error
 			FROM deliveries d JOIN remote_agent_conversations c ON c.id = d.conversation_id`,

@@ -149,6 +149,11 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 		e := b.accept(t, "busy", "1")
 		b.accept(t, "busy", "2")
 		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "old answer", Final: true}
+		session := b.session(t, e.ConversationID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID})
+			return err
+		})
 		var settled store.Settled
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
 			if err := tx.AddDelivery(ctx, &d); err != nil {
@@ -175,6 +180,13 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 			}
 			if open, err := tx.OpenDeliveries(ctx, done.ConversationID, true); err != nil || len(open) != 0 {
 				t.Errorf("notices in a quiet conversation: %+v, %v", open, err)
+			}
+			runs, err := tx.Runs(ctx, session.ID, sessions.RunInterrupted, 0, 9)
+			if err != nil || len(runs) != 1 || runs[0].Error != store.ErrRestored || runs[0].FinishedAt.IsZero() {
+				t.Errorf("interrupted runs: %+v, %v", runs, err)
+			}
+			if s, err := tx.Session(ctx, session.ID); err != nil || s.Status != sessions.Completed {
+				t.Errorf("the session is %s, %v", s.Status, err)
 			}
 			if position, err := tx.Cursor(ctx, "github/x"); err != nil || position != "" {
 				t.Errorf("cursor = %q, %v: old events would be read again", position, err)

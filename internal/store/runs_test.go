@@ -3,6 +3,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -251,5 +252,23 @@ func TestSessionsAreFoundByWhatRunsAndWhatFailed(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+func TestAnImportedRunDoesNotRun(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "1").ID)
+		row := map[string]json.RawMessage{"session_id": json.RawMessage(`"` + s.ID + `"`), "entry_id": json.RawMessage(`"` + s.ID + `"`)}
+		for column, value := range map[string]string{
+			"number": "1", "status": `"running"`, "started_ms": "5", "finished_ms": "null", "duration_ms": "null", "model": `"m"`,
+			"input_tokens": "1", "output_tokens": "2", "cost_micros": "null", "error": "null",
+		} {
+			row[column] = json.RawMessage(value)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.ImportRow(ctx, "run", row) })
+		if _, runs := b.stands(t, s.ID); len(runs) != 1 || runs[0].Status != sessions.RunInterrupted || runs[0].FinishedAt.IsZero() || runs[0].Error != store.ErrRestored {
+			t.Errorf("the run: %+v", runs)
+		}
 	})
 }
