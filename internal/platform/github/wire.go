@@ -11,8 +11,9 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// payload is what a webhook brings. The library has a type for each event; this one
-// is enough for those that are read, and for what a sweep finds in their place.
+// payload is what a webhook brings, and what a sweep finds in its place. The library's
+// types for events leave out which App wrote something, and a time that is none ends
+// their decoding; a new field or one of another type must not cost an event.
 type payload struct {
 	Action       string                    `json:"action"`
 	Issue        *issue                    `json:"issue,omitempty"`
