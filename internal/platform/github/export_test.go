@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"time"
 
@@ -72,13 +71,9 @@ type Limiter struct{ *exchange.Budget }
 // NewLimiter returns one.
 func NewLimiter() Limiter { return Limiter{newBudget()} }
 
-// Wait waits for a call that makes content, or for one that reads.
-func (l Limiter) Wait(ctx context.Context, content bool) error {
-	method := http.MethodGet
-	if content {
-		method = http.MethodPost
-	}
-	return l.Budget.Wait(ctx, "1", costOf(1, httptest.NewRequest(method, "/repos/a/b/issues/1/comments", nil))...)
+// WaitFor waits for a call about a comment: a POST makes content.
+func (l Limiter) WaitFor(ctx context.Context, method string) error {
+	return l.Wait(ctx, "1", costOf(1, httptest.NewRequest(method, "/repos/a/b/issues/1/comments", nil))...)
 }
 
 // InDefinition reports whether what is at i defines an address, so that it is not

@@ -176,6 +176,28 @@ func TestWhoNeverTriggers(t *testing.T) {
 	h.one(t, "issue_comment", event("created", object{"issue": issueObject(""), "comment": with(say, object{"performed_via_github_app": object{"id": 12}})}))
 }
 
+func TestWhoIsShownAsAMember(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	for association, want := range map[string]bool{"OWNER": true, "MEMBER": true, "COLLABORATOR": true, "CONTRIBUTOR": false, "FIRST_TIMER": false, "NONE": false, "": false} {
+		with := func(o object) object { o["author_association"] = association; return o }
+		const text = "@remote-agent hi"
+		for name, body := range map[string]string{
+			"issues":                      event("opened", object{"issue": with(issueObject(text))}),
+			"issue_comment":               event("created", object{"issue": issueObject(""), "comment": with(commentObject(text))}),
+			"pull_request":                event("opened", object{"pull_request": with(pullObject(text, "Acme/Web", 9))}),
+			"pull_request_review_comment": event("created", object{"pull_request": pullObject("", "Acme/Web", 9), "comment": with(commentObject(text))}),
+			"pull_request_review": event("submitted", object{"pull_request": pullObject("", "Acme/Web", 9), "review": with(object{
+				"id": 8, "body": text, "user": annUser(), "submitted_at": "2026-11-21T10:05:00Z",
+			})}),
+		} {
+			if in := h.one(t, name, body); in.Sender.Member != want {
+				t.Errorf("%s of %q: %v", name, association, in.Sender.Member)
+			}
+		}
+	}
+}
+
 func TestOtherRepositoriesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, func(c *github.Config) { c.Repositories = []string{"Acme/Other"} })

@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ func TestLimiterKeepsThePublishedLimits(t *testing.T) {
 		l := github.NewLimiter()
 		var at []time.Time
 		for end := time.Now().Add(3 * time.Hour); time.Now().Before(end); {
-			if err := l.Wait(t.Context(), true); fault.Is(err, fault.RateLimited) {
+			if err := l.WaitFor(t.Context(), http.MethodPost); fault.Is(err, fault.RateLimited) {
 				after, _ := fault.Retry(err)
 				time.Sleep(after)
 				continue
@@ -44,16 +45,18 @@ func TestLimiterKeepsThePublishedLimits(t *testing.T) {
 
 func TestLimiterPoints(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := github.NewLimiter()
-		n := 0
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); n++ {
-			if err := l.Wait(t.Context(), false); err != nil {
-				t.Fatal(err)
+	for method, most := range map[string]int{http.MethodGet: 900, http.MethodPatch: 180} {
+		synctest.Test(t, func(t *testing.T) {
+			l := github.NewLimiter()
+			n := 0
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); n++ {
+				if err := l.WaitFor(t.Context(), method); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if n > 900 || n < 700 {
-			t.Errorf("%d reads in a minute", n)
-		}
-	})
+			if n > most || n < most*3/4 {
+				t.Errorf("%d times %s in a minute", n, method)
+			}
+		})
+	}
 }

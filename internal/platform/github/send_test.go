@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -319,6 +320,30 @@ func TestRefusalsOfLimits(t *testing.T) {
 		if len(w.server.Issue(repo, n).FromBotComments()) != 0 {
 			t.Errorf("%s: a comment was made", name)
 		}
+	}
+}
+
+// GitHub's words are no promise, Retry-After is; and what is worth nothing later is
+// asked for once.
+func TestRefusalsWithATimeOnly(t *testing.T) {
+	t.Parallel()
+	var posts atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		posts.Add(1)
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"Later, please"}`)
+	}))
+	t.Cleanup(server.Close)
+	a, err := github.New(github.Config{Token: "ghp_0123456789abcdef", WebhookSecret: secret, APIURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	out := messages.Outbound{Delivery: "d", Conversation: key("acme/web#1"), Text: "x", Optional: true}
+	_, err = a.Send(t.Context(), out)
+	if after, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || after != time.Second || posts.Load() != 1 {
+		t.Errorf("%d posts: %v", posts.Load(), err)
 	}
 }
 
