@@ -220,6 +220,11 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 		if dropped, err = tx.StopEntries(ctx, r.Conv.ID, r.Entry.Seq); err != nil {
 			return err
 		}
+		for _, e := range dropped { // one that waits to begin may have asked whether to clone
+			if err := o.cancelQuestions(ctx, tx, e); err != nil {
+				return err
+			}
+		}
 		head, ok, err := tx.NextEntry(ctx, r.Conv.ID)
 		if err != nil {
 			return err
@@ -235,6 +240,7 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 	}
 	text := o.stopRunning(ctx, r, parked)
 	if len(dropped) > 0 {
+		_ = o.Ring(ctx, r.Conv.ID) // shows what became of questions; else the sweep does
 		text += fmt.Sprintf(" %s not started; send what you still want again.",
 			count(len(dropped), "waiting message was", "waiting messages were"))
 	}

@@ -1,0 +1,191 @@
+package journey_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/store/storetest"
+)
+
+// otherProgram makes the database of the program that seed 002 describes, as it
+// was on another machine, and returns where it is.
+func (w *world) otherProgram(rows string) string {
+	w.t.Helper()
+	ddl, err := os.ReadFile(filepath.Join("..", "importer", "testdata", "seed002.sql"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	create := storetest.ForeignSQLite
+	if w.env["DATABASE_URL"] != "" {
+		create = storetest.ForeignPostgres
+	}
+	return create(w.t, strings.ReplaceAll(string(ddl), " DEFAULT gen_random_uuid()", "")+rows)
+}
+
+// imports runs the command while the bot is stopped, and returns what it prints.
+func (w *world) imports(q app.SeedImport) (printed string, err error) {
+	w.t.Helper()
+	var out bytes.Buffer
+	err = app.ImportSeed(w.ctx(), w.config(), app.Env{Stdout: &out, Stderr: &out, Log: storetest.Log(w.t), Lookup: os.LookupEnv, Version: "test"}, q)
+	return out.String(), err
+}
+
+// moved are two people's chats on two codebases of one repository, whose folders
+// were on the other machine, and one on a folder that nobody can clone.
+func moved(url string) string {
+	return fmt.Sprintf(`
+INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type) VALUES
+('10000000-0000-4000-8000-000000000001', 'shop', '%[1]s.git', '/other/machine/shop', 'openai'),
+('10000000-0000-4000-8000-000000000002', 'shop again', '%[1]s', '/other/machine/again', 'openai'),
+('10000000-0000-4000-8000-000000000003', 'papers', NULL, '/other/machine/papers', 'openai');
+INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type) VALUES
+('20000000-0000-4000-8000-000000000001', 'telegram', '42', '10000000-0000-4000-8000-000000000001', '/other/machine/shop/src', 'openai'),
+('20000000-0000-4000-8000-000000000002', 'telegram', '77', '10000000-0000-4000-8000-000000000002', '/other/machine/again', 'openai');
+INSERT INTO remote_agent_sessions (id, conversation_id, codebase_id, ai_assistant_type, metadata) VALUES
+('30000000-0000-4000-8000-000000000001', '20000000-0000-4000-8000-000000000001', '10000000-0000-4000-8000-000000000001', 'openai', '{"lastCommand":"plan-feature"}'),
+('30000000-0000-4000-8000-000000000002', '20000000-0000-4000-8000-000000000002', '10000000-0000-4000-8000-000000000002', 'openai', '{}');
+`, url)
+}
+
+func TestImportThenGoOnInTheImportedConversation(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		repo := map[string]string{"src/AGENTS.md": "Prices are in cents.\n"}
+		for name, text := range planningRepo {
+			repo[name] = text
+		}
+		server, url := w.withRepository(repo)
+		q := app.SeedImport{From: w.otherProgram(moved(url))}
+		w.start().shutdown() // the schema is there, and who may talk
+
+		q.Dry = true
+		dry, err := w.imports(q)
+		if err != nil || !strings.Contains(dry, "would import 3 codebases and 2 conversations with 2 sessions") || !strings.Contains(dry, "/other/machine/shop/src: src in shop") {
+			t.Fatalf("dry run = %v\n%s", err, dry)
+		}
+		if got := w.rows("SELECT name FROM remote_agent_codebases"); len(got) != 0 {
+			t.Fatalf("a dry run stored %q", got)
+		}
+		q.Dry = false
+		for _, want := range []string{"imported 3 codebases and 2 conversations with 2 sessions; 0 were here already", "imported 0 codebases and 0 conversations with 0 sessions; 2 were here already"} {
+			if done, err := w.imports(q); err != nil || !strings.Contains(done, want) {
+				t.Fatalf("import = %v, want %q\n%s", err, want, done)
+			}
+		}
+
+		w.start()
+		t.Log("the folder is missing: the first message asks, waits, and goes on once it is cloned")
+		w.says(ann, "what does it cost?")
+		w.seesText(ann, "a-1", "Clone "+url+"?", "shop is not on this machine", "/other/machine/shop")
+		w.says(bob, "/status")
+		w.seesText(bob, "codebase:", "shop again")
+		if n := len(server.Requests()); n != 0 {
+			t.Fatalf("the git server was asked %d times before somebody said yes", n)
+		}
+		w.restart()
+		w.says(ann, "/approve a-1")
+		w.seesText(ann, "echo: what does it cost?")
+		system := w.ai.Requests()[len(w.ai.Requests())-1]
+		if text := string(system.Body); !strings.Contains(text, "Prices are in cents.") {
+			t.Errorf("the turn does not work in the folder src: %.300s", text)
+		}
+		w.says(ann, "and now?")
+		w.seesText(ann, "echo: and now? [3 messages]")
+
+		t.Log("nobody is asked twice: the other codebase of the repository is here, too")
+		w.says(bob, "hello")
+		w.seesText(bob, "echo: hello [1 messages]")
+		if got := w.rows("SELECT count(*) FROM approvals"); fmt.Sprint(got) != "[1]" {
+			t.Errorf("there are %v questions", got)
+		}
+		got := w.rows("SELECT name, default_cwd FROM remote_agent_codebases ORDER BY name")
+		clone := filepath.Join(w.env["WORKSPACE_PATH"], strings.ReplaceAll(strings.TrimPrefix(url, "http://"), ":", "+"))
+		if want := "[papers | /other/machine/papers shop | " + clone + " shop again | " + clone + "]"; fmt.Sprint(got) != want {
+			t.Errorf("codebases are %v, want %s", got, want)
+		}
+
+		t.Log("the plan that the other program has made ends its session when it is carried out")
+		w.ai.Enqueue(openai.Text("It is done."))
+		w.says(ann, "/command-invoke execute")
+		w.seesText(ann, "It is done.")
+		w.settles()
+		if roles, _ := w.last(); roles != "user" {
+			t.Errorf("executing sees earlier messages: %s", roles)
+		}
+
+		t.Log("where nothing can be cloned it says what to do")
+		w.says(bob, "/repo papers")
+		w.seesText(bob, "This conversation works on papers")
+		w.says(bob, "what is in there?")
+		w.seesText(bob, "papers is not on this machine", "/other/machine/papers", "its repository is not known", "bot repo add FOLDER", "/clone <url>")
+		w.says(bob, "/clone "+url)
+		w.seesText(bob, "Already here, linked to")
+		w.says(bob, "again")
+		w.seesText(bob, "echo: again [1 messages]")
+	})
+}
+
+func TestImportClonesAtOnceAndMerges(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		q := app.SeedImport{From: w.otherProgram(moved(url)), Clone: true, Merge: true}
+		w.start().shutdown()
+		for range 2 {
+			done, err := w.imports(q)
+			if err == nil || !strings.Contains(err.Error(), "not cloned: papers") {
+				t.Fatalf("a codebase that cannot be cloned: %v", err)
+			}
+			if !strings.Contains(done, "merged: 1 codebase") {
+				t.Errorf("the import says\n%s", done)
+			}
+		}
+		w.start()
+		w.says(ann, "hello")
+		w.seesText(ann, "echo: hello [1 messages]")
+		w.says(bob, "/getcwd")
+		w.seesText(bob, "shop, folder .")
+		w.says(bob, "/commands")
+		w.seesText(bob, "/prime")
+	})
+}
+
+func TestImportedRepositoryIsNotClonedWithoutAYes(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		server, url := w.withRepository(webRepo)
+		w.start().shutdown()
+		if _, err := w.imports(app.SeedImport{From: w.otherProgram(moved(url))}); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.says(ann, "hello")
+		w.seesText(ann, "a-1", "Clone")
+		w.says(ann, "/deny a-1")
+		w.seesText(ann, "was not cloned", "/clone "+url+" gets it whenever you want")
+		w.says(ann, "/diff")
+		w.seesText(ann, "✖ shop is not on this machine", "/clone "+url+" gets it")
+		w.says(bob, "hello")
+		w.seesText(bob, "a-2", "Clone")
+		w.says(bob, "/stop")
+		w.seesText(bob, "1 waiting message was not started")
+		w.seesText(bob, "The turn has ended: it was not run")
+		w.settles()
+		if got := w.rows("SELECT state FROM approvals ORDER BY number"); fmt.Sprint(got) != "[denied canceled]" {
+			t.Errorf("the questions are %v", got)
+		}
+		if n := len(server.Requests()); n != 0 {
+			t.Errorf("the git server was asked %d times", n)
+		}
+		w.says(ann, "/clone "+url)
+		w.seesText(ann, "Cloned shop.")
+		w.says(ann, "and now?")
+		w.seesText(ann, "echo: and now? [1 messages]")
+	})
+}
