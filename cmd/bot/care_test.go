@@ -63,6 +63,14 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"import --from " + file, exitUsage, "cannot be read as an SQLite database"},
 		{"export -o " + dir + "/none/x", exitUsage, "cannot be created"},
 		{"import --from " + filepath.Join(dir, "data", "bot.db"), exitOK, "imported 0 codebases"},
+		{"import --from sqlite:" + filepath.Join(dir, "data", "bot.db") + " --dry-run", exitOK, "dry run: nothing was written"},
+		{"import --from mysql://user:hidden@127.0.0.1:1/db", exitUsage, "is no database that I can read"},
+		{"import --from postgres://user:hidden@127.0.0.1:1/db", exitFailed, "--from: PostgreSQL at 127.0.0.1 does not let me in"},
+		{"import --from postgres://user:hidden%zz@127.0.0.1:1/db", exitUsage, "--from is not a valid PostgreSQL address"},
+		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a", exitUsage, "is not OLD=NEW"},
+		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a=/b --map /a=/c", exitUsage, "has /a twice"},
+		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a=/b", exitUsage, "no folder of the database is in /a"},
+		{"import --dry-run " + file, exitUsage, "go with --from"},
 		{"memory status", exitOK, "full text, because no embeddings API is set"},
 		{"memory status", exitOK, "0 facts, 0 episodes, of 0 people"},
 		{"memory status --embedding-base-url=http://127.0.0.1:1/v1 --embedding-model=m", exitOK, "m does not answer"},
@@ -81,6 +89,9 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		r := bot(t, environ, strings.Fields(c.args)...)
 		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.want) {
 			t.Errorf("bot %s: code %d, want %d with %q\n%s%s", c.args, r.code, c.code, c.want, r.stdout, r.stderr)
+		}
+		if strings.Contains(r.stdout+r.stderr, "hidden") {
+			t.Errorf("bot %s prints a password:\n%s%s", c.args, r.stdout, r.stderr)
 		}
 	}
 	made := firstOf(filepath.Join(dir, "backups"))

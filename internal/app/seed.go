@@ -79,11 +79,16 @@ func readSeed(ctx context.Context, env Env, source string) (importer.Rows, error
 
 // sourceError says --from where the store says DATABASE_URL.
 func sourceError(source string, err error) error {
-	public := strings.ReplaceAll(fault.Public(err), "DATABASE_URL", "--from")
-	if fault.Is(err, fault.Internal) && !strings.HasPrefix(source, "postgres") {
-		public = "--from: the database cannot be read; is the file damaged?"
+	f, ok := errors.AsType[*fault.Error](err)
+	switch {
+	case ok && f.Public != "":
+		said := *f
+		said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", "--from")
+		return &said
+	case strings.HasPrefix(source, "postgres"):
+		return &fault.Error{Kind: fault.KindOf(err), Public: "--from: the database cannot be read; does the user have the right to select from the three tables?", Err: err}
 	}
-	return &fault.Error{Kind: fault.KindOf(err), Public: public, Err: err}
+	return &fault.Error{Kind: fault.Invalid, Public: "--from: the database cannot be read; is the file damaged?", Err: err}
 }
 
 // dryRun prints what an import would do. A database that is not there yet is

@@ -88,16 +88,14 @@ func (p *plan) decideCodebases(all tables) {
 		folder := p.move(c.DefaultCwd)
 		if stored, ok := isHere[c.ID]; ok {
 			p.report.Codebases.Here++
-			p.missing(stored, true)
+			p.missing(stored, c.DefaultCwd, true)
 			continue
 		}
 		url := p.address(c)
 		first, same := byURL[url]
 		same = same && url != ""
-		if same {
-			p.report.Merges = append(p.report.Merges, Merge{ID: c.ID, Name: c.Name, Into: first.Name, URL: url, Done: p.o.Merge})
-		}
 		if same && p.o.Merge {
+			p.report.Merges = append(p.report.Merges, Merge{ID: c.ID, Name: c.Name, Into: first.Name, URL: url, Done: true})
 			p.merged[c.ID] = first.ID
 			p.report.Codebases.Merged++
 			continue
@@ -106,23 +104,26 @@ func (p *plan) decideCodebases(all tables) {
 		c.Name = p.freeName(c.Name, names)
 		c.CreatedAt, c.UpdatedAt = p.both(c.CreatedAt, c.UpdatedAt)
 		names[c.Name] = true
-		if !same {
+		if same {
+			p.report.Merges = append(p.report.Merges, Merge{ID: c.ID, Name: c.Name, Into: first.Name, URL: url})
+		} else {
 			byURL[url] = c.Codebase
 		}
 		p.codebases = append(p.codebases, c)
 		p.report.Codebases.New++
-		p.missing(c.Codebase, false)
+		p.missing(c.Codebase, p.from[c.ID].DefaultCwd, false)
 		p.assistant(c.Assistant, "codebase")
 	}
 }
 
-// missing notes that the folder of a codebase is not here.
-func (p *plan) missing(c sessions.Codebase, stored bool) {
+// missing notes that the folder of a codebase is not here; was is where it is on
+// the other machine.
+func (p *plan) missing(c sessions.Codebase, was string, stored bool) {
 	err := p.o.Folder(c.DefaultCwd)
 	if err == nil {
 		return
 	}
-	m := Missing{ID: c.ID, Name: c.Name, Folder: c.DefaultCwd, Why: fault.Public(err), Here: stored}
+	m := Missing{ID: c.ID, Name: c.Name, Folder: c.DefaultCwd, Was: was, Why: fault.Public(err), Here: stored}
 	if c.RepositoryURL == "" {
 		m.Clone = fault.New(fault.Invalid, "its repository URL is not known")
 	} else {

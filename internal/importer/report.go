@@ -39,12 +39,12 @@ type Merge struct {
 	Done                bool
 }
 
-// Missing is a codebase whose folder is not on this machine. Clone says why it
-// cannot be cloned, nil if it can. Here tells that the codebase was here already.
+// Missing is a codebase whose folder is not on this machine; Was is its folder on
+// the other one. Clone says why it cannot be cloned, nil if it can. Here tells that the codebase was here already.
 type Missing struct {
-	ID, Name, Folder, URL, Why string
-	Clone                      error
-	Here                       bool
+	ID, Name, Folder, Was, URL, Why string
+	Clone                           error
+	Here                            bool
 }
 
 // Cwd is the folder of a conversation. Now is relative to the codebase; Outside
@@ -160,7 +160,7 @@ func (r Report) Write(out io.Writer, done, clone bool) error {
 
 // next says what happens about a missing folder.
 func (m Missing) next(done, clone bool) string {
-	instead := "import with --map " + m.Folder + "=FOLDER"
+	instead := "import with --map " + m.Was + "=FOLDER"
 	if m.Here || done {
 		instead = "`bot repo add FOLDER` and choose that with /repo in the chat"
 	}

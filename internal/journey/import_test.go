@@ -189,3 +189,28 @@ func TestImportedRepositoryIsNotClonedWithoutAYes(t *testing.T) {
 		w.seesText(ann, "echo: and now? [1 messages]")
 	})
 }
+
+func TestImportedConversationOfAnAssistantThatIsNotHere(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		w.start().shutdown()
+		q := app.SeedImport{From: w.otherProgram(strings.ReplaceAll(moved(url), "'openai'", "'claude'")), Clone: true, Skip: true}
+		done, err := w.imports(q)
+		if err == nil || !strings.Contains(done, "claude: 3 codebases, 2 conversations, 2 sessions") {
+			t.Fatalf("import = %v\n%s", err, done)
+		}
+		w.start()
+		w.says(ann, "hello")
+		w.seesText(ann, "belongs to the assistant", "claude", "/handoff")
+		w.settles()
+		w.says(ann, "/handoff openai")
+		w.seesText(ann, "openai goes on here from now on")
+		w.says(ann, "hello again")
+		w.seesText(ann, "echo: hello again")
+		w.settles()
+		if got := w.rows("SELECT cwd FROM remote_agent_conversations WHERE platform_conversation_id = '42'"); fmt.Sprint(got) != "[src]" {
+			t.Errorf("the conversation works in %v", got)
+		}
+	})
+}

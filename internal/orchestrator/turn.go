@@ -373,7 +373,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 	a := w.o.config.Assistants[name]
 	if a == nil {
 		return outcome{err: fault.Newf(fault.Unsupported,
-			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /reset does not change it.", name)}
+			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /handoff goes on with another one.", name)}
 	}
 	h, err := w.openHost(ctx, a, d, p, limit)
 	if err != nil {
