@@ -214,3 +214,37 @@ func TestImportedConversationOfAnAssistantThatIsNotHere(t *testing.T) {
 		}
 	})
 }
+
+// An earlier version stored addresses and folders as the other program had them.
+func TestConversationsOfAnEarlierImportGoOn(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		w.start().shutdown()
+		if _, err := w.imports(app.SeedImport{From: w.otherProgram(moved(url)), Merge: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.change("UPDATE remote_agent_codebases SET repository_url = repository_url || '.git' WHERE repository_url <> ''")
+		w.change("UPDATE remote_agent_conversations SET cwd = '/other/machine/shop/src' WHERE platform_conversation_id = '42'")
+		w.start()
+		w.says(ann, "hello")
+		w.seesText(ann, "a-1", "Clone "+url+"?")
+		w.says(ann, "/approve a-1")
+		w.seesText(ann, "echo: hello [1 messages]")
+		w.says(ann, "/getcwd")
+		w.seesText(ann, "shop, folder src")
+		if got := w.rows("SELECT count(*) FROM remote_agent_codebases"); fmt.Sprint(got) != "[2]" {
+			t.Errorf("there are %v codebases, want those 2 that were imported", got)
+		}
+		w.settles()
+		w.shutdown()
+		w.change("UPDATE remote_agent_conversations SET cwd = '/elsewhere' WHERE platform_conversation_id = '42'")
+		w.start()
+		w.says(ann, "and now?")
+		w.seesText(ann, "✖ This conversation works in /elsewhere, which is not in shop. /setcwd . works at the top of it")
+		w.says(ann, "/setcwd .")
+		w.seesText(ann, "Working in .")
+		w.says(ann, "once more")
+		w.seesText(ann, "echo: once more")
+	})
+}

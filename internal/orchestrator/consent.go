@@ -7,7 +7,6 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -60,21 +59,17 @@ func needsClone(err error) *NeedsClone {
 	return need
 }
 
-// getRepository clones what a person has allowed, once.
-func (w *worker) getRepository(ctx context.Context) error {
+// getRepository clones what a person has allowed, once, and reports whether there
+// was something.
+func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
 	need := w.mayGet
 	if w.mayGet = nil; need == nil {
-		return nil
+		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.o.config.TurnTimeout)
-	defer cancel()
 	begin := time.Now()
 	if err := w.o.config.Workshop.Clone(ctx, need.URL); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return &fault.Error{Kind: fault.Exhausted, Public: "Cloning " + need.URL + " took too long.", Err: err}
-		}
-		return err
+		return false, err
 	}
 	w.o.config.Log.InfoContext(ctx, "Cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
-	return nil
+	return true, nil
 }

@@ -77,11 +77,15 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		return
 	}
 	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
-		if r.err = w.getRepository(ctx); r.err != nil {
+		cloned, err := w.getRepository(ctx)
+		if r.err = err; err != nil {
 			return
 		}
 		notice := r.work.Notice
 		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
+		if need := needsClone(r.err); need != nil && cloned {
+			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can look at it with `bot repo list`.", need.URL, need.Codebase)
+		}
 		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.commands[call.Name].Job {
 			r.err = nil // it says so itself; and /clone is the way out of it
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
@@ -86,13 +87,22 @@ func (t *Tx) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 	return fault.Newf(fault.Conflict, "There is a codebase called %s already.", c.Name)
 }
 
-// MoveCodebase notes that a codebase is in another folder.
+// MoveCodebase notes that a codebase is in another folder; fault.NotFound if there
+// is none. Conversations that work in a folder of it by its absolute path, which
+// only an import of an earlier version has left, work in it by the relative one.
 func (t *Tx) MoveCodebase(ctx context.Context, id, dir string) error {
-	n, err := t.exec(ctx, `
-		UPDATE remote_agent_codebases SET default_cwd = $2, updated_at = {stamp} WHERE id = $1`, id, dir)
-	if err == nil && n == 0 {
-		err = notFound("codebase")
+	c, err := t.Codebase(ctx, id)
+	if err != nil {
+		return err
 	}
+	if _, err := t.exec(ctx, `
+		UPDATE remote_agent_conversations SET cwd = NULLIF(substr(cwd, $3), '')
+		WHERE codebase_id = $1 AND substr(cwd || '/', 1, $3 - 1) = $2`,
+		id, c.DefaultCwd+"/", utf8.RuneCountInString(c.DefaultCwd)+2); err != nil {
+		return fmt.Errorf("move conversations of a codebase: %w", err)
+	}
+	_, err = t.exec(ctx, `
+		UPDATE remote_agent_codebases SET default_cwd = $2, updated_at = {stamp} WHERE id = $1`, id, dir)
 	return wrap(err, "move codebase")
 }
 

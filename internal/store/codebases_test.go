@@ -453,3 +453,39 @@ func TestUpgradeMakesNamesUnique(t *testing.T) {
 		upgrade(t, store.Options{URL: storetest.PostgresURL(t)})
 	})
 }
+
+func TestMovingACodebaseKeepsTheFoldersOfItsConversations(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "büro", DefaultCwd: "/w/büro"})
+			if err != nil {
+				return err
+			}
+			folders := map[string]string{"/w/büro": "", "/w/büro/src": "src", "/w/büro2/src": "/w/büro2/src", "src": "src", "": ""}
+			for cwd := range folders {
+				conv, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd}, "")
+				if err == nil {
+					err = tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID, Cwd: &cwd})
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if err := tx.MoveCodebase(ctx, c.ID, "/elsewhere"); err != nil {
+				return err
+			}
+			if c, err = tx.Codebase(ctx, c.ID); err != nil || c.DefaultCwd != "/elsewhere" {
+				t.Errorf("it is in %s, %v", c.DefaultCwd, err)
+			}
+			for cwd, want := range folders {
+				conv, err := tx.FindConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd})
+				if err != nil || conv.Cwd != want {
+					t.Errorf("from %q it works in %q, %v; want %q", cwd, conv.Cwd, err, want)
+				}
+			}
+			wantKind(t, tx.MoveCodebase(ctx, "00000000-0000-4000-8000-000000000000", "/x"), fault.NotFound)
+			return nil
+		})
+	})
+}

@@ -58,30 +58,37 @@ func (s *Shop) Clone(ctx context.Context, url string) error {
 	return err
 }
 
-// obtain returns why a codebase cannot be used here, after it has cloned one that
-// the platform says the conversation is about: there nobody has to be asked.
-func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, about *messages.Repository) error {
+// obtain returns a codebase that can be used here, or why it cannot. It clones
+// the one that the platform says the conversation is about: there nobody has to be
+// asked.
+func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (sessions.Codebase, error) {
 	err := s.absent(c)
 	need, ok := errors.AsType[*orchestrator.NeedsClone](err)
 	if !ok || about == nil || !sameRepository(need.URL, about.URL) {
-		return err
+		return c, err
 	}
-	return s.Clone(ctx, need.URL)
+	if err := s.Clone(ctx, need.URL); err != nil {
+		return c, err
+	}
+	return s.codebaseOf(ctx, conv) // it has moved
 }
 
 // bringHome notes where the codebases of a repository are whose folder is not on
 // this machine: in repo, which is. It returns them all.
-func bringHome(ctx context.Context, tx orchestrator.Tx, root string, repo codebase.Repo) ([]sessions.Codebase, error) {
+func (s *Shop) bringHome(ctx context.Context, tx orchestrator.Tx, repo codebase.Repo) ([]sessions.Codebase, error) {
+	if repo.URL == "" {
+		return nil, nil
+	}
 	all, err := tx.Codebases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var of []sessions.Codebase
 	for _, c := range all {
-		if repo.URL == "" || c.RepositoryURL != repo.URL {
+		if r, err := s.space.Parse(c.RepositoryURL); err != nil || r.URL() != repo.URL { // an earlier import may have spelled it otherwise
 			continue
 		}
-		if c.DefaultCwd != repo.Dir && codebase.Present(root, c.DefaultCwd) != nil {
+		if c.DefaultCwd != repo.Dir && codebase.Present(s.space.Root(), c.DefaultCwd) != nil {
 			if err := tx.MoveCodebase(ctx, c.ID, repo.Dir); err != nil {
 				return nil, err
 			}

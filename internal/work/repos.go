@@ -65,12 +65,15 @@ func (s *Shop) Register(ctx context.Context, repo codebase.Repo) (c sessions.Cod
 	}
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		var ok bool
-		of, err := bringHome(ctx, tx, s.space.Root(), repo)
+		of, err := s.bringHome(ctx, tx, repo)
 		if err != nil {
 			return err
 		}
 		if c, ok, err = s.findRegistered(ctx, tx, repo); err != nil {
 			return err
+		}
+		if !ok && len(of) > 0 {
+			c, ok = of[0], true
 		}
 		created = !ok
 		if !ok {

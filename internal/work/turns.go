@@ -43,10 +43,7 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if err != nil {
 		return p, err
 	}
-	if err := s.obtain(ctx, c, entry.In.Repository); err != nil {
-		return p, err
-	}
-	if c, err = s.codebaseOf(ctx, conv); err != nil { // it may have moved
+	if c, err = s.obtain(ctx, c, conv, entry.In.Repository); err != nil {
 		return p, err
 	}
 	tree, err := s.treeFor(ctx, c, conv, entry.In.Repository)
