@@ -207,7 +207,7 @@ func TestImportedConversationOfAnAssistantThatIsNotHere(t *testing.T) {
 		w.says(ann, "/handoff openai")
 		w.seesText(ann, "openai goes on here from now on")
 		w.says(ann, "hello again")
-		w.seesText(ann, "echo: hello again")
+		w.seesText(ann, "hello again [1 messages]")
 		w.settles()
 		if got := w.rows("SELECT cwd FROM remote_agent_conversations WHERE platform_conversation_id = '42'"); fmt.Sprint(got) != "[src]" {
 			t.Errorf("the conversation works in %v", got)

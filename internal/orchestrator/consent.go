@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"remote-agent/internal/approval"
@@ -69,6 +70,14 @@ func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
 	begin := time.Now()
 	if err := w.o.config.Workshop.Clone(ctx, need.URL); err != nil {
 		return false, err
+	}
+	err = w.o.config.Storage.InRead(ctx, func(tx Tx) error { // its folder may be written otherwise now
+		var err error
+		w.conv, err = tx.Conversation(ctx, w.conv.ID)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("read the conversation: %w", err)
 	}
 	w.o.config.Log.InfoContext(ctx, "Cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
 	return true, nil

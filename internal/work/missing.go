@@ -58,19 +58,27 @@ func (s *Shop) Clone(ctx context.Context, url string) error {
 	return err
 }
 
-// obtain returns a codebase that can be used here, or why it cannot. It clones
-// the one that the platform says the conversation is about: there nobody has to be
+// obtain returns a conversation and its codebase, which can be used here, or why
+// it cannot. It clones the one that the platform says the conversation is about: there nobody has to be
 // asked.
-func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (sessions.Codebase, error) {
+func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (sessions.Codebase, sessions.Conversation, error) {
 	err := s.absent(c)
 	need, ok := errors.AsType[*orchestrator.NeedsClone](err)
 	if !ok || about == nil || !sameRepository(need.URL, about.URL) {
-		return c, err
+		return c, conv, err
 	}
-	if err := s.Clone(ctx, need.URL); err != nil {
-		return c, err
+	if err = s.Clone(ctx, need.URL); err != nil {
+		return c, conv, err
 	}
-	return s.codebaseOf(ctx, conv) // it has moved
+	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error { // it has moved
+		var err error
+		if conv, err = tx.Conversation(ctx, conv.ID); err != nil {
+			return err
+		}
+		c, err = tx.Codebase(ctx, c.ID)
+		return err
+	})
+	return c, conv, err
 }
 
 // bringHome notes where the codebases of a repository are whose folder is not on

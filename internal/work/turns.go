@@ -43,7 +43,7 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 	if err != nil {
 		return p, err
 	}
-	if c, err = s.obtain(ctx, c, conv, entry.In.Repository); err != nil {
+	if c, conv, err = s.obtain(ctx, c, conv, entry.In.Repository); err != nil {
 		return p, err
 	}
 	tree, err := s.treeFor(ctx, c, conv, entry.In.Repository)
