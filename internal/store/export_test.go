@@ -143,6 +143,8 @@ func HotQueries() map[string]struct {
 		"OpenDeliveries":        {openDeliveriesSQL, []any{someID, false}},
 		"ConversationsWithWork": {conversationsWithWorkSQL, []any{10}},
 		"ControlWork":           {controlWorkSQL, []any{1, 10}},
+		"ControlBefore":         {controlBeforeSQL, []any{someID, 7}},
+		"Forks":                 {forksSQL, []any{someID, someID}},
 		"ActiveSession":         {activeSessionSQL, []any{someID}},
 		"RunMessages":           {runMessagesSQL, []any{"r"}},
 		"Plan":                  {planSQL, []any{7}},

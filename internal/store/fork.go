@@ -110,16 +110,18 @@ func (t *Tx) beginFork(ctx context.Context, from sessions.Session, into string, 
 	return t.Session(ctx, next.ID)
 }
 
+// Ids of sessions are in the order of their beginnings.
+const forksSQL = `
+	SELECT id FROM remote_agent_sessions
+	WHERE conversation_id = $1 AND parent_session_id IS NOT NULL AND id > $2 ORDER BY id DESC`
+
 // ForkAfter returns the newest fork of a conversation that began after a session of
 // it; an empty session means any fork. ok is false if there is none.
 func (t *Tx) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
 	if sessionID == "" {
 		sessionID = "00000000-0000-0000-0000-000000000000"
 	}
-	// Ids of sessions are in the order of their beginnings.
-	ids, err := t.ids(ctx, `
-		SELECT id FROM remote_agent_sessions
-		WHERE conversation_id = $1 AND parent_session_id IS NOT NULL AND id > $2 ORDER BY id DESC`, conversationID, sessionID)
+	ids, err := t.ids(ctx, forksSQL, conversationID, sessionID)
 	if err != nil {
 		return s, false, wrap(err, "find forks")
 	}
