@@ -71,7 +71,7 @@ func differs002(c *check, times ...string) map[string][2]string {
 }
 
 func rules002() []rule {
-	return slices.Concat(schema002(), operations002(), lifecycle002(), patterns002(), constraints002(), migrations002())
+	return slices.Concat(schema002(), operations002(), lifecycle002(), patterns002(), constraints002(), migrations002(), importing002())
 }
 
 // tell002 lets the owner clone the repository, and somebody talk with an external

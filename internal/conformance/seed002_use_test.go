@@ -271,44 +271,83 @@ func migrations002() []rule {
 						WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'pg_catalog' AND pg_catalog.pg_table_is_visible(c.oid) AND c.relname = '`+name+`'`)) // what \dt asks
 				}
 			}},
-		{section: section, name: "Import", asks: "A database made of the seed's own DDL is taken over (bot import --from)",
-			holds: func(c *check) { c.imports() }},
 		{section: "ReferenceFiles", name: "TypeScript", asks: "src/db/*.ts, src/orchestrator/orchestrator.ts", apart: "the program is written in Go; what those functions do is above"},
 	}
 }
 
-// imports takes over a database that is made of the seed's DDL and its examples, into
-// a bot of its own that has never run.
-func (c *check) imports() {
+// foreign is a database that is made of the seed's DDL and its examples, and a bot of
+// its own that has never run.
+func (c *check) foreign() (source string, own config.Config) {
 	c.Helper()
 	dir := c.TempDir()
-	source := filepath.Join(dir, "seed.db")
-	rows := `
+	source = filepath.Join(dir, "seed.db")
+	if c.database == "postgres" {
+		source = storetest.PostgresURL(c.T)
+	}
+	c.fills(source, ddl002For(c)+`
 		INSERT INTO remote_agent_codebases (id, name, default_cwd, commands) VALUES ('11111111-1111-4111-8111-111111111111', 'web', '/workspace/web',
 			'{"prime": {"path": ".claude/commands/prime.md", "description": "Research codebase"}}');
 		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, codebase_id)
 			VALUES ('22222222-2222-4222-8222-222222222222', 'github', 'owner/repo#42', '11111111-1111-4111-8111-111111111111');
 		INSERT INTO remote_agent_sessions (id, conversation_id, codebase_id, ai_assistant_type, assistant_session_id, metadata)
-			VALUES ('33333333-3333-4333-8333-333333333333', '22222222-2222-4222-8222-222222222222', '11111111-1111-4111-8111-111111111111', 'claude', 'resume-me', '{"lastCommand": "plan-feature"}');`
-	if c.database == "postgres" {
-		source = storetest.PostgresURL(c.T)
-	}
-	c.fills(source, ddl002For(c)+rows)
+			VALUES ('33333333-3333-4333-8333-333333333333', '22222222-2222-4222-8222-222222222222', '11111111-1111-4111-8111-111111111111', 'claude', 'resume-me', '{"lastCommand": "plan-feature"}');`)
 	alone := &world{env: maps.Clone(c.env)}
 	alone.env["DATA_DIR"] = filepath.Join(dir, "data")
 	delete(alone.env, "DATABASE_URL")
-	cfg := alone.config(c.T)
+	return source, alone.config(c.T)
+}
+
+// imports runs bot import --from and returns what it prints.
+func (c *check) imports(own config.Config, q app.SeedImport) string {
+	c.Helper()
 	var out strings.Builder
-	if err := app.ImportSeed(c.Context(), cfg, c.environment(c.T, &out), app.SeedImport{From: source}); err != nil {
+	if err := app.ImportSeed(c.Context(), own, c.environment(c.T, &out), q); err != nil {
 		c.Fatalf("import: %v", err)
 	}
-	for _, part := range []string{"1 codebase", "1 conversation", "1 session"} {
-		if !strings.Contains(out.String(), part) {
-			c.Errorf("the import says %q, want %q", out.String(), part)
-		}
+	return out.String()
+}
+
+// imported is the database of the bot that has imported.
+func (c *check) imported(own config.Config) *check {
+	c.Helper()
+	return &check{T: c.T, open: c.open, world: &world{database: "sqlite", sql: c.opens("sqlite", "file:"+filepath.Join(own.DataDir, "bot.db"))}}
+}
+
+const counted002 = `SELECT (SELECT count(*) FROM remote_agent_codebases), (SELECT count(*) FROM remote_agent_conversations), (SELECT count(*) FROM remote_agent_sessions)`
+
+func importing002() []rule {
+	const section = "Import"
+	return []rule{
+		{section: section, name: "Takes", asks: "A database made of the seed's own DDL is taken over, with names, ids, resumable session and last command (issue 15)",
+			holds: func(c *check) {
+				source, own := c.foreign()
+				printed := c.imports(own, app.SeedImport{From: source})
+				for _, part := range []string{"1 codebase", "1 conversation", "1 session"} {
+					if !strings.Contains(printed, part) {
+						c.Errorf("the import says %q, want %q", printed, part)
+					}
+				}
+				taken := c.imported(own)
+				taken.is("web|Research codebase", `SELECT name, commands ->> '$.prime.description' FROM remote_agent_codebases`)
+				taken.is("github|owner/repo#42|claude", `SELECT platform_type, platform_conversation_id, ai_assistant_type FROM remote_agent_conversations`)
+				taken.is("resume-me|1|plan-feature", `SELECT assistant_session_id, active, metadata ->> '$.lastCommand' FROM remote_agent_sessions`)
+			}},
+		{section: section, name: "Again", asks: "A second import changes nothing (issue 15)",
+			holds: func(c *check) {
+				source, own := c.foreign()
+				c.imports(own, app.SeedImport{From: source})
+				c.imports(own, app.SeedImport{From: source})
+				c.imported(own).is("1|1|1", counted002)
+			}},
+		{section: section, name: "DryRun", asks: "--dry-run reports the folder that is not here, and takes nothing (issue 15)",
+			holds: func(c *check) {
+				source, own := c.foreign()
+				if printed := c.imports(own, app.SeedImport{From: source, Dry: true}); !strings.Contains(printed, "/workspace/web") {
+					c.Errorf("the report is %q", printed)
+				}
+				if _, err := os.Stat(filepath.Join(own.DataDir, "bot.db")); err == nil {
+					c.imported(own).is("0|0|0", counted002)
+				}
+			}},
 	}
-	taken := &check{T: c.T, world: &world{database: "sqlite", sql: c.opens("sqlite", "file:"+filepath.Join(cfg.DataDir, "bot.db"))}}
-	taken.is("web|Research codebase", `SELECT name, commands ->> '$.prime.description' FROM remote_agent_codebases`)
-	taken.is("github|owner/repo#42|claude", `SELECT platform_type, platform_conversation_id, ai_assistant_type FROM remote_agent_conversations`)
-	taken.is("resume-me|1|plan-feature", `SELECT assistant_session_id, active, metadata ->> '$.lastCommand' FROM remote_agent_sessions`)
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/app"
@@ -213,6 +214,12 @@ func querying003() []rule {
 					c.Errorf("found %q", found.rows)
 				}
 			}},
+		{section: section, name: "StatusByAPI", asks: "The API finds sessions by their status, as the query does",
+			holds: func(c *check) {
+				c.statuses("busy", "running")
+				c.statuses("done", "completed")
+				c.statuses("failed", "failed")
+			}},
 		{section: section, name: "API", asks: "The API gives a session, its messages and its tool calls",
 			holds: func(c *check) {
 				p := c.the("wrong")
@@ -228,6 +235,18 @@ func querying003() []rule {
 					c.Errorf("messages: %v", said)
 				}
 			}},
+	}
+}
+
+// statuses fails unless the API's filter finds a person's session under one status only.
+func (c *check) statuses(who, want string) {
+	c.Helper()
+	id := c.one(c.the(who).sessions())
+	for _, status := range []string{"running", "completed", "failed"} {
+		found := slices.ContainsFunc(c.items("sessions:read", "/sessions?limit=200&status="+status), func(s map[string]any) bool { return s["id"] == id })
+		if found != (status == want) {
+			c.Errorf("%s found under %s: %v", who, status, found)
+		}
 	}
 }
 
