@@ -64,16 +64,17 @@ func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage
 	}
 	var list []ListedMessage
 	skip, left := f.Offset, page(f.Limit)
-	for included := true; ; included = false {
-		batch, err := t.listedSessions(ctx, f, from, included, skip > 0)
+	for included, counted := true, false; ; {
+		batch, err := t.listedSessions(ctx, f, from, included, counted && skip > 0)
 		if err != nil {
 			return nil, err
 		}
+		again := false
 		for i, s := range batch {
 			if !included || i > 0 || s.id != from {
 				behind = beforeFirst(f.Desc)
 			}
-			if skip > 0 && s.messages <= skip {
+			if counted && skip > 0 && s.messages <= skip {
 				skip -= s.messages
 				continue
 			}
@@ -81,15 +82,22 @@ func (t *Tx) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage
 			if err != nil {
 				return nil, err
 			}
+			if len(found) == 0 && skip > 0 { // it may be one of many before the page: count them
+				from, included, counted, again = s.id, true, true, true
+				break
+			}
 			list, left, skip = append(list, found...), left-len(found), 0
 			if left == 0 {
 				return list, nil
 			}
 		}
-		if len(batch) < sessionBatch {
+		switch {
+		case again:
+		case len(batch) < sessionBatch:
 			return list, nil
+		default:
+			from, included = batch[len(batch)-1].id, false
 		}
-		from = batch[len(batch)-1].id
 	}
 }
 
@@ -206,7 +214,8 @@ func listSessionSQL(desc bool) string {
 	return `
 		WITH page AS MATERIALIZED (
 			SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND seq ` + compare + ` $2
-				AND seq NOT IN (SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND role = 'system')
+				AND (NOT EXISTS (SELECT 1 FROM agent_messages WHERE session_id = $1 AND part = 0 AND role = 'system')
+					OR seq NOT IN (SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND role = 'system'))
 			ORDER BY seq` + order + ` LIMIT $3 OFFSET $4)
 		SELECT seq, role, kind, content, data_json, provider_metadata, run_id, created_at, undone FROM agent_messages
 		WHERE session_id = $1 AND role <> 'system' AND seq BETWEEN (SELECT min(seq) FROM page) AND (SELECT max(seq) FROM page)

@@ -93,6 +93,8 @@ func (b bundle) fillPages(tb testing.TB, sessions, each int) (conversation strin
 					CASE i % 3 WHEN 2 THEN '{"tool_call_id":"c1","name":"bash","arguments":"{}"}' END FROM n, remote_agent_sessions s WHERE s.id = $1`, s.ID, each)
 		})
 	}
-	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return store.Exec(ctx, tx, `ANALYZE`) })
+	if err := store.Settle(tb.Context(), b.Store); err != nil {
+		tb.Fatal(err)
+	}
 	return c.ID
 }
