@@ -101,7 +101,8 @@ each of their rules: what it asks, whether that holds, and the test that shows i
 running program has filled. It is made from the tests (` + "`make generate`" + `), and a test fails when it is out of date.
 
 Run one line with ` + "`go test ./internal/conformance -run 'TestSeed003/Queries'`" + `. Tests run on SQLite and on PostgreSQL
-unless the last column says otherwise. *Does not hold* is tested, too: the test fails as soon as it does hold.
+unless the last column says otherwise. *Does not hold* is tested, too: the test fails as soon as it does hold. A few rules go
+beyond the seeds: they say how the program meets what the seeds' users bring along.
 
 | seed | rules | hold | with a difference | do not hold | do not apply |
 |---|---|---|---|---|---|

@@ -176,7 +176,7 @@ func lifecycle002() []rule {
 				p.rests()
 				c.is(first, p.active("id"))
 			}},
-		{section: section, name: "FrontMatterWins", asks: "A file whose front matter contradicts its name does what the front matter says, and /commands says so (issue 15)",
+		{section: section, name: "FrontMatterWins", asks: "A file whose front matter contradicts its name does what the front matter says, and /commands says so (beyond the seed)",
 			holds: func(c *check) {
 				p := c.inRepository()
 				p.says("/commands", "/plan_nothing (⚠ has nothing to do with plans: its front matter says so, and goes before its name, by which it makes a plan)")
@@ -318,7 +318,7 @@ const counted002 = `SELECT (SELECT count(*) FROM remote_agent_codebases), (SELEC
 func importing002() []rule {
 	const section = "Import"
 	return []rule{
-		{section: section, name: "Takes", asks: "A database made of the seed's own DDL is taken over, with names, ids, resumable session and last command (issue 15)",
+		{section: section, name: "Takes", asks: "A database made of the seed's own DDL is taken over, with names, ids, resumable session and last command (beyond the seed)",
 			holds: func(c *check) {
 				source, own := c.foreign()
 				printed := c.imports(own, app.SeedImport{From: source})
@@ -332,14 +332,14 @@ func importing002() []rule {
 				taken.is("github|owner/repo#42|claude", `SELECT platform_type, platform_conversation_id, ai_assistant_type FROM remote_agent_conversations`)
 				taken.is("resume-me|1|plan-feature", `SELECT assistant_session_id, active, metadata ->> '$.lastCommand' FROM remote_agent_sessions`)
 			}},
-		{section: section, name: "Again", asks: "A second import changes nothing (issue 15)",
+		{section: section, name: "Again", asks: "A second import changes nothing (beyond the seed)",
 			holds: func(c *check) {
 				source, own := c.foreign()
 				c.imports(own, app.SeedImport{From: source})
 				c.imports(own, app.SeedImport{From: source})
 				c.imported(own).is("1|1|1", counted002)
 			}},
-		{section: section, name: "DryRun", asks: "--dry-run reports the folder that is not here, and takes nothing (issue 15)",
+		{section: section, name: "DryRun", asks: "--dry-run reports the folder that is not here, and takes nothing (beyond the seed)",
 			holds: func(c *check) {
 				source, own := c.foreign()
 				if printed := c.imports(own, app.SeedImport{From: source, Dry: true}); !strings.Contains(printed, "/workspace/web") {

@@ -146,7 +146,7 @@ func (c *check) hasColumns003(name string, notNull bool) {
 
 func tables003() []rule {
 	const section = "CoreSystemTables"
-	const number = "ids of sessions are UUIDs and no numbers, because two databases can be merged"
+	const number = "ids of sessions are UUIDs, not numbers, so that databases can be merged"
 	return []rule{
 		{section: section, name: "agent_sessions", asks: "agent_sessions has the seed's columns in its order", differs: "it is a view of remote_agent_sessions; " + number,
 			holds: func(c *check) { c.hasColumns003("agent_sessions", false) }},

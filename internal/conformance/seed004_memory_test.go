@@ -158,7 +158,7 @@ func vectors004() []rule {
 					t.is("UPDATE_SIMILAR", `SELECT operation FROM (`+upsert(anybody004, "walks the dog badly", ", NULL, '{}', 0.5")+`) x`)
 				})
 			}},
-		{name: "ParaphraseIsSurer", asks: "Saying the same in other words makes a fact surer, never less sure (issue 15)",
+		{name: "ParaphraseIsSurer", asks: "Saying the same in other words makes a fact surer, never less sure (beyond the seed)",
 			holds: func(c *check) {
 				c.try(func(t trial) {
 					for range 4 {
@@ -258,7 +258,7 @@ func flow004() []rule {
 				p.rests()
 				c.is("1|0.6", known(p))
 			}},
-		{section: section, name: "Paraphrase", asks: "The same in other words never makes a memory less sure (issue 15)",
+		{section: section, name: "Paraphrase", asks: "The same in other words never makes a memory less sure (beyond the seed)",
 			holds: func(c *check) {
 				p := c.person()
 				for range 3 {
