@@ -7,9 +7,11 @@
 package conformance_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +23,10 @@ import (
 func TestMain(m *testing.M) {
 	acpagent.Hijack(os.Args) // a test starts itself as an agent
 	sandbox.RunIfHelper()    // and as the helper that confines programs
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set("4") // one for each seed: they wait more than they work
+	}
 	os.Exit(storetest.Main(m))
 }
 
