@@ -100,12 +100,12 @@ BEGIN
     session := among[place];
     IF backward THEN
       RETURN QUERY SELECT v.* FROM (
-        SELECT m.id, m.seq, m.part FROM agent_messages m WHERE m.session_id = session ORDER BY m.seq DESC, m.part DESC LIMIT left_over OFFSET skipped
-      ) page JOIN message v ON v.id = page.id ORDER BY page.seq DESC, page.part DESC;
+        SELECT m.seq, m.part FROM agent_messages m WHERE m.session_id = session ORDER BY m.seq DESC, m.part DESC LIMIT left_over OFFSET skipped
+      ) page JOIN agent_messages a ON a.session_id = session AND a.seq = page.seq AND a.part = page.part JOIN message v ON v.id = a.id ORDER BY page.seq DESC, page.part DESC;
     ELSE
       RETURN QUERY SELECT v.* FROM (
-        SELECT m.id, m.seq, m.part FROM agent_messages m WHERE m.session_id = session ORDER BY m.seq, m.part LIMIT left_over OFFSET skipped
-      ) page JOIN message v ON v.id = page.id ORDER BY page.seq, page.part;
+        SELECT m.seq, m.part FROM agent_messages m WHERE m.session_id = session ORDER BY m.seq, m.part LIMIT left_over OFFSET skipped
+      ) page JOIN agent_messages a ON a.session_id = session AND a.seq = page.seq AND a.part = page.part JOIN message v ON v.id = a.id ORDER BY page.seq, page.part;
     END IF;
     GET DIAGNOSTICS n = ROW_COUNT;
     IF n = 0 AND skipped > 0 THEN -- the page is in a session behind this one
