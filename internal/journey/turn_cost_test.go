@@ -61,7 +61,7 @@ func TestWhatATurnAsksOfTheDatabase(t *testing.T) {
 	})
 }
 
-// maxTurnWAL is how many bytes a plain turn may add to SQLite's write-ahead log: 50
+// maxTurnWAL is how many bytes a plain turn may add to SQLite's write-ahead log: 51
 // pages, most of them of indexes.
 const maxTurnWAL = 210_000
 
