@@ -338,3 +338,6 @@ func PortableQueries() map[string]string {
 // EmptyLog does what the writer does when nobody has written for a while. It reports
 // whether that could be done.
 func (s *Store) EmptyLog() bool { return !s.writer.truncate(context.Background()) }
+
+// VectorsSQL is what is made for pgvector, with the number of its version.
+func VectorsSQL() (text string, version int) { return pgvectorSQL + castVectorsSQL, pgvectorVersion }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"strings"
@@ -244,5 +245,20 @@ func TestSQLTakesEmbeddingsForVectors(t *testing.T) {
 	q := memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: memory.Embedding{Vector: far, Model: "sql"}}
 	if got := recalled(b.recall(t, q)); len(got) != 2 {
 		t.Errorf("recalled %q", got)
+	}
+}
+
+// A database keeps the functions of the version that it has: who changes them, or the
+// lexicon in them, raises pgvectorVersion, or old databases keep the old rules.
+func TestAChangeOfTheFunctionsRaisesTheirVersion(t *testing.T) {
+	t.Parallel()
+	text, version := store.VectorsSQL()
+	lexicon, err := memory.Lexicon()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%d %x", version, sha256.Sum256(append([]byte(text), lexicon...)))[:12]
+	if want := "4 a6422c5808"; got != want {
+		t.Errorf("the functions are %q, want %q: raise pgvectorVersion with the change, then put this here", got, want)
 	}
 }
