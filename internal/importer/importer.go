@@ -139,12 +139,12 @@ func (p *plan) store(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 		why := "the database refuses it"
-		switch kind := fault.KindOf(err); {
-		case kind == fault.Conflict:
+		switch {
+		case fault.Is(err, fault.Conflict):
 			why = "something with the same id, name or place is here already"
-		case kind == fault.NotFound:
+		case fault.Is(err, fault.NotFound):
 			why = "a row that it refers to is missing"
-		case kind == fault.Invalid:
+		case fault.Is(err, fault.Invalid):
 			why = "a value does not fit into its column"
 		}
 		return &fault.Error{Kind: fault.KindOf(err), Err: err, Public: "Nothing was imported: " + Refusal{Table: table, ID: id, Why: why}.String() + "."}

@@ -146,7 +146,7 @@ func TestForkIntoAThreadOfItsOwn(t *testing.T) {
 		person.InThread(asked.TS).Mentions("/fork 2 thread")
 		root := w.waitRoot("🍴 Fork: one")
 		answer := w.threadShows(asked.TS, "goes on with 2 messages of 4. Here everything stays as it is.")
-		if want := "/archives/" + channel + "/p" + strings.Replace(root, ".", "", 1); !strings.Contains(answer.Text+fmt.Sprint(answer.Blocks), want) {
+		if want := "/archives/" + channel + "/p" + strings.Replace(root, ".", "", 1); !strings.Contains(answer.Text+string(answer.Blocks), want) {
 			t.Errorf("no link with %q in %+v", want, answer)
 		}
 		w.threadShows(root, "A fork goes on here with 2 messages of 4. What happens here changes nothing there.")

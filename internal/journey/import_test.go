@@ -3,6 +3,7 @@ package journey_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,9 +58,7 @@ func TestImportThenGoOnInTheImportedConversation(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {
 		repo := map[string]string{"src/AGENTS.md": "Prices are in cents.\n"}
-		for name, text := range planningRepo {
-			repo[name] = text
-		}
+		maps.Copy(repo, planningRepo)
 		server, url := w.withRepository(repo)
 		q := app.SeedImport{From: w.otherProgram(moved(url))}
 		w.start().shutdown() // the schema is there, and who may talk

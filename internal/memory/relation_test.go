@@ -168,7 +168,7 @@ func TestAJudgmentDecides(t *testing.T) {
 
 func TestParseRelation(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]memory.Relation{" Opposite.\n": memory.Opposite, "\"same\"": memory.Same, "**different**": memory.Different, "rephrased": memory.Rephrased} {
+	for text, want := range map[string]memory.Relation{"Opposite.\n": memory.Opposite, "\"same\"": memory.Same, "**different**": memory.Different, "rephrased": memory.Rephrased} {
 		if got, ok := memory.ParseRelation(text); got != want || !ok {
 			t.Errorf("%q: %q, %v", text, got, ok)
 		}

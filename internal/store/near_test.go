@@ -62,15 +62,6 @@ func (b bundle) importVectors(tb testing.TB, table, person, codebase, model stri
 	return list
 }
 
-func (b bundle) count(tb testing.TB, query string, args ...any) (n int) {
-	tb.Helper()
-	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		n, err = store.Count(ctx, tx, query, args...)
-		return err
-	})
-	return n
-}
-
 // around returns n vectors; with clusters they lie around so many centers.
 func around(r *rand.Rand, n, clusters int, noise float32) []memory.Vector {
 	centers := make([]memory.Vector, clusters)

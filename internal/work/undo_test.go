@@ -1,3 +1,4 @@
+//nolint:thelper // EachDialect runs tests, not helpers: Helper would hide the line that failed
 package work
 
 import (

@@ -88,7 +88,7 @@ func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
 		err := a.openLink(ctx, arrived)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // ending is no error
 		case fault.Is(err, fault.Unauthorized):
 			return err
 		case err != nil:
