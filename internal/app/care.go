@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"remote-agent/internal/backup"
-	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
@@ -410,130 +406,6 @@ func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) e
 		}
 		return err
 	})
-}
-
-// postgresTools is how to copy the PostgreSQL database of cfg.
-func postgresTools(cfg config.Config, env Env) backup.Postgres {
-	p := backup.Postgres{URL: cfg.Database.URL.Reveal()}
-	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGPASSFILE"} {
-		if env.Lookup == nil {
-			break
-		}
-		if value, ok := env.Lookup(name); ok {
-			p.Environ = append(p.Environ, name+"="+value)
-		}
-	}
-	return p
-}
-
-// BackupCreate makes a backup in BACKUP_DIR; the daemon may run.
-func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
-	return withStore(ctx, cfg, env, false, func(s *store.Store) (err error) {
-		src := backup.Source{Store: s, Tools: postgresTools(cfg, env), Projects: filepath.Join(cfg.DataDir, "projects"), Bot: env.Version}
-		if src.Workspace, err = backupWorkspace(ctx, cfg, env); err != nil {
-			return err
-		}
-		if src.Workspace != nil {
-			defer src.Workspace.Close() //nolint:errcheck // only read
-		}
-		dir, m, err := backup.Create(ctx, src, cfg.BackupDir, time.Now())
-		if err != nil {
-			return err
-		}
-		for _, p := range m.Problems {
-			say(env.Stderr, "not copied: %s\n", p)
-		}
-		say(env.Stdout, "%s  %d files, %d bytes\n", dir, len(m.Files), m.Size())
-		return nil
-	})
-}
-
-// backupWorkspace opens the workspace if there is one and git to read it.
-func backupWorkspace(ctx context.Context, cfg config.Config, env Env) (*codebase.Workspace, error) {
-	if _, err := os.Stat(cfg.WorkspacePath); err != nil {
-		return nil, nil //nolint:nilnil,nilerr // no repositories is no error
-	}
-	w, err := newWorkspace(ctx, cfg, env.Log, nil)
-	if fault.Is(err, fault.Unsupported) {
-		say(env.Stderr, "not copied: commits that were not pushed: %s\n", fault.Public(err))
-		return nil, nil //nolint:nilnil // the rest is worth it
-	}
-	return w, err
-}
-
-// backupPath finds a backup by its folder, or by its name in BACKUP_DIR.
-func backupPath(cfg config.Config, named string) string {
-	if _, err := os.Stat(named); err != nil && filepath.Base(named) == named {
-		return filepath.Join(cfg.BackupDir, named)
-	}
-	return named
-}
-
-// BackupVerify examines a backup and changes nothing.
-func BackupVerify(ctx context.Context, cfg config.Config, env Env, named string) error {
-	m, err := backup.Verify(ctx, backupPath(cfg, named), postgresTools(cfg, env))
-	if err != nil {
-		return err
-	}
-	say(env.Stdout, "sound: %s of %s, schema %d, %d files, %d bytes\n", m.Database, m.CreatedAt.Format(time.RFC3339), m.Schema, len(m.Files), m.Size())
-	return nil
-}
-
-// BackupList prints the backups in BACKUP_DIR, the newest first.
-func BackupList(_ context.Context, cfg config.Config, env Env) error {
-	list, err := backup.List(cfg.BackupDir)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
-		say(env.Stdout, "no backups in %s\n", cfg.BackupDir)
-	}
-	for _, l := range list {
-		if l.Err != nil {
-			say(env.Stdout, "%s  unusable: %s\n", l.Dir, fault.Public(l.Err))
-			continue
-		}
-		say(env.Stdout, "%s  %s  schema %d  %d files, %d bytes\n", l.Dir, l.Manifest.Database, l.Manifest.Schema, len(l.Manifest.Files), l.Manifest.Size())
-	}
-	return nil
-}
-
-// BackupRestore puts a backup into the empty place that cfg names. replaced is the
-// database whose place it takes, an SQLite file or a PostgreSQL address; empty where
-// that is gone.
-func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, replaced string) error {
-	to := backup.Target{
-		Path: cfg.Database.Path, Tools: postgresTools(cfg, env), DataDir: cfg.DataDir, Projects: filepath.Join(cfg.DataDir, "projects"), Log: env.Log,
-	}
-	if cfg.Database.Driver == config.DriverPostgres {
-		to.Path = ""
-	}
-	if replaced != "" {
-		from, err := openForeign(ctx, env, replaced)
-		if err != nil {
-			return err
-		}
-		defer from.Close() //nolint:errcheck // only read
-		to.Replaced = from
-	}
-	r, err := backup.Restore(ctx, backupPath(cfg, named), to)
-	if err != nil {
-		return err
-	}
-	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
-	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; %d conversations get one notice\n",
-		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
-	say(env.Stdout, "roles, removals and a halt are those of the backup: look at bot person list\n")
-	if replaced != "" {
-		say(env.Stdout, "kept %d rows of the audit log of the database that is replaced\n", r.Kept)
-	}
-	if r.Settled.Keys > 0 {
-		say(env.Stdout, "revoked %d API keys, because which of them were revoked after the backup is not known; make new ones with bot key create\n", r.Settled.Keys)
-	}
-	for _, name := range r.Bundles {
-		say(env.Stdout, "commits that were not pushed are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
-	}
-	return nil
 }
 
 // openForeign opens a database that is only read: a PostgreSQL address, or an SQLite
