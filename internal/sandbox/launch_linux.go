@@ -258,29 +258,25 @@ func copyError(err error) error {
 }
 
 // sweep ends processes that carry a marker in their environment: those of a tree
-// whose helper died before it could end them. Groups are ended as one, for one
-// process after the other loses against a program that multiplies.
+// whose helper died before it could end them. One that is just becoming another
+// program shows no environment for a moment, so it looks three times for nothing.
 func sweep(marker string) {
-	for deadline := time.Now().Add(sweepWait); time.Now().Before(deadline); {
-		found, groups := false, map[int]bool{unix.Getpgrp(): true} // not our own
+	deadline := time.Now().Add(sweepWait)
+	for nothing := 0; nothing < 3 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var left []process
 		for _, p := range processes() {
 			if p.dead || p.pid == os.Getpid() {
 				continue
 			}
 			env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 			if err == nil && hasVariable(env, marker) {
-				found = true
-				if !groups[p.group] {
-					groups[p.group] = true
-					_ = unix.Kill(-p.group, unix.SIGKILL)
-				}
-				_ = unix.Kill(p.pid, unix.SIGKILL)
+				left = append(left, p)
 			}
 		}
-		if !found {
-			return
+		if nothing++; len(left) > 0 {
+			nothing = 0
+			end(left)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -227,15 +227,21 @@ func (s *supervisor) killAll() {
 	own := os.Getpid()
 	_ = unix.Kill(-s.child, unix.SIGKILL)
 	for deadline := time.Now().Add(killWait); reapDead() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		left := descendants(own)
-		groups := map[int]bool{unix.Getpgrp(): true} // not our own
-		for _, p := range left {
-			if !groups[p.group] {
-				groups[p.group] = true
-				_ = unix.Kill(-p.group, unix.SIGKILL)
-			}
-			_ = unix.Kill(p.pid, unix.SIGKILL)
+		end(descendants(own))
+	}
+}
+
+// end kills processes, their groups as one: one process after the other loses
+// against a program that multiplies. Our own group is left alone, and what kill(2)
+// takes for more than a group: 0 and 1.
+func end(list []process) {
+	done := map[int]bool{unix.Getpgrp(): true, 0: true, 1: true}
+	for _, p := range list {
+		if !done[p.group] {
+			done[p.group] = true
+			_ = unix.Kill(-p.group, unix.SIGKILL)
 		}
+		_ = unix.Kill(p.pid, unix.SIGKILL)
 	}
 }
 
