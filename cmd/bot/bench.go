@@ -29,12 +29,16 @@ type benchCommand struct {
 	Memprofile  string `help:"Write a profile of allocations of the measured process." placeholder:"FILE"`
 
 	Child bool `hidden:"" help:"Be the measured process."`
+	Relay bool `hidden:"" help:"Be the relay that the measured process is compared with."`
 }
 
 // Run implements the command.
 func (c benchCommand) Run(p *program) error {
-	if c.Child {
+	switch {
+	case c.Child:
 		return c.runChild(p)
+	case c.Relay:
+		return runRelay(p)
 	}
 	command, err := c.childCommand()
 	if err != nil {
@@ -49,7 +53,7 @@ func (c benchCommand) Run(p *program) error {
 		return fmt.Errorf("make an empty .env file: %w", err)
 	}
 	report, err := bench.Run(p.ctx, bench.Options{
-		Command: append(command, "--env-file", none.Name()), Environ: systemEnviron(p.environ),
+		Command: append(command, "--env-file", none.Name()), Relay: []string{command[0], "bench", "--relay"}, Environ: systemEnviron(p.environ),
 		Dir: c.Dir, DatabaseURL: c.DatabaseURL,
 		Turns: c.Turns, Chats: c.Chats, Samples: c.Samples, Histories: c.Histories, Progress: p.stderr,
 	})
@@ -104,17 +108,31 @@ func (c benchCommand) runChild(p *program) error {
 		return err
 	}
 	defer closeLog()
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := p.untilInputEnds()
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, p.stdin) // any end of it is the end
-		cancel()
-	}()
 	stopProfile, err := startCPUProfile(c.Cpuprofile)
 	if err != nil {
 		return err
 	}
 	return errors.Join(app.Run(ctx, cfg, p.env(log, false)), stopProfile(), writeAllocs(c.Memprofile))
+}
+
+// runRelay is the floor, which stops like the measured process.
+func runRelay(p *program) error {
+	ctx, cancel := p.untilInputEnds()
+	defer cancel()
+	return bench.Relay(ctx, p.lookup)
+}
+
+// untilInputEnds returns a context that ends with the standard input, whatever
+// its end.
+func (p *program) untilInputEnds() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, p.stdin) // any end of it is the end
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // startCPUProfile profiles until stop is called, or does nothing without a path.

@@ -36,6 +36,10 @@ type Options struct {
 	// standard input ends. Required.
 	Command []string
 
+	// Relay starts Relay in the same way, in the same environment and BENCH_JOURNAL:
+	// the floor that the bot is compared with. Without it there are no floors.
+	Relay []string
+
 	// Environ is added to the environment that is made for the bot.
 	Environ []string
 
@@ -91,14 +95,15 @@ func orDefault(n, def int) int {
 
 // run is one measurement in progress.
 type run struct {
-	opts   Options
-	dir    string
-	world  *world
-	bot    *child
-	report Report
+	opts    Options
+	dir     string
+	subject string // begins what is said of a step; empty for the bot itself
+	world   *world
+	bot     *child
+	report  Report
 }
 
-// Run measures and returns what it found. It takes about half a minute with the
+// Run measures and returns what it found. It takes about a minute with the
 // defaults on two cores, and never longer than ten minutes.
 func Run(ctx context.Context, opts Options) (Report, error) {
 	opts, err := opts.withDefaults()
@@ -125,10 +130,11 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	r.report.Machine = describeMachine()
 	r.report.Setup = Setup{Database: "SQLite, synchronous=FULL", Turns: opts.Turns, Chats: opts.Chats, Samples: opts.Samples}
 	if opts.DatabaseURL != "" {
-		r.report.Setup.Database = "PostgreSQL"
+		r.report.Setup.Database = postgres
 	}
 	for _, step := range []func(context.Context) error{
-		r.probeDisk, r.measureStart, r.measureIdle, r.measureOneAtATime, r.measureMany, r.measureHistories, r.finish,
+		r.probeDisk, r.measureFloors, r.measureStart, r.measureIdle, r.measureOneAtATime, r.measureMany, r.measureHistories,
+		r.finish, r.compare,
 	} {
 		if err := step(ctx); err != nil {
 			return r.report, err
@@ -138,7 +144,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 }
 
 func (r *run) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.opts.Progress, format+"\n", args...) // somebody who watches, or nobody
+	_, _ = fmt.Fprintf(r.opts.Progress, r.subject+format+"\n", args...) // somebody who watches, or nobody
 }
 
 func (r *run) probeDisk(context.Context) error {
@@ -202,12 +208,12 @@ func (r *run) environ() []string {
 		"LISTEN_ADDR=127.0.0.1:0",
 		"DATA_DIR=" + filepath.Join(r.dir, "data"),
 		"DATABASE_URL=" + r.opts.DatabaseURL,
-		"OPENAI_API_KEY=" + apiKey,
-		"OPENAI_BASE_URL=" + r.world.aiURL(),
+		envModelKey + "=" + apiKey,
+		envModelURL + "=" + r.world.aiURL(),
 		"OPENAI_MODEL=emulated",
 		"MEMORY_LEARNING=off", // the emulated model only answers
-		"TELEGRAM_BOT_TOKEN=" + r.world.token,
-		"TELEGRAM_API_URL=" + r.world.telegramURL(),
+		envTelegramToken + "=" + r.world.token,
+		envTelegramURL + "=" + r.world.telegramURL(),
 		"TELEGRAM_ALLOWED_USER_IDS=*",
 		"TELEGRAM_SEND_RATE=0",
 		"TELEGRAM_CHAT_SEND_RATE=0",

@@ -32,31 +32,42 @@ func TestMain(m *testing.M) {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "run":
-		os.Exit(bot())
+		os.Exit(measured())
 	default:
 		os.Exit(3) // a bot that does not start
 	}
 }
 
-func bot() int {
+// relayArg as the first argument makes the measured process a relay.
+const relayArg = "relay"
+
+func measured() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	cfg, err := config.Load(config.Source{Environ: os.Environ(), EnvFile: os.Getenv(envFileEnv)})
-	if err == nil {
-		err = app.Run(ctx, cfg, app.Env{
-			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: os.Stderr, Version: "test",
-			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.Log.Level})),
-		})
+	run := bot
+	if len(os.Args) > 1 && os.Args[1] == relayArg {
+		run = func(ctx context.Context) error { return Relay(ctx, os.LookupEnv) }
 	}
-	if err != nil {
+	if err := run(ctx); err != nil {
 		_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
 		return 1
 	}
 	return 0
+}
+
+func bot(ctx context.Context) error {
+	cfg, err := config.Load(config.Source{Environ: os.Environ(), EnvFile: os.Getenv(envFileEnv)})
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx, cfg, app.Env{
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: os.Stderr, Version: "test",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.Log.Level})),
+	})
 }
 
 func TestRunMeasuresTheRealProgram(t *testing.T) {
@@ -66,7 +77,8 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := Run(t.Context(), Options{
-		Command: []string{os.Args[0]}, Environ: []string{botEnv + "=run", envFileEnv + "=" + none}, Dir: dir,
+		Command: []string{os.Args[0]}, Relay: []string{os.Args[0], relayArg},
+		Environ: []string{botEnv + "=run", envFileEnv + "=" + none}, Dir: dir,
 		Turns: 60, Chats: 6, Samples: 5, Histories: []int{0, 3},
 	})
 	if err != nil {
@@ -76,6 +88,7 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 		"start": report.Start.Empty, "start again": report.Start.Again,
 		"in": report.OneAtATime.InP50, "added": report.OneAtATime.AddedP95,
 		"at once": report.AtOnce.P95, "history": report.Histories[1].Latency.AddedP50,
+		"floor": report.Floors.KeepsNothing.OneAtATime.AddedP50, "durable floor": report.Floors.Durable.OneAtATime.AddedP95,
 	} {
 		if d <= 0 {
 			t.Errorf("%s = %s", name, d)
@@ -83,6 +96,13 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 	}
 	if report.AtOnce.Turns != 60 || report.AtOnce.TurnsPerSecond <= 0 || report.AtOnce.CallsPerTurn < 1 || report.Machine.FsyncsPerSecond <= 0 {
 		t.Errorf("report = %+v", report)
+	}
+	one, floor := report.OneAtATime, report.Floors.Durable
+	if got, want := report.Ratios.Durable.AddedP50, float64(one.AddedP50)/float64(floor.OneAtATime.AddedP50); got != want {
+		t.Errorf("ratio of p50 = %v, want %v", got, want)
+	}
+	if got, want := report.Ratios.Durable.TurnsPerSecond, report.AtOnce.TurnsPerSecond/floor.AtOnce.TurnsPerSecond; got != want || floor.AtOnce.Turns != 60 {
+		t.Errorf("ratio of turns = %v, want %v of %d turns", got, want, floor.AtOnce.Turns)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
@@ -92,7 +112,8 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 	if err := report.WriteTable(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"turns per second", "added in all", "history of 3 turns", "< 60 MB", "durable appends", "synchronous=FULL"} {
+	for _, want := range []string{"turns per second", "added in all", "history of 3 turns", "< 45 MB", "durable appends", "synchronous=FULL",
+		"bot / durable", "<= 1.8 of durable", ">= 0.45 of durable"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
@@ -101,7 +122,7 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(object.Bytes(), &again); err != nil || again.AtOnce != report.AtOnce {
+	if err := json.Unmarshal(object.Bytes(), &again); err != nil || again.AtOnce != report.AtOnce || *again.Ratios != *report.Ratios {
 		t.Errorf("JSON = %s (%v)", &object, err)
 	}
 }
