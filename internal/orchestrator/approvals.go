@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/plan"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // ruling is what the rules, or a person, say of a call.
@@ -47,7 +48,7 @@ func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Appr
 	case approval.Allowed:
 		result.verdict = assistant.Verdict{Allow: true}
 	case approval.Denied:
-		result.verdict.Reason = "not run: a person said no" + because(before.Note) + ". Do not try the same in another way; say what you would do instead."
+		result.verdict.Reason = "not run: a person said no" + wording.Because(before.Note) + ". Do not try the same in another way; say what you would do instead."
 	case approval.Waiting:
 		if time.Now().Before(before.ExpiresAt) {
 			result.waits = true
@@ -63,19 +64,12 @@ func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Appr
 	return result, nil
 }
 
-func because(note string) string {
-	if note == "" {
-		return ""
-	}
-	return ": " + note
-}
-
 // question stores an approval and the message that asks.
 func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
 	w.asked.Store(true)
 	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
 	a.CodebaseID, a.Requester = w.conv.CodebaseID, actor(d.entry.In)
-	a.Title, a.Detail = head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
+	a.Title, a.Detail = wording.Head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
 	if err := tx.InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
 	}
@@ -313,7 +307,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 				return nil
 			}
 		}
-		a.State, a.DecidedBy, a.DecidedAt, a.Note = state, r.Actor(), time.Now(), head(v.Note, 500)
+		a.State, a.DecidedBy, a.DecidedAt, a.Note = state, r.Actor(), time.Now(), wording.Head(v.Note, 500)
 		if refused != nil {
 			a.DecidedBy, a.Note = "system", ""
 		}
@@ -404,7 +398,7 @@ func (o *Orchestrator) ApproveByName(ctx context.Context, r Request, d approval.
 	}
 	number, ok := approval.ParseName(r.Call.Args[0])
 	if !ok {
-		return Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", head(r.Call.Args[0], 40))
+		return Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
 	}
 	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
 	if d == approval.Once && strings.EqualFold(note, "always") {

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // aside is a fork in a conversation of its own.
@@ -86,8 +87,8 @@ func (o *Orchestrator) beginAside(ctx context.Context, r Request, n int) (a asid
 			return err
 		}
 		a.title = "🍴 Fork"
-		if said := oneLine(from.UserPrompt); said != "" {
-			a.title += ": " + head(said, 80)
+		if said := wording.OneLine(from.UserPrompt); said != "" {
+			a.title += ": " + wording.Head(said, 80)
 		}
 		var created bool
 		if a.conv, created, err = tx.GetOrCreateConversation(ctx, asideKey(r), r.Conv.Assistant); err != nil {

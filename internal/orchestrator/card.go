@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/wording"
 )
 
 // Verbosity is how much of a turn people see while it runs.
@@ -48,9 +49,9 @@ func newCard(verbose int, begin time.Time) card {
 }
 
 func (c *card) started(e assistant.ToolStarted, now time.Time) {
-	text := oneLine(e.Summary)
+	text := wording.OneLine(e.Summary)
 	if text == "" {
-		text = oneLine(e.Name)
+		text = wording.OneLine(e.Name)
 	}
 	c.byID[e.ID] = len(c.rows)
 	c.rows = append(c.rows, row{kind: e.Kind, text: text, began: now})
@@ -84,16 +85,16 @@ func (c *card) render(now time.Time) string {
 		lines = append(lines, c.rowLines(now)...)
 	}
 	if c.verbose >= verboseAll && c.thought != "" {
-		lines = append(lines, "💭 "+head(c.thought, 200))
+		lines = append(lines, "💭 "+wording.Head(c.thought, 200))
 	}
 	if c.notes > 0 {
-		lines = append(lines, "📥 "+count(c.notes, "note taken in", "notes taken in"))
+		lines = append(lines, "📥 "+wording.Count(c.notes, "note taken in", "notes taken in"))
 	}
 	if len(lines) == 0 && elapsed < quietAfter && !c.worked() {
 		return ""
 	}
 	if len(lines) == 0 || elapsed >= quietAfter {
-		lines = append(lines, "◐ Working · "+clock(elapsed))
+		lines = append(lines, "◐ Working · "+wording.Clock(elapsed))
 	}
 	return strings.Join(lines, "  \n")
 }
@@ -108,7 +109,7 @@ func (c *card) stepLines() []string {
 		case s.Now:
 			mark = "◐"
 		}
-		lines = append(lines, mark+" "+head(oneLine(s.Text), 200))
+		lines = append(lines, mark+" "+wording.Head(wording.OneLine(s.Text), 200))
 	}
 	return lastRows(lines)
 }
@@ -131,14 +132,14 @@ func (c *card) rowLines(now time.Time) []string {
 	}
 	lines = lastRows(lines)
 	if reads > 0 {
-		lines = append([]string{"✔ Read " + count(reads, "time", "times")}, lines...)
+		lines = append([]string{"✔ Read " + wording.Count(reads, "time", "times")}, lines...)
 	}
 	return lines
 }
 
 func lastRows(lines []string) []string {
 	if n := len(lines) - maxRows; n > 0 {
-		return append([]string{fmt.Sprintf("✔ %s", count(n, "earlier step", "earlier steps"))}, lines[n:]...)
+		return append([]string{fmt.Sprintf("✔ %s", wording.Count(n, "earlier step", "earlier steps"))}, lines[n:]...)
 	}
 	return lines
 }
@@ -151,7 +152,7 @@ func (r row) line(now time.Time) string {
 			mark = "✖"
 		}
 	}
-	text := head(r.text, 200)
+	text := wording.Head(r.text, 200)
 	switch r.kind {
 	case assistant.KindWrite:
 		text = "✎ " + text
@@ -162,10 +163,10 @@ func (r row) line(now time.Time) string {
 	case assistant.KindRead, assistant.KindOther:
 	}
 	if r.note != "" {
-		text += " " + oneLine(r.note)
+		text += " " + wording.OneLine(r.note)
 	}
 	if took >= 5*time.Second {
-		text += " · " + clock(took)
+		text += " · " + wording.Clock(took)
 	}
 	return mark + " " + text
 }
@@ -173,7 +174,7 @@ func (r row) line(now time.Time) string {
 // summary is what the card says when the turn is over: "Worked for 0:42 · 3
 // edits, 12 reads".
 func (c *card) summary(took time.Duration, used string) string {
-	parts := []string{"✔ Worked for " + clock(took)}
+	parts := []string{"✔ Worked for " + wording.Clock(took)}
 	counts := map[assistant.PermissionKind]int{}
 	for _, r := range c.rows {
 		kind := r.kind
@@ -191,7 +192,7 @@ func (c *card) summary(took time.Duration, used string) string {
 		{assistant.KindRead, "read", "reads"}, {assistant.KindNetwork, "request", "requests"}, {assistant.KindOther, "other call", "other calls"},
 	} {
 		if n := counts[k.kind]; n > 0 {
-			did = append(did, count(n, k.one, k.many))
+			did = append(did, wording.Count(n, k.one, k.many))
 		}
 	}
 	if len(did) > 0 {
@@ -209,9 +210,7 @@ func (c *card) results(m messages.Message) {
 		result, ok := b.(messages.ToolResult)
 		if r := c.at(result.CallID); ok && r != nil {
 			lines := strings.SplitN(strings.TrimSpace(result.Content), "\n", 6)
-			r.output = head(strings.Join(lines[:min(len(lines), 5)], "\n"), 500)
+			r.output = wording.Head(strings.Join(lines[:min(len(lines), 5)], "\n"), 500)
 		}
 	}
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

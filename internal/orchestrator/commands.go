@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // stopPatience is how long /stop waits for the turn to end before it answers.
@@ -147,7 +148,7 @@ func (o *Orchestrator) helpFor(name, prefix string, files map[string]sessions.Co
 	if p, ok := o.prompts[canonical]; ok {
 		return fmt.Sprintf("`%s%s`: %s.", prefix, p.Usage, p.Summary)
 	}
-	return fmt.Sprintf("There is no command `%s%s`. `%shelp` lists what there is.", prefix, head(name, 40), prefix)
+	return fmt.Sprintf("There is no command `%s%s`. `%shelp` lists what there is.", prefix, wording.Head(name, 40), prefix)
 }
 
 // endedSession is the note on the entry of a command that has ended a session.
@@ -200,7 +201,7 @@ func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 	}
 	switch {
 	case runs && waiting > 1:
-		text += fmt.Sprintf(" The running turn still finishes in the old one; %s.", count(waiting-1, "waiting message starts", "waiting messages start")+" the new one")
+		text += fmt.Sprintf(" The running turn still finishes in the old one; %s.", wording.Count(waiting-1, "waiting message starts", "waiting messages start")+" the new one")
 	case runs:
 		text += " The running turn still finishes in the old one."
 	}
@@ -242,7 +243,7 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 	if len(dropped) > 0 {
 		_ = o.Ring(ctx, r.Conv.ID) // shows what became of questions; else the sweep does
 		text += fmt.Sprintf(" %s not started; send what you still want again.",
-			count(len(dropped), "waiting message was", "waiting messages were"))
+			wording.Count(len(dropped), "waiting message was", "waiting messages were"))
 	}
 	return Reply{Text: text}, nil
 }
@@ -304,7 +305,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	since, here := o.running.sinceOf(r.Conv.ID)
 	switch {
 	case here:
-		state = "running for " + clock(time.Since(since))
+		state = "running for " + wording.Clock(time.Since(since))
 	case waiting > 0:
 		state = "waiting"
 	}
@@ -312,7 +313,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	if here && queued > 0 {
 		queued--
 	}
-	fmt.Fprintf(&b, "**%s**, %s\n\n", state, count(queued, "message waits", "messages wait"))
+	fmt.Fprintf(&b, "**%s**, %s\n\n", state, wording.Count(queued, "message waits", "messages wait"))
 	if halt.Halted() {
 		fmt.Fprintf(&b, "- %s\n", haltLine(halt))
 	}
@@ -323,7 +324,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
 	if active {
 		fmt.Fprintf(&b, "- session: `%s`, %s, %s\n", session.ID[len(session.ID)-8:],
-			count(int(session.LastSeq), "message", "messages"), clock(time.Since(session.StartedAt))+" old")
+			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old")
 		if session.InputTokens+session.OutputTokens > 0 {
 			fmt.Fprintf(&b, "- tokens: %d in, %d out\n", session.InputTokens, session.OutputTokens)
 		}
@@ -349,7 +350,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		}
 	}
 	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", o.config.Version,
-		clock(time.Since(o.started)), count(o.running.count(), "conversation", "conversations"))
+		wording.Clock(time.Since(o.started)), wording.Count(o.running.count(), "conversation", "conversations"))
 	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
 		b.WriteString(o.promptStatus(r, session, used))
 	}
@@ -358,12 +359,4 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 
 func (o *Orchestrator) runWhoami(_ context.Context, r Request) (Reply, error) {
 	return Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
-}
-
-// count writes "1 thing" or "3 things".
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
+	"remote-agent/internal/wording"
 )
 
 // runCost says what was used: in short, or summed by something in some time. An
@@ -168,7 +169,7 @@ func sinceText(since time.Time) string {
 
 // costText is a sum that says so if it has no price.
 func costText(s spend.Sum) string {
-	text := count(s.Turns, "turn", "turns") + ", " + s.String()
+	text := wording.Count(s.Turns, "turn", "turns") + ", " + s.String()
 	if s.Micros == 0 && s.UnpricedToken > 0 {
 		text += ", without a known price"
 	}
@@ -185,5 +186,5 @@ func costName(g spend.Group) string {
 	case strings.Contains(g.Key, "/"): // a person, whose name says nothing for sure
 		name += " " + g.Key
 	}
-	return "`" + strings.ReplaceAll(head(strings.Join(strings.Fields(name), " "), 100), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(wording.Head(strings.Join(strings.Fields(name), " "), 100), "`", "'") + "`"
 }

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // decided wakes the agents of this process that wait for a decision.
@@ -70,7 +71,7 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 		case a.State == approval.Allowed:
 			return assistant.Verdict{Allow: true}, nil // "always" is our rule, which can be revoked, and never the agent's
 		case a.State == approval.Denied:
-			return assistant.Verdict{Reason: "a person said no" + because(a.Note)}, nil
+			return assistant.Verdict{Reason: "a person said no" + wording.Because(a.Note)}, nil
 		case a.State != approval.Waiting:
 			return assistant.Verdict{Reason: "nobody decided in time, and no answer is no"}, nil
 		case !time.Now().Before(a.ExpiresAt):

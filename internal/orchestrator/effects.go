@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // Effects have a row in the audit log that is committed before they happen: what
@@ -49,7 +50,7 @@ func (w *worker) beginCall(ctx context.Context, tx Tx, d decision, e assistant.T
 		}
 	}
 	return auditEffect(ctx, tx, sessions.AuditEntry{
-		Actor: actor(d.entry.In), Action: "tool.run", ConversationID: w.conv.ID, Target: head(call.Name, 200),
+		Actor: actor(d.entry.In), Action: "tool.run", ConversationID: w.conv.ID, Target: wording.Head(call.Name, 200),
 	}, effect)
 }
 
@@ -58,7 +59,7 @@ func (w *worker) beginCall(ctx context.Context, tx Tx, d decision, e assistant.T
 func auditFile(ctx context.Context, tx Tx, in messages.Inbound, d messages.Delivery) error {
 	sum := sha256.Sum256(d.File)
 	return auditEffect(ctx, tx, sessions.AuditEntry{
-		Actor: actor(in), Action: "file.send", ConversationID: d.ConversationID, Target: head(d.FileName, 200), Effect: "file:" + string(d.ID),
+		Actor: actor(in), Action: "file.send", ConversationID: d.ConversationID, Target: wording.Head(d.FileName, 200), Effect: "file:" + string(d.ID),
 	}, map[string]any{"delivery": d.ID, "bytes": len(d.File), "sha256": hex.EncodeToString(sum[:])})
 }
 

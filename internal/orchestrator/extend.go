@@ -5,8 +5,19 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 )
+
+// Storage and Tx are the port of the database; see there.
+type (
+	Storage = port.Storage
+	Tx      = port.Tx
+)
+
+// Button is what pressing a messages.Button means.
+type Button = plan.Button
 
 // Command is something a person asks for by name. It is handled by code and
 // never sent to a model.

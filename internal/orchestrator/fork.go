@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // forkOrder is what somebody who gives /fork wants.
@@ -94,7 +95,7 @@ func forkAudit(r Request, from sessions.Session, done sessions.Forked) sessions.
 
 // takenText says with how much a fork goes on.
 func takenText(done sessions.Forked) string {
-	text := count(done.Taken, "message", "messages")
+	text := wording.Count(done.Taken, "message", "messages")
 	if done.Of > 0 {
 		text += fmt.Sprintf(" of %d", done.Of)
 	}

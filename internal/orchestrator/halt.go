@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // watchEvery is how soon this process sees what another one, or an operator on the
@@ -146,7 +147,7 @@ func (o *Orchestrator) tellHalted(ctx context.Context, tx Tx, conv sessions.Conv
 		return nil, nil //nolint:nilnil // nobody wrote
 	}
 	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
-		because(state.HaltReason), o.prefix(conv.Key.Platform))
+		wording.Because(state.HaltReason), o.prefix(conv.Key.Platform))
 	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func isCut(err error) bool { return errors.Is(err, errHalted) || errors.Is(err, 
 func cutText(out outcome) string {
 	shown := "⏹ Stopped: who asked for this may not use the bot any more."
 	if errors.Is(out.err, errHalted) {
-		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", clock(out.took))
+		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", wording.Clock(out.took))
 	}
 	if out.text != "" {
 		shown = out.text + "\n\n" + shown
@@ -249,5 +250,5 @@ func (r *running) judged(h *turnHandle, seq int64, removed bool) {
 
 // haltLine is what /status says of a halt.
 func haltLine(s sessions.ServiceState) string {
-	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, moment(s.HaltedAt), because(s.HaltReason))
+	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, wording.Moment(s.HaltedAt), wording.Because(s.HaltReason))
 }

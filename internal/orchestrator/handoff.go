@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // runHandoff lets another assistant go on with a conversation. A row's assistant
@@ -77,7 +78,7 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 	if to == r.Conv.Assistant {
 		return "", fault.Newf(fault.Invalid, "%s answers here already.", to)
 	}
-	text := fmt.Sprintf("There is no assistant %q here.", head(to, 40))
+	text := fmt.Sprintf("There is no assistant %q here.", wording.Head(to, 40))
 	if o.config.Placeholder[assistant.Name(to)] {
 		text = fmt.Sprintf("%s is a script that stands in until an assistant is configured; nothing is handed to it.", to)
 	}
@@ -133,7 +134,7 @@ func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sess
 func handedOver(from, to string, carried int) string {
 	text := fmt.Sprintf("🔁 **%s** goes on here from now on; %s is done.", to, from)
 	if carried > 0 {
-		text += fmt.Sprintf(" It knows what was said: %s came along.", count(carried, "message", "messages"))
+		text += fmt.Sprintf(" It knows what was said: %s came along.", wording.Count(carried, "message", "messages"))
 	}
 	return text
 }

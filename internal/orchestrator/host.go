@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/tool"
+	"remote-agent/internal/wording"
 )
 
 // maxRule is the longest request of an agent, in bytes, that can be allowed from
@@ -336,7 +337,7 @@ func (h *host) recall(ctx context.Context) error {
 				continue
 			}
 			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
-			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(oneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
+			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
 		}
 	}
 	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })

@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // ready is what was prepared for the turn of an entry, outside of transactions.
@@ -126,7 +127,7 @@ func (w *worker) readContext(ctx context.Context, entry sessions.Entry, call com
 	case len(quotes) > 0 && w.caps().SessionContext:
 		return quotes, "" // what the conversation is about; nobody has to be told
 	case len(quotes) > 0:
-		return quotes, fmt.Sprintf("Using %s as context.", count(len(quotes), "earlier message", "earlier messages"))
+		return quotes, fmt.Sprintf("Using %s as context.", wording.Count(len(quotes), "earlier message", "earlier messages"))
 	}
 	return nil, ""
 }

@@ -12,28 +12,12 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // metaTold is the key of a session's metadata under which it stands what the
 // person was told of the profile, so that they are told once.
 const metaTold = "profileTold"
-
-// profileTx keeps agent profiles.
-type profileTx interface {
-	// Agent returns a profile by its id; fault.NotFound if there is none.
-	Agent(ctx context.Context, id string) (profile.Profile, error)
-
-	// FindAgent returns the profile that a person means; its errors say what they
-	// may have meant.
-	FindAgent(ctx context.Context, r profile.Ref) (profile.Profile, error)
-
-	// ListAgents returns the profiles of a group, or all, without their pictures.
-	ListAgents(ctx context.Context, group string) ([]profile.Profile, error)
-
-	// UpdateSessionAgent records the profile's name that a session has after its
-	// profile changed.
-	UpdateSessionAgent(ctx context.Context, id, agentName string) error
-}
 
 // RecallLimits is what a profile says about recall; the zero value limits
 // nothing.
@@ -225,7 +209,7 @@ func (o *Orchestrator) listAgents(ctx context.Context, r Request) (Reply, error)
 		if used {
 			mark = ", used here"
 		}
-		if about = head(strings.Join(strings.Fields(about), " "), 100); about != "" {
+		if about = wording.Head(strings.Join(strings.Fields(about), " "), 100); about != "" {
 			about = ": " + about
 		}
 		fmt.Fprintf(&b, "- **%s**%s%s\n", name, mark, about)

@@ -12,35 +12,11 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // maxSchedules is how many standing tasks one sweep looks at, and a list shows.
 const maxSchedules = 100
-
-// scheduleTx keeps the standing tasks of profiles.
-type scheduleTx interface {
-	// Schedule returns the standing task of a conversation; ok is false if it has
-	// none.
-	Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error)
-
-	// Schedules returns all standing tasks by their next run.
-	Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error)
-
-	// DueSchedules returns those whose next run is not after now. Those of profiles
-	// without an interval rest.
-	DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error)
-
-	// SaveSchedule switches the standing task of a conversation on.
-	SaveSchedule(ctx context.Context, s *sessions.Schedule) error
-
-	// AdvanceSchedule moves a standing task to its next run if it is still the one
-	// that was read, which ok says. With an entry it counts as a run.
-	AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error)
-
-	// EndSchedule switches the standing task of a conversation off. ok is false if
-	// it had none.
-	EndSchedule(ctx context.Context, conversationID string) (ok bool, err error)
-}
 
 // runSchedule switches the standing task of the conversation's profile on or off,
 // or shows it.
@@ -97,10 +73,10 @@ func (o *Orchestrator) scheduleOn(ctx context.Context, r Request) (Reply, error)
 		return Reply{}, err
 	}
 	if was {
-		return Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, moment(s.NextAt))}, nil
+		return Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
 	}
 	return Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
-		p.Title(), p.Often(), moment(s.NextAt), o.prefix(r.Conv.Key.Platform))}, nil
+		p.Title(), p.Often(), wording.Moment(s.NextAt), o.prefix(r.Conv.Key.Platform))}, nil
 }
 
 // mayStand says why a profile has no standing task to switch on.
@@ -124,8 +100,6 @@ func originOf(in messages.Inbound) messages.Inbound {
 	in.Whispered, in.Queued = false, false
 	return in
 }
-
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (o *Orchestrator) scheduleOff(ctx context.Context, r Request) (Reply, error) {
 	ended := false
@@ -213,12 +187,12 @@ func (o *Orchestrator) scheduleLine(ctx context.Context, tx Tx, s sessions.Sched
 	if err != nil {
 		return "", err
 	}
-	when := "next at " + moment(s.NextAt)
+	when := "next at " + wording.Moment(s.NextAt)
 	if p.Interval <= 0 {
 		when = "resting, because the profile has no interval any more"
 	}
-	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), s.CreatedBy, moment(s.CreatedAt),
-		count(int(s.Runs), "run", "runs"), when), nil
+	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), s.CreatedBy, wording.Moment(s.CreatedAt),
+		wording.Count(int(s.Runs), "run", "runs"), when), nil
 }
 
 // startDue runs runDue in the background, so that a platform that is slow to say

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // agentAttempts is how often the turn of an external agent is tried. Agents
@@ -163,7 +164,7 @@ func (w *worker) endingOf(d decision, out outcome) ending {
 	case out.err == nil:
 		return w.answered(d, out)
 	case errors.Is(out.err, errStopped):
-		shown := fmt.Sprintf("⏹ Stopped after %s.", clock(out.took))
+		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(out.took))
 		if out.text != "" {
 			shown = out.text + "\n\n" + shown
 		}
@@ -198,7 +199,7 @@ func (w *worker) answered(d decision, out outcome) ending {
 	state, none, text := sessions.EntryDone, "", answer(out.rest)
 	e := ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
-		record: d.begun.ended(out, head(text, 500), ""),
+		record: d.begun.ended(out, wording.Head(text, 500), ""),
 		word:   &lastWord{text: text, card: out.card},
 	}
 	if d.begun.prompt == nil && !w.teaches(d) {
@@ -288,7 +289,7 @@ func (w *worker) triedAgain(d decision, out outcome, wait time.Duration) ending 
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
-			d.entry.Attempts+1, w.o.config.MaxAttempts, clock(wait)),
+			d.entry.Attempts+1, w.o.config.MaxAttempts, wording.Clock(wait)),
 		within: func(ctx context.Context, tx Tx, _ *ending) error {
 			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
 		},
@@ -432,7 +433,7 @@ func (w *worker) lastDeliveries(entry sessions.Entry, placed *messages.Delivery,
 		case d.Message != "" && word.card != "":
 			d.Text, announce = word.card, "✔ Ready"
 		case d.Message != "" && took >= notifyAfter:
-			d.Text, announce = fmt.Sprintf("✔ Worked for %s", clock(took)), "✔ Ready"
+			d.Text, announce = fmt.Sprintf("✔ Worked for %s", wording.Clock(took)), "✔ Ready"
 		default:
 			d.Text, parts = parts[0], parts[1:]
 		}
@@ -499,27 +500,4 @@ func (w *worker) split(text string) []string {
 		return parts
 	}
 	return []string{text}
-}
-
-// clock writes a duration as people read it: 12 s, 4:05, 1:02:03.
-func clock(d time.Duration) string {
-	s := int(d.Round(time.Second) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d:%02d", s/60, s%60)
-	default:
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-}
-
-// head returns the beginning of a text, at most n runes.
-func head(text string, n int) string {
-	for i := range text {
-		if n--; n < 0 {
-			return text[:i]
-		}
-	}
-	return text
 }

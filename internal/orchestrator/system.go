@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // builtinSystem is what assistants are told where nobody says anything else. %s
@@ -177,20 +178,11 @@ func (o *Orchestrator) promptStatus(r Request, session sessions.Session, used *p
 	if text == "" {
 		of, text = "of the next session, without what a repository adds", o.systemOf(r.Conv, r.Entry.In, used, Prepared{}).text()
 	}
-	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, Fenced("", o.redact(text)))
+	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", o.redact(text)))
 	if len(session.Config) > 0 {
-		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", Fenced("json", o.redact(string(session.Config))))
+		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", wording.Fenced("json", o.redact(string(session.Config))))
 	}
 	return out
-}
-
-// Fenced puts a text into a code block that it cannot end by itself.
-func Fenced(info, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 
 // describe gives a turn its system prompt and configuration. Both are stored with

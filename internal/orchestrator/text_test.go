@@ -11,18 +11,6 @@ import (
 	"remote-agent/internal/messages"
 )
 
-func TestClock(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0 s", 12 * time.Second: "12 s", 59*time.Second + 600*time.Millisecond: "1:00",
-		245 * time.Second: "4:05", 3723 * time.Second: "1:02:03",
-	} {
-		if got := clock(d); got != want {
-			t.Errorf("clock(%s) = %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestBackoffGrowsAndIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, most := range []time.Duration{turnPause, deliveryPause} {
@@ -36,19 +24,6 @@ func TestBackoffGrowsAndIsBounded(t *testing.T) {
 		}
 		if last != most {
 			t.Errorf("the longest pause is %s, not %s", last, most)
-		}
-	}
-}
-
-func TestHead(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		text string
-		n    int
-		want string
-	}{{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"äöü", 2, "äö"}, {"abc", 0, ""}} {
-		if got := head(tt.text, tt.n); got != tt.want {
-			t.Errorf("head(%q, %d) = %q, want %q", tt.text, tt.n, got, tt.want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // runPull commits what a conversation changed, pushes its branch and opens or
@@ -129,7 +130,7 @@ func (s *Shop) pullBody(ctx context.Context, r orchestrator.Request, tree codeba
 		b.WriteString(session.Result + "\n\n")
 	}
 	if changes, err := s.space.Diff(ctx, tree); err == nil && changes.Stat != "" {
-		b.WriteString(orchestrator.Fenced("", changes.Stat) + "\n\n")
+		b.WriteString(wording.Fenced("", changes.Stat) + "\n\n")
 	}
 	if about != nil && about.Closes != "" {
 		fmt.Fprintf(&b, "Closes %s\n\n", about.Closes)

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // maxInlineDiff is how much of a patch is shown in the chat, in bytes.
@@ -188,7 +189,7 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 	if len(changes.Patch) == 0 {
 		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
-	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, orchestrator.Fenced("", changes.Stat))
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, wording.Fenced("", changes.Stat))
 	body := string(changes.Patch)
 	// A file is for everybody to see, so what one person asked aside stands in the text.
 	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok && !r.Entry.In.Aside() {
@@ -199,9 +200,9 @@ func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrato
 	var reply orchestrator.Reply
 	if len(body) > maxInlineDiff {
 		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
-		reply.Text = text + orchestrator.Fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
+		reply.Text = text + wording.Fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
 		return reply, nil
 	}
-	reply.Text = text + orchestrator.Fenced("diff", body)
+	reply.Text = text + wording.Fenced("diff", body)
 	return reply, nil
 }

@@ -1,4 +1,5 @@
-package orchestrator
+// Package port is what the engine needs of the database, as interfaces.
+package port
 
 import (
 	"context"
@@ -10,7 +11,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// Storage is what the orchestrator needs from the database. It is safe for
+// Storage is the database. It is safe for
 // concurrent use. Errors are classified: fault.NotFound for a missing row,
 // fault.Conflict for a lost race (it wraps sessions.ErrLeaseLost where a lease
 // was lost), fault.Unavailable when the database does not answer.

@@ -1,4 +1,4 @@
-package orchestrator
+package port
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
@@ -78,15 +79,12 @@ type planTx interface {
 	SettlePlan(ctx context.Context, p plan.Plan) error
 
 	// SaveButton stores what pressing a button means. data is JSON.
-	SaveButton(ctx context.Context, b Button) error
+	SaveButton(ctx context.Context, b plan.Button) error
 
 	// Button returns a stored button; fault.NotFound if there is none or it has
 	// expired.
-	Button(ctx context.Context, id string) (Button, error)
+	Button(ctx context.Context, id string) (plan.Button, error)
 }
-
-// Button is what pressing a messages.Button means.
-type Button = plan.Button
 
 // undoTx takes a turn back.
 type undoTx interface {
@@ -169,4 +167,46 @@ type lessonTx interface {
 	// not before due. A second time it changes nothing, and neither does it for
 	// somebody who switched memory off.
 	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
+}
+
+// scheduleTx keeps the standing tasks of profiles.
+type scheduleTx interface {
+	// Schedule returns the standing task of a conversation; ok is false if it has
+	// none.
+	Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error)
+
+	// Schedules returns all standing tasks by their next run.
+	Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error)
+
+	// DueSchedules returns those whose next run is not after now. Those of profiles
+	// without an interval rest.
+	DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error)
+
+	// SaveSchedule switches the standing task of a conversation on.
+	SaveSchedule(ctx context.Context, s *sessions.Schedule) error
+
+	// AdvanceSchedule moves a standing task to its next run if it is still the one
+	// that was read, which ok says. With an entry it counts as a run.
+	AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error)
+
+	// EndSchedule switches the standing task of a conversation off. ok is false if
+	// it had none.
+	EndSchedule(ctx context.Context, conversationID string) (ok bool, err error)
+}
+
+// profileTx keeps agent profiles.
+type profileTx interface {
+	// Agent returns a profile by its id; fault.NotFound if there is none.
+	Agent(ctx context.Context, id string) (profile.Profile, error)
+
+	// FindAgent returns the profile that a person means; its errors say what they
+	// may have meant.
+	FindAgent(ctx context.Context, r profile.Ref) (profile.Profile, error)
+
+	// ListAgents returns the profiles of a group, or all, without their pictures.
+	ListAgents(ctx context.Context, group string) ([]profile.Profile, error)
+
+	// UpdateSessionAgent records the profile's name that a session has after its
+	// profile changed.
+	UpdateSessionAgent(ctx context.Context, id, agentName string) error
 }

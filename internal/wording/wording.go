@@ -1,0 +1,62 @@
+// Package wording writes figures and short texts as people read them in a chat.
+package wording
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Count writes "1 thing" or "3 things".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Clock writes a duration: 12 s, 4:05, 1:02:03.
+func Clock(d time.Duration) string {
+	s := int(d.Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	default:
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+}
+
+// Moment writes a time in UTC: 2026-01-31 15:04 UTC.
+func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// Head returns the beginning of a text, at most n runes.
+func Head(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// OneLine puts a text on one line, with single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Because puts a reason behind a statement; none is left out.
+func Because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// Fenced puts a text into a code block that it cannot end by itself.
+func Fenced(info, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}

@@ -1,0 +1,33 @@
+package wording_test
+
+import (
+	"testing"
+	"time"
+
+	"remote-agent/internal/wording"
+)
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 12 * time.Second: "12 s", 59*time.Second + 600*time.Millisecond: "1:00",
+		245 * time.Second: "4:05", 3723 * time.Second: "1:02:03",
+	} {
+		if got := wording.Clock(d); got != want {
+			t.Errorf("Clock(%s) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestHead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		n    int
+		want string
+	}{{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"äöü", 2, "äö"}, {"abc", 0, ""}} {
+		if got := wording.Head(tt.text, tt.n); got != tt.want {
+			t.Errorf("Head(%q, %d) = %q, want %q", tt.text, tt.n, got, tt.want)
+		}
+	}
+}
