@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/learn"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/embed"
@@ -145,7 +146,7 @@ func (d *daemon) memoryPort() orchestrator.Memory {
 	return d.memory
 }
 
-func (d *daemon) memoryCommands() []orchestrator.Command {
+func (d *daemon) memoryCommands() []command.Command {
 	if d.memory == nil {
 		return nil
 	}

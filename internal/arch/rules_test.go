@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"internal/fault":      {},
 	"internal/messages":   {},
 	"internal/messages/*": {"internal/messages"}, // test helpers
-	"internal/command":    {},
+	"internal/command":    {"internal/messages", "internal/plan", "internal/sessions"},
 	"internal/sessions":   {"internal/fault", "internal/messages"},
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
@@ -81,11 +81,11 @@ var allowed = map[string][]string{
 	},
 
 	"internal/history": {
-		"internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/sessions", "internal/spend", "internal/store", "internal/transcript",
+		"internal/command", "internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/sessions", "internal/spend", "internal/store", "internal/transcript",
 	},
 
 	"internal/people": {
-		"internal/fault", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/store",
+		"internal/command", "internal/fault", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/store",
 	},
 
 	"internal/learn": {

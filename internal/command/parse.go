@@ -1,6 +1,3 @@
-// Package command reads commands as people type them: "/name args", on every
-// platform. It knows no command; it only parses, compares names and finds the
-// nearest one. It is a leaf.
 package command
 
 import (

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
@@ -51,8 +51,8 @@ func New(config Config) *Shelf {
 }
 
 // Commands returns the commands, in the order in which people read them.
-func (s *Shelf) Commands() []orchestrator.Command {
-	return []orchestrator.Command{
+func (s *Shelf) Commands() []command.Command {
+	return []command.Command{
 		{Name: "sessions", Usage: "sessions [show <n>|<words>]", Summary: "earlier sessions here: list, show, search", Menu: true, Run: s.runSessions},
 	}
 }
@@ -65,8 +65,8 @@ const (
 	maxFile   = 1 << 20 // bytes of a transcript that goes out as a file
 )
 
-func reply(format string, args ...any) (orchestrator.Reply, error) {
-	return orchestrator.Reply{Text: fmt.Sprintf(format, args...)}, nil
+func reply(format string, args ...any) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf(format, args...)}, nil
 }
 
 // place is what one may look up in a conversation: its sessions, the oldest
@@ -76,7 +76,7 @@ type place struct {
 	sessions      []string
 }
 
-func (s *Shelf) place(ctx context.Context, tx *store.Tx, r orchestrator.Request) (p place, err error) {
+func (s *Shelf) place(ctx context.Context, tx *store.Tx, r command.Request) (p place, err error) {
 	if p.conversations, err = tx.ConversationsAt(ctx, r.Conv.Key); err != nil {
 		return p, err
 	}
@@ -103,7 +103,7 @@ func (p place) find(named string) (string, error) {
 	return "", fault.Newf(fault.NotFound, "There is no session %q here. `/sessions` lists them with their numbers.", transcript.Line(named, 40))
 }
 
-func (s *Shelf) runSessions(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shelf) runSessions(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	first := ""
 	if len(args) > 0 {
@@ -117,11 +117,11 @@ func (s *Shelf) runSessions(ctx context.Context, r orchestrator.Request) (orches
 	case first == "show" && len(args) == 4 && strings.EqualFold(args[2], "before"):
 		before, err := strconv.ParseInt(strings.TrimPrefix(args[3], "#"), 10, 64)
 		if err != nil || before <= 0 {
-			return orchestrator.Reply{}, fault.New(fault.Invalid, "Give the number of a message: `/sessions show 3 before 41`.")
+			return command.Reply{}, fault.New(fault.Invalid, "Give the number of a message: `/sessions show 3 before 41`.")
 		}
 		return s.show(ctx, r, args[1], before)
 	case first == "show" && len(args) == 1:
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Say which: `/sessions show 3`. `/sessions` lists them with their numbers.")
+		return command.Reply{}, fault.New(fault.Invalid, "Say which: `/sessions show 3`. `/sessions` lists them with their numbers.")
 	case first == "before" && len(args) == 2:
 		return s.list(ctx, r, args[1])
 	}
@@ -132,7 +132,7 @@ func (s *Shelf) runSessions(ctx context.Context, r orchestrator.Request) (orches
 }
 
 // list shows the newest sessions, or those before one.
-func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string) (orchestrator.Reply, error) {
+func (s *Shelf) list(ctx context.Context, r command.Request, before string) (command.Reply, error) {
 	var b strings.Builder
 	var p place
 	err := s.store.InRead(ctx, func(tx *store.Tx) (err error) {
@@ -174,7 +174,7 @@ func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string)
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case len(p.sessions) == 0:
 		return reply("There are no sessions here yet: your first message begins one.")
 	case b.Len() == 0:
@@ -185,7 +185,7 @@ func (s *Shelf) list(ctx context.Context, r orchestrator.Request, before string)
 }
 
 // search shows the newest messages of this place that have all the words.
-func (s *Shelf) search(ctx context.Context, r orchestrator.Request, words string) (orchestrator.Reply, error) {
+func (s *Shelf) search(ctx context.Context, r command.Request, words string) (command.Reply, error) {
 	var b strings.Builder
 	var hits []store.Hit
 	err := s.store.InRead(ctx, func(tx *store.Tx) error {
@@ -206,7 +206,7 @@ func (s *Shelf) search(ctx context.Context, r orchestrator.Request, words string
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case len(hits) == 0:
 		return reply("Nothing that was said here has all of these words. A word that ends with `*` stands for all that begin so: `/sessions dep*`.")
 	case len(hits) > listed:

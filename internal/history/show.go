@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -18,7 +18,7 @@ import (
 // the whole as a file where the platform has files. Who reads it follows from
 // where it is asked: only in a private chat it has what tools were given and
 // returned.
-func (s *Shelf) show(ctx context.Context, r orchestrator.Request, named string, before int64) (orchestrator.Reply, error) {
+func (s *Shelf) show(ctx context.Context, r command.Request, named string, before int64) (command.Reply, error) {
 	var row store.SessionRow
 	var sum spend.Sum
 	var said []store.ListedMessage
@@ -47,7 +47,7 @@ func (s *Shelf) show(ctx context.Context, r orchestrator.Request, named string, 
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, moment(row.StartedAt), s.answeredBy(row), facts(row, sum))
@@ -66,7 +66,7 @@ func (s *Shelf) show(ctx context.Context, r orchestrator.Request, named string, 
 	case older:
 		fmt.Fprintf(&b, "\nEarlier messages: `/sessions show %d before %d`.", number, said[len(said)-1].Seq)
 	}
-	return s.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), orchestrator.Reply{Text: b.String()})
+	return s.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), command.Reply{Text: b.String()})
 }
 
 func (s *Shelf) answeredBy(row store.SessionRow) string {
@@ -107,7 +107,7 @@ func (s *Shelf) line(m store.ListedMessage) string {
 
 // withFile adds the whole transcript as a file. A file is posted for everybody to
 // see, so what one person alone saw the question of gets none.
-func (s *Shelf) withFile(ctx context.Context, r orchestrator.Request, id, name string, reply orchestrator.Reply) (orchestrator.Reply, error) {
+func (s *Shelf) withFile(ctx context.Context, r command.Request, id, name string, reply command.Reply) (command.Reply, error) {
 	if !s.files[r.Conv.Key.Platform] || r.Entry.In.Whispered {
 		return reply, nil
 	}
@@ -124,7 +124,7 @@ func (s *Shelf) withFile(ctx context.Context, r orchestrator.Request, id, name s
 		return reply, err
 	default:
 		reply.Text += "\n\nThe whole is in the file."
-		reply.Files = []orchestrator.File{{Name: name, Data: []byte(file.text.String())}}
+		reply.Files = []command.File{{Name: name, Data: []byte(file.text.String())}}
 	}
 	return reply, nil
 }

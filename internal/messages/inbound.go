@@ -162,6 +162,11 @@ type Inbound struct {
 	Raw json.RawMessage `json:"-"`
 }
 
+// Actor names the sender as plans and the audit log do: "telegram/42".
+func (in Inbound) Actor() string {
+	return string(in.Conversation.Platform) + "/" + string(in.Sender.ID)
+}
+
 // Aside reports whether only the sender may see the answer, in a place where
 // others read along.
 func (in Inbound) Aside() bool { return in.Whispered && !in.Private }

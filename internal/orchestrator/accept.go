@@ -383,9 +383,9 @@ func (o *Orchestrator) lane(ctx context.Context, tx Tx, conv sessions.Conversati
 	if !ok {
 		return sessions.LaneTurn, nil
 	}
-	name := InvokedName(call)
-	if c, ok := o.commands[call.Name]; ok {
-		if c.Job {
+	name := call.Invoked().Name
+	if c, ok := o.commands.Find(call.Name); ok {
+		if c.Lane == command.Job {
 			return sessions.LaneTurn, nil
 		}
 		return sessions.LaneControl, nil

@@ -119,9 +119,7 @@ func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound
 }
 
 // actor names the sender of in for the audit log.
-func actor(in messages.Inbound) string {
-	return string(in.Conversation.Platform) + "/" + string(in.Sender.ID)
-}
+func actor(in messages.Inbound) string { return in.Actor() }
 
 func hashCode(code string) string {
 	sum := sha256.Sum256([]byte(code))

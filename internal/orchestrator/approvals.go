@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
@@ -271,7 +272,7 @@ type Decision struct {
 // DecideApproval settles an approval, once, and lets the turn that asked go on,
 // wherever it is. Any conversation will do: what was asked in one can be decided
 // in another by somebody who may.
-func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision) (Reply, error) {
+func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v Decision) (command.Reply, error) {
 	var (
 		a       approval.Approval
 		shown   messages.Delivery
@@ -319,7 +320,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	o.decided.tell(a.Number)
 	o.spawn(func(ctx context.Context) {
@@ -329,11 +330,11 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r Request, v Decision
 		_ = o.Ring(ctx, conv.ID) // else its job rings
 	})
 	if refused != nil {
-		return Reply{}, refused
+		return command.Reply{}, refused
 	}
-	reply := Reply{Note: became(a)}
+	reply := command.Reply{Note: became(a)}
 	if r.Entry.In.Kind != messages.KindAction || conv.ID != r.Conv.ID {
-		reply = Reply{Text: fmt.Sprintf("%s: %s.", a.Name(), became(a))}
+		reply = command.Reply{Text: fmt.Sprintf("%s: %s.", a.Name(), became(a))}
 	}
 	return reply, nil
 }
@@ -372,7 +373,7 @@ func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, key messages.C
 func buttonDecision(d approval.Decision) plan.Decision { return plan.Decision(d) }
 
 // PressedApproval answers a button under a question.
-func (o *Orchestrator) PressedApproval(ctx context.Context, r Request, b Button) (Reply, error) {
+func (o *Orchestrator) PressedApproval(ctx context.Context, r command.Request, b Button) (command.Reply, error) {
 	return o.DecideApproval(ctx, r, Decision{Number: b.PlanNumber, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
 }
 
@@ -387,18 +388,18 @@ func IsApproval(b Button) bool {
 
 // runDeny answers "/deny a-7 [why]", and "/approve a-7 [always]" comes here from
 // the command that decides on plans.
-func (o *Orchestrator) runDeny(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
 	return o.ApproveByName(ctx, r, approval.Deny)
 }
 
 // ApproveByName decides on the approval that the first argument names.
-func (o *Orchestrator) ApproveByName(ctx context.Context, r Request, d approval.Decision) (Reply, error) {
+func (o *Orchestrator) ApproveByName(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
-		return Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
+		return command.Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
 	}
 	number, ok := approval.ParseName(r.Call.Args[0])
 	if !ok {
-		return Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
+		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
 	}
 	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
 	if d == approval.Once && strings.EqualFold(note, "always") {
@@ -408,7 +409,7 @@ func (o *Orchestrator) ApproveByName(ctx context.Context, r Request, d approval.
 }
 
 // runApprovals lists what waits for a decision: here, and everywhere for owners.
-func (o *Orchestrator) runApprovals(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
 	where := r.Conv.ID
 	if r.Role == sessions.Owner {
 		where = ""
@@ -420,10 +421,10 @@ func (o *Orchestrator) runApprovals(ctx context.Context, r Request) (Reply, erro
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(list) == 0 {
-		return Reply{Text: "Nothing waits for a decision."}, nil
+		return command.Reply{Text: "Nothing waits for a decision."}, nil
 	}
 	var b strings.Builder
 	b.WriteString("Waiting for a decision:\n\n")
@@ -436,5 +437,5 @@ func (o *Orchestrator) runApprovals(ctx context.Context, r Request) (Reply, erro
 	}
 	prefix := o.prefix(r.Conv.Key.Platform)
 	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -31,7 +32,7 @@ type aside struct {
 }
 
 // forkAside forks into a thread or topic of its own, where the platform has them.
-func (o *Orchestrator) forkAside(ctx context.Context, r Request, n int) (Reply, error) {
+func (o *Orchestrator) forkAside(ctx context.Context, r command.Request, n int) (command.Reply, error) {
 	adapter := o.adapters[r.Conv.Key.Platform]
 	opener, ok := adapter.(platform.Opener)
 	if !ok {
@@ -39,17 +40,17 @@ func (o *Orchestrator) forkAside(ctx context.Context, r Request, n int) (Reply, 
 		if adapter != nil {
 			place = adapter.Capabilities().Place
 		}
-		return Reply{}, fault.Newf(fault.Unsupported, "I cannot open a thread or topic beside %s, so nothing was forked. `%sfork` goes on here, in a fresh session.",
+		return command.Reply{}, fault.Newf(fault.Unsupported, "I cannot open a thread or topic beside %s, so nothing was forked. `%sfork` goes on here, in a fresh session.",
 			place, o.prefix(r.Conv.Key.Platform))
 	}
 	a, err := o.beginAside(ctx, r, n)
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if !a.open {
 		failpoint.Hit(failpoint.ForkStored)
 		if err := o.openAside(ctx, r, opener, &a); err != nil {
-			return Reply{}, o.dropAside(ctx, r, a, err)
+			return command.Reply{}, o.dropAside(ctx, r, a, err)
 		}
 		failpoint.Hit(failpoint.ForkPlaced)
 	}
@@ -66,16 +67,16 @@ func (o *Orchestrator) forkAside(ctx context.Context, r Request, n int) (Reply, 
 	if len(a.left) > 0 {
 		text += "\n\nNot copied:\n\n- " + strings.Join(a.left, "\n- ")
 	}
-	return Reply{Text: text}, nil
+	return command.Reply{Text: text}, nil
 }
 
 // asideKey is under which a fork is kept until it has its place.
-func asideKey(r Request) messages.ConversationKey {
+func asideKey(r command.Request) messages.ConversationKey {
 	return messages.ConversationKey{Platform: r.Conv.Key.Platform, ID: "fork~" + r.Entry.ID}
 }
 
 // beginAside stores the conversation of a fork and its session, once for a command.
-func (o *Orchestrator) beginAside(ctx context.Context, r Request, n int) (a aside, err error) {
+func (o *Orchestrator) beginAside(ctx context.Context, r command.Request, n int) (a aside, err error) {
 	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
 		a = aside{}
 		from, err := o.forkable(ctx, tx, r)
@@ -118,7 +119,7 @@ func (o *Orchestrator) beginAside(ctx context.Context, r Request, n int) (a asid
 }
 
 // openedAside returns the fork of a command whose place is open already.
-func openedAside(ctx context.Context, tx Tx, r Request) (a aside, found bool, err error) {
+func openedAside(ctx context.Context, tx Tx, r command.Request) (a aside, found bool, err error) {
 	all, err := tx.EntryDeliveries(ctx, r.Entry.ID)
 	if err != nil {
 		return a, false, err
@@ -138,7 +139,7 @@ func openedAside(ctx context.Context, tx Tx, r Request) (a aside, found bool, er
 }
 
 // openAside copies the files, opens the place, and moves the fork there.
-func (o *Orchestrator) openAside(ctx context.Context, r Request, opener platform.Opener, a *aside) (err error) {
+func (o *Orchestrator) openAside(ctx context.Context, r command.Request, opener platform.Opener, a *aside) (err error) {
 	if o.config.Workshop != nil && a.conv.CodebaseID != "" {
 		if a.left, err = o.config.Workshop.Fork(ctx, r.Conv, a.conv); err != nil {
 			return err
@@ -195,7 +196,7 @@ func openPlace(ctx context.Context, opener platform.Opener, place platform.Openi
 
 // dropAside takes back a fork that could not get its place, and returns why. If the
 // process stops, the fork stays as it is: the command runs again.
-func (o *Orchestrator) dropAside(ctx context.Context, r Request, a aside, why error) error {
+func (o *Orchestrator) dropAside(ctx context.Context, r command.Request, a aside, why error) error {
 	if ctx.Err() != nil {
 		return why
 	}

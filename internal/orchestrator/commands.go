@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
@@ -22,12 +24,57 @@ import (
 // An assistant returns within a second of its cancellation.
 const stopPatience = 3 * time.Second
 
-func (o *Orchestrator) builtinCommands() []Command {
-	return []Command{
+// registry is the commands by name.
+type registry struct {
+	o        *Orchestrator
+	commands map[string]command.Command
+}
+
+// Find implements Commands.
+func (all registry) Find(name string) (command.Command, bool) {
+	c, ok := all.commands[name]
+	return c, ok
+}
+
+// Unknown says what was probably meant.
+func (all registry) Unknown(ctx context.Context, r command.Request) (command.Reply, error) {
+	o := all.o
+	prefix, name := o.prefix(r.Conv.Key.Platform), r.Call.Invoked().Name
+	if name == command.Invoke {
+		return command.Reply{Text: fmt.Sprintf("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)}, nil
+	}
+	if _, ok := all.commands[name]; ok {
+		return command.Reply{Text: fmt.Sprintf("`%[1]s%[2]s` is sent as it is, without `%[1]scommand-invoke`.", prefix, name)}, nil
+	}
+	files, err := o.commandFiles(ctx, r.Conv)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	text := fmt.Sprintf("There is no command `%s%s`.", prefix, name)
+	if near, ok := command.Nearest(name, slices.Concat(o.CommandNames(), slices.Sorted(maps.Keys(files)))); ok {
+		return command.Reply{Text: text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near)}, nil
+	}
+	return command.Reply{Text: text + fmt.Sprintf(" `%shelp` lists what there is.", prefix)}, nil
+}
+
+// Press implements Commands.
+func (all registry) Press(ctx context.Context, r command.Request) (command.Reply, error) {
+	o := all.o
+	if reply, ok, err := o.pressedStop(ctx, r); ok {
+		return reply, err
+	}
+	if o.config.Pressed == nil {
+		return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+	}
+	return o.config.Pressed(ctx, r)
+}
+
+func (o *Orchestrator) builtinCommands() []command.Command {
+	return []command.Command{
 		{Name: "help", Usage: "help [command]", Summary: "what you can do here", Menu: true, Run: o.runHelp},
 		{Name: "start", Usage: "start", Summary: "say hello", Hidden: true, Run: o.runStart},
-		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Ahead: true, Run: o.runReset},
-		{Name: "reset", Usage: "reset", Summary: "the same as new", Ahead: true, Run: o.runReset},
+		{Name: "new", Usage: "new", Summary: "end this session; the next message starts a fresh one", Menu: true, Lane: command.Ahead, Run: o.runReset},
+		{Name: "reset", Usage: "reset", Summary: "the same as new", Lane: command.Ahead, Run: o.runReset},
 		{Name: "stop", Usage: "stop", Summary: "stop the running turn and drop what waits", Menu: true, Run: o.runStop},
 		{Name: "status", Usage: "status [verbose]", Summary: "what runs and what waits; verbose: also the system prompt", Menu: true, Run: o.runStatus},
 		{Name: "whoami", Usage: "whoami", Summary: "who you are to this bot", Menu: true, Run: o.runWhoami},
@@ -37,8 +84,8 @@ func (o *Orchestrator) builtinCommands() []Command {
 // CommandNames lists every name of a command that a person can type, sorted;
 // those of command files in repositories are not among them.
 func (o *Orchestrator) CommandNames() []string {
-	names := []string{commandInvoke}
-	for name := range o.commands {
+	names := []string{command.Invoke}
+	for name := range o.commands.(registry).commands {
 		names = append(names, name)
 	}
 	for name := range o.prompts {
@@ -61,14 +108,15 @@ func (o *Orchestrator) Menu() []platform.CommandInfo {
 
 // listed returns the commands in the order in which people read them: talking
 // first, then work, the rest after it.
-func (o *Orchestrator) listed() []Command {
-	var list []Command
+func (o *Orchestrator) listed() []command.Command {
+	var list []command.Command
 	for _, name := range []string{"new", "status", "stop"} {
-		list = append(list, o.commands[name])
+		c, _ := o.commands.Find(name)
+		list = append(list, c)
 	}
 	for _, name := range []string{"plan", "execute"} {
 		p := o.prompts[name]
-		list = append(list, Command{Name: name, Usage: p.Usage, Summary: p.Summary, Menu: true})
+		list = append(list, command.Command{Name: name, Usage: p.Usage, Summary: p.Summary, Menu: true})
 	}
 	for _, c := range slices.Concat(o.config.Commands, o.workCommands()) {
 		if !c.Hidden {
@@ -76,7 +124,8 @@ func (o *Orchestrator) listed() []Command {
 		}
 	}
 	for _, name := range []string{"whoami", "reset", "help"} {
-		list = append(list, o.commands[name])
+		c, _ := o.commands.Find(name)
+		list = append(list, c)
 	}
 	return list
 }
@@ -91,21 +140,21 @@ func (o *Orchestrator) prefix(p messages.Platform) string {
 	return "/"
 }
 
-func (o *Orchestrator) runStart(_ context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runStart(_ context.Context, r command.Request) (command.Reply, error) {
 	prefix := o.prefix(r.Conv.Key.Platform)
 	hello := "Hello."
 	if r.Role == sessions.Owner {
 		hello = "Hello. You are the owner of this bot."
 	}
-	return Reply{Text: fmt.Sprintf("%s Just write: every message is answered by **%s**. `%shelp` shows the commands.",
+	return command.Reply{Text: fmt.Sprintf("%s Just write: every message is answered by **%s**. `%shelp` shows the commands.",
 		hello, r.Conv.Assistant, prefix)}, nil
 }
 
-func (o *Orchestrator) runHelp(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runHelp(ctx context.Context, r command.Request) (command.Reply, error) {
 	prefix := o.prefix(r.Conv.Key.Platform)
 	if len(r.Call.Args) > 0 {
 		files, err := o.commandFiles(ctx, r.Conv)
-		return Reply{Text: o.helpFor(strings.TrimPrefix(r.Call.Args[0], "/"), prefix, files)}, err
+		return command.Reply{Text: o.helpFor(strings.TrimPrefix(r.Call.Args[0], "/"), prefix, files)}, err
 	}
 	var b strings.Builder
 	b.WriteString("Just write, for example:\n\n")
@@ -116,7 +165,7 @@ func (o *Orchestrator) runHelp(ctx context.Context, r Request) (Reply, error) {
 		fmt.Fprintf(&b, "- `%s%s` %s\n", prefix, c.Usage, c.Summary)
 	}
 	b.WriteString("\nCommands work at any time, also while an answer is being written.")
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 // commandFiles returns the commands that the codebase of a conversation brings.
@@ -133,10 +182,10 @@ func (o *Orchestrator) commandFiles(ctx context.Context, conv sessions.Conversat
 
 func (o *Orchestrator) helpFor(name, prefix string, files map[string]sessions.CommandDef) string {
 	canonical, _ := command.Canonical(name)
-	if c, ok := o.commands[canonical]; ok {
+	if c, ok := o.commands.Find(canonical); ok {
 		return fmt.Sprintf("`%s%s`: %s.", prefix, c.Usage, c.Summary)
 	}
-	if canonical == commandInvoke {
+	if canonical == command.Invoke {
 		return fmt.Sprintf("`%scommand-invoke <name> [arguments]`: run a command of the repository, or `plan-feature` or `execute`, by its name.", prefix)
 	}
 	if def, ok := files[canonical]; ok {
@@ -156,7 +205,7 @@ const endedSession = "ended the session"
 
 // runReset ends the active session. A repeat after a crash does not end a
 // session that began since, and says the same.
-func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runReset(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		ended   bool
 		waiting int
@@ -192,7 +241,7 @@ func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 		})
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	_, runs := o.running.sinceOf(r.Conv.ID)
 	text := "Your next message starts a fresh session."
@@ -205,10 +254,10 @@ func (o *Orchestrator) runReset(ctx context.Context, r Request) (Reply, error) {
 	case runs:
 		text += " The running turn still finishes in the old one."
 	}
-	return Reply{Text: text}, nil
+	return command.Reply{Text: text}, nil
 }
 
-func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runStop(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		dropped []sessions.Entry
 		parked  bool
@@ -234,7 +283,7 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(r.Entry.In), Action: "turn.stop", ConversationID: r.Conv.ID})
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	for _, e := range dropped {
 		o.unmark(e)
@@ -245,12 +294,12 @@ func (o *Orchestrator) runStop(ctx context.Context, r Request) (Reply, error) {
 		text += fmt.Sprintf(" %s not started; send what you still want again.",
 			wording.Count(len(dropped), "waiting message was", "waiting messages were"))
 	}
-	return Reply{Text: text}, nil
+	return command.Reply{Text: text}, nil
 }
 
 // stopRunning ends the turn that runs here, or wakes the one that is parked or
 // runs elsewhere, and says how it went.
-func (o *Orchestrator) stopRunning(ctx context.Context, r Request, active bool) string {
+func (o *Orchestrator) stopRunning(ctx context.Context, r command.Request, active bool) string {
 	handle := o.running.stop(r.Conv.ID, r.Entry.Seq)
 	switch {
 	case !active:
@@ -275,7 +324,7 @@ func (o *Orchestrator) stopRunning(ctx context.Context, r Request, active bool) 
 	}
 }
 
-func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		session sessions.Session
 		active  bool
@@ -298,7 +347,7 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	var b strings.Builder
 	state := "idle"
@@ -354,9 +403,9 @@ func (o *Orchestrator) runStatus(ctx context.Context, r Request) (Reply, error) 
 	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
 		b.WriteString(o.promptStatus(r, session, used))
 	}
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
-func (o *Orchestrator) runWhoami(_ context.Context, r Request) (Reply, error) {
-	return Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
+func (o *Orchestrator) runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
 }

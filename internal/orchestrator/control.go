@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,12 +62,18 @@ func (o *Orchestrator) runOnce(ctx context.Context, entry sessions.Entry) error 
 	return o.runControl(ctx, entry)
 }
 
+// laneOf returns the lane of a command; AtOnce for a name that none has.
+func (o *Orchestrator) laneOf(name string) command.Lane {
+	c, _ := o.commands.Find(name)
+	return c.Lane
+}
+
 // nextAhead returns the oldest command that has not run yet and that an entry with a
 // sequence number waits for.
 func (o *Orchestrator) nextAhead(ctx context.Context, tx Tx, conversationID string, seq int64) (sessions.Entry, bool, error) {
 	waiting, err := tx.ControlBefore(ctx, conversationID, seq)
 	for _, e := range waiting {
-		if call, ok := command.Parse(e.In.Text); ok && e.In.Kind == messages.KindMessage && o.commands[call.Name].Ahead {
+		if call, ok := command.Parse(e.In.Text); ok && e.In.Kind == messages.KindMessage && o.laneOf(call.Name) == command.Ahead {
 			return e, true, err
 		}
 	}
@@ -79,7 +83,7 @@ func (o *Orchestrator) nextAhead(ctx context.Context, tx Tx, conversationID stri
 // runControl runs the command and brings its answer out. The answer is stored
 // in the transaction that settles the entry, so that it is given once.
 func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) error {
-	r := Request{Entry: entry}
+	r := command.Request{Entry: entry}
 	over := false
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		current, err := tx.Entry(ctx, entry.ID)
@@ -162,14 +166,16 @@ func (o *Orchestrator) sendUnkept(ctx context.Context, in messages.Inbound, text
 }
 
 // reply answers a command or a button, errors included.
-func (o *Orchestrator) reply(ctx context.Context, r Request) Reply {
+func (o *Orchestrator) reply(ctx context.Context, r command.Request) command.Reply {
 	if r.Role == sessions.Stranger {
-		return Reply{Text: "You are not allowed to talk to this bot any more."}
+		return command.Reply{Text: "You are not allowed to talk to this bot any more."}
 	}
-	answer := o.answerCommand
+	answer := o.commands.Unknown
 	action := r.Entry.In.Kind == messages.KindAction
 	if action {
-		answer = o.answerButton
+		answer = o.commands.Press
+	} else if c, ok := o.commands.Find(r.Call.Name); ok {
+		answer = c.Run
 	}
 	reply, err := answer(ctx, r)
 	if err == nil {
@@ -178,43 +184,10 @@ func (o *Orchestrator) reply(ctx context.Context, r Request) Reply {
 	o.config.Log.InfoContext(ctx, "A command failed", "command", r.Call.Name, "entry", r.Entry.ID, "err", err)
 	if action {
 		if _, ok := o.adapters[r.Conv.Key.Platform].(platform.Whisperer); ok {
-			return Reply{Note: fault.Public(err)}
+			return command.Reply{Note: fault.Public(err)}
 		}
 	}
-	return Reply{Text: "✖ " + fault.Public(err)}
-}
-
-// answerCommand runs the command, or says what was probably meant.
-func (o *Orchestrator) answerCommand(ctx context.Context, r Request) (Reply, error) {
-	if c, ok := o.commands[r.Call.Name]; ok {
-		return c.Run(ctx, r)
-	}
-	prefix, name := o.prefix(r.Conv.Key.Platform), InvokedName(r.Call)
-	if name == commandInvoke {
-		return Reply{Text: fmt.Sprintf("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)}, nil
-	}
-	if _, ok := o.commands[name]; ok {
-		return Reply{Text: fmt.Sprintf("`%[1]s%[2]s` is sent as it is, without `%[1]scommand-invoke`.", prefix, name)}, nil
-	}
-	files, err := o.commandFiles(ctx, r.Conv)
-	if err != nil {
-		return Reply{}, err
-	}
-	text := fmt.Sprintf("There is no command `%s%s`.", prefix, name)
-	if near, ok := command.Nearest(name, slices.Concat(o.CommandNames(), slices.Sorted(maps.Keys(files)))); ok {
-		return Reply{Text: text + fmt.Sprintf(" Did you mean `%s%s`?", prefix, near)}, nil
-	}
-	return Reply{Text: text + fmt.Sprintf(" `%shelp` lists what there is.", prefix)}, nil
-}
-
-func (o *Orchestrator) answerButton(ctx context.Context, r Request) (Reply, error) {
-	if reply, ok, err := o.pressedStop(ctx, r); ok {
-		return reply, err
-	}
-	if o.config.Pressed == nil {
-		return Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
-	}
-	return o.config.Pressed(ctx, r)
+	return command.Reply{Text: "✖ " + fault.Public(err)}
 }
 
 // whisper tells one person something, best effort.
@@ -230,7 +203,7 @@ func (o *Orchestrator) whisper(ctx context.Context, to messages.Inbound, text st
 
 // addThen puts a message that follows from a command into the inbox, in the name
 // of the person who gave it. It reports whether there is one.
-func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, reply Reply) (bool, error) {
+func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r command.Request, reply command.Reply) (bool, error) {
 	in := r.Entry.In
 	switch {
 	case reply.Again != nil:
@@ -256,7 +229,7 @@ func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r Request, reply Repl
 
 // addControl stores the answer to a control command. For controlHold it belongs
 // to this process.
-func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, reply Reply) ([]messages.Delivery, error) {
+func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, reply command.Reply) ([]messages.Delivery, error) {
 	w := &worker{o: o, conv: conv}
 	var all []messages.Delivery
 	for _, d := range reply.Edits {
@@ -288,8 +261,10 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 		d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
 		all = append(all, d)
 	}
-	if reply.Stored != nil {
-		if err := reply.Stored(ctx, tx, all[len(all)-1].ID); err != nil {
+	if p := reply.Plan; p != nil {
+		shown := *p
+		shown.DeliveryID = string(all[len(all)-1].ID)
+		if err := tx.SettlePlan(ctx, shown); err != nil {
 			return nil, err
 		}
 	}
@@ -298,7 +273,7 @@ func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conv
 
 // withoutFilesForAll takes the files out of a reply that only one person may see
 // where others read: no platform shows a file to one person. The text says so.
-func (w *worker) withoutFilesForAll(entry sessions.Entry, reply Reply) Reply {
+func (w *worker) withoutFilesForAll(entry sessions.Entry, reply command.Reply) command.Reply {
 	if _, ok := w.adapter().(platform.Filer); !ok || !entry.In.Aside() {
 		return reply
 	}
@@ -310,7 +285,7 @@ func (w *worker) withoutFilesForAll(entry sessions.Entry, reply Reply) Reply {
 }
 
 // addFiles stores the files of a reply, where the platform can show them.
-func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w *worker, entry sessions.Entry, files []File, all []messages.Delivery) ([]messages.Delivery, error) {
+func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w *worker, entry sessions.Entry, files []command.File, all []messages.Delivery) ([]messages.Delivery, error) {
 	if _, ok := w.adapter().(platform.Filer); !ok {
 		return all, nil
 	}

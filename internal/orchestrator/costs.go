@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
@@ -15,7 +16,7 @@ import (
 
 // runCost says what was used: in short, or summed by something in some time. An
 // owner sees what all used, everybody else their own.
-func (o *Orchestrator) runCost(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runCost(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) > 0 {
 		return o.runCostBy(ctx, r)
 	}
@@ -51,13 +52,13 @@ func (o *Orchestrator) runCost(ctx context.Context, r Request) (Reply, error) {
 		return nil
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, o.prefix(r.Conv.Key.Platform))
 	if limits := budgetText(o.config.Budget); limits != "" {
 		b.WriteString(" Limits: " + limits + ".")
 	}
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 func budgetText(b spend.Budget) string {
@@ -81,10 +82,10 @@ const maxGroups = 15
 
 // runCostBy answers "/cost week by person". The words may stand in any order, and
 // each has something that it means if it is left out.
-func (o *Orchestrator) runCostBy(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runCostBy(ctx context.Context, r command.Request) (command.Reply, error) {
 	by, since, label, err := costArgs(r.Call.Args, time.Now())
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	everybody := r.Role == sessions.Owner
 	f := spend.Filter{Since: since}
@@ -93,7 +94,7 @@ func (o *Orchestrator) runCostBy(ctx context.Context, r Request) (Reply, error) 
 	}
 	// Who else talks to the bot, and where, is not for a group to read.
 	if names := by == spend.ByConversation || by == spend.ByPerson && everybody; names && !r.Entry.In.Private && !r.Entry.In.Whispered {
-		return Reply{}, fault.Newf(fault.Invalid, "That names people and conversations, and others read here. Ask me in a private chat; on the server `bot costs --by %s` prints it.", by)
+		return command.Reply{}, fault.Newf(fault.Invalid, "That names people and conversations, and others read here. Ask me in a private chat; on the server `bot costs --by %s` prints it.", by)
 	}
 	var groups []spend.Group
 	var total spend.Sum
@@ -106,14 +107,14 @@ func (o *Orchestrator) runCostBy(ctx context.Context, r Request) (Reply, error) 
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	whose := "by you"
 	if everybody {
 		whose = "by everybody"
 	}
 	if len(groups) == 0 {
-		return Reply{Text: fmt.Sprintf("Nothing was used %s, %s.", whose, label)}, nil
+		return command.Reply{Text: fmt.Sprintf("Nothing was used %s, %s.", whose, label)}, nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Used %s, %s, by %s:\n\n", whose, label, by)
@@ -124,7 +125,7 @@ func (o *Orchestrator) runCostBy(ctx context.Context, r Request) (Reply, error) 
 		fmt.Fprintf(&b, "- and more; on the server `bot costs --by %s` prints all\n", by)
 	}
 	fmt.Fprintf(&b, "\nIn all %s. Amounts are by the list prices of %s; days begin at 00:00 UTC.", costText(total), spend.List().Date)
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 // costArgs reads what follows /cost.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -37,7 +38,7 @@ func TestFilesOfAWhisperedReplyAreNotPostedForEverybody(t *testing.T) {
 	const p = "p"
 	o := &Orchestrator{adapters: map[messages.Platform]platform.Adapter{p: poster{}}}
 	conv := sessions.Conversation{ID: "c", Key: messages.ConversationKey{Platform: p, ID: "c"}}
-	reply := Reply{Text: "Changes:", Files: []File{{Name: "changes.patch", Data: []byte("+secret\n")}}}
+	reply := command.Reply{Text: "Changes:", Files: []command.File{{Name: "changes.patch", Data: []byte("+secret\n")}}}
 	for name, tt := range map[string]struct {
 		whispered, private bool
 		files              int

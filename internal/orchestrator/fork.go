@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
@@ -17,7 +18,7 @@ type forkOrder struct {
 	aside bool // in a thread or topic of its own
 }
 
-func (o *Orchestrator) forkOrder(r Request) (f forkOrder, err error) {
+func (o *Orchestrator) forkOrder(r command.Request) (f forkOrder, err error) {
 	var place string
 	for _, arg := range r.Call.Args {
 		n, numErr := strconv.Atoi(arg)
@@ -38,11 +39,11 @@ func (o *Orchestrator) forkOrder(r Request) (f forkOrder, err error) {
 
 // runFork begins a session that goes on from a message of the active one: here,
 // where the files stay as they are, or in a place of its own.
-func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runFork(ctx context.Context, r command.Request) (command.Reply, error) {
 	order, err := o.forkOrder(r)
 	switch {
 	case err != nil:
-		return Reply{}, err
+		return command.Reply{}, err
 	case order.aside:
 		return o.forkAside(ctx, r, order.n)
 	}
@@ -51,7 +52,7 @@ func (o *Orchestrator) runFork(ctx context.Context, r Request) (Reply, error) {
 
 // forkHere forks in the same conversation. A repeat after a crash finds the fork and
 // does nothing.
-func (o *Orchestrator) forkHere(ctx context.Context, r Request, n int) (Reply, error) {
+func (o *Orchestrator) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
 	var done sessions.Forked
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		done = sessions.Forked{}
@@ -69,13 +70,13 @@ func (o *Orchestrator) forkHere(ctx context.Context, r Request, n int) (Reply, e
 		return tx.Audit(ctx, forkAudit(r, s, done))
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
-	return Reply{Text: "🍴 A fresh session goes on with " + takenText(done) + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
+	return command.Reply{Text: "🍴 A fresh session goes on with " + takenText(done) + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
 }
 
 // forkable returns the session to fork, with the conversation's row locked.
-func (o *Orchestrator) forkable(ctx context.Context, tx Tx, r Request) (sessions.Session, error) {
+func (o *Orchestrator) forkable(ctx context.Context, tx Tx, r command.Request) (sessions.Session, error) {
 	if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 		return sessions.Session{}, err
 	}
@@ -86,7 +87,7 @@ func (o *Orchestrator) forkable(ctx context.Context, tx Tx, r Request) (sessions
 	return s, err
 }
 
-func forkAudit(r Request, from sessions.Session, done sessions.Forked) sessions.AuditEntry {
+func forkAudit(r command.Request, from sessions.Session, done sessions.Forked) sessions.AuditEntry {
 	return sessions.AuditEntry{
 		Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: done.Session.ID,
 		Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d,"conversation":%q}`, from.ID, done.Taken, done.Of, done.Session.ConversationID),

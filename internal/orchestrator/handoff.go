@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
@@ -18,13 +19,13 @@ import (
 // the chat gets a new one, whose first session carries the transcript over. The
 // files come along: the worktree is that of the codebase and the new row begins
 // from what the old one left there.
-func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runHandoff(ctx context.Context, r command.Request) (command.Reply, error) {
 	if strings.HasPrefix(r.Conv.Key.ID, r.Entry.In.Conversation.ID+"~") {
-		return Reply{}, nil // done before a crash: the row is archived already
+		return command.Reply{}, nil // done before a crash: the row is archived already
 	}
 	to, err := o.handoffTarget(r)
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	var next sessions.Conversation
 	err = o.config.Storage.InTx(ctx, func(tx Tx) error {
@@ -42,11 +43,11 @@ func (o *Orchestrator) runHandoff(ctx context.Context, r Request) (Reply, error)
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	o.releaseAgent(r.Conv)
 	o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, next.ID) }) // brings the notice; else the sweep does
-	return Reply{}, nil
+	return command.Reply{}, nil
 }
 
 // releaseAgent ends what an agent keeps running for a conversation.
@@ -56,7 +57,7 @@ func (o *Orchestrator) releaseAgent(conv sessions.Conversation) {
 	}
 }
 
-func (o *Orchestrator) handoffTarget(r Request) (string, error) {
+func (o *Orchestrator) handoffTarget(r command.Request) (string, error) {
 	others := o.others(r.Conv.Assistant)
 	const none = "There is no other assistant here. An operator can configure one."
 	if len(r.Call.Args) != 1 {
@@ -89,7 +90,7 @@ func (o *Orchestrator) handoffTarget(r Request) (string, error) {
 }
 
 // handOver does it, in one transaction, with the old row locked.
-func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
+func (o *Orchestrator) handOver(ctx context.Context, tx Tx, r command.Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
 	old, active, err := tx.ActiveSession(ctx, conv.ID)
 	if err != nil {
 		return next, err

@@ -24,6 +24,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -74,13 +75,13 @@ type Config struct {
 	// out an end that could become a secret. Nil means Redact.
 	RedactPart func(string) string
 
-	Commands []Command // besides the built-in ones
-	Workshop Workshop  // may be nil
-	Memory   Memory    // may be nil
-	Learner  Learner   // may be nil
+	Commands []command.Command // besides the built-in ones
+	Workshop Workshop          // may be nil
+	Memory   Memory            // may be nil
+	Learner  Learner           // may be nil
 
 	// Pressed answers a button; nil where there are none.
-	Pressed func(ctx context.Context, r Request) (Reply, error)
+	Pressed func(ctx context.Context, r command.Request) (command.Reply, error)
 
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
@@ -145,8 +146,8 @@ type Orchestrator struct {
 	owner    string // this process, as a holder of leases
 	started  time.Time
 	adapters map[messages.Platform]platform.Adapter
-	commands map[string]Command
-	prompts  map[string]Prompt
+	commands Commands
+	prompts  map[string]command.Prompt
 	slots    *slots
 	running  running
 	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
@@ -199,13 +200,14 @@ func New(config Config) (*Orchestrator, error) {
 		o.strangers[a.Platform()] = newStrangers()
 	}
 	o.prompts = builtinPrompts()
-	o.commands = make(map[string]Command)
+	all := registry{o: o, commands: make(map[string]command.Command)}
 	for _, c := range slices.Concat(o.builtinCommands(), o.workCommands(), config.Commands) {
-		if _, twice := o.commands[c.Name]; twice {
+		if _, twice := all.commands[c.Name]; twice {
 			return nil, fmt.Errorf("command %q is defined twice", c.Name)
 		}
-		o.commands[c.Name] = c
+		all.commands[c.Name] = c
 	}
+	o.commands = all
 	return o, nil
 }
 

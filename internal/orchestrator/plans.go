@@ -21,7 +21,7 @@ import (
 // decide, or a plan that is settled, is a refusal. Without any plan it returns
 // nil: the prompt then says that there is none.
 func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
-	p, named, err := FindPlan(ctx, tx, w.conv.ID, InvokedArgs(b.call))
+	p, named, err := FindPlan(ctx, tx, w.conv.ID, b.call.Invoked().Args)
 	if fault.Is(err, fault.NotFound) {
 		if named && b.prompt.Meta.Consumes == sessions.Plan {
 			return nil, &refusal{err: err}
@@ -88,7 +88,7 @@ func (o *Orchestrator) choosePrompt(b *begunTurn) {
 // namesPlan reports whether the first argument of a command is the name of a plan
 // in full ("p-9").
 func namesPlan(call command.Call) bool {
-	args := InvokedArgs(call)
+	args := call.Invoked().Args
 	if len(args) == 0 || !strings.HasPrefix(strings.ToLower(args[0]), "p-") {
 		return false
 	}
@@ -103,10 +103,10 @@ func (b *begunTurn) planned() (command.Call, string) {
 	if b.plan == nil {
 		return b.call, ""
 	}
-	call := command.Call{Name: InvokedName(b.call), Args: InvokedArgs(b.call), Rest: arguments(b.call)}
+	call := b.call.Invoked()
 	if len(call.Args) > 0 {
 		if n, ok := PlanNumber(call.Args[0]); ok && n == b.plan.Number {
-			call.Args, call.Rest = call.Args[1:], afterWord(call.Rest)
+			call = call.WithoutFirst()
 		}
 	}
 	call.Rest = strings.TrimSpace(b.plan.Note + "\n" + call.Rest)
@@ -162,7 +162,7 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 		ConversationID: w.conv.ID,
 		SessionID:      d.begun.session.ID,
 		EntryID:        d.entry.ID,
-		Goal:           arguments(d.begun.call),
+		Goal:           d.begun.call.Invoked().Rest,
 		Text:           text,
 		Author:         "assistant",
 		Requester:      actor(d.entry.In),

@@ -87,7 +87,7 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		if need := needsClone(r.err); need != nil && cloned {
 			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can look at it with `bot repo list`.", need.URL, need.Codebase)
 		}
-		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.commands[call.Name].Job {
+		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.laneOf(call.Name) == command.Job {
 			r.err = nil // it says so itself; and /clone is the way out of it
 		}
 		r.work.Notice = joinNotices(notice, r.work.Notice)

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
@@ -162,19 +163,19 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 }
 
 // runAgent shows the profiles, or has the conversation use another one.
-func (o *Orchestrator) runAgent(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
 	prefix := o.prefix(r.Conv.Key.Platform)
 	switch {
 	case len(r.Call.Args) == 0:
 		return o.listAgents(ctx, r)
 	case len(r.Call.Args) > 1:
-		return Reply{}, fault.Newf(fault.Invalid, "Name one profile: `%sagent reviewer`; `%sagent` lists them.", prefix, prefix)
+		return command.Reply{}, fault.Newf(fault.Invalid, "Name one profile: `%sagent reviewer`; `%sagent` lists them.", prefix, prefix)
 	case strings.EqualFold(r.Call.Args[0], profile.Default):
 		return o.switchTo(ctx, r, nil)
 	}
 	ref, err := profile.ParseRef(r.Call.Args[0])
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	var p profile.Profile
 	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
@@ -183,12 +184,12 @@ func (o *Orchestrator) runAgent(ctx context.Context, r Request) (Reply, error) {
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	return o.switchTo(ctx, r, &p)
 }
 
-func (o *Orchestrator) listAgents(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
 	var all []profile.Profile
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
@@ -196,10 +197,10 @@ func (o *Orchestrator) listAgents(ctx context.Context, r Request) (Reply, error)
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(all) == 0 {
-		return Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
+		return command.Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
 	}
 	prefix := o.prefix(r.Conv.Key.Platform)
 	var b strings.Builder
@@ -219,12 +220,12 @@ func (o *Orchestrator) listAgents(ctx context.Context, r Request) (Reply, error)
 		line(p.ID == r.Conv.AgentID, p.Title(), p.Description)
 	}
 	fmt.Fprintf(&b, "\n`%sagent <name>` has one answer here, in a fresh session.", prefix)
-	return Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 // switchTo has a conversation use a profile, nil for the default. Its session ends
 // as by a reset. A repeat after a crash does not end a session that began since.
-func (o *Orchestrator) switchTo(ctx context.Context, r Request, p *profile.Profile) (Reply, error) {
+func (o *Orchestrator) switchTo(ctx context.Context, r command.Request, p *profile.Profile) (command.Reply, error) {
 	id, title := "", profile.Default
 	if p != nil {
 		id, title = p.ID, p.Title()
@@ -261,10 +262,10 @@ func (o *Orchestrator) switchTo(ctx context.Context, r Request, p *profile.Profi
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: conv.ID, Target: title})
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if same {
-		return Reply{Text: fmt.Sprintf("**%s** is used here already.", title)}, nil
+		return command.Reply{Text: fmt.Sprintf("**%s** is used here already.", title)}, nil
 	}
 	text := fmt.Sprintf("**%s** answers here from now on, in a fresh session.", title)
 	if ended {
@@ -282,7 +283,7 @@ func (o *Orchestrator) switchTo(ctx context.Context, r Request, p *profile.Profi
 	if _, problem := o.profileModel(p, r.Conv); problem != "" {
 		text += " ⚠ But " + problem
 	}
-	return Reply{Text: text}, nil
+	return command.Reply{Text: text}, nil
 }
 
 // takeAlong has a conversation go on as another one did whose place it takes: with

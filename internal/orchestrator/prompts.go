@@ -3,18 +3,14 @@ package orchestrator
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 )
 
-// commandInvoke is seed 002's long form: "/command-invoke <name> [args]".
-const commandInvoke = "command_invoke"
-
-func builtinPrompts() map[string]Prompt {
-	planning := Prompt{
+func builtinPrompts() map[string]command.Prompt {
+	planning := command.Prompt{
 		Meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
 		Usage:   "plan <goal>",
 		Summary: "write a plan, change nothing",
@@ -23,7 +19,7 @@ func builtinPrompts() map[string]Prompt {
 			"files or parts it touches and how one can see that it worked. Say what you leave out and what you " +
 			"are unsure of. Keep it short enough to be read in a minute.\n\nGoal: $ARGUMENTS"),
 	}
-	return map[string]Prompt{
+	return map[string]command.Prompt{
 		"plan":         planning,
 		"plan_feature": planning, // the seed's name
 		"execute": {
@@ -33,7 +29,7 @@ func builtinPrompts() map[string]Prompt {
 			Expand: func(call command.Call, plan string) (string, []string) {
 				text := "Carry out this plan step by step. Say what you did for each step and where you had to depart " +
 					"from it.\n\nPlan:\n\n$PLAN"
-				if arguments(call) != "" {
+				if call.Invoked().Rest != "" {
 					text += "\n\nNote: $ARGUMENTS"
 				}
 				return template(text)(call, plan)
@@ -49,46 +45,20 @@ func template(text string) func(command.Call, string) (string, []string) {
 		if plan == "" {
 			plan = "(there is no plan in this conversation yet; say so and ask for one)"
 		}
-		return strings.NewReplacer("$ARGUMENTS", arguments(call), "$PLAN", plan).Replace(text), nil
+		return strings.NewReplacer("$ARGUMENTS", call.Invoked().Rest, "$PLAN", plan).Replace(text), nil
 	}
-}
-
-func canonicalArg(arg string) string {
-	name, _ := command.Canonical(strings.TrimPrefix(arg, "/"))
-	return name
 }
 
 // builtinPrompt returns the built-in prompt that a call means.
-func (o *Orchestrator) builtinPrompt(call command.Call) (Prompt, bool) {
-	p, ok := o.prompts[InvokedName(call)]
+func (o *Orchestrator) builtinPrompt(call command.Call) (command.Prompt, bool) {
+	p, ok := o.prompts[call.Invoked().Name]
 	return p, ok
-}
-
-// arguments returns the free text of a call, without the name of a command that
-// was invoked by /command-invoke.
-func arguments(call command.Call) string {
-	if call.Name != commandInvoke {
-		return call.Rest
-	}
-	if len(call.Args) < 2 {
-		return ""
-	}
-	return afterWord(call.Rest)
-}
-
-// afterWord returns a text without its first word.
-func afterWord(text string) string {
-	end := strings.IndexFunc(text, unicode.IsSpace)
-	if end < 0 {
-		return ""
-	}
-	return strings.TrimSpace(text[end:])
 }
 
 // requestMessage turns what a person sent into the user message of a turn.
 // Other people's words come first, labeled as such; files are blocks of their
 // own.
-func requestMessage(in messages.Inbound, prompt *Prompt, call command.Call, plan string) (m messages.Message, warnings []string) {
+func requestMessage(in messages.Inbound, prompt *command.Prompt, call command.Call, plan string) (m messages.Message, warnings []string) {
 	text := in.Text
 	if prompt != nil {
 		text, warnings = prompt.Expand(call, plan)

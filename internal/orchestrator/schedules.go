@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
@@ -20,7 +21,7 @@ const maxSchedules = 100
 
 // runSchedule switches the standing task of the conversation's profile on or off,
 // or shows it.
-func (o *Orchestrator) runSchedule(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) runSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
 	what := "show"
 	if len(r.Call.Args) > 0 {
 		what = strings.ToLower(strings.Join(r.Call.Args, " "))
@@ -36,10 +37,10 @@ func (o *Orchestrator) runSchedule(ctx context.Context, r Request) (Reply, error
 		return o.listSchedules(ctx, r)
 	}
 	prefix := o.prefix(r.Conv.Key.Platform)
-	return Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task here, `%[1]sschedule on` and `off` switch it, `%[1]sschedule list` shows all.", prefix)
+	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task here, `%[1]sschedule on` and `off` switch it, `%[1]sschedule list` shows all.", prefix)
 }
 
-func (o *Orchestrator) scheduleOn(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) scheduleOn(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		p   *profile.Profile
 		s   sessions.Schedule
@@ -70,12 +71,12 @@ func (o *Orchestrator) scheduleOn(ctx context.Context, r Request) (Reply, error)
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.on", ConversationID: conv.ID, Target: p.Title()})
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if was {
-		return Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
+		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
 	}
-	return Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
+	return command.Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
 		p.Title(), p.Often(), wording.Moment(s.NextAt), o.prefix(r.Conv.Key.Platform))}, nil
 }
 
@@ -101,7 +102,7 @@ func originOf(in messages.Inbound) messages.Inbound {
 	return in
 }
 
-func (o *Orchestrator) scheduleOff(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
 	ended := false
 	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
@@ -114,15 +115,15 @@ func (o *Orchestrator) scheduleOff(ctx context.Context, r Request) (Reply, error
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if !ended {
-		return Reply{Text: "No standing task is on here."}, nil
+		return command.Reply{Text: "No standing task is on here."}, nil
 	}
-	return Reply{Text: "The standing task is off. A run that has begun still finishes."}, nil
+	return command.Reply{Text: "The standing task is off. A run that has begun still finishes."}, nil
 }
 
-func (o *Orchestrator) showSchedule(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
 	var line string
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		line = ""
@@ -134,18 +135,18 @@ func (o *Orchestrator) showSchedule(ctx context.Context, r Request) (Reply, erro
 		return err
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	prefix := o.prefix(r.Conv.Key.Platform)
 	if line == "" {
-		return Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` has the profile that is used here do its own.", prefix)}, nil
+		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` has the profile that is used here do its own.", prefix)}, nil
 	}
-	return Reply{Text: fmt.Sprintf("⏰ %s. `%sschedule off` ends it.", line, prefix)}, nil
+	return command.Reply{Text: fmt.Sprintf("⏰ %s. `%sschedule off` ends it.", line, prefix)}, nil
 }
 
 // listSchedules shows all standing tasks to an owner; to anybody else those that
 // they switched on themselves.
-func (o *Orchestrator) listSchedules(ctx context.Context, r Request) (Reply, error) {
+func (o *Orchestrator) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
 	var lines []string
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		lines = nil
@@ -174,12 +175,12 @@ func (o *Orchestrator) listSchedules(ctx context.Context, r Request) (Reply, err
 		return nil
 	})
 	if err != nil {
-		return Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(lines) == 0 {
-		return Reply{Text: "No standing task is on."}, nil
+		return command.Reply{Text: "No standing task is on."}, nil
 	}
-	return Reply{Text: "Standing tasks:\n\n" + strings.Join(lines, "\n")}, nil
+	return command.Reply{Text: "Standing tasks:\n\n" + strings.Join(lines, "\n")}, nil
 }
 
 func (o *Orchestrator) scheduleLine(ctx context.Context, tx Tx, s sessions.Schedule) (string, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
@@ -247,13 +248,13 @@ func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnReco
 }
 
 // jobDone is the end of a job of ours.
-func (w *worker) jobDone(d decision, reply Reply) ending {
+func (w *worker) jobDone(d decision, reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
 		word: &lastWord{text: reply.Text, buttons: reply.Buttons},
 		within: func(ctx context.Context, tx Tx, _ *ending) error {
-			_, err := w.o.addThen(ctx, tx, Request{Entry: d.entry, Conv: w.conv}, reply)
+			_, err := w.o.addThen(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
 			return err
 		},
 	}

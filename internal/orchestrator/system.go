@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
@@ -173,7 +174,7 @@ type sessionConfig struct {
 }
 
 // promptStatus says with what the active session runs, or the next one would.
-func (o *Orchestrator) promptStatus(r Request, session sessions.Session, used *profile.Profile) string {
+func (o *Orchestrator) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
 	of, text := "of the session", session.SystemPrompt
 	if text == "" {
 		of, text = "of the next session, without what a repository adds", o.systemOf(r.Conv, r.Entry.In, used, Prepared{}).text()

@@ -34,7 +34,7 @@ func TestRequestMessage(t *testing.T) {
 	planning, executing := prompts["plan_feature"], prompts["execute"]
 	tests := map[string]struct {
 		in       messages.Inbound
-		prompt   *Prompt
+		prompt   *command.Prompt
 		plan     string
 		contains []string
 		lacks    []string

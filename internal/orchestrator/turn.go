@@ -24,11 +24,11 @@ const crashAttempts = 3
 // begunTurn is what the transaction that begins a turn decided.
 type begunTurn struct {
 	call        command.Call
-	role        sessions.Role // of the sender, as the turn began
-	job         *Command      // a command that runs in order; it has no session
-	again       bool          // it has begun before
+	role        sessions.Role    // of the sender, as the turn began
+	job         *command.Command // a command that runs in order; it has no session
+	again       bool             // it has begun before
 	session     sessions.Session
-	prompt      *Prompt          // nil for a plain message
+	prompt      *command.Prompt  // nil for a plain message
 	executes    bool             // it carries a plan out, if there is one
 	plan        *plan.Plan       // the plan that the turn carries out
 	profile     *profile.Profile // of the session, as it is now; nil for the default
@@ -51,7 +51,7 @@ func (b begunTurn) model() string {
 
 // outcome is what the assistant made of a turn.
 type outcome struct {
-	reply    *Reply             // of a job
+	reply    *command.Reply     // of a job
 	text     string             // what was said, also when it ended early
 	rest     []messages.Message // complete messages that are not stored yet
 	finished assistant.Finished
@@ -106,7 +106,7 @@ func (w *worker) begin(ctx context.Context, tx Tx, entry sessions.Entry, v verdi
 	d.begun.role, d.begun.again = v.role, entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work
-	if c, ok := w.o.commands[d.begun.call.Name]; ok && c.Job {
+	if c, ok := w.o.commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
 		d.begun.job = &c
 	} else if err := w.beginSession(ctx, tx, entry, &d.begun); err != nil {
 		if isRefusal(err) {
@@ -360,7 +360,7 @@ func (w *worker) do(ctx context.Context, d decision, p *progress, limit *turnLim
 		return w.ask(ctx, d, p, limit)
 	}
 	defer w.o.recoverPanic(ctx, "job", func(err error) { out.err = err })
-	reply, err := d.begun.job.Run(ctx, Request{
+	reply, err := d.begun.job.Run(ctx, command.Request{
 		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: d.begun.role, Show: p.replace,
 	})
 	return outcome{reply: &reply, err: err}

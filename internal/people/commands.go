@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 )
 
 // Commands returns the chat commands, all of them for owners.
-func (s *Service) Commands() []orchestrator.Command {
-	return []orchestrator.Command{
+func (s *Service) Commands() []command.Command {
+	return []command.Command{
 		{Name: "people", Usage: "people [allow|remove <id>]", Summary: "who may use the bot (owners)", Run: s.runPeople},
 		{Name: "owner", Usage: "owner [add|rm <id>]", Summary: "who owns the bot (owners)", Run: s.runOwner},
 		{Name: "halt", Usage: "halt [why]", Summary: "stop everything, everywhere, until resume (owners)", Run: s.runHalt},
@@ -23,20 +23,20 @@ func (s *Service) Commands() []orchestrator.Command {
 // change is one of the methods that change an account.
 type change func(ctx context.Context, by By, a Account) (string, error)
 
-func (s *Service) runPeople(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runPeople(ctx context.Context, r command.Request) (command.Reply, error) {
 	return s.run(ctx, r, "people", map[string]change{"allow": s.Allow, "remove": s.Remove, "rm": s.Remove},
 		func(list []Person) []Person { return list })
 }
 
-func (s *Service) runOwner(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runOwner(ctx context.Context, r command.Request) (command.Reply, error) {
 	return s.run(ctx, r, "owner", map[string]change{"add": s.AddOwner, "rm": s.RemoveOwner, "remove": s.RemoveOwner}, Owners)
 }
 
 // run does what the first argument says to the account that the second one names,
 // or lists people.
-func (s *Service) run(ctx context.Context, r orchestrator.Request, command string, verbs map[string]change, which func([]Person) []Person) (orchestrator.Reply, error) {
+func (s *Service) run(ctx context.Context, r command.Request, name string, verbs map[string]change, which func([]Person) []Person) (command.Reply, error) {
 	if r.Role != sessions.Owner {
-		return orchestrator.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
+		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
 	}
 	args := r.Call.Args
 	if len(args) == 0 || len(args) == 1 && strings.EqualFold(args[0], "list") {
@@ -48,23 +48,23 @@ func (s *Service) run(ctx context.Context, r orchestrator.Request, command strin
 			"people": "`/people` lists people, `/people allow <id>` lets one in, `/people remove <id>` shuts one out.",
 			"owner":  "`/owner` lists owners, `/owner add <id>` makes one, `/owner rm <id>` takes the role away.",
 		}
-		return orchestrator.Reply{}, fault.New(fault.Invalid, usage[command]+" An id is the number or name that /whoami tells a person, or with the platform: `telegram/42`.")
+		return command.Reply{}, fault.New(fault.Invalid, usage[name]+" An id is the number or name that /whoami tells a person, or with the platform: `telegram/42`.")
 	}
 	a, err := s.Parse(args[1], r.Conv.Key.Platform)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	said, err := do(ctx, Owner(r), a)
-	return orchestrator.Reply{Text: said}, err
+	return command.Reply{Text: said}, err
 }
 
-func (s *Service) list(ctx context.Context, r orchestrator.Request, which func([]Person) []Person) (orchestrator.Reply, error) {
+func (s *Service) list(ctx context.Context, r command.Request, which func([]Person) []Person) (command.Reply, error) {
 	if in := r.Entry.In; !in.Private && !in.Whispered {
-		return orchestrator.Reply{}, fault.New(fault.Forbidden, "Others read along here; ask me in a private chat.")
+		return command.Reply{}, fault.New(fault.Forbidden, "Others read along here; ask me in a private chat.")
 	}
 	list, err := s.List(ctx)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	var b strings.Builder
 	for _, p := range which(list) {
@@ -73,21 +73,21 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, which func([
 	if b.Len() == 0 {
 		b.WriteString("Nobody was given a role; the configuration says who may come in.\n")
 	}
-	return orchestrator.Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
-func (s *Service) runHalt(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runHalt(ctx context.Context, r command.Request) (command.Reply, error) {
 	if r.Role != sessions.Owner {
-		return orchestrator.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can halt it; `/stop` stops what runs here.")
+		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can halt it; `/stop` stops what runs here.")
 	}
 	said, err := s.Halt(ctx, Owner(r), r.Call.Rest)
-	return orchestrator.Reply{Text: "⏸ " + said + " `/resume` ends it."}, err
+	return command.Reply{Text: "⏸ " + said + " `/resume` ends it."}, err
 }
 
-func (s *Service) runResume(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runResume(ctx context.Context, r command.Request) (command.Reply, error) {
 	if r.Role != sessions.Owner {
-		return orchestrator.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can resume it.")
+		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can resume it.")
 	}
 	said, err := s.Resume(ctx, Owner(r))
-	return orchestrator.Reply{Text: "▶ " + said}, err
+	return command.Reply{Text: "▶ " + said}, err
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -57,11 +58,11 @@ func New(config Config) *Service {
 }
 
 // By is who asks for a change: the zero value is an operator on the command line.
-type By struct{ request *orchestrator.Request }
+type By struct{ request *command.Request }
 
 // Owner returns who gave a command in a chat. They have to be an owner in the very
 // transaction that does what they ask for.
-func Owner(r orchestrator.Request) By { return By{request: &r} }
+func Owner(r command.Request) By { return By{request: &r} }
 
 func (b By) actor() string {
 	if b.request == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -19,9 +20,9 @@ import (
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 // request is a command that somebody gave who was an owner when it was let in.
-func request(id messages.UserID) orchestrator.Request {
+func request(id messages.UserID) command.Request {
 	in := messages.Inbound{Conversation: messages.ConversationKey{Platform: "test", ID: "c"}, Sender: messages.Sender{ID: id}, Private: true}
-	return orchestrator.Request{Entry: sessions.Entry{In: in}, Conv: sessions.Conversation{ID: "c", Key: in.Conversation}, Role: sessions.Owner}
+	return command.Request{Entry: sessions.Entry{In: in}, Conv: sessions.Conversation{ID: "c", Key: in.Conversation}, Role: sessions.Owner}
 }
 
 func service(s *store.Store, rule orchestrator.AccessRule, changed func()) *people.Service {

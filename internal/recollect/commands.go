@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 )
 
@@ -21,8 +21,8 @@ const listed = 20
 const storePatience = 500 * time.Millisecond
 
 // Commands returns the commands, in the order in which people read them.
-func (s *Service) Commands() []orchestrator.Command {
-	return []orchestrator.Command{
+func (s *Service) Commands() []command.Command {
+	return []command.Command{
 		{Name: "memory", Usage: "memory [on|off|edit <n> <text>|<words>]", Summary: "what I remember about you", Menu: true, Run: s.runMemory},
 		{Name: "remember", Usage: "remember <text>", Summary: "have me remember something about you", Run: s.runRemember},
 		{Name: "forget", Usage: "forget <n|all>", Summary: "delete what I remember about you", Run: s.runForget},
@@ -31,8 +31,8 @@ func (s *Service) Commands() []orchestrator.Command {
 	}
 }
 
-func reply(format string, args ...any) (orchestrator.Reply, error) {
-	return orchestrator.Reply{Text: fmt.Sprintf(format, args...)}, nil
+func reply(format string, args ...any) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf(format, args...)}, nil
 }
 
 // learnable checks a text that somebody wants to have remembered.
@@ -47,13 +47,13 @@ func (s *Service) learnable(text string) (string, error) {
 	return text, nil
 }
 
-func (s *Service) runRemember(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
 	if strings.TrimSpace(r.Call.Rest) == "" {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Say what: `/remember I prefer short answers`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Say what: `/remember I prefer short answers`.")
 	}
 	text, err := s.learnable(r.Call.Rest)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	f := memory.Fact{
 		Scope: memory.Scope{Person: r.Actor()}, RunID: r.Entry.ID, Text: text, Origin: memory.ByPerson,
@@ -67,7 +67,7 @@ func (s *Service) runRemember(ctx context.Context, r orchestrator.Request) (orch
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if f.Embedding.IsZero() {
 		s.later()
@@ -83,17 +83,17 @@ func (s *Service) runRemember(ctx context.Context, r orchestrator.Request) (orch
 	return reply("I knew nearly that: number %d says so in your new words now.", out.Memory.Number)
 }
 
-func (s *Service) runForget(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
 	what := strings.ToLower(strings.Join(r.Call.Args, " "))
 	if what == "all" || what == "all yes" {
 		return s.forgetAll(ctx, r, what == "all yes")
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
 	if err != nil || number <= 0 {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Give the number of a memory, as `/memory` shows it: `/forget 3`. `/forget all` deletes all.")
+		return command.Reply{}, fault.New(fault.Invalid, "Give the number of a memory, as `/memory` shows it: `/forget 3`. `/forget all` deletes all.")
 	}
 	if _, err := s.forget(ctx, r.Actor(), number); err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	return reply("I have forgotten number %d.", number)
 }
@@ -109,7 +109,7 @@ func (s *Service) forget(ctx context.Context, person string, number int64) (gone
 	return gone, err
 }
 
-func (s *Service) forgetAll(ctx context.Context, r orchestrator.Request, sure bool) (orchestrator.Reply, error) {
+func (s *Service) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
 	var n int64
 	do := s.config.Storage.InTx
 	if !sure {
@@ -128,7 +128,7 @@ func (s *Service) forgetAll(ctx context.Context, r orchestrator.Request, sure bo
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case sure && n == 0:
 		return reply("I remember nothing about you.")
 	case sure:
@@ -139,7 +139,7 @@ func (s *Service) forgetAll(ctx context.Context, r orchestrator.Request, sure bo
 	return reply("This deletes everything I remember about you (%d), for good. If you want that: `/forget all yes`.", n)
 }
 
-func (s *Service) runMemory(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runMemory(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	first := ""
 	if len(args) > 0 {
@@ -167,7 +167,7 @@ func (s *Service) runMemory(ctx context.Context, r orchestrator.Request) (orches
 	return s.list(ctx, r, 0)
 }
 
-func (s *Service) turn(ctx context.Context, r orchestrator.Request, on bool) (orchestrator.Reply, error) {
+func (s *Service) turn(ctx context.Context, r command.Request, on bool) (command.Reply, error) {
 	action := "memory.off"
 	if on {
 		action = "memory.on"
@@ -180,7 +180,7 @@ func (s *Service) turn(ctx context.Context, r orchestrator.Request, on bool) (or
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case on:
 		return reply("Memory is on for you.")
 	}
@@ -188,17 +188,17 @@ func (s *Service) turn(ctx context.Context, r orchestrator.Request, on bool) (or
 }
 
 // edit gives a memory another text.
-func (s *Service) edit(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) edit(ctx context.Context, r command.Request) (command.Reply, error) {
 	usage := fault.New(fault.Invalid, "Give the number and the new text: `/memory edit 3 I prefer spaces`.")
 	_, rest, _ := strings.Cut(r.Call.Rest, " ")
 	name, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	number, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64)
 	if err != nil || number <= 0 || strings.TrimSpace(text) == "" {
-		return orchestrator.Reply{}, usage
+		return command.Reply{}, usage
 	}
 	f := memory.Fact{Scope: memory.Scope{Person: r.Actor()}, RunID: r.Entry.ID, Text: text, Origin: memory.ByPerson, Key: r.Entry.ID}
 	if _, err := s.correct(ctx, number, f); err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	return reply("Number %d says that now.", number)
 }
@@ -219,7 +219,7 @@ func (s *Service) correct(ctx context.Context, number int64, f memory.Fact) (out
 	return out, err
 }
 
-func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64) (orchestrator.Reply, error) {
+func (s *Service) list(ctx context.Context, r command.Request, before int64) (command.Reply, error) {
 	var list []memory.Memory
 	var n int64
 	on := false
@@ -240,7 +240,7 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	state := "on"
 	if !on {
@@ -257,10 +257,10 @@ func (s *Service) list(ctx context.Context, r orchestrator.Request, before int64
 	if len(list) > listed {
 		fmt.Fprintf(&b, "\nOlder ones: `/memory %d`", list[listed-1].Number)
 	}
-	return orchestrator.Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
-func (s *Service) search(ctx context.Context, r orchestrator.Request, words string) (orchestrator.Reply, error) {
+func (s *Service) search(ctx context.Context, r command.Request, words string) (command.Reply, error) {
 	q := memory.Query{
 		Scope: memory.Scope{Person: r.Actor(), Codebase: r.Conv.CodebaseID}, Text: words,
 		Embedding: s.embed(ctx, words, storePatience), Limit: listed, Now: s.config.Now(),
@@ -280,7 +280,7 @@ func (s *Service) search(ctx context.Context, r orchestrator.Request, words stri
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(found) == 0 {
 		return reply("I remember nothing like that. `/memory` lists everything.")
@@ -289,7 +289,7 @@ func (s *Service) search(ctx context.Context, r orchestrator.Request, words stri
 	for _, m := range found {
 		b.WriteString(forPeople(m.Memory, q.Now, sources) + "\n")
 	}
-	return orchestrator.Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 // learnedFrom says where and when the person said what was learned, by the id of

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 )
 
@@ -47,14 +47,14 @@ func hashCode(code string) string {
 }
 
 // account is who gave a command, and where they can be told something alone.
-func account(r orchestrator.Request, now time.Time) memory.Account {
+func account(r command.Request, now time.Time) memory.Account {
 	return memory.Account{Name: r.Actor(), ConversationID: r.Conv.ID, Whispered: r.Entry.In.Aside(), Key: r.Entry.ID, LinkedAt: now}
 }
 
-func (s *Service) runLink(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runLink(ctx context.Context, r command.Request) (command.Reply, error) {
 	switch {
 	case len(r.Call.Args) > 1:
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "`/link` shows a code, and `/link <code>` from your other account links the two.")
+		return command.Reply{}, fault.New(fault.Invalid, "`/link` shows a code, and `/link <code>` from your other account links the two.")
 	case len(r.Call.Args) == 0 && !private(r.Entry.In):
 		return reply("A code is for you alone, and others read here. Ask me in a private chat.")
 	case len(r.Call.Args) == 0:
@@ -67,7 +67,7 @@ func (s *Service) runLink(ctx context.Context, r orchestrator.Request) (orchestr
 
 // showCode lists what is linked and shows a fresh code, which is stored as a hash
 // only. Shown again after a crash it is another code.
-func (s *Service) showCode(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	code, now := rand.Text(), s.config.Now()
 	var accounts []memory.Account
 	err := s.config.Storage.InTx(ctx, func(tx Tx) error {
@@ -78,9 +78,9 @@ func (s *Service) showCode(ctx context.Context, r orchestrator.Request) (orchest
 		return tx.SaveLinkCode(ctx, memory.LinkCode{Account: account(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
-	return orchestrator.Reply{
+	return command.Reply{
 		Text: linked(accounts, r.Actor(), now) + "\n\nTo link another one, send me the next message as a command from it, in a private chat, within 10 minutes. " +
 			"Where the platform keeps the slash to itself, leave it out. Then I have one memory of you. " +
 			"**Whoever sends it shares your memory: show it to nobody.** It works once.",
@@ -104,7 +104,7 @@ func linked(accounts []memory.Account, actor string, now time.Time) string {
 }
 
 // burnCode makes a code worthless that was written where others read.
-func (s *Service) burnCode(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) burnCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	err := s.config.Storage.InTx(ctx, func(tx Tx) error {
 		c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), s.config.Now())
 		if err != nil || !ok {
@@ -113,7 +113,7 @@ func (s *Service) burnCode(ctx context.Context, r orchestrator.Request) (orchest
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.link_burned", ConversationID: r.Conv.ID, Target: c.Name})
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	return reply("Others read here, so I did not link anything, and the code is worthless now. `/link` in a private chat shows a new one; send that to me in private, too.")
 }
@@ -126,7 +126,7 @@ type use struct {
 	others []memory.Account
 }
 
-func (s *Service) useCode(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	var u use
 	err := s.config.Storage.InTx(ctx, func(tx Tx) error {
 		var err error
@@ -135,7 +135,7 @@ func (s *Service) useCode(ctx context.Context, r orchestrator.Request) (orchestr
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case u.says != "":
 		return reply("%s", u.says)
 	}
@@ -151,7 +151,7 @@ func (s *Service) useCode(ctx context.Context, r orchestrator.Request) (orchestr
 
 // join links whoever gave a command with whoever showed the code. What it decides
 // is kept, so its noes are texts and no errors.
-func (s *Service) join(ctx context.Context, tx Tx, r orchestrator.Request) (u use, err error) {
+func (s *Service) join(ctx context.Context, tx Tx, r command.Request) (u use, err error) {
 	now, actor := s.config.Now(), r.Actor()
 	mine, err := tx.Accounts(ctx, actor)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Service) join(ctx context.Context, tx Tx, r orchestrator.Request) (u us
 	})
 }
 
-func (s *Service) wrongCode(ctx context.Context, tx Tx, r orchestrator.Request, tries int64) (use, error) {
+func (s *Service) wrongCode(ctx context.Context, tx Tx, r command.Request, tries int64) (use, error) {
 	now := s.config.Now()
 	if err := tx.NoteLinkTry(ctx, r.Actor(), r.Entry.ID, now.Add(-triesFor), now); err != nil {
 		return use{}, err
@@ -246,7 +246,7 @@ func tell(ctx context.Context, tx Tx, a memory.Account, text string) error {
 	return tx.AddDelivery(ctx, &d)
 }
 
-func (s *Service) runUnlink(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Service) runUnlink(ctx context.Context, r command.Request) (command.Reply, error) {
 	if !private(r.Entry.In) {
 		return reply("Which accounts are yours is for you alone, and others read here. Ask me in a private chat.")
 	}
@@ -280,9 +280,9 @@ func (s *Service) runUnlink(ctx context.Context, r orchestrator.Request) (orches
 	})
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case !slices.ContainsFunc(accounts, func(a memory.Account) bool { return a.Name == gone }):
-		return orchestrator.Reply{}, fault.New(fault.NotFound, "Say which: `/unlink <account>`. "+linked(accounts, actor, now))
+		return command.Reply{}, fault.New(fault.NotFound, "Say which: `/unlink <account>`. "+linked(accounts, actor, now))
 	case gone == actor:
 		return reply("This account is on its own now. What I remember stays with the others; here I begin anew.")
 	}

@@ -11,7 +11,6 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -44,17 +43,17 @@ func (h *hand) message(account, text string) sessions.Entry {
 	return e
 }
 
-func (h *hand) handle(e sessions.Entry) (orchestrator.Reply, error) {
+func (h *hand) handle(e sessions.Entry) (command.Reply, error) {
 	h.t.Helper()
 	call, _ := command.Parse(e.In.Text)
 	conv := h.conversation(e.In.Conversation)
 	for _, c := range h.Commands() {
 		if c.Name == call.Name {
-			return c.Run(h.t.Context(), orchestrator.Request{Entry: e, Call: call, Conv: conv})
+			return c.Run(h.t.Context(), command.Request{Entry: e, Call: call, Conv: conv})
 		}
 	}
 	h.t.Fatalf("no command: %q", e.In.Text)
-	return orchestrator.Reply{}, nil
+	return command.Reply{}, nil
 }
 
 func (h *hand) conversation(key messages.ConversationKey) (conv sessions.Conversation) {
@@ -87,7 +86,7 @@ func (h *hand) told(account string) string {
 	return strings.Join(all, "\n")
 }
 
-func (h *hand) hears(account, text string, parts ...string) orchestrator.Reply {
+func (h *hand) hears(account, text string, parts ...string) command.Reply {
 	h.t.Helper()
 	r, err := h.handle(h.message(account, text))
 	got := r.Text

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
@@ -438,5 +439,5 @@ func (s *Service) later() {
 
 // person names whose memory it is, as plans and the audit log do.
 func person(in messages.Inbound) string {
-	return orchestrator.Request{Entry: sessions.Entry{In: in}}.Actor()
+	return command.Request{Entry: sessions.Entry{In: in}}.Actor()
 }

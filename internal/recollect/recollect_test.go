@@ -77,7 +77,7 @@ func (d *desk) run(e sessions.Entry) (string, error) {
 	call, ok := command.Parse(e.In.Text)
 	for _, c := range d.Commands() {
 		if ok && c.Name == call.Name {
-			r, err := c.Run(d.t.Context(), orchestrator.Request{Entry: e, Call: call})
+			r, err := c.Run(d.t.Context(), command.Request{Entry: e, Call: call})
 			return r.Text, err
 		}
 	}

@@ -122,14 +122,14 @@ func (s *Shop) countCommands(ctx context.Context, codebaseID string) (int, error
 	return len(all), err
 }
 
-func (s *Shop) runCommands(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runCommands(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	all, err := s.registry(ctx, c.ID)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	var b strings.Builder
 	shown, search := 0, strings.ToLower(r.Call.Rest)
@@ -144,35 +144,35 @@ func (s *Shop) runCommands(ctx context.Context, r orchestrator.Request) (orchest
 	}
 	switch {
 	case shown == 0 && search != "":
-		return orchestrator.Reply{Text: fmt.Sprintf("No command of **%s** matches %q.", c.Name, r.Call.Rest)}, nil
+		return command.Reply{Text: fmt.Sprintf("No command of **%s** matches %q.", c.Name, r.Call.Rest)}, nil
 	case shown == 0:
-		return orchestrator.Reply{Text: fmt.Sprintf("**%s** has no command files. They are Markdown files in `.claude/commands` or `.agents/commands`; `/load-commands <folder>` takes another folder.", c.Name)}, nil
+		return command.Reply{Text: fmt.Sprintf("**%s** has no command files. They are Markdown files in `.claude/commands` or `.agents/commands`; `/load-commands <folder>` takes another folder.", c.Name)}, nil
 	case shown > maxListed:
 		fmt.Fprintf(&b, "\n%d more: `/commands <search>`.", shown-maxListed)
 	}
-	return orchestrator.Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
 // runLoadCommands registers all command files below a folder of the
 // conversation's directory, besides those that are registered.
-func (s *Shop) runLoadCommands(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runLoadCommands(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(r.Call.Args) != 1 {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Give a folder: `/load-commands .claude/commands`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Give a folder: `/load-commands .claude/commands`.")
 	}
 	root, err := s.openTree(ctx, c, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	defer root.Close() //nolint:errcheck // only read
 	files, problems := commandfile.LoadFolder(root, r.Call.Args[0])
 	added := make(map[string]sessions.CommandDef)
 	problems = append(problems, merge(added, files)...)
 	if len(added) == 0 {
-		return orchestrator.Reply{Text: withProblems(fmt.Sprintf("There are no command files in `%s`.", r.Call.Args[0]), problems)}, nil
+		return command.Reply{Text: withProblems(fmt.Sprintf("There are no command files in `%s`.", r.Call.Args[0]), problems)}, nil
 	}
 	replaced := 0
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
@@ -193,13 +193,13 @@ func (s *Shop) runLoadCommands(ctx context.Context, r orchestrator.Request) (orc
 		return tx.UpdateCodebaseCommands(ctx, c.ID, all)
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("register commands: %w", err)
+		return command.Reply{}, fmt.Errorf("register commands: %w", err)
 	}
 	text := fmt.Sprintf("%s registered from `%s`", plural(len(added), "command"), r.Call.Args[0])
 	if replaced > 0 {
 		text += fmt.Sprintf(", %d of them in place of another file", replaced)
 	}
-	return orchestrator.Reply{Text: withProblems(text+".", problems)}, nil
+	return command.Reply{Text: withProblems(text+".", problems)}, nil
 }
 
 // openTree opens the directory that a conversation works in.
@@ -217,42 +217,42 @@ func (s *Shop) openTree(ctx context.Context, c sessions.Codebase, conv sessions.
 
 // runCommandSet registers one command file; with a text it writes the file
 // first, in the conversation's own worktree.
-func (s *Shop) runCommandSet(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runCommandSet(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(r.Call.Args) < 2 {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Give a name and a file: `/command-set review .claude/commands/review.md`, and the text after it to write the file.")
+		return command.Reply{}, fault.New(fault.Invalid, "Give a name and a file: `/command-set review .claude/commands/review.md`, and the text after it to write the file.")
 	}
 	name, ok := command.Canonical(strings.TrimPrefix(r.Call.Args[0], "/"))
 	if !ok {
-		return orchestrator.Reply{}, fault.Newf(fault.Invalid, "%q cannot be a command's name: use letters, digits, - and _.", r.Call.Args[0])
+		return command.Reply{}, fault.Newf(fault.Invalid, "%q cannot be a command's name: use letters, digits, - and _.", r.Call.Args[0])
 	}
 	file := r.Call.Args[1]
 	root, err := s.openTree(ctx, c, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	defer root.Close() //nolint:errcheck // what was written is closed
 	wrote := ""
 	if _, body, ok := strings.Cut(r.Call.Rest, file); ok && strings.TrimSpace(body) != "" {
 		if err := writeCommand(root, file, strings.TrimSpace(body)+"\n"); err != nil {
-			return orchestrator.Reply{}, err
+			return command.Reply{}, err
 		}
 		wrote = " The file was written in this conversation's branch; `/diff` shows it."
 	}
 	found, err := commandfile.Read(root, file)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		return tx.RegisterCommand(ctx, c.ID, name, definition(found.File))
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("register a command: %w", err)
+		return command.Reply{}, fmt.Errorf("register a command: %w", err)
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("`/%s` runs `%s`.%s", name, found.Path, wrote)}, nil
+	return command.Reply{Text: fmt.Sprintf("`/%s` runs `%s`.%s", name, found.Path, wrote)}, nil
 }
 
 // writeCommand writes a command file inside root.

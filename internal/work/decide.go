@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -23,31 +24,31 @@ type verdict struct {
 	shown    string   // SHA-256 of what the decision was made on; empty for the current text
 }
 
-func (s *Shop) runApprove(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runApprove(ctx context.Context, r command.Request) (command.Reply, error) {
 	if names(r) {
 		return s.core.ApproveByName(ctx, r, approval.Once)
 	}
 	return s.decide(ctx, r, named(r, plan.Approve))
 }
 
-func (s *Shop) runReject(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runReject(ctx context.Context, r command.Request) (command.Reply, error) {
 	if names(r) {
 		return s.core.ApproveByName(ctx, r, approval.Deny)
 	}
 	return s.decide(ctx, r, named(r, plan.Reject))
 }
 
-func (s *Shop) runEdit(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runEdit(ctx context.Context, r command.Request) (command.Reply, error) {
 	v := named(r, plan.Edit)
 	if v.text == "" {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Write the new text of the plan after the command: `/edit p-1 1. ...`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Write the new text of the plan after the command: `/edit p-1 1. ...`.")
 	}
 	return s.decide(ctx, r, v)
 }
 
 // names reports whether the first argument is the name of a question about a
 // tool, such as a-7, and not of a plan.
-func names(r orchestrator.Request) bool {
+func names(r command.Request) bool {
 	if len(r.Call.Args) == 0 {
 		return false
 	}
@@ -56,7 +57,7 @@ func names(r orchestrator.Request) bool {
 }
 
 // named reads "[plan] [text]".
-func named(r orchestrator.Request, d plan.Decision) verdict {
+func named(r command.Request, d plan.Decision) verdict {
 	v := verdict{decision: d, text: r.Call.Rest}
 	if len(r.Call.Args) > 0 {
 		if _, ok := orchestrator.PlanNumber(r.Call.Args[0]); ok {
@@ -70,7 +71,7 @@ func named(r orchestrator.Request, d plan.Decision) verdict {
 // Pressed answers a button under a plan, or the dialog that one opened. What a
 // button means is what was stored when it was shown; the press itself carries
 // nothing.
-func (s *Shop) Pressed(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) Pressed(ctx context.Context, r command.Request) (command.Reply, error) {
 	in := r.Entry.In
 	var b orchestrator.Button
 	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
@@ -80,9 +81,9 @@ func (s *Shop) Pressed(ctx context.Context, r orchestrator.Request) (orchestrato
 	})
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && b.ConversationID != r.Conv.ID:
-		return orchestrator.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
+		return command.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case orchestrator.IsApproval(b):
 		return s.core.PressedApproval(ctx, r, b)
 	}
@@ -97,11 +98,11 @@ func (s *Shop) Pressed(ctx context.Context, r orchestrator.Request) (orchestrato
 
 // askForText opens a dialog with the plan, where the platform has dialogs, or
 // says what to type.
-func (s *Shop) askForText(ctx context.Context, r orchestrator.Request, b orchestrator.Button) (orchestrator.Reply, error) {
+func (s *Shop) askForText(ctx context.Context, r command.Request, b orchestrator.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.PlanNumber)
 	dialoger, ok := s.adapters[r.Conv.Key.Platform].(platform.Dialoger)
 	if !ok || r.Entry.In.Trigger == "" {
-		return orchestrator.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
+		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
 	var p plan.Plan
 	err := s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
@@ -110,7 +111,7 @@ func (s *Shop) askForText(ctx context.Context, r orchestrator.Request, b orchest
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	err = dialoger.OpenDialog(ctx, r.Entry.In, platform.Dialog{
 		Trigger: r.Entry.In.Trigger, ID: b.ID, Title: "Plan " + name, Label: "The plan, as it is to be carried out",
@@ -118,20 +119,20 @@ func (s *Shop) askForText(ctx context.Context, r orchestrator.Request, b orchest
 	})
 	if err != nil {
 		s.log.InfoContext(ctx, "Could not open a dialog", "conversation", r.Conv.Key, "err", err)
-		return orchestrator.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
+		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
-	return orchestrator.Reply{}, nil
+	return command.Reply{}, nil
 }
 
 // decide settles a plan, once: the row is locked, the rule is plan.Decide, and
 // what people see of the plan is changed in the same step.
-func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (orchestrator.Reply, error) {
+func (s *Shop) decide(ctx context.Context, r command.Request, v verdict) (command.Reply, error) {
 	var (
-		reply   orchestrator.Reply
+		reply   command.Reply
 		refused error
 	)
 	err := s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
-		reply, refused = orchestrator.Reply{}, nil
+		reply, refused = command.Reply{}, nil
 		p, _, err := orchestrator.FindPlan(ctx, tx, r.Conv.ID, v.args)
 		if err != nil {
 			return err
@@ -160,7 +161,7 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 		case v.decision == plan.Execute:
 			// The turn itself takes the plan: what is decided here is only that
 			// it is asked for. Its name goes along, so that no other plan runs.
-			reply = orchestrator.Reply{Then: "/execute " + p.Name()}
+			reply = command.Reply{Then: "/execute " + p.Name()}
 			p.State, p.DecidedBy, p.Note = before.State, before.DecidedBy, before.Note
 			reply.Edits, err = settledMessage(ctx, tx, r, p)
 			return err
@@ -173,10 +174,10 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 		return audit(ctx, tx, r, p, v.decision)
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if refused != nil && len(reply.Edits) == 0 {
-		return orchestrator.Reply{}, refused
+		return command.Reply{}, refused
 	}
 	if refused != nil {
 		reply.Text = "✖ " + fault.Public(refused)
@@ -185,49 +186,42 @@ func (s *Shop) decide(ctx context.Context, r orchestrator.Request, v verdict) (o
 }
 
 // settle stores an approval or a rejection.
-func settle(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, p plan.Plan) (orchestrator.Reply, error) {
+func settle(ctx context.Context, tx orchestrator.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
 	if err := tx.SettlePlan(ctx, p); err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	edits, err := settledMessage(ctx, tx, r, p)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	text := fmt.Sprintf("✔ Plan %s, version %d, is approved. `/execute %s` runs it.", p.Name(), p.Version, p.Name())
 	if p.State == plan.Rejected {
 		text = fmt.Sprintf("✖ Plan %s is rejected; nothing was run.", p.Name())
 	}
-	return orchestrator.Reply{Text: text, Edits: edits}, nil
+	return command.Reply{Text: text, Edits: edits}, nil
 }
 
 // newVersion stores a person's text as the next version of a plan and shows it.
-func (s *Shop) newVersion(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, old plan.Plan, text string) (orchestrator.Reply, error) {
+func (s *Shop) newVersion(ctx context.Context, tx orchestrator.Tx, r command.Request, old plan.Plan, text string) (command.Reply, error) {
 	next := plan.Plan{
 		Number: old.Number, ConversationID: old.ConversationID, SessionID: old.SessionID, EntryID: old.EntryID,
 		Goal: old.Goal, Text: text, Author: r.Actor(), Requester: old.Requester, State: plan.Proposed, Head: old.Head,
 	}
 	if err := tx.InsertPlan(ctx, &next); err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	old.State = plan.Superseded
 	edits, err := settledMessage(ctx, tx, r, old)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	shown, buttons, err := s.core.ShowPlan(ctx, tx, r.Conv, next)
-	return orchestrator.Reply{
-		Text: shown, Buttons: buttons, Edits: edits,
-		Stored: func(ctx context.Context, tx orchestrator.Tx, last messages.DeliveryID) error {
-			shownBy := next
-			shownBy.DeliveryID = string(last)
-			return tx.SettlePlan(ctx, shownBy)
-		},
-	}, err
+	return command.Reply{Text: shown, Buttons: buttons, Edits: edits, Plan: &next}, err
 }
 
 // settledMessage returns the message that shows a plan, without its buttons and
 // with what became of it. There is none if it was not delivered yet.
-func settledMessage(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, p plan.Plan) ([]messages.Delivery, error) {
+func settledMessage(ctx context.Context, tx orchestrator.Tx, r command.Request, p plan.Plan) ([]messages.Delivery, error) {
 	if p.DeliveryID == "" {
 		return nil, nil
 	}
@@ -267,7 +261,7 @@ func outcome(p plan.Plan) string {
 	}
 }
 
-func audit(ctx context.Context, tx orchestrator.Tx, r orchestrator.Request, p plan.Plan, d plan.Decision) error {
+func audit(ctx context.Context, tx orchestrator.Tx, r command.Request, p plan.Plan, d plan.Decision) error {
 	return tx.Audit(ctx, sessions.AuditEntry{
 		Actor: r.Actor(), Action: "plan." + string(d), ConversationID: r.Conv.ID,
 		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/codebase"
+	"remote-agent/internal/command"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -18,14 +19,14 @@ import (
 // runPull commits what a conversation changed, pushes its branch and opens or
 // updates a draft pull request. Every step may be repeated: nothing to commit,
 // nothing to push and a request that is open already are all fine.
-func (s *Shop) runPull(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runPull(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	tree, err := s.treeFor(ctx, c, r.Conv, r.Entry.In.Repository)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	about := r.Entry.In.Repository
 	title := s.pullTitle(ctx, r, about)
@@ -34,38 +35,38 @@ func (s *Shop) runPull(ctx context.Context, r orchestrator.Request) (orchestrato
 		Message: title, CoAuthors: coAuthors(r.Entry.In), Trailers: []string{"Agent-Session: " + r.Conv.ID},
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("commit: %w", err)
+		return command.Reply{}, fmt.Errorf("commit: %w", err)
 	}
 	if commit == tree.Base && !changed {
-		return orchestrator.Reply{Text: "There is nothing to open a pull request for: no changes on this conversation's branch."}, nil
+		return command.Reply{Text: "There is nothing to open a pull request for: no changes on this conversation's branch."}, nil
 	}
 	pushed, err := s.space.Push(ctx, tree, codebase.PushOptions{
 		Branch: cmpOr(tree.Remote, tree.Branch),
 		Begin:  func(ctx context.Context, p codebase.PushResult) error { return s.auditPush(ctx, r, p) },
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("push: %w", err)
+		return command.Reply{}, fmt.Errorf("push: %w", err)
 	}
 	failpoint.Hit(failpoint.Pushed)
 	if about != nil && about.Existing {
-		return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, which this pull request is of.", pushed.Commit, pushed.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, which this pull request is of.", pushed.Commit, pushed.Branch)}, nil
 	}
 	opener, key, ok := s.pullRequester(r.Conv, c)
 	if !ok {
-		return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request there: I cannot do that on this host.", pushed.Commit, pushed.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request there: I cannot do that on this host.", pushed.Commit, pushed.Branch)}, nil
 	}
 	body := s.pullBody(ctx, r, tree, about)
 	if err := s.auditPull(ctx, r, c, pushed); err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	url, err := opener.OpenPullRequest(ctx, key, platform.PullRequest{
 		Head: pushed.Branch, Base: baseOf(about), Title: title, Body: body, Draft: true,
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("open the pull request: %w", err)
+		return command.Reply{}, fmt.Errorf("open the pull request: %w", err)
 	}
 	failpoint.Hit(failpoint.PullOpened)
-	return orchestrator.Reply{Text: fmt.Sprintf("⇡ Pushed `%s`, and the draft pull request is at %s", pushed.Branch, url)}, nil
+	return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%s`, and the draft pull request is at %s", pushed.Branch, url)}, nil
 }
 
 func cmpOr(a, b string) string {
@@ -98,7 +99,7 @@ func (s *Shop) pullRequester(conv sessions.Conversation, c sessions.Codebase) (p
 }
 
 // pullTitle is what a person gave, else the goal of the conversation in one line.
-func (s *Shop) pullTitle(ctx context.Context, r orchestrator.Request, about *messages.Repository) string {
+func (s *Shop) pullTitle(ctx context.Context, r command.Request, about *messages.Repository) string {
 	if title := strings.TrimSpace(r.Call.Rest); title != "" {
 		first, _, _ := strings.Cut(title, "\n")
 		return head(first, 200)
@@ -124,7 +125,7 @@ func (s *Shop) active(ctx context.Context, conversationID string) (session sessi
 
 // pullBody says what the request is about: the last answer, what changed, and
 // what it closes.
-func (s *Shop) pullBody(ctx context.Context, r orchestrator.Request, tree codebase.Tree, about *messages.Repository) string {
+func (s *Shop) pullBody(ctx context.Context, r command.Request, tree codebase.Tree, about *messages.Repository) string {
 	var b strings.Builder
 	if session, ok := s.active(ctx, r.Conv.ID); ok && session.Result != "" {
 		b.WriteString(session.Result + "\n\n")
@@ -159,7 +160,7 @@ func coAuthors(in messages.Inbound) []string {
 
 // auditPush writes down what is about to be pushed: once, also if a crash or a
 // passing failure has it begun again.
-func (s *Shop) auditPush(ctx context.Context, r orchestrator.Request, p codebase.PushResult) error {
+func (s *Shop) auditPush(ctx context.Context, r command.Request, p codebase.PushResult) error {
 	return s.auditEffect(ctx, failpoint.PushRecorded, sessions.AuditEntry{
 		Actor: r.Actor(), Action: "branch.push", ConversationID: r.Conv.ID, Target: p.Branch,
 		Detail: fmt.Sprintf(`{"commit":%q,"before":%q,"entry":%q}`, p.Commit, p.Before, r.Entry.ID), Effect: "push:" + r.Entry.ID + ":" + p.Commit,
@@ -167,7 +168,7 @@ func (s *Shop) auditPush(ctx context.Context, r orchestrator.Request, p codebase
 }
 
 // auditPull does the same for a pull request that is about to be opened or updated.
-func (s *Shop) auditPull(ctx context.Context, r orchestrator.Request, c sessions.Codebase, p codebase.PushResult) error {
+func (s *Shop) auditPull(ctx context.Context, r command.Request, c sessions.Codebase, p codebase.PushResult) error {
 	return s.auditEffect(ctx, failpoint.PullRecorded, sessions.AuditEntry{
 		Actor: r.Actor(), Action: "pull.open", ConversationID: r.Conv.ID, Target: c.Name,
 		Detail: fmt.Sprintf(`{"branch":%q,"commit":%q,"entry":%q}`, p.Branch, p.Commit, r.Entry.ID), Effect: "pull:" + r.Entry.ID,

@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/confine"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
@@ -25,17 +26,17 @@ var errNoCodebase = fault.New(fault.Invalid, "This conversation has no repositor
 // runClone gets a repository, registers it with its command files, and makes
 // the conversation work on it. The same URL again links: nothing is cloned
 // twice. It is safe to repeat after a crash.
-func (s *Shop) runClone(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runClone(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) != 1 {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Give one address: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Give one address: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
 	}
 	repo, err := s.space.Clone(ctx, r.Call.Args[0], func(p codebase.Progress) { r.Show(progressText(p)) })
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("clone: %w", err)
+		return command.Reply{}, fmt.Errorf("clone: %w", err)
 	}
 	c, _, problems, err := s.Register(ctx, repo)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	cwd := ""
 	if own, err := s.codebaseOf(ctx, r.Conv); err == nil && own.RepositoryURL != "" && own.RepositoryURL == repo.URL {
@@ -43,7 +44,7 @@ func (s *Shop) runClone(ctx context.Context, r orchestrator.Request) (orchestrat
 	}
 	ended, err := s.use(ctx, r, c.ID, cwd)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	verb := "Cloned"
 	if repo.Existing {
@@ -53,7 +54,7 @@ func (s *Shop) runClone(ctx context.Context, r orchestrator.Request) (orchestrat
 	if n, err := s.countCommands(ctx, c.ID); err == nil && n > 0 {
 		text += fmt.Sprintf(" It has %s: `/commands`.", plural(n, "command"))
 	}
-	return orchestrator.Reply{Text: withProblems(text, problems)}, nil
+	return command.Reply{Text: withProblems(text, problems)}, nil
 }
 
 // Register stores a repository as a codebase, or finds it, and loads its command
@@ -122,7 +123,7 @@ func (s *Shop) findRegistered(ctx context.Context, tx orchestrator.Tx, repo code
 
 // use makes a conversation work on a codebase and folder. The active session
 // ends: what it knew was about something else. It returns what to say of that.
-func (s *Shop) use(ctx context.Context, r orchestrator.Request, codebaseID, cwd string) (string, error) {
+func (s *Shop) use(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
 	ended := ""
 	err := s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
 		ended = ""
@@ -187,7 +188,7 @@ func (s *Shop) showMenu(ctx context.Context, conv sessions.Conversation, codebas
 	}
 }
 
-func (s *Shop) runRepos(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
 	var all []sessions.Codebase
 	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
 		var err error
@@ -195,10 +196,10 @@ func (s *Shop) runRepos(ctx context.Context, r orchestrator.Request) (orchestrat
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(all) == 0 {
-		return orchestrator.Reply{Text: "There are no repositories yet. `/clone owner/repo` gets one."}, nil
+		return command.Reply{Text: "There are no repositories yet. `/clone owner/repo` gets one."}, nil
 	}
 	var b strings.Builder
 	for i, c := range all {
@@ -209,10 +210,10 @@ func (s *Shop) runRepos(ctx context.Context, r orchestrator.Request) (orchestrat
 		fmt.Fprintf(&b, "%d. **%s**%s\n", i+1, c.Name, mark)
 	}
 	b.WriteString("\n`/repo <name|number>` works on another one.")
-	return orchestrator.Reply{Text: b.String()}, nil
+	return command.Reply{Text: b.String()}, nil
 }
 
-func (s *Shop) runRepo(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runRepo(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
 		return s.runRepos(ctx, r)
 	}
@@ -223,17 +224,17 @@ func (s *Shop) runRepo(ctx context.Context, r orchestrator.Request) (orchestrato
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	c, err := Choose(all, strings.Join(r.Call.Args, " "))
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	ended, err := s.use(ctx, r, c.ID, "")
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("This conversation works on **%s**.%s", c.Name, ended)}, nil
+	return command.Reply{Text: fmt.Sprintf("This conversation works on **%s**.%s", c.Name, ended)}, nil
 }
 
 // Choose returns the codebase that a person means: by number in the list, by
@@ -273,12 +274,12 @@ func hasPrefixFold(s, prefix string) bool {
 	return prefix != "" && len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-func (s *Shop) runGetCwd(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runGetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("**%s**, folder `%s`", c.Name, shownCwd(r.Conv.Cwd))}, nil
+	return command.Reply{Text: fmt.Sprintf("**%s**, folder `%s`", c.Name, shownCwd(r.Conv.Cwd))}, nil
 }
 
 func shownCwd(cwd string) string {
@@ -288,27 +289,27 @@ func shownCwd(cwd string) string {
 	return cwd
 }
 
-func (s *Shop) runSetCwd(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runSetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := s.codebaseOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if len(r.Call.Args) != 1 {
-		return orchestrator.Reply{}, fault.New(fault.Invalid, "Give a folder of the repository: `/setcwd src/server`, or `/setcwd .` for its root.")
+		return command.Reply{}, fault.New(fault.Invalid, "Give a folder of the repository: `/setcwd src/server`, or `/setcwd .` for its root.")
 	}
 	tree, err := s.tree(ctx, c, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	rel, err := folderIn(tree.Dir, r.Call.Args[0])
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	ended, err := s.use(ctx, r, c.ID, rel)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("Working in `%s` of **%s**.%s", shownCwd(rel), c.Name, ended)}, nil
+	return command.Reply{Text: fmt.Sprintf("Working in `%s` of **%s**.%s", shownCwd(rel), c.Name, ended)}, nil
 }
 
 // codebaseOf returns the codebase of a conversation, or says how to get one.

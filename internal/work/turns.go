@@ -71,8 +71,8 @@ func (s *Shop) Prepare(ctx context.Context, conv sessions.Conversation, entry se
 }
 
 // prompt reads the command file that a call names; nil if it names none.
-func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, tree codebase.Tree, call command.Call) (*orchestrator.Prompt, error) {
-	name := orchestrator.InvokedName(call)
+func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, tree codebase.Tree, call command.Call) (*command.Prompt, error) {
+	name := call.Invoked().Name
 	if name == "" {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Co
 	if commandfile.Fold(file.Name) == name {
 		name = file.Name // as its author writes it
 	}
-	return &orchestrator.Prompt{
+	return &command.Prompt{
 		Meta:    sessions.MetaOf(name, sessions.Artifact(file.Produces), sessions.Artifact(file.Consumes)),
 		Model:   file.Model,
 		Summary: file.Description,
@@ -111,24 +111,24 @@ func (s *Shop) prompt(ctx context.Context, c sessions.Codebase, conv sessions.Co
 
 // expand fills in a command file.
 func expand(file commandfile.Command, call command.Call, plan string) (string, []string) {
-	rest := orchestrator.Arguments(call)
-	text, warnings, err := commandfile.Expand(file.Body, orchestrator.InvokedArgs(call), rest, plan)
+	rest := call.Invoked().Rest
+	text, warnings, err := commandfile.Expand(file.Body, call.Invoked().Args, rest, plan)
 	if err != nil {
 		return file.Body, []string{fault.Public(err)}
 	}
 	return text, warnings
 }
 
-func (s *Shop) runBranch(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runBranch(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, tree, err := s.workOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	head, err := s.space.Head(ctx, tree)
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("read the branch: %w", err)
+		return command.Reply{}, fmt.Errorf("read the branch: %w", err)
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, begun from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
+	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, begun from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
 }
 
 // workOf returns the codebase of a conversation and its worktree.
@@ -177,27 +177,27 @@ func (s *Shop) branchOf(ctx context.Context, c sessions.Codebase, conv sessions.
 	return tree.Branch
 }
 
-func (s *Shop) runDiff(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runDiff(ctx context.Context, r command.Request) (command.Reply, error) {
 	_, tree, err := s.workOf(ctx, r.Conv)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	changes, err := s.space.Diff(ctx, tree)
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("compare: %w", err)
+		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
 	if len(changes.Patch) == 0 {
-		return orchestrator.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
 	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, wording.Fenced("", changes.Stat))
 	body := string(changes.Patch)
 	// A file is for everybody to see, so what one person asked aside stands in the text.
 	if _, ok := s.adapters[r.Conv.Key.Platform].(platform.Filer); ok && !r.Entry.In.Aside() {
-		return orchestrator.Reply{
-			Text: strings.TrimSpace(text), Files: []orchestrator.File{{Name: "changes.patch", Data: changes.Patch}},
+		return command.Reply{
+			Text: strings.TrimSpace(text), Files: []command.File{{Name: "changes.patch", Data: changes.Patch}},
 		}, nil
 	}
-	var reply orchestrator.Reply
+	var reply command.Reply
 	if len(body) > maxInlineDiff {
 		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
 		reply.Text = text + wording.Fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -26,17 +27,17 @@ type taken struct {
 // What cannot be taken back is listed. It is safe to repeat after a crash: the
 // transaction that takes the turn back notes so on the entry, and a second run
 // does not take another one.
-func (s *Shop) runUndo(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
 	t, err := s.takeBack(ctx, r)
 	switch {
 	case err != nil:
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	case t.entry == "":
-		return orchestrator.Reply{Text: "There is no turn to take back here."}, nil
+		return command.Reply{Text: "There is no turn to take back here."}, nil
 	case t.before:
-		return orchestrator.Reply{Text: "↩ Took the last turn back."}, nil
+		return command.Reply{Text: "↩ Took the last turn back."}, nil
 	}
-	return orchestrator.Reply{Text: fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.%s",
+	return command.Reply{Text: fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.%s",
 		plural(t.messages, "message"), keptText(t.kept))}, nil
 }
 
@@ -49,13 +50,13 @@ func keptText(kept []string) string {
 
 // runRetry takes the last turn back and runs its request again, with a note if
 // there is one.
-func (s *Shop) runRetry(ctx context.Context, r orchestrator.Request) (orchestrator.Reply, error) {
+func (s *Shop) runRetry(ctx context.Context, r command.Request) (command.Reply, error) {
 	t, err := s.takeBack(ctx, r)
 	if err != nil {
-		return orchestrator.Reply{}, err
+		return command.Reply{}, err
 	}
 	if t.entry == "" {
-		return orchestrator.Reply{Text: "There is no turn to run again here."}, nil
+		return command.Reply{Text: "There is no turn to run again here."}, nil
 	}
 	var before sessions.Entry
 	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
@@ -64,16 +65,16 @@ func (s *Shop) runRetry(ctx context.Context, r orchestrator.Request) (orchestrat
 		return err
 	})
 	if err != nil {
-		return orchestrator.Reply{}, fmt.Errorf("read the last request: %w", err)
+		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}
 	if before.In.Kind != messages.KindMessage {
-		return orchestrator.Reply{}, fault.New(fault.Unsupported, "The last turn did not begin with a message, so it cannot be run again. Its files and talk are taken back.")
+		return command.Reply{}, fault.New(fault.Unsupported, "The last turn did not begin with a message, so it cannot be run again. Its files and talk are taken back.")
 	}
 	again := before.In
 	if note := strings.TrimSpace(r.Call.Rest); note != "" {
 		again.Text += "\n\n" + note
 	}
-	return orchestrator.Reply{Text: "↻ Again, from where it began." + keptText(t.kept), Again: &again}, nil
+	return command.Reply{Text: "↻ Again, from where it began." + keptText(t.kept), Again: &again}, nil
 }
 
 // lastTurn returns the state before the last turn of a conversation. Turns before a
@@ -103,7 +104,7 @@ func (s *Shop) lastTurn(ctx context.Context, conv sessions.Conversation) (last s
 }
 
 // takeBack undoes the last turn of a conversation, once for a request.
-func (s *Shop) takeBack(ctx context.Context, r orchestrator.Request) (taken, error) {
+func (s *Shop) takeBack(ctx context.Context, r command.Request) (taken, error) {
 	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
 		return taken{entry: entry, before: true}, nil
 	}

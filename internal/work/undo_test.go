@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/demo"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -31,7 +32,7 @@ func (p port) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) err
 }
 
 // talk makes a conversation with two turns and the entry of a command behind them.
-func talk(t *testing.T, db port) (shop *Shop, r orchestrator.Request, session sessions.Session) {
+func talk(t *testing.T, db port) (shop *Shop, r command.Request, session sessions.Session) {
 	t.Helper()
 	ctx := t.Context()
 	scripted := demo.New(demo.Config{})
@@ -152,7 +153,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		}
 		refused := func() {
 			t.Helper()
-			for _, run := range []func(context.Context, orchestrator.Request) (orchestrator.Reply, error){shop.runUndo, shop.runRetry} {
+			for _, run := range []func(context.Context, command.Request) (command.Reply, error){shop.runUndo, shop.runRetry} {
 				_, err := run(ctx, r)
 				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was taken back: there is no turn since the fork. The 2 messages") {
 					t.Errorf("behind a fork: %v", err)

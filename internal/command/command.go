@@ -1,0 +1,143 @@
+// Package command is the vocabulary of chat commands: "/name args" as people type
+// it, on every platform, and what a command is, is asked and answers.
+//
+// It knows no command: package chat has all of them, and the engine runs them.
+package command
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+)
+
+// Lane says when a command runs.
+type Lane int
+
+// The lanes.
+const (
+	// AtOnce commands wait for nothing, also while a turn runs.
+	AtOnce Lane = iota
+
+	// Ahead commands run at once, too, but change what a turn begins with, such as
+	// its session: a message that was sent behind one begins when it has run,
+	// however close the two are.
+	Ahead
+
+	// Job commands run in the conversation's order, like turns: they may take long,
+	// show what they do, and are ended by /stop.
+	Job
+)
+
+// Command is something a person asks for by name. It is handled by code and
+// never sent to a model.
+type Command struct {
+	Name    string // canonical: lower case, "_" for "-"
+	Usage   string // "repo <name|number>"
+	Summary string // one line for /help and for menus
+	Menu    bool   // shown in the platforms' menus
+	Hidden  bool   // not listed by /help
+	Lane    Lane
+
+	// Run answers the command. It may run twice, after a crash, and must then
+	// have the same effect once. Its error is shown by its public text.
+	Run func(ctx context.Context, r Request) (Reply, error)
+}
+
+// Request is a command that somebody gave, or a button that they pressed.
+type Request struct {
+	Entry sessions.Entry
+	Conv  sessions.Conversation
+	Call  Call // zero for a button
+	Role  sessions.Role
+
+	// Show replaces what the person sees while a job runs. It is nil for
+	// commands that run at once, and safe for concurrent use.
+	Show func(markdown string)
+}
+
+// Actor names who asked, as plans and the audit log do: "telegram/42".
+func (r Request) Actor() string { return r.Entry.In.Actor() }
+
+// Reply is the answer to a command.
+type Reply struct {
+	Text    string // CommonMark; empty says nothing
+	Buttons []messages.Button
+	Files   []File // posted after the text, where the platform can and whoever reads along may see them
+
+	// Note is told to the person who pressed a button and to nobody else.
+	Note string
+
+	// Edits replace messages that were delivered earlier, buttons included.
+	Edits []messages.Delivery
+
+	// Unkept is sent as a message of its own behind the text and is stored nowhere:
+	// a secret that is only good for a while. If the process dies at that moment it
+	// is not sent again. Only whoever gave the command may see it.
+	Unkept string
+
+	// Plan is the version of a plan that the text shows, nil for none. Which message
+	// shows it goes on record in the transaction that stores the reply.
+	Plan *plan.Plan
+
+	// Then is run as the person's next message, in the conversation's order.
+	Then string
+
+	// Again is an earlier message that is run again as the person's next one, in
+	// the name of who asks now.
+	Again *messages.Inbound
+}
+
+// File is a file that goes with a reply.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Prompt is a command whose text goes to the assistant: a turn like any other,
+// with a place in the plan->execute rule.
+type Prompt struct {
+	Meta    sessions.CommandMeta
+	Model   string // asked for this turn; empty is the assistant's own
+	Usage   string
+	Summary string
+
+	// Expand returns the text for the assistant. plan is the text of the plan
+	// that the command consumes, or empty. Warnings are shown to the person.
+	Expand func(call Call, plan string) (text string, warnings []string)
+}
+
+// Invoke is the canonical name of seed 002's long form:
+// "/command-invoke <name> [args]".
+const Invoke = "command_invoke"
+
+// Invoked returns the call that c means: itself, or the one that it names through
+// /command-invoke. Without a name there it stays as it is; a name that cannot be
+// one is empty.
+func (c Call) Invoked() Call {
+	if c.Name != Invoke || len(c.Args) == 0 {
+		return c
+	}
+	name, _ := Canonical(strings.TrimPrefix(c.Args[0], "/"))
+	return Call{Name: name, Args: c.Args[1:], Rest: afterWord(c.Rest), Unclosed: c.Unclosed}
+}
+
+// WithoutFirst returns the call without its first argument.
+func (c Call) WithoutFirst() Call {
+	if len(c.Args) > 0 {
+		c.Args, c.Rest = c.Args[1:], afterWord(c.Rest)
+	}
+	return c
+}
+
+// afterWord returns a text without its first word.
+func afterWord(text string) string {
+	end := strings.IndexFunc(text, unicode.IsSpace)
+	if end < 0 {
+		return ""
+	}
+	return strings.TrimSpace(text[end:])
+}
