@@ -3,19 +3,17 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Request is a request that passed the checks.
 type Request struct {
-	N      int // counted from 1
-	At     time.Time
-	Header http.Header // without the key
-	Body   []byte
-	Usage  Usage // of its input
+	modelapi.Received
+
+	Usage Usage // of its input
 
 	Model        string          `json:"model"`
 	MaxTokens    *int            `json:"max_tokens"`

@@ -1,11 +1,7 @@
 package anthropic
 
 import (
-	"context"
-	"crypto/subtle"
-	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,18 +59,18 @@ type (
 	// Stats count requests to the model.
 	Stats = modelapi.Stats
 
-	// Refusal is a request that did not pass the checks.
-	Refusal = modelapi.Refusal[APIError]
-
-	core = modelapi.Server[Request, Response, APIError]
+	// APIError is an error in the API's own form.
+	APIError = modelapi.Error
 )
 
 // Server is an emulated Messages API. It is safe for concurrent use.
-type Server struct {
-	*core
+type Server = modelapi.Server[Request]
 
-	opts  Options
-	cache cache
+// memory is what the API remembers of its answers.
+type memory struct {
+	opts   Options
+	cache  cache
+	server *Server
 
 	// mu guards all that follows.
 	mu      sync.Mutex
@@ -84,16 +80,29 @@ type Server struct {
 
 // New returns a server that is not listening yet. It answers with Echo.
 func New(opts Options) *Server {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s := &Server{opts: opts, paused: map[string]bool{}}
-	s.core = modelapi.New[APIError](modelapi.Options[Request]{
-		KeepRequests: opts.KeepRequests, OnDone: opts.OnDone, Addr: opts.Addr,
-	}, modelapi.Dialect[Request, Response]{
-		Name: "Anthropic", Handler: s.Handler, Echo: Echo, Number: func(r *Request) *int { return &r.N },
+	s := &memory{opts: opts, paused: map[string]bool{}}
+	s.server = modelapi.New(modelapi.Options[Request]{
+		APIKey: opts.APIKey, Models: opts.Models, ContextTokens: opts.ContextTokens,
+		KeepRequests: opts.KeepRequests, OnDone: opts.OnDone, Addr: opts.Addr, Now: opts.Now,
+	}, modelapi.API[Request]{
+		Name: "Anthropic", Endpoint: "POST /v1/messages", KeyHeader: "X-Api-Key",
+		More: map[string]http.HandlerFunc{"POST /v1/messages/count_tokens": s.countTokens},
+		Echo: Echo, Parse: s.parse, Voice: s.voice, Prepare: s.account, Authorize: checkVersion, WriteError: s.writeError,
+		Received: func(r *Request) *modelapi.Received { return &r.Received },
+		Model:    func(r *Request) string { return r.Model },
+		Tokens:   func(r *Request) int { return promptTokens(r.points()) },
+		NoKey:    &APIError{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "x-api-key header is required"},
+		WrongKey: Unauthorized().Fail,
+		NotFound: func(*http.Request) *APIError { return notFound("Not Found") },
+		NoModel:  func(name string) *APIError { return notFound("model: " + name) },
+		Overflow: func(got, limit int) *APIError { return PromptTooLong(got, limit).Fail },
+		MaxBody:  maxBody, TooLarge: TooLarge().Fail, Describe: describeModel, List: listModels,
 	})
-	return s
+	return s.server
+}
+
+func notFound(message string) *APIError {
+	return &APIError{Status: http.StatusNotFound, Type: "not_found_error", Message: message}
 }
 
 // Echo is the script of a new server. It answers "echo: TEXT [N messages]" with
@@ -102,31 +111,8 @@ func Echo(r Request) Response {
 	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(len(r.Messages))+" messages]")
 }
 
-// Handler returns the HTTP interface.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", s.messages)
-	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
-	mux.HandleFunc("GET /v1/models", s.models)
-	mux.HandleFunc("GET /v1/models/{id}", s.model)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.writeError(w, &APIError{Status: http.StatusNotFound, Type: "not_found_error", Message: "Not Found"})
-	})
-	return mux
-}
-
-// authorize checks the key and the version of the API.
-func (s *Server) authorize(r *http.Request) *APIError {
-	key := r.Header.Get("X-Api-Key")
-	if key == "" {
-		key, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	}
-	switch {
-	case key == "":
-		return &APIError{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "x-api-key header is required"}
-	case s.opts.APIKey != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.opts.APIKey)) != 1:
-		return Unauthorized().fail
-	}
+// checkVersion checks the version of the API.
+func checkVersion(r *http.Request) *APIError {
 	switch version := r.Header.Get("Anthropic-Version"); version {
 	case "2023-06-01", "2023-01-01":
 		return nil
@@ -137,13 +123,6 @@ func (s *Server) authorize(r *http.Request) *APIError {
 	}
 }
 
-func (s *Server) checkModel(name string) *APIError {
-	if len(s.opts.Models) == 0 || slices.Contains(s.opts.Models, name) {
-		return nil
-	}
-	return &APIError{Status: http.StatusNotFound, Type: "not_found_error", Message: "model: " + name}
-}
-
 type modelInfo struct {
 	Type        string `json:"type"`
 	ID          string `json:"id"`
@@ -151,71 +130,32 @@ type modelInfo struct {
 	CreatedAt   string `json:"created_at"`
 }
 
-func describeModel(id string) modelInfo {
+func describeModel(id string) any {
 	return modelInfo{Type: "model", ID: id, DisplayName: id, CreatedAt: "2026-01-01T00:00:00Z"}
 }
 
-func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(r); e != nil {
-		s.writeError(w, e)
-		return
-	}
-	list := []modelInfo{}
-	for _, id := range s.opts.Models {
+func listModels(ids []string) any {
+	list := []any{}
+	for _, id := range ids {
 		list = append(list, describeModel(id))
 	}
 	page := map[string]any{"data": list, "has_more": false, "first_id": nil, "last_id": nil}
-	if n := len(list); n > 0 {
-		page["first_id"], page["last_id"] = list[0].ID, list[n-1].ID
+	if n := len(ids); n > 0 {
+		page["first_id"], page["last_id"] = ids[0], ids[n-1]
 	}
-	modelapi.WriteJSON(w, http.StatusOK, page)
+	return page
 }
 
-func (s *Server) model(w http.ResponseWriter, r *http.Request) {
-	e := s.authorize(r)
-	if e == nil {
-		e = s.checkModel(r.PathValue("id"))
-	}
-	if e != nil {
-		s.writeError(w, e)
-		return
-	}
-	modelapi.WriteJSON(w, http.StatusOK, describeModel(r.PathValue("id")))
-}
+func (s *memory) parse(body []byte) (Request, *APIError) { return parse(body, s.rules(false)) }
 
-// read reads and checks a request. It returns false if the client is gone.
-func (s *Server) read(r *http.Request, counting bool) (req Request, e *APIError, ok bool) {
-	at := s.opts.Now()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil {
-		return req, nil, false
-	}
-	e = s.authorize(r)
-	if e == nil && len(body) > maxBody {
-		e = tooLarge()
-	}
-	if e == nil {
-		req, e = parse(body, ruleset{counting: counting, prefill: s.opts.Prefill, systems: s.opts.SystemMessages, paused: s.isPaused})
-	}
-	if e == nil {
-		e = s.checkModel(req.Model)
-	}
-	req.At, req.Body, req.Header = at, body, r.Header.Clone()
-	req.Header.Del("Authorization")
-	req.Header.Del("X-Api-Key")
-	return req, e, true
+func (s *memory) rules(counting bool) ruleset {
+	return ruleset{counting: counting, prefill: s.opts.Prefill, systems: s.opts.SystemMessages, paused: s.isPaused}
 }
 
 // countTokens says how long a prompt is. It is no request to the model.
-func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	req, e, ok := s.read(r, true)
-	switch {
-	case !ok:
-	case e != nil:
-		s.refuse(w, req, e)
-	default:
-		modelapi.WriteJSON(w, http.StatusOK, map[string]int{"input_tokens": promptTokens(req.points())})
-	}
+func (s *memory) countTokens(w http.ResponseWriter, r *http.Request) {
+	s.server.Look(w, r, func(body []byte) (Request, *APIError) { return parse(body, s.rules(true)) },
+		func(req *Request) any { return map[string]int{"input_tokens": promptTokens(req.points())} })
 }
 
 func promptTokens(points []point) int {
@@ -225,48 +165,24 @@ func promptTokens(points []point) int {
 	return points[len(points)-1].tokens
 }
 
-// messages answers one request.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	req, e, ok := s.read(r, false)
-	if !ok {
-		return
+// account says what the input of a request costs. A request that an error answers
+// neither reads nor writes the cache.
+func (s *memory) account(req *Request, queued *Response) {
+	if queued == nil || queued.Fail == nil {
+		req.Usage = s.cache.account(req.points(), req.At)
 	}
-	var points []point
-	if e == nil {
-		points = req.points()
-		if n := promptTokens(points); s.opts.ContextTokens > 0 && n > s.opts.ContextTokens {
-			e = promptTooLong(n, s.opts.ContextTokens)
-		}
-	}
-	if e != nil {
-		s.refuse(w, req, e)
-		return
-	}
-	modelapi.Answer(r.Context(), s.core, req, func(req *Request, queued *Response) {
-		// A request that an error answers neither reads nor writes the cache.
-		if queued == nil || queued.fail == nil {
-			req.Usage = s.cache.account(points, req.At)
-		}
-	}, func(ctx context.Context, req Request, response Response) error {
-		return s.play(ctx, w, req, response)
-	})
-}
-
-func (s *Server) refuse(w http.ResponseWriter, req Request, e *APIError) {
-	modelapi.Refuse(s.core, req, Refusal{Error: *e, Body: req.Body, At: req.At})
-	s.writeError(w, e)
 }
 
 // maxPaused bounds what is remembered of paused turns.
 const maxPaused = 1000
 
-func (s *Server) isPaused(content []ContentBlock) bool {
+func (s *memory) isPaused(content []ContentBlock) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.paused[contentKey(content)]
 }
 
-func (s *Server) pause(content []ContentBlock) {
+func (s *memory) pause(content []ContentBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.paused) >= maxPaused {
@@ -285,13 +201,15 @@ func contentKey(content []ContentBlock) string {
 }
 
 // writeError answers in the API's form, which has the number of the request.
-func (s *Server) writeError(w http.ResponseWriter, e *APIError) {
+func (s *memory) writeError(w http.ResponseWriter, e *APIError) {
 	id := s.newID("req_emulated")
 	w.Header().Set("Request-Id", id)
-	modelapi.WriteJSON(w, e.Status, map[string]any{"type": "error", "error": e, "request_id": id})
+	modelapi.WriteJSON(w, e.Status, map[string]any{"type": "error", "error": errorObject(e), "request_id": id})
 }
 
-func (s *Server) newID(kind string) string {
+func errorObject(e *APIError) any { return map[string]string{"type": e.Type, "message": e.Message} }
+
+func (s *memory) newID(kind string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replies++

@@ -1,40 +1,16 @@
 package anthropic
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"maps"
-	"net/http"
 	"strings"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
-// play carries out a response. It returns an error if the client, or the
-// server, went away before the end.
-func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
-	maps.Copy(w.Header(), r.header)
-	if r.fail != nil {
-		s.playError(w, r)
-		return nil
-	}
-	out := &answer{server: s, id: s.newID("msg_emulated"), req: req, response: r, w: w, open: -1, thoughts: countThoughts(r.steps)}
-	w.Header().Set("Request-Id", s.newID("req_emulated"))
-	if !req.Stream {
-		return out.whole(ctx)
-	}
-	modelapi.BeginStream(w)
-	return out.stream(ctx)
-}
-
-func (s *Server) playError(w http.ResponseWriter, r Response) {
-	if r.body != "" {
-		modelapi.WritePage(w, r.fail.Status, r.body)
-		return
-	}
-	s.writeError(w, r.fail)
+func (s *memory) voice(req Request, r Response, out *modelapi.Out) modelapi.Voice {
+	out.Stream = req.Stream
+	out.Header("Request-Id", s.newID("req_emulated"))
+	return &answer{memory: s, id: s.newID("msg_emulated"), req: req, response: r, out: out, open: -1, thoughts: countThoughts(r.Steps)}
 }
 
 // countThoughts returns how many thinking blocks an answer will have: their
@@ -42,18 +18,18 @@ func (s *Server) playError(w http.ResponseWriter, r Response) {
 func countThoughts(steps []Step) int {
 	n, inside := 0, false
 	for _, step := range steps {
-		switch step.kind {
-		case stepThought:
+		switch step.Kind {
+		case modelapi.KindThought:
 			if !inside {
 				n++
 			}
 			inside = true
-		case stepRedacted:
+		case kindRedacted:
 			n++
 			inside = false
-		case stepText, stepCall, stepBlock, stepEnd:
+		case modelapi.KindText, modelapi.KindCall, kindBlock, kindEnd:
 			inside = false
-		case stepPause, stepGate, stepPing, stepRaw, stepCut, stepReset, stepError:
+		default: // says nothing
 		}
 	}
 	return n
@@ -70,12 +46,11 @@ type block struct {
 
 // answer is one answer on its way.
 type answer struct {
-	server   *Server
+	memory   *memory
 	id       string
 	req      Request
 	response Response
-	w        http.ResponseWriter
-	buf      bytes.Buffer
+	out      *modelapi.Out
 	blocks   []*block
 	open     int // index of the block that is being streamed, or -1
 	thoughts int // thinking blocks in all
@@ -83,81 +58,60 @@ type answer struct {
 	size     int // bytes of content
 }
 
-func (a *answer) stream(ctx context.Context) error {
+// Begin says that there will be a message.
+func (a *answer) Begin() error {
 	start := a.message([]any{}, nil)
 	start["usage"] = a.usage(1)
 	if err := a.event("message_start", map[string]any{"message": start}); err != nil {
 		return err
 	}
-	if err := a.event("ping", map[string]any{}); err != nil {
-		return err
-	}
-	for _, step := range a.response.steps {
-		ended, err := a.step(ctx, step)
-		if ended || err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	if err := a.end(); err != nil {
-		return err
-	}
-	a.remember()
-	reason := a.stopReason()
-	delta := map[string]any{"stop_reason": reason, "stop_sequence": nil, "stop_details": a.response.details}
-	if err := a.event("message_delta", map[string]any{"delta": delta, "usage": a.deltaUsage()}); err != nil {
-		return err
-	}
-	return a.event("message_stop", map[string]any{})
+	return a.event("ping", map[string]any{})
 }
 
-// step carries out one step of an answer and reports whether the answer ends
-// with it.
-func (a *answer) step(ctx context.Context, step Step) (ended bool, err error) {
-	switch step.kind {
-	case stepText:
-		return false, a.piece("text", step.text)
-	case stepThought:
-		return false, a.piece("thinking", step.text)
-	case stepRedacted, stepBlock:
-		return false, a.ready(step)
-	case stepCall:
-		return false, a.toolUse(step.call)
-	case stepEnd:
-		return false, a.end()
-	case stepPause:
-		return false, emulator.Sleep(ctx, step.wait)
-	case stepGate:
-		return false, step.gate.Pass(ctx)
-	case stepPing:
-		for range step.n {
+// End ends the block that is open, and the message.
+func (a *answer) End() (any, error) {
+	if err := a.end(); err != nil {
+		return nil, err
+	}
+	a.remember()
+	if !a.req.Stream {
+		m := a.message(a.content(), a.stopReason())
+		m["usage"] = a.usage(a.outputTokens())
+		return m, nil
+	}
+	delta := map[string]any{"stop_reason": a.stopReason(), "stop_sequence": nil, "stop_details": a.response.Details}
+	if err := a.event("message_delta", map[string]any{"delta": delta, "usage": a.deltaUsage()}); err != nil {
+		return nil, err
+	}
+	return nil, a.event("message_stop", map[string]any{})
+}
+
+// Fail streams an error event.
+func (a *answer) Fail(step Step) error {
+	return a.event("error", map[string]any{"error": errorObject(step.Fail), "request_id": "req_" + a.id})
+}
+
+// Say adds to the open block, or is a block of its own.
+func (a *answer) Say(step Step) error {
+	switch step.Kind {
+	case modelapi.KindText:
+		return a.piece("text", step.Text)
+	case modelapi.KindThought:
+		return a.piece("thinking", step.Text)
+	case modelapi.KindCall:
+		return a.toolUse(step.Call)
+	case kindEnd:
+		return a.end()
+	case kindPing:
+		for range step.N {
 			if err := a.event("ping", map[string]any{}); err != nil {
-				return true, err
+				return err
 			}
 		}
-		return false, nil
-	case stepRaw:
-		if !a.req.Stream {
-			return false, nil
-		}
-		a.buf.WriteString(step.text)
-		return false, a.flush()
-	case stepError:
-		if !a.req.Stream {
-			a.server.writeError(a.w, step.fail)
-			return true, nil
-		}
-		return true, a.event("error", map[string]any{"error": step.fail, "request_id": "req_" + a.id})
-	case stepReset:
-		emulator.Reset(a.w)
-	case stepCut:
-		if !a.req.Stream {
-			panic(http.ErrAbortHandler)
-		}
+		return nil
+	default:
+		return a.ready(step)
 	}
-	return true, nil
 }
 
 // piece streams a piece of text or thinking, and begins a block for it if none
@@ -183,8 +137,8 @@ func (a *answer) ready(step Step) error {
 	if err := a.end(); err != nil {
 		return err
 	}
-	b := &block{kind: "raw", raw: step.raw}
-	if step.kind == stepRedacted {
+	b := &block{kind: "raw", raw: []byte(step.Text)}
+	if step.Kind == kindRedacted {
 		data := sign(a.nextStamp(), "redacted_thinking", a.req.Model, "")
 		raw, err := json.Marshal(map[string]string{"type": "redacted_thinking", "data": data})
 		if err != nil {
@@ -206,7 +160,7 @@ func (a *answer) toolUse(c Call) error {
 	}
 	a.size += len(c.Arguments)
 	// The first piece is empty, as that of the API.
-	for _, piece := range append([]string{""}, modelapi.Split(c.Arguments, max(c.Pieces, 2))...) {
+	for _, piece := range append([]string{""}, c.Deltas()...) {
 		a.blocks[a.open].text.WriteString(piece)
 		if err := a.delta(map[string]any{"type": "input_json_delta", "partial_json": piece}); err != nil {
 			return err
@@ -256,23 +210,12 @@ func (a *answer) event(kind string, fields map[string]any) error {
 		return nil
 	}
 	fields["type"] = kind
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	newline := "\n"
-	if a.response.crlf {
-		newline = "\r\n"
-	}
-	a.buf.WriteString("event: " + kind + newline + "data: " + string(data) + newline + newline)
-	return a.flush()
+	return a.out.Event(kind, fields)
 }
 
-func (a *answer) flush() error { return modelapi.Flush(a.w, &a.buf) }
-
 func (a *answer) stopReason() string {
-	if a.response.stop != "" {
-		return a.response.stop
+	if a.response.Stop != "" {
+		return a.response.Stop
 	}
 	for _, b := range a.blocks {
 		if b.kind == "tool_use" {
@@ -286,15 +229,15 @@ func (a *answer) stopReason() string {
 func (a *answer) message(content []any, stop any) map[string]any {
 	return map[string]any{
 		"id": a.id, "type": "message", "role": "assistant", "model": a.req.Model,
-		"content": content, "stop_reason": stop, "stop_sequence": nil, "stop_details": a.response.details,
+		"content": content, "stop_reason": stop, "stop_sequence": nil, "stop_details": a.response.Details,
 	}
 }
 
 // usage is what the request cost with so many tokens of output.
 func (a *answer) usage(output int) map[string]any {
 	u := a.req.Usage
-	if a.response.usage != nil {
-		u = Usage{Input: a.response.usage[0]}
+	if a.response.Usage != nil {
+		u = Usage{Input: a.response.Usage[0]}
 	}
 	return map[string]any{
 		"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
@@ -312,8 +255,8 @@ func (a *answer) deltaUsage() map[string]any {
 }
 
 func (a *answer) outputTokens() int {
-	if a.response.usage != nil {
-		return a.response.usage[1]
+	if a.response.Usage != nil {
+		return a.response.Usage[1]
 	}
 	return 1 + a.size/4
 }
@@ -355,23 +298,5 @@ func (a *answer) remember() {
 		return
 	}
 	said, _ := blocks(raw)
-	a.server.pause(append(content, said...))
-}
-
-// whole answers in one piece.
-func (a *answer) whole(ctx context.Context) error {
-	for _, step := range a.response.steps {
-		ended, err := a.step(ctx, step)
-		if ended || err != nil {
-			return err
-		}
-	}
-	if err := a.end(); err != nil {
-		return err
-	}
-	a.remember()
-	m := a.message(a.content(), a.stopReason())
-	m["usage"] = a.usage(a.outputTokens())
-	modelapi.WriteJSON(a.w, http.StatusOK, m)
-	return nil
+	a.memory.pause(append(content, said...))
 }

@@ -7,7 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 const (
@@ -31,13 +32,6 @@ var (
 	}
 )
 
-// APIError is an error in the API's own form.
-type APIError struct {
-	Status  int    `json:"-"`
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
 func invalid(format string, args ...any) *APIError {
 	return &APIError{
 		Status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, args...),
@@ -55,17 +49,11 @@ type ruleset struct {
 // parse decodes a request and checks it as the API does.
 func parse(body []byte, rules ruleset) (Request, *APIError) {
 	var r Request
-	var known map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &known) != nil {
-		return r, invalid("The request body is not valid JSON.")
-	}
-	for name := range known {
-		if !slices.Contains(fields, name) {
-			return r, invalid("%s: Extra inputs are not permitted", name)
-		}
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, invalid("Invalid type in the request: %v", err)
+	known, e := modelapi.Decode(body, fields, &r, invalid("The request body is not valid JSON."),
+		func(name string) *APIError { return invalid("%s: Extra inputs are not permitted", name) },
+		func(err error) *APIError { return invalid("Invalid type in the request: %v", err) })
+	if e != nil {
+		return r, e
 	}
 	for _, name := range []string{"model", "messages", "max_tokens"} {
 		if (known[name] == nil || string(known[name]) == "null") && (name != "max_tokens" || !rules.counting) {

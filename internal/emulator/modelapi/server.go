@@ -1,7 +1,8 @@
-// Package modelapi is what the emulated model APIs share: a server with a script
-// and a queue of answers, a record of its requests, and the ways in which an
-// answer is written. What an API checks and how it words its answers is in the
-// package of that API.
+// Package modelapi is the one plumbing of the emulated model APIs: a server with a
+// script and a queue of answers, a record of its requests, keys, models and limits,
+// the steps of which a script is made, and the ways in which an answer is written,
+// whole or as a stream of events. What an API checks and how it words what it says
+// is in the package of that API.
 package modelapi
 
 import (
@@ -58,26 +59,25 @@ type Stats struct {
 	Refused   int // that did not pass the checks
 }
 
+// Received is what is known of every request. A request embeds it.
+type Received struct {
+	N      int         `json:"-"` // counted from 1
+	At     time.Time   `json:"-"`
+	Header http.Header `json:"-"` // without the key
+	Body   []byte      `json:"-"`
+}
+
 // Refusal is a request that did not pass the checks.
-type Refusal[Err any] struct {
-	Error Err
+type Refusal struct {
+	Error Error
 	Body  []byte
 	At    time.Time
 }
 
-// Dialect is what a Server has to know of its API.
-type Dialect[Req, Resp any] struct {
-	Name    string // for errors
-	Path    string // what a client's base URL ends with
-	Handler func() http.Handler
-	Echo    func(Req) Resp  // the script of a new server
-	Number  func(*Req) *int // where a request has its number
-}
-
 // Server is an emulated model API. It is safe for concurrent use.
-type Server[Req, Resp, Err any] struct {
+type Server[Req any] struct {
 	opts    Options[Req]
-	dialect Dialect[Req, Resp]
+	api     API[Req]
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	changed emulator.Signal
@@ -85,26 +85,29 @@ type Server[Req, Resp, Err any] struct {
 	// mu guards all that follows.
 	mu       sync.Mutex
 	loop     *emulator.Loopback
-	script   func(Req) Resp
-	queue    []Resp
+	script   func(Req) Response
+	queue    []Response
 	requests []Req
-	refusals []Refusal[Err]
+	refusals []Refusal
 	stats    Stats
 }
 
 // New returns a server that is not listening yet.
-func New[Err, Req, Resp any](opts Options[Req], d Dialect[Req, Resp]) *Server[Req, Resp, Err] {
-	s := &Server[Req, Resp, Err]{opts: opts, dialect: d, script: d.Echo}
+func New[Req any](opts Options[Req], api API[Req]) *Server[Req] {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Server[Req]{opts: opts, api: api, script: api.Echo}
 	// Close ends this context: the server owns its lifetime, as a listener does.
 	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	return s
 }
 
 // Start serves on Options.Addr.
-func (s *Server[Req, Resp, Err]) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.dialect.Handler())
+func (s *Server[Req]) Start() error {
+	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
 	if err != nil {
-		return fmt.Errorf("starting the %s emulator: %w", s.dialect.Name, err)
+		return fmt.Errorf("starting the %s emulator: %w", s.api.Name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,18 +117,18 @@ func (s *Server[Req, Resp, Err]) Start() error {
 
 // URL returns the base URL for a client, in the form that clients of this API
 // take, or the empty string before Start.
-func (s *Server[Req, Resp, Err]) URL() string {
+func (s *Server[Req]) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loop == nil {
 		return ""
 	}
-	return s.loop.URL() + s.dialect.Path
+	return s.loop.URL() + s.api.Path
 }
 
 // Close ends all answers and waits for them. What was recorded stays readable.
 // It may be called more than once.
-func (s *Server[Req, Resp, Err]) Close() {
+func (s *Server[Req]) Close() {
 	s.cancel()
 	s.mu.Lock()
 	loop := s.loop
@@ -137,9 +140,9 @@ func (s *Server[Req, Resp, Err]) Close() {
 
 // Script replaces what the model answers. It may be called concurrently. Nil is
 // the script of a new server.
-func (s *Server[Req, Resp, Err]) Script(script func(Req) Resp) {
+func (s *Server[Req]) Script(script func(Req) Response) {
 	if script == nil {
-		script = s.dialect.Echo
+		script = s.api.Echo
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,14 +150,14 @@ func (s *Server[Req, Resp, Err]) Script(script func(Req) Resp) {
 }
 
 // Enqueue answers the next requests, one each, before the script is asked again.
-func (s *Server[Req, Resp, Err]) Enqueue(responses ...Resp) {
+func (s *Server[Req]) Enqueue(responses ...Response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, responses...)
 }
 
 // Requests returns the requests that passed the checks, oldest first.
-func (s *Server[Req, Resp, Err]) Requests() []Req {
+func (s *Server[Req]) Requests() []Req {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -162,14 +165,14 @@ func (s *Server[Req, Resp, Err]) Requests() []Req {
 
 // Refusals returns the requests that did not pass the checks. A correct client
 // causes none.
-func (s *Server[Req, Resp, Err]) Refusals() []Refusal[Err] {
+func (s *Server[Req]) Refusals() []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.refusals)
 }
 
 // Stats returns the counts.
-func (s *Server[Req, Resp, Err]) Stats() Stats {
+func (s *Server[Req]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
@@ -177,14 +180,14 @@ func (s *Server[Req, Resp, Err]) Stats() Stats {
 
 // Wait returns nil as soon as check reports true. It looks after changes, not
 // all the time, and returns the cause of ctx if that ends first.
-func (s *Server[Req, Resp, Err]) Wait(ctx context.Context, check func(Stats) bool) error {
+func (s *Server[Req]) Wait(ctx context.Context, check func(Stats) bool) error {
 	return s.changed.Wait(ctx, func() bool { return check(s.Stats()) })
 }
 
 // WaitRequest waits for the nth request that passes the checks, counted from 1,
 // and returns it. The answer may not have begun. A request that is not kept any
 // more is returned with its number only.
-func (s *Server[Req, Resp, Err]) WaitRequest(ctx context.Context, n int) (Req, error) {
+func (s *Server[Req]) WaitRequest(ctx context.Context, n int) (Req, error) {
 	var none Req
 	if err := s.Wait(ctx, func(st Stats) bool { return st.Received >= n }); err != nil {
 		return none, err
@@ -192,22 +195,21 @@ func (s *Server[Req, Resp, Err]) WaitRequest(ctx context.Context, n int) (Req, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.requests {
-		if *s.dialect.Number(&r) == n {
+		if s.api.Received(&r).N == n {
 			return r, nil
 		}
 	}
-	*s.dialect.Number(&none) = n
+	s.api.Received(&none).N = n
 	return none, nil
 }
 
-// Refuse records a request that did not pass the checks. It is answered by the
-// caller. Functions for the APIs are no methods, so that those who use a server
-// do not see them.
-func Refuse[Req, Resp, Err any](s *Server[Req, Resp, Err], req Req, refusal Refusal[Err]) {
+// refused records a request that did not pass the checks.
+func (s *Server[Req]) refused(req Req, e *Error) {
+	got := s.api.Received(&req)
 	s.mu.Lock()
 	s.stats.Refused++
 	if s.opts.KeepRequests >= 0 {
-		s.refusals = append(s.refusals, refusal)
+		s.refusals = append(s.refusals, Refusal{Error: *e, Body: got.Body, At: got.At})
 	}
 	s.mu.Unlock()
 	s.changed.Notify()
@@ -216,42 +218,20 @@ func Refuse[Req, Resp, Err any](s *Server[Req, Resp, Err], req Req, refusal Refu
 	}
 }
 
-// Answer records a request and has play carry out what the model answers to it.
-// The context of play ends with that of the client and with the server.
-//
-// prepare, if there is one, completes a request before it is recorded. It gets
-// the answer from the queue, or nil if the script will be asked, and is called
-// under the server's lock.
-func Answer[Req, Resp, Err any](ctx context.Context, s *Server[Req, Resp, Err], req Req,
-	prepare func(req *Req, queued *Resp), play func(context.Context, Req, Resp) error,
-) {
-	response := s.accept(&req, prepare)
-	// An answer that is abandoned by a panic to break the connection was played
-	// as scripted.
-	outcome := Completed
-	defer func() { s.finish(req, outcome) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // joins the server's end to the request's
-	if play(ctx, req, response) != nil {
-		outcome = Canceled
-	}
-}
-
 // accept records a request and returns what to answer.
-func (s *Server[Req, Resp, Err]) accept(req *Req, prepare func(*Req, *Resp)) Resp {
+func (s *Server[Req]) accept(req *Req) Response {
 	s.mu.Lock()
 	script := s.script
-	var next *Resp
+	var next *Response
 	if len(s.queue) > 0 {
 		next, s.queue = &s.queue[0], s.queue[1:]
 	}
-	if prepare != nil {
-		prepare(req, next)
+	if s.api.Prepare != nil {
+		s.api.Prepare(req, next)
 	}
 	s.stats.Received++
 	s.stats.Active++
-	*s.dialect.Number(req) = s.stats.Received
+	s.api.Received(req).N = s.stats.Received
 	if keep := s.opts.KeepRequests; keep >= 0 {
 		s.requests = append(s.requests, *req)
 		if keep > 0 && len(s.requests) > keep {
@@ -268,7 +248,7 @@ func (s *Server[Req, Resp, Err]) accept(req *Req, prepare func(*Req, *Resp)) Res
 	return script(*req)
 }
 
-func (s *Server[Req, Resp, Err]) finish(req Req, outcome Outcome) {
+func (s *Server[Req]) finish(req Req, outcome Outcome) {
 	s.mu.Lock()
 	s.stats.Active--
 	if outcome == Canceled {

@@ -200,7 +200,7 @@ func TestFramings(t *testing.T) {
 		"no space":   openai.Text("a", "b").WithoutSpace(),
 		"keep-alive": openai.Reply(openai.Delta("a"), openai.KeepAlive(50), openai.Delta("b")),
 		"pause":      openai.Reply(openai.Delta("a"), openai.Pause(time.Millisecond), openai.Delta("b")),
-		"no role":    openai.Text("a", "b").WithoutRole().WithFinish("length").WithUsage(3, 4),
+		"no role":    openai.Text("a", "b").WithoutRole().WithStop("length").WithUsage(3, 4),
 		"huge":       openai.Pieces(long, 1000),
 	} {
 		want := "ab"

@@ -2,18 +2,15 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Request is a request that passed the checks.
 type Request struct {
-	N      int // counted from 1
-	At     time.Time
-	Header http.Header // without the key
-	Body   []byte
+	modelapi.Received
 
 	Model               string          `json:"model"`
 	Messages            []Message       `json:"messages"`
@@ -101,7 +98,7 @@ func (r Request) Roles() []string {
 }
 
 // tokens estimates the length of the prompt: four bytes of content are a token.
-func (r Request) tokens() int {
+func (r *Request) tokens() int {
 	n := 0
 	for _, m := range r.Messages {
 		n += 4 + len(m.RawContent)/4

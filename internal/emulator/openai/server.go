@@ -1,32 +1,22 @@
 package openai
 
 import (
-	"context"
-	"crypto/subtle"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
-const maxBody = 64 << 20
-
-// Options configure a Server. The zero value is usable.
-type Options = modelapi.Options[Request]
-
-// How a request ended; see modelapi.Outcome.
-const (
-	Completed = modelapi.Completed
-	Canceled  = modelapi.Canceled
-	Refused   = modelapi.Refused
-)
-
 type (
+	// Options configure a Server. The zero value is usable.
+	Options = modelapi.Options[Request]
+
+	// Server is an emulated chat completions API. It is safe for concurrent use.
+	Server = modelapi.Server[Request]
+
 	// Outcome says how a request ended.
 	Outcome = modelapi.Outcome
 
@@ -36,29 +26,39 @@ type (
 	// Stats count requests to the model.
 	Stats = modelapi.Stats
 
-	// Refusal is a request that did not pass the checks.
-	Refusal = modelapi.Refusal[APIError]
+	// Response is what the model answers to one request. The zero value answers
+	// with an empty text.
+	Response = modelapi.Response
 
-	core = modelapi.Server[Request, Response, APIError]
+	// Step is one thing that happens while an answer is sent.
+	Step = modelapi.Step
+
+	// Call is a tool call that the model makes.
+	Call = modelapi.Call
+
+	// APIError is an error in the API's own form.
+	APIError = modelapi.Error
 )
-
-// Server is an emulated chat completions API. It is safe for concurrent use.
-type Server struct {
-	*core
-
-	opts Options
-}
 
 // New returns a server that is not listening yet. It answers with Echo.
 func New(opts Options) *Server {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s := &Server{opts: opts}
-	s.core = modelapi.New[APIError](opts, modelapi.Dialect[Request, Response]{
-		Name: "OpenAI", Path: "/v1", Handler: s.Handler, Echo: Echo, Number: func(r *Request) *int { return &r.N },
+	return modelapi.New(opts, modelapi.API[Request]{
+		Name: "OpenAI", Path: "/v1", Endpoint: "POST /v1/chat/completions",
+		Echo: Echo, Parse: parse, Tokens: (*Request).tokens, Voice: voice,
+		Received:   func(r *Request) *modelapi.Received { return &r.Received },
+		Model:      func(r *Request) string { return r.Model },
+		WriteError: modelapi.WriteOpenAIError, NotFound: modelapi.NoEndpoint,
+		NoKey: modelapi.Unauthorized("", "You didn't provide an API key. You need to provide your API key in an Authorization header "+
+			"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."),
+		WrongKey: Unauthorized().Fail,
+		NoModel: func(name string) *APIError {
+			return &APIError{
+				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
+				Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name),
+			}
+		},
+		Overflow: func(got, limit int) *APIError { return ContextOverflow(limit, got).Fail },
 	})
-	return s
 }
 
 // Echo is the script of a new server. It answers "echo: TEXT [N messages]" with
@@ -74,99 +74,94 @@ func Echo(r Request) Response {
 	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(n)+" messages]")
 }
 
-// Handler returns the HTTP interface below /v1.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.chat)
-	mux.HandleFunc("GET /v1/models", s.models)
-	mux.HandleFunc("GET /v1/models/{id}", s.model)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		e := invalid("", "Invalid URL (%s %s)", r.Method, r.URL.Path)
-		e.Status = http.StatusNotFound
-		writeError(w, e)
-	})
-	return mux
+// Text answers with a text in the given pieces.
+func Text(pieces ...string) Response { return modelapi.Text(pieces...) }
+
+// Pieces answers with a text in pieces of at most size bytes.
+func Pieces(text string, size int) Response { return modelapi.Pieces(text, size) }
+
+// Reply answers with the given steps.
+func Reply(steps ...Step) Response { return modelapi.Reply(steps...) }
+
+// Calls answers with tool calls and no text.
+func Calls(calls ...Call) Response { return Reply(CallSteps(calls...)...) }
+
+// CallSteps returns the steps of parallel tool calls. The pieces of their
+// arguments are mixed, one of each call in turn, as the API may do.
+func CallSteps(calls ...Call) []Step {
+	var steps []Step
+	rest := make([][]string, len(calls))
+	for i, c := range calls {
+		steps = append(steps, Step{Kind: modelapi.KindCall, N: i, Call: Call{ID: c.ID, Name: c.Name}})
+		rest[i] = c.Deltas()
+	}
+	for more := true; more; {
+		more = false
+		for i := range rest {
+			if len(rest[i]) == 0 {
+				continue
+			}
+			steps = append(steps, Step{Kind: modelapi.KindCall, N: i, Call: Call{Arguments: rest[i][0]}})
+			rest[i], more = rest[i][1:], true
+		}
+	}
+	return steps
 }
 
-// authorize checks the key.
-func (s *Server) authorize(r *http.Request) *APIError {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || key == "" {
-		e := invalid("", "You didn't provide an API key. You need to provide your API key in an Authorization header "+
-			"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).")
-		e.Status = http.StatusUnauthorized
-		return e
-	}
-	if s.opts.APIKey != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.opts.APIKey)) != 1 {
-		return Unauthorized().fail
-	}
-	return nil
+// Delta streams a piece of text.
+func Delta(text string) Step { return modelapi.Delta(text) }
+
+// Pause waits before the next step.
+func Pause(d time.Duration) Step { return modelapi.Pause(d) }
+
+// Gate stops until the gate is opened or the client is gone; see modelapi.Gate.
+func Gate(gate *emulator.Gate) Step { return modelapi.Gate(gate) }
+
+// KeepAlive sends n comment lines, which a client must skip.
+func KeepAlive(n int) Step { return modelapi.KeepAlive(n) }
+
+// Raw sends a text as it is into the stream.
+func Raw(text string) Step { return modelapi.Raw(text) }
+
+// Cut ends the answer cleanly in the middle: no finish_reason, no [DONE].
+func Cut() Step { return modelapi.Cut() }
+
+// Reset breaks the connection.
+func Reset() Step { return modelapi.Reset() }
+
+// StreamError sends an error object after the answer began and ends it.
+func StreamError(kind, message string) Step { return modelapi.StreamError(kind, "", message) }
+
+// Fail answers with an HTTP error.
+func Fail(status int, kind, code, message string) Response {
+	return modelapi.Fail(status, kind, code, message)
 }
 
-func (s *Server) checkModel(name string) *APIError {
-	if len(s.opts.Models) == 0 || slices.Contains(s.opts.Models, name) {
-		return nil
-	}
-	return &APIError{
-		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
-		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name),
-	}
+// ServerError answers 500, 503 or another 5xx.
+func ServerError(status int) Response { return modelapi.ServerError(status) }
+
+// Overloaded answers 529.
+func Overloaded() Response { return Fail(529, "overloaded_error", "", "Overloaded") }
+
+// Unauthorized answers 401.
+func Unauthorized() Response { return modelapi.WrongKey() }
+
+// RateLimited answers 429. With a whole number of seconds it sends Retry-After,
+// else retry-after-ms; with zero neither.
+func RateLimited(after time.Duration) Response { return modelapi.RateLimited(after) }
+
+// QuotaExhausted answers 429 for which waiting does not help.
+func QuotaExhausted() Response { return modelapi.QuotaExhausted() }
+
+// ContextOverflow answers that the prompt has more tokens than the model takes.
+func ContextOverflow(limit, got int) Response {
+	r := Fail(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
+		"This model's maximum context length is "+strconv.Itoa(limit)+" tokens. However, your messages resulted in "+
+			strconv.Itoa(got)+" tokens. Please reduce the length of the messages.")
+	r.Fail.Param = "messages"
+	return r
 }
 
-func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(r); e != nil {
-		writeError(w, e)
-		return
-	}
-	modelapi.WriteModels(w, s.opts.Models)
-}
-
-func (s *Server) model(w http.ResponseWriter, r *http.Request) {
-	e := s.authorize(r)
-	if e == nil {
-		e = s.checkModel(r.PathValue("id"))
-	}
-	if e != nil {
-		writeError(w, e)
-		return
-	}
-	modelapi.WriteModel(w, r.PathValue("id"))
-}
-
-// chat answers one completion request.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	at := s.opts.Now()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
-	if err != nil {
-		return // the client is gone
-	}
-	e := s.authorize(r)
-	var req Request
-	if e == nil {
-		req, e = parse(body)
-	}
-	if e == nil {
-		e = s.checkModel(req.Model)
-	}
-	if e == nil && s.opts.ContextTokens > 0 && req.tokens() > s.opts.ContextTokens {
-		e = ContextOverflow(s.opts.ContextTokens, req.tokens()).fail
-	}
-	req.At, req.Body, req.Header = at, body, r.Header.Clone()
-	req.Header.Del("Authorization")
-	if e != nil {
-		s.refuse(w, req, e)
-		return
-	}
-	modelapi.Answer(r.Context(), s.core, req, nil, func(ctx context.Context, req Request, response Response) error {
-		return s.play(ctx, w, req, response)
-	})
-}
-
-func (s *Server) refuse(w http.ResponseWriter, req Request, e *APIError) {
-	modelapi.Refuse(s.core, req, Refusal{Error: *e, Body: req.Body, At: req.At})
-	writeError(w, e)
-}
-
-func writeError(w http.ResponseWriter, e *APIError) {
-	modelapi.WriteJSON(w, e.Status, map[string]any{"error": e})
-}
+// Page answers with a status and a body that is not the API's, as a proxy in
+// between does.
+func Page(status int, body string) Response { return modelapi.Page(status, body) }

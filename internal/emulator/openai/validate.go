@@ -3,11 +3,10 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 const (
@@ -16,64 +15,30 @@ const (
 	maxTools  = 128
 )
 
-var (
-	namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-
-	// fields are the request fields that the API knows.
-	fields = []string{
-		"audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
-		"max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n",
-		"parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort",
-		"response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream",
-		"stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user",
-		"verbosity", "web_search_options",
-	}
-)
-
-// APIError is an error in the API's own form.
-type APIError struct {
-	Status  int    `json:"-"`
-	Message string `json:"message"`
-	Type    string `json:"type"`
-	Param   string `json:"param"`
-	Code    string `json:"code"`
-}
-
-// MarshalJSON writes empty fields as null, as the API does.
-func (e APIError) MarshalJSON() ([]byte, error) {
-	null := func(s string) *string {
-		if s == "" {
-			return nil
-		}
-		return &s
-	}
-	return json.Marshal(map[string]*string{
-		"message": &e.Message, "type": null(e.Type), "param": null(e.Param), "code": null(e.Code),
-	})
+// fields are the request fields that the API knows.
+var fields = []string{
+	"audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
+	"max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n",
+	"parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort",
+	"response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream",
+	"stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user",
+	"verbosity", "web_search_options",
 }
 
 func invalid(param, format string, args ...any) *APIError {
-	return &APIError{
-		Status: http.StatusBadRequest, Type: "invalid_request_error",
-		Param: param, Message: fmt.Sprintf(format, args...),
-	}
+	return modelapi.Invalid(param, format, args...)
 }
 
 // parse decodes a request and checks it as the API does.
 func parse(body []byte) (Request, *APIError) {
 	var r Request
-	var known map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &known) != nil {
-		return r, invalid("", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
-			"using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
-	}
-	for name := range known {
-		if !slices.Contains(fields, name) {
-			return r, invalid(name, "Unrecognized request argument supplied: %s", name)
-		}
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, invalid("", "Invalid type in the request: %v.", err)
+	known, e := modelapi.Decode(body, fields, &r,
+		invalid("", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
+			"using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)"),
+		func(name string) *APIError { return invalid(name, "Unrecognized request argument supplied: %s", name) },
+		func(err error) *APIError { return invalid("", "Invalid type in the request: %v.", err) })
+	if e != nil {
+		return r, e
 	}
 	if r.Model == "" {
 		return r, invalid("", "you must provide a model parameter")
@@ -160,20 +125,7 @@ func checkName(param, name string) *APIError {
 		return invalid(param, "Invalid '%s': empty string. Expected a string with minimum length 1, "+
 			"but got an empty string instead.", param)
 	}
-	return checkWord(param, name, maxName)
-}
-
-// checkWord checks the length and the characters of a name or an id.
-func checkWord(param, word string, limit int) *APIError {
-	if len(word) > limit {
-		return invalid(param, "Invalid '%s': string too long. Expected a string with maximum length %d, "+
-			"but got a string with length %d instead.", param, limit, len(word))
-	}
-	if !namePattern.MatchString(word) {
-		return invalid(param, "Invalid '%s': string does not match pattern. Expected a string that matches the "+
-			"pattern '^[a-zA-Z0-9_-]+$'.", param)
-	}
-	return nil
+	return modelapi.CheckWord(param, name, maxName)
 }
 
 func checkMessage(i int, m Message) *APIError {
@@ -209,7 +161,7 @@ func checkCalls(at string, calls []ToolCall) *APIError {
 		if c.ID == "" {
 			return invalid(at+".id", "Missing required parameter: '%s.id'.", at)
 		}
-		if e := checkWord(at+".id", c.ID, maxCallID); e != nil {
+		if e := modelapi.CheckWord(at+".id", c.ID, maxCallID); e != nil {
 			return e
 		}
 		if seen[c.ID] {

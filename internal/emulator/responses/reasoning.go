@@ -30,8 +30,7 @@ func checkReasoning(model string, i Item) *APIError {
 	if i.EncryptedContent == nil || *i.EncryptedContent == "" {
 		return nil
 	}
-	refused := invalid("", "The encrypted content %.12s... could not be verified. Reason: Encrypted content could not be decrypted or parsed.", *i.EncryptedContent)
-	refused.Code = "invalid_encrypted_content"
+	refused := coded("invalid_encrypted_content", "", "The encrypted content %.12s... could not be verified. Reason: Encrypted content could not be decrypted or parsed.", *i.EncryptedContent)
 	raw, err := base64.StdEncoding.DecodeString(*i.EncryptedContent)
 	if err != nil || len(raw) < sha256.Size {
 		return refused

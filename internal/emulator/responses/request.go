@@ -3,18 +3,16 @@ package responses
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 // Request is a request that passed the checks.
 type Request struct {
-	N      int // counted from 1
-	At     time.Time
-	Header http.Header // without the key
-	Body   []byte
+	modelapi.Received
+
 	Tokens int // of the input, tools and instructions included
 	Cached int // of these, that an earlier request began with
 

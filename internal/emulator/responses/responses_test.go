@@ -261,7 +261,7 @@ func TestEnds(t *testing.T) {
 	s, c := setup(t, responses.Options{})
 	half := responses.Text("half")
 	s.Enqueue(
-		half.WithIncomplete("max_output_tokens").WithUsage(7, 9), responses.Reply(responses.Refuse("No.")),
+		half.WithStop("max_output_tokens").WithUsage(7, 9), responses.Reply(responses.Refuse("No.")),
 		half.Then(responses.Failed("context_length_exceeded", "too long")), half.Then(responses.StreamError("server_error", "oops")),
 		half.Then(responses.Cut()), half.Then(responses.Raw("event: news\n"), responses.KeepAlive(3), responses.Reset()),
 	)

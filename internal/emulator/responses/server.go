@@ -1,28 +1,16 @@
 package responses
 
 import (
-	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"remote-agent/internal/emulator/modelapi"
 )
 
-const (
-	maxBody     = 64 << 20
-	maxPrefixes = 100_000
-)
-
-// Options configure a Server. The zero value is usable.
-type Options = modelapi.Options[Request]
+const maxPrefixes = 100_000
 
 // How a request ended; see modelapi.Outcome.
 const (
@@ -32,42 +20,43 @@ const (
 )
 
 type (
+	// Options configure a Server. The zero value is usable.
+	Options = modelapi.Options[Request]
+
+	// Server is an emulated Responses API. It is safe for concurrent use.
+	Server = modelapi.Server[Request]
+
 	// Outcome says how a request ended.
 	Outcome = modelapi.Outcome
-
-	// Script decides what the model answers. It may be called concurrently.
-	Script = func(Request) Response
 
 	// Stats count requests to the model.
 	Stats = modelapi.Stats
 
-	// Refusal is a request that did not pass the checks.
-	Refusal = modelapi.Refusal[APIError]
-
-	core = modelapi.Server[Request, Response, APIError]
+	// APIError is an error in the API's own form.
+	APIError = modelapi.Error
 )
-
-// Server is an emulated Responses API. It is safe for concurrent use.
-type Server struct {
-	*core
-
-	opts Options
-
-	// prefixes are the beginnings of inputs, with their tokens. They are used
-	// under the lock of core.
-	prefixes map[[sha256.Size]byte]int
-}
 
 // New returns a server that is not listening yet. It answers with Echo.
 func New(opts Options) *Server {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s := &Server{opts: opts, prefixes: map[[sha256.Size]byte]int{}}
-	s.core = modelapi.New[APIError](opts, modelapi.Dialect[Request, Response]{
-		Name: "Responses", Path: "/v1", Handler: s.Handler, Echo: Echo, Number: func(r *Request) *int { return &r.N },
+	seen := prefixes{}
+	return modelapi.New(opts, modelapi.API[Request]{
+		Name: "Responses", Path: "/v1", Endpoint: "POST /v1/responses",
+		Echo: Echo, Parse: parse, Voice: voice,
+		Received:   func(r *Request) *modelapi.Received { return &r.Received },
+		Model:      func(r *Request) string { return r.Model },
+		Tokens:     func(r *Request) int { return r.Tokens },
+		Prepare:    func(r *Request, _ *Response) { r.Cached = seen.cached(r) },
+		WriteError: modelapi.WriteOpenAIError, NotFound: modelapi.NoEndpoint,
+		NoKey:    modelapi.Unauthorized("", "Missing bearer or basic authentication in header"),
+		WrongKey: Unauthorized().Fail,
+		NoModel: func(name string) *APIError {
+			return &APIError{
+				Status: http.StatusBadRequest, Type: "invalid_request_error", Param: "model", Code: "model_not_found",
+				Message: fmt.Sprintf("The requested model '%s' does not exist.", name),
+			}
+		},
+		Overflow: func(int, int) *APIError { return ContextOverflow().Fail },
 	})
-	return s
 }
 
 // Echo is the script of a new server. It answers "echo: TEXT [N items]" with the
@@ -76,106 +65,15 @@ func Echo(r Request) Response {
 	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(len(r.Items))+" items]")
 }
 
-// Handler returns the HTTP interface below /v1.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/responses", s.respond)
-	mux.HandleFunc("GET /v1/models", s.models)
-	mux.HandleFunc("GET /v1/models/{id}", s.model)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		e := invalid("", "Invalid URL (%s %s)", r.Method, r.URL.Path)
-		e.Status = http.StatusNotFound
-		writeError(w, e)
-	})
-	return mux
-}
-
-// authorize checks the key.
-func (s *Server) authorize(r *http.Request) *APIError {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || key == "" {
-		e := invalid("", "Missing bearer or basic authentication in header")
-		e.Status = http.StatusUnauthorized
-		return e
-	}
-	if s.opts.APIKey != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.opts.APIKey)) != 1 {
-		return Unauthorized().fail
-	}
-	return nil
-}
-
-func (s *Server) checkModel(name string) *APIError {
-	if len(s.opts.Models) == 0 || slices.Contains(s.opts.Models, name) {
-		return nil
-	}
-	return &APIError{
-		Status: http.StatusBadRequest, Type: "invalid_request_error", Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("The requested model '%s' does not exist.", name),
-	}
-}
-
-func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(r); e != nil {
-		writeError(w, e)
-		return
-	}
-	modelapi.WriteModels(w, s.opts.Models)
-}
-
-func (s *Server) model(w http.ResponseWriter, r *http.Request) {
-	e := s.authorize(r)
-	if e == nil {
-		e = s.checkModel(r.PathValue("id"))
-	}
-	if e != nil {
-		writeError(w, e)
-		return
-	}
-	modelapi.WriteModel(w, r.PathValue("id"))
-}
-
-// respond answers one request.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request) {
-	at := s.opts.Now()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
-	if err != nil {
-		return // the client is gone
-	}
-	e := s.authorize(r)
-	var req Request
-	if e == nil {
-		req, e = parse(body)
-	}
-	if e == nil {
-		e = s.checkModel(req.Model)
-	}
-	req.Tokens = req.tokens()
-	if e == nil && s.opts.ContextTokens > 0 && req.Tokens > s.opts.ContextTokens {
-		e = contextOverflow()
-	}
-	req.At, req.Body, req.Header = at, body, r.Header.Clone()
-	req.Header.Del("Authorization")
-	if e != nil {
-		s.refuse(w, req, e)
-		return
-	}
-	modelapi.Answer(r.Context(), s.core, req, func(req *Request, _ *Response) {
-		req.Cached = s.cached(req)
-	}, func(ctx context.Context, req Request, response Response) error {
-		return s.play(ctx, w, req, response)
-	})
-}
-
-func (s *Server) refuse(w http.ResponseWriter, req Request, e *APIError) {
-	modelapi.Refuse(s.core, req, Refusal{Error: *e, Body: req.Body, At: req.At})
-	writeError(w, e)
-}
+// prefixes are the beginnings of inputs, with their tokens. They are used under the
+// lock of the server.
+type prefixes map[[sha256.Size]byte]int
 
 // cached returns how many tokens of the input an earlier request began with, and
-// remembers the beginnings of this one. The lock of core is held.
-func (s *Server) cached(req *Request) int {
-	if len(s.prefixes) > maxPrefixes {
-		clear(s.prefixes)
+// remembers the beginnings of this one.
+func (p prefixes) cached(req *Request) int {
+	if len(p) > maxPrefixes {
+		clear(p)
 	}
 	tools, err := json.Marshal(req.Tools)
 	if err != nil {
@@ -183,17 +81,13 @@ func (s *Server) cached(req *Request) int {
 	}
 	key := sha256.Sum256(append([]byte(req.Model+"\x00"+req.Instructions+"\x00"), tools...))
 	tokens := Request{Instructions: req.Instructions, Tools: req.Tools}.tokens()
-	longest := s.prefixes[key]
-	s.prefixes[key] = tokens
+	longest := p[key]
+	p[key] = tokens
 	for _, i := range req.Items {
 		key = sha256.Sum256(append(key[:], i.Raw...))
 		tokens += itemTokens(i)
-		longest = max(longest, s.prefixes[key])
-		s.prefixes[key] = tokens
+		longest = max(longest, p[key])
+		p[key] = tokens
 	}
 	return longest
-}
-
-func writeError(w http.ResponseWriter, e *APIError) {
-	modelapi.WriteJSON(w, e.Status, map[string]any{"error": e})
 }

@@ -1,50 +1,19 @@
 package responses
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
-
-// play carries out a response. It returns an error if the client, or the
-// server, went away before the end.
-func (s *Server) play(ctx context.Context, w http.ResponseWriter, req Request, r Response) error {
-	maps.Copy(w.Header(), r.header)
-	if r.fail != nil {
-		playError(w, r)
-		return nil
-	}
-	out := &answer{id: fmt.Sprintf("resp_emulated%d", req.N), req: req, response: r, w: w}
-	if !req.Stream {
-		return out.whole(ctx)
-	}
-	modelapi.BeginStream(w)
-	return out.stream(ctx)
-}
-
-func playError(w http.ResponseWriter, r Response) {
-	if r.body != "" {
-		modelapi.WritePage(w, r.fail.Status, r.body)
-		return
-	}
-	writeError(w, r.fail)
-}
 
 // answer is one answer on its way.
 type answer struct {
 	id       string
 	req      Request
 	response Response
-	w        http.ResponseWriter
-	buf      bytes.Buffer
+	out      *modelapi.Out
 	sequence int
 	output   []map[string]any // items that are done
 	open     *openItem
@@ -52,83 +21,57 @@ type answer struct {
 	thought  int // bytes of reasoning
 }
 
+func voice(req Request, r Response, out *modelapi.Out) modelapi.Voice {
+	out.Stream = req.Stream
+	return &answer{id: fmt.Sprintf("resp_emulated%d", req.N), req: req, response: r, out: out}
+}
+
 // openItem is an item that is being streamed in pieces.
 type openItem struct {
-	kind stepKind
+	kind modelapi.Kind
 	id   string
 	text strings.Builder
 }
 
-func (a *answer) stream(ctx context.Context) error {
+// Begin says that there will be a response.
+func (a *answer) Begin() error {
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		if err := a.event(kind, map[string]any{"response": a.object("in_progress")}); err != nil {
 			return err
 		}
 	}
-	for _, step := range a.response.steps {
-		ended, err := a.step(ctx, step)
-		if ended || err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+	return nil
+}
+
+// End ends the item that is open, and the response.
+func (a *answer) End() (any, error) {
 	if err := a.end(); err != nil {
-		return err
+		return nil, err
 	}
-	status := a.status()
-	return a.event("response."+status, map[string]any{"response": a.object(status)})
+	status := "completed"
+	if a.response.Stop != "" {
+		status = "incomplete"
+	}
+	whole := a.object(status)
+	return whole, a.event("response."+status, map[string]any{"response": whole})
 }
 
-func (a *answer) status() string {
-	if a.response.incomplete != "" {
-		return "incomplete"
+// Say adds to the open item, or is an item of its own.
+func (a *answer) Say(step Step) error {
+	if _, pieces := forms[step.Kind]; pieces {
+		return a.piece(step)
 	}
-	return "completed"
+	return a.call(step)
 }
 
-// step carries out one step of an answer and reports whether the answer ends
-// with it.
-func (a *answer) step(ctx context.Context, step Step) (ended bool, err error) {
-	switch step.kind {
-	case stepText, stepRefusal, stepThought:
-		return false, a.piece(step)
-	case stepFunction, stepCustom, stepShell:
-		return false, a.call(step)
-	case stepPause:
-		return false, emulator.Sleep(ctx, step.wait)
-	case stepGate:
-		return false, step.gate.Pass(ctx)
-	case stepKeepAlive, stepRaw:
-		if !a.req.Stream {
-			return false, nil
-		}
-		a.buf.WriteString(strings.Repeat(": keep-alive\n\n", step.n) + step.text)
-		return false, a.flush()
-	case stepFailed, stepError:
-		return true, a.fail(step)
-	case stepReset:
-		emulator.Reset(a.w)
-	case stepCut:
-		if !a.req.Stream {
-			panic(http.ErrAbortHandler)
-		}
-	}
-	return true, nil
-}
-
-func (a *answer) fail(step Step) error {
-	if !a.req.Stream {
-		writeError(a.w, step.fail)
-		return nil
-	}
-	if step.kind == stepError {
-		return a.event("error", map[string]any{"code": orNull(step.fail.Code), "message": step.fail.Message, "param": nil})
+// Fail streams the error of a step.
+func (a *answer) Fail(step Step) error {
+	if step.Text == "" {
+		return a.event("error", map[string]any{"code": modelapi.OrNull(step.Fail.Code), "message": step.Fail.Message, "param": nil})
 	}
 	object := a.object("failed")
-	object["error"] = map[string]any{"code": step.fail.Code, "message": step.fail.Message}
-	return a.event("response.failed", map[string]any{"response": object})
+	object["error"] = map[string]any{"code": step.Fail.Code, "message": step.Fail.Message}
+	return a.event(step.Text, map[string]any{"response": object})
 }
 
 // form says how an item in pieces is streamed.
@@ -139,21 +82,21 @@ type form struct {
 	index string // name of the number of that part
 }
 
-var forms = map[stepKind]form{
-	stepText:    {"msg", "response.output_text", "response.content_part", "content_index"},
-	stepRefusal: {"msg", "response.refusal", "response.content_part", "content_index"},
-	stepThought: {"rs", "response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index"},
+var forms = map[modelapi.Kind]form{
+	modelapi.KindText:    {"msg", "response.output_text", "response.content_part", "content_index"},
+	kindRefusal:          {"msg", "response.refusal", "response.content_part", "content_index"},
+	modelapi.KindThought: {"rs", "response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index"},
 }
 
 // piece streams a piece of a message or of reasoning, and begins an item for it if
 // none of its kind is open.
 func (a *answer) piece(step Step) error {
-	f := forms[step.kind]
-	if a.open == nil || a.open.kind != step.kind {
+	f := forms[step.Kind]
+	if a.open == nil || a.open.kind != step.Kind {
 		if err := a.end(); err != nil {
 			return err
 		}
-		a.open = &openItem{kind: step.kind, id: a.itemID(f.id)}
+		a.open = &openItem{kind: step.Kind, id: a.itemID(f.id)}
 		if err := a.event("response.output_item.added", map[string]any{"item": a.item("in_progress")}); err != nil {
 			return err
 		}
@@ -161,12 +104,12 @@ func (a *answer) piece(step Step) error {
 			return err
 		}
 	}
-	a.size += len(step.text)
-	if step.kind == stepThought {
-		a.thought += len(step.text)
+	a.size += len(step.Text)
+	if step.Kind == modelapi.KindThought {
+		a.thought += len(step.Text)
 	}
-	a.open.text.WriteString(step.text)
-	return a.event(f.delta+".delta", a.place(f, "delta", step.text))
+	a.open.text.WriteString(step.Text)
+	return a.event(f.delta+".delta", a.place(f, "delta", step.Text))
 }
 
 // place names the part of the open item that an event is about.
@@ -181,10 +124,10 @@ func (a *answer) itemID(kind string) string {
 // part is what the open item holds.
 func (a *answer) part() map[string]any {
 	text := a.open.text.String()
-	if a.open.kind == stepRefusal {
+	if a.open.kind == kindRefusal {
 		return map[string]any{"type": "refusal", "refusal": text}
 	}
-	if a.open.kind == stepThought {
+	if a.open.kind == modelapi.KindThought {
 		return map[string]any{"type": "summary_text", "text": text}
 	}
 	return map[string]any{"type": "output_text", "text": text, "annotations": []any{}}
@@ -196,7 +139,7 @@ func (a *answer) item(status string) map[string]any {
 	if status == "completed" {
 		parts = append(parts, a.part())
 	}
-	if a.open.kind != stepThought {
+	if a.open.kind != modelapi.KindThought {
 		return map[string]any{"id": a.open.id, "type": "message", "role": "assistant", "status": status, "content": parts}
 	}
 	item := map[string]any{"id": a.open.id, "type": "reasoning", "summary": parts}
@@ -213,7 +156,7 @@ func (a *answer) end() error {
 	}
 	f := forms[a.open.kind]
 	key := "text"
-	if a.open.kind == stepRefusal {
+	if a.open.kind == kindRefusal {
 		key = "refusal"
 	}
 	if err := a.event(f.delta+".done", a.place(f, key, a.open.text.String())); err != nil {
@@ -238,16 +181,16 @@ func (a *answer) call(step Step) error {
 	if err := a.end(); err != nil {
 		return err
 	}
-	c := step.call
-	a.size += len(c.Arguments) + len(step.text)
+	c := step.Call
+	a.size += len(c.Arguments) + len(step.Text)
 	item := map[string]any{"call_id": c.ID, "status": "in_progress"}
 	key, event := "arguments", "response.function_call_arguments"
-	switch step.kind {
-	case stepShell:
+	switch step.Kind {
+	case kindShell:
 		item["id"], item["type"] = a.itemID("lsh"), "local_shell_call"
-		item["action"] = map[string]any{"type": "exec", "command": strings.Split(step.text, "\x00"), "env": map[string]string{}}
+		item["action"] = map[string]any{"type": "exec", "command": strings.Split(step.Text, "\x00"), "env": map[string]string{}}
 		key = ""
-	case stepCustom:
+	case kindCustom:
 		item["id"], item["type"], item["name"] = a.itemID("ctc"), "custom_tool_call", c.Name
 		key, event = "input", "response.custom_tool_call_input"
 	default:
@@ -263,7 +206,7 @@ func (a *answer) call(step Step) error {
 		return err
 	}
 	if key != "" {
-		for _, piece := range modelapi.Split(c.Arguments, max(c.Pieces, 2)) {
+		for _, piece := range c.Deltas() {
 			if err := a.event(event+".delta", map[string]any{"item_id": item["id"], "delta": piece}); err != nil {
 				return err
 			}
@@ -287,15 +230,8 @@ func (a *answer) event(kind string, fields map[string]any) error {
 		fields["output_index"] = len(a.output)
 	}
 	a.sequence++
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	a.buf.WriteString("event: " + kind + "\ndata: " + string(data) + "\n\n")
-	return a.flush()
+	return a.out.Event(kind, fields)
 }
-
-func (a *answer) flush() error { return modelapi.Flush(a.w, &a.buf) }
 
 // object is the response as it is now.
 func (a *answer) object(status string) map[string]any {
@@ -306,11 +242,11 @@ func (a *answer) object(status string) map[string]any {
 	o := map[string]any{
 		"id": a.id, "object": "response", "created_at": a.req.At.Unix(), "status": status, "error": nil, "incomplete_details": nil,
 		"model": a.req.Model, "output": output, "parallel_tool_calls": true, "store": false, "usage": nil,
-		"instructions": orNull(a.req.Instructions), "previous_response_id": nil, "metadata": map[string]string{},
+		"instructions": modelapi.OrNull(a.req.Instructions), "previous_response_id": nil, "metadata": map[string]string{},
 	}
 	switch status {
 	case "incomplete":
-		o["incomplete_details"] = map[string]string{"reason": a.response.incomplete}
+		o["incomplete_details"] = map[string]string{"reason": a.response.Stop}
 		o["usage"] = a.usage()
 	case "completed":
 		o["usage"] = a.usage()
@@ -320,7 +256,7 @@ func (a *answer) object(status string) map[string]any {
 
 func (a *answer) usage() map[string]any {
 	input, cached, output, reasoning := a.req.Tokens, a.req.Cached, 1+a.size/4, a.thought/4
-	if u := a.response.usage; u != nil {
+	if u := a.response.Usage; u != nil {
 		input, cached, output, reasoning = u[0], 0, u[1], 0
 	}
 	return map[string]any{
@@ -328,19 +264,4 @@ func (a *answer) usage() map[string]any {
 		"output_tokens": output, "output_tokens_details": map[string]int{"reasoning_tokens": reasoning},
 		"total_tokens": input + output,
 	}
-}
-
-// whole answers in one piece.
-func (a *answer) whole(ctx context.Context) error {
-	for _, step := range a.response.steps {
-		ended, err := a.step(ctx, step)
-		if ended || err != nil {
-			return err
-		}
-	}
-	if err := a.end(); err != nil {
-		return err
-	}
-	modelapi.WriteJSON(a.w, http.StatusOK, a.object(a.status()))
-	return nil
 }

@@ -3,11 +3,10 @@ package responses
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"remote-agent/internal/emulator/modelapi"
 )
 
 const (
@@ -16,8 +15,6 @@ const (
 )
 
 var (
-	namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-
 	// fields are the request fields that the API knows.
 	fields = []string{
 		"background", "client_metadata", "context_management", "conversation", "include", "input", "instructions",
@@ -41,53 +38,20 @@ var (
 	}
 )
 
-// APIError is an error in the API's own form.
-type APIError struct {
-	Status  int    `json:"-"`
-	Message string `json:"message"`
-	Type    string `json:"type"`
-	Param   string `json:"param"`
-	Code    string `json:"code"`
-}
-
-// MarshalJSON writes empty fields as null, as the API does.
-func (e APIError) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]*string{
-		"message": &e.Message, "type": orNull(e.Type), "param": orNull(e.Param), "code": orNull(e.Code),
-	})
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 func invalid(param, format string, args ...any) *APIError {
-	return &APIError{
-		Status: http.StatusBadRequest, Type: "invalid_request_error",
-		Param: param, Message: fmt.Sprintf(format, args...),
-	}
+	return modelapi.Invalid(param, format, args...)
 }
 
 // parse decodes a request and checks it as the API does.
 func parse(body []byte) (Request, *APIError) {
 	var r Request
-	var known map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &known) != nil {
-		return r, invalid("", "We could not parse the JSON body of your request. The OpenAI API expects a JSON payload, "+
-			"but what was sent was not valid JSON.")
-	}
-	for name := range known {
-		if !slices.Contains(fields, name) {
-			e := invalid(name, "Unknown parameter: '%s'.", name)
-			e.Code = "unknown_parameter"
-			return r, e
-		}
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, invalid("", "Invalid type in the request: %v.", err)
+	_, e := modelapi.Decode(body, fields, &r,
+		invalid("", "We could not parse the JSON body of your request. The OpenAI API expects a JSON payload, "+
+			"but what was sent was not valid JSON."),
+		func(name string) *APIError { return coded("unknown_parameter", name, "Unknown parameter: '%s'.", name) },
+		func(err error) *APIError { return invalid("", "Invalid type in the request: %v.", err) })
+	if e != nil {
+		return r, e
 	}
 	switch {
 	case r.Model == "":
@@ -97,13 +61,12 @@ func parse(body []byte) (Request, *APIError) {
 	case r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16:
 		return r, invalid("max_output_tokens", "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got %d instead.", *r.MaxOutputTokens)
 	case r.PreviousResponseID != "":
-		e := invalid("previous_response_id", "Previous response with id '%s' not found.", r.PreviousResponseID)
-		e.Code = "previous_response_not_found"
-		return r, e
+		return r, coded("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", r.PreviousResponseID)
 	}
 	if e := r.readInput(); e != nil {
 		return r, e
 	}
+	r.Tokens = r.tokens()
 	if e := checkTools("tools", r.Tools); e != nil {
 		return r, e
 	}
@@ -116,8 +79,12 @@ func parse(body []byte) (Request, *APIError) {
 }
 
 func missing(param string) *APIError {
-	e := invalid(param, "Missing required parameter: '%s'.", param)
-	e.Code = "missing_required_parameter"
+	return coded("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
+}
+
+func coded(code, param, format string, args ...any) *APIError {
+	e := invalid(param, format, args...)
+	e.Code = code
 	return e
 }
 
@@ -174,16 +141,10 @@ func checkTools(param string, tools []Tool) *APIError {
 
 // checkWord checks the length and the characters of a name or an id.
 func checkWord(param, word string) *APIError {
-	switch {
-	case word == "":
+	if word == "" {
 		return missing(param)
-	case len(word) > maxWord:
-		return invalid(param, "Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.",
-			param, maxWord, len(word))
-	case !namePattern.MatchString(word):
-		return invalid(param, "Invalid '%s': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", param)
 	}
-	return nil
+	return modelapi.CheckWord(param, word, maxWord)
 }
 
 func checkItem(model, at string, i Item) *APIError {
