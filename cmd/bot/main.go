@@ -110,15 +110,20 @@ func run(ctx context.Context, args []string, proc process) int {
 	exited := false
 	parser, err := kong.New(&command,
 		kong.Name("bot"),
-		kong.Description("Talk to AI assistants from the chats your team uses. Without a command: serve, with a console chat."),
+		kong.Description("Talk to AI assistants from the chats your team uses."),
+		kong.Vars{"version": versionLine()},
 		kong.Writers(proc.stdout, proc.stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(int) { exited = true }), // only --help exits
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
+		kong.Help(printHelp),
+		kong.Exit(func(int) { exited = true }), // after --help and --version
 	)
 	if err != nil {
 		return p.exitCode(err)
 	}
-	kctx, err := parser.Parse(args)
+	if completes(parser) {
+		return exitOK
+	}
+	kctx, err := parser.Parse(asksForHelp(args))
 	if exited {
 		return exitOK
 	}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,15 +55,33 @@ func bot(t *testing.T, environ []string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-func TestHelpListsCommandsAndOptions(t *testing.T) {
-	r := bot(t, nil, "--help")
-	if r.code != exitOK || r.stderr != "" {
-		t.Errorf("code %d, stderr %q", r.code, r.stderr)
-	}
-	for _, want := range []string{"serve", "config show", "config example", "migrate", "agent edit", "version", "healthcheck", "demo", "bench"} {
-		if !strings.Contains(r.stdout, "\n  "+want) {
-			t.Errorf("no command %s", want)
+func TestHelpListsCommandsFirst(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"-h"}} {
+		r := bot(t, nil, args...)
+		if r.code != exitOK || r.stderr != "" {
+			t.Errorf("%v: code %d, stderr %q", args, r.code, r.stderr)
 		}
+		lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
+		if len(lines) >= 40 {
+			t.Errorf("%v: %d lines, fewer than 40 fit a screen", args, len(lines))
+		}
+		for _, line := range lines {
+			if len(line) > 80 {
+				t.Errorf("%v: wider than 80 columns: %q", args, line)
+			}
+		}
+		for _, want := range []string{"serve", "config", "migrate", "agent", "version", "demo", "bench"} {
+			if !strings.Contains(r.stdout, " "+want+" ") {
+				t.Errorf("%v: no command %s", args, want)
+			}
+		}
+	}
+}
+
+func TestHelpOfServeListsTheOptions(t *testing.T) {
+	r := bot(t, nil, "help", "serve")
+	if r.code != exitOK || !strings.Contains(r.stdout, "--no-console") {
+		t.Errorf("code %d, or no flag of its own", r.code)
 	}
 	for _, o := range config.Options() {
 		if !strings.Contains(r.stdout, "--"+o.Flag()+"=") || !strings.Contains(r.stdout, "$"+o.Name) {
@@ -70,6 +89,66 @@ func TestHelpListsCommandsAndOptions(t *testing.T) {
 		}
 		if o.Secret && strings.Contains(r.stdout, strings.TrimSuffix("--"+o.Flag(), "-file")+"=") {
 			t.Errorf("%s can be given as an argument", o.Name)
+		}
+	}
+}
+
+func TestHelpOfACommandShowsItsOwnFlags(t *testing.T) {
+	own := bot(t, nil, "bench", "--help")
+	if own.code != exitOK || !strings.Contains(own.stdout, "--turns=") || strings.Contains(own.stdout, "--telegram-") {
+		t.Errorf("code %d: not exactly its own flags:\n%s", own.code, own.stdout)
+	}
+	group := bot(t, nil, "help", "backup")
+	if !strings.Contains(group.stdout, "\nCommands:\n  backup create ") {
+		t.Errorf("no list of subcommands:\n%s", group.stdout)
+	}
+	if r := bot(t, nil, "help", "nonsense"); r.code != exitUsage || !strings.Contains(r.stderr, "nonsense") {
+		t.Errorf("help of nothing: code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	flag, command := bot(t, nil, "--version"), bot(t, nil, "version")
+	if flag != command || flag.code != exitOK || !strings.HasPrefix(flag.stdout, "bot ") {
+		t.Errorf("--version: %+v, version: %+v", flag, command)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string][]string{
+		"bot re":                 {"repo", "resume", "retention"},
+		"bot backup ":            {"create", "list", "restore", "verify"},
+		"bot serve --no-cons":    {"--no-console"},
+		"bot serve --telegram-b": {"--telegram-bot-token-file"},
+		"bot completion ":        {"bash", "fish", "zsh"},
+	} {
+		t.Setenv("COMP_LINE", line)
+		r := bot(t, nil)
+		got := strings.Fields(r.stdout)
+		slices.Sort(got)
+		if r.code != exitOK || !slices.Equal(got, want) {
+			t.Errorf("%q: code %d, got %q, want %q", line, r.code, got, want)
+		}
+	}
+	t.Setenv("COMP_LINE", "")
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if r := bot(t, nil, "completion", shell); r.code != exitOK || !strings.Contains(r.stdout, "bot") {
+			t.Errorf("%s: %+v", shell, r)
+		}
+	}
+	if r := bot(t, nil, "completion", "tcsh"); r.code != exitUsage || !strings.Contains(r.stderr, "bash") {
+		t.Errorf("an unknown shell: %+v", r)
+	}
+}
+
+func TestManualPage(t *testing.T) {
+	r := bot(t, nil, "man")
+	if r.code != exitOK || !strings.HasPrefix(r.stdout, ".TH BOT 1") {
+		t.Fatalf("code %d, begins with %.40q", r.code, r.stdout)
+	}
+	for _, want := range []string{"backup", "telegram", "bot"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("nothing about %s", want)
 		}
 	}
 }

@@ -156,6 +156,10 @@ var external = map[string][]string{
 
 	// Everything else.
 	"github.com/alecthomas/kong":          {"cmd/bot"},
+	"github.com/alecthomas/mango-kong":    {"cmd/bot"},
+	"github.com/muesli/roff":              {"cmd/bot"},
+	"github.com/jotaen/kong-completion":   {"cmd/bot"},
+	"github.com/posener/complete":         {"cmd/bot"},
 	"github.com/lmittmann/tint":           {"cmd/bot"},
 	"golang.org/x/term":                   {"cmd/bot"},
 	"github.com/joho/godotenv":            {"internal/config"},

@@ -28,7 +28,7 @@ func NewFlags() *Flags {
 		fields = append(fields, reflect.StructField{
 			Name: fmt.Sprintf("Option%d", i),
 			Type: reflect.TypeFor[*string](),
-			Tag: reflect.StructTag(fmt.Sprintf(`name:%q help:%q group:%q placeholder:%q`,
+			Tag: reflect.StructTag(fmt.Sprintf(`name:%q help:%q group:%q placeholder:%q hidden:""`,
 				o.Flag(), kongText(help), o.Group, placeholder)),
 		})
 	}
