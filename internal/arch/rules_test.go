@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
 	"internal/assistant/openai":    {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
 	"internal/assistant/anthropic": {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
-	"internal/assistant/modelhttp": {"internal/fault"},
+	"internal/assistant/modelhttp": {"internal/fault", "internal/messages"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
 		"internal/apikey", "internal/approval", "internal/audit", "internal/command", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",

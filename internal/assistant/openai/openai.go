@@ -9,6 +9,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -57,12 +58,14 @@ type Config struct {
 // Model asks the API. It is safe for concurrent use.
 type Model struct {
 	client *api.Client
-	http   *http.Client
-	model  string
-	idle   time.Duration
-	key    string
-	public bool // the API is OpenAI's own
-	log    *slog.Logger
+
+	encodings modelhttp.Encodings
+	http      *http.Client
+	model     string
+	idle      time.Duration
+	key       string
+	public    bool // the API is OpenAI's own
+	log       *slog.Logger
 }
 
 var _ assistant.Model = (*Model)(nil)
@@ -90,6 +93,7 @@ func New(c Config) (*Model, error) {
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model),
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
+		encodings: modelhttp.Encodings{Encode: encode},
 	}
 	if m.idle <= 0 {
 		m.idle = defaultIdleTimeout
@@ -99,7 +103,7 @@ func New(c Config) (*Model, error) {
 	}
 	cfg := api.DefaultConfig(key)
 	cfg.BaseURL = base
-	cfg.HTTPClient = m.http
+	cfg.HTTPClient = sender{m.http}
 	// The idle timeout is what bounds a stream of keep-alives, not their number.
 	cfg.EmptyMessagesLimit = math.MaxUint32
 	m.client = api.NewClientWithConfig(cfg)
@@ -151,11 +155,15 @@ func (c *completion) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	array, err := c.encoded()
+	if err != nil {
+		return fmt.Errorf("encode the conversation: %w", err)
+	}
 	x := newExchange(c.model.idle)
 	streamCtx := x.Start(ctx)
 	defer x.Stop()
 
-	stream, err := c.model.client.CreateChatCompletionStream(streamCtx, req)
+	stream, err := c.model.client.CreateChatCompletionStream(context.WithValue(streamCtx, messagesKey{}, array), req)
 	if err != nil {
 		return c.model.classify(ctx, x, err)
 	}

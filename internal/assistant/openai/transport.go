@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"remote-agent/internal/assistant/modelhttp"
@@ -42,6 +43,33 @@ func (x *exchange) fail(f *apiFailure) {
 
 // Stream implements modelhttp.Receiver.
 func (x *exchange) Stream(body io.ReadCloser) io.ReadCloser { return newEventReader(body, x) }
+
+type messagesKey struct{} // of the messages of a request, [][]byte
+
+// sender completes a request: go-openai writes it without messages, which come
+// encoded, so that long conversations are not encoded again with every turn.
+type sender struct{ http *http.Client }
+
+// Do implements go-openai's HTTPDoer.
+func (s sender) Do(req *http.Request) (*http.Response, error) {
+	array, ok := req.Context().Value(messagesKey{}).([][]byte)
+	if !ok {
+		return s.http.Do(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	// The field is the second one, after the model's name, in which a quote would
+	// be escaped: so this is where it first occurs.
+	before, after, found := bytes.Cut(body, []byte(`"messages":[]`))
+	if !found {
+		return nil, errors.New("the request has no place for its messages")
+	}
+	open, end := []byte(`"messages":[`), []byte(`]`)
+	modelhttp.SetBody(req, slices.Concat([][]byte{before, open}, array, [][]byte{end, after})...)
+	return s.http.Do(req)
+}
 
 // apiFailure is an error that the API sent.
 type apiFailure struct {

@@ -11,7 +11,8 @@ import (
 	"remote-agent/internal/messages"
 )
 
-// wire returns the request in the API's form.
+// wire returns the request in the API's form, but for its messages: sender puts
+// them in.
 func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	if len(c.request.Array) == 0 {
 		return api.ChatCompletionRequest{}, fault.New(fault.Invalid, "There is nothing to answer.")
@@ -26,7 +27,7 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	}
 	req := api.ChatCompletionRequest{
 		Model:         model,
-		Messages:      toWire(c.request.System, c.request.Array),
+		Messages:      []api.ChatCompletionMessage{},
 		Tools:         tools,
 		Stream:        true,
 		StreamOptions: &api.StreamOptions{IncludeUsage: true},
@@ -65,14 +66,40 @@ func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
 	return tools, nil
 }
 
+// encoded returns the system prompt and the array as elements of the request's
+// messages, in pieces.
+func (c *completion) encoded() ([][]byte, error) {
+	array, err := c.model.encodings.Array(c.request.Conversation, c.request.Array)
+	if err != nil || strings.TrimSpace(c.request.System) == "" {
+		return [][]byte{array}, err
+	}
+	system, err := json.Marshal(api.ChatCompletionMessage{Role: api.ChatMessageRoleSystem, Content: c.request.System})
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{append(system, ','), array}, nil
+}
+
+// encode appends messages in the API's form; see modelhttp.Encodings.
+func encode(to []byte, array []messages.Message) ([]byte, error) {
+	for i, w := range toWire(array) {
+		element, err := json.Marshal(w)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			to = append(to, ',')
+		}
+		to = append(to, element...)
+	}
+	return to, nil
+}
+
 // toWire maps a repaired array to Chat Completions, and nothing else. Text goes
 // out as a plain string, which every compatible server takes. Thinking is left
-// out: the API has no place for it.
-func toWire(system string, array []messages.Message) []api.ChatCompletionMessage {
-	wire := make([]api.ChatCompletionMessage, 0, len(array)+1)
-	if strings.TrimSpace(system) != "" {
-		wire = append(wire, api.ChatCompletionMessage{Role: api.ChatMessageRoleSystem, Content: system})
-	}
+// out: the API has no place for it. Each message is mapped by itself.
+func toWire(array []messages.Message) []api.ChatCompletionMessage {
+	wire := make([]api.ChatCompletionMessage, 0, len(array))
 	for _, m := range array {
 		if m.Role == messages.RoleTool {
 			wire = appendResults(wire, m)

@@ -2,8 +2,13 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -13,6 +18,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 	"pgregory.net/rapid"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/messages/messagestest"
 )
@@ -38,14 +44,13 @@ func TestToWire(t *testing.T) {
 			messages.ToolResult{CallID: "c3", Content: "bad arguments", IsError: true},
 		}},
 	}
-	got := toWire("Be brief.", array)
-	content := got[1].Content
-	got[1].Content = ""
+	got := toWire(array)
+	content := got[0].Content
+	got[0].Content = ""
 	function := func(id, name, args string) api.ToolCall {
 		return api.ToolCall{ID: id, Type: api.ToolTypeFunction, Function: api.FunctionCall{Name: name, Arguments: args}}
 	}
 	want := []api.ChatCompletionMessage{
-		{Role: "system", Content: "Be brief."},
 		{Role: "user"},
 		{Role: "assistant", Content: "I read it.", ToolCalls: []api.ToolCall{
 			function("c1", "read", `{"path":"x"}`), function("c2", "list", "{}"), function("c3", "list", "{}"),
@@ -70,16 +75,14 @@ func TestToWire(t *testing.T) {
 func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
 	t.Parallel()
 	strs := rapid.SampledFrom([]string{"", " ", "a", "b", "x y", "é/1", strings.Repeat("z", 70)})
+	model := listening(t)
 	arrays := messagestest.Arrays(strs)
 	rapid.Check(t, func(t *rapid.T) {
 		array := messages.Repair(arrays.Draw(t, "array"))
 		if len(array) == 0 {
 			return
 		}
-		body, err := json.Marshal(api.ChatCompletionRequest{Model: "m", Messages: toWire(strs.Draw(t, "system"), array)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := sent(t, model, assistant.Request{System: strs.Draw(t, "system"), Array: array})
 		if err := messagestest.OpenAI(body); err != nil {
 			t.Fatalf("%v\n%s", err, body)
 		}
@@ -126,13 +129,105 @@ func FuzzEventReader(f *testing.F) {
 	})
 }
 
-func BenchmarkToWire(b *testing.B) {
-	var array []messages.Message
-	for range 100 {
-		array = append(array, messages.NewText(messages.RoleUser, "question"), messages.NewText(messages.RoleAssistant, "answer"))
+// catcher is a transport that keeps the body of the last request.
+type catcher struct{ body []byte }
+
+func (c *catcher) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.body = make([]byte, req.ContentLength)
+	if _, err := io.ReadFull(req.Body, c.body); err != nil {
+		return nil, err
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		toWire("system", array)
+	if n, err := req.Body.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than the length of the content")
+	}
+	return nil, errCaught
+}
+
+var errCaught = errors.New("caught")
+
+// failer is a test, a benchmark or one run of a property.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+type listener struct {
+	*Model
+
+	caught *catcher
+}
+
+// listening returns a model whose requests are caught.
+func listening(t failer) listener {
+	t.Helper()
+	caught := &catcher{}
+	m, err := New(Config{APIKey: "sk-canary-0123456789", BaseURL: "http://127.0.0.1/v1", Model: "m", HTTPClient: &http.Client{Transport: caught}})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return listener{m, caught}
+}
+
+// sent returns the body of a request.
+func sent(t failer, m listener, r assistant.Request) []byte {
+	t.Helper()
+	m.caught.body = nil
+	for _, err := range m.Complete(context.Background(), r) {
+		if m.caught.body == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+	}
+	return m.caught.body
+}
+
+func TestARequestIsWhatTheLibraryWouldSend(t *testing.T) {
+	t.Parallel()
+	strs := rapid.SampledFrom([]string{"a", `"messages":[]`, "<x> & y", "é\xff", strings.Repeat("z", 70)})
+	arrays := messagestest.Arrays(strs)
+	rapid.Check(t, func(t *rapid.T) {
+		model := listening(t)
+		var array []messages.Message
+		for range rapid.IntRange(1, 8).Draw(t, "turns") {
+			array = messages.Repair(append(array, arrays.Draw(t, "more")...))
+			if len(array) == 0 {
+				continue
+			}
+			request := assistant.Request{Conversation: "c", System: strs.Draw(t, "system"), Model: strs.Draw(t, "model"), Array: array}
+			whole, err := (&completion{model: model.Model, request: request}).wire()
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole.Messages = append([]api.ChatCompletionMessage{{Role: "system", Content: request.System}}, toWire(array)...)
+			want, err := json.Marshal(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := sent(t, model, request); string(got) != string(want) {
+				t.Fatalf("sent\n%s\nwant\n%s", got, want)
+			}
+		}
+	})
+}
+
+// BenchmarkRequest is a turn more of a conversation of 1,000 messages, 100 KB.
+func BenchmarkRequest(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			model := listening(b)
+			array := make([]messages.Message, 0, n+1)
+			for range n / 2 {
+				array = append(array, messages.NewText(messages.RoleUser, strings.Repeat("question ", 11)),
+					messages.NewText(messages.RoleAssistant, strings.Repeat("<answer> ", 11)))
+			}
+			ask := func() {
+				array = append(slices.Clip(array[:n]), messages.NewText(messages.RoleUser, "and now"))
+				sent(b, model, assistant.Request{Conversation: "c", System: "Be brief.", Array: array})
+			}
+			ask()
+			b.ReportAllocs()
+			for b.Loop() {
+				ask()
+			}
+		})
 	}
 }

@@ -1,0 +1,207 @@
+package modelhttp
+
+import (
+	"bytes"
+	"container/list"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"remote-agent/internal/messages"
+)
+
+// Bounds of what Encodings remembers.
+const (
+	encodingsLimit = 4 << 20 // bytes, of all conversations together
+	encodingsLeast = 16      // messages: fewer are encoded sooner than looked up
+)
+
+// Encodings remembers how the beginnings of message arrays were encoded, so that
+// a request encodes what is new and not the whole conversation again. What it
+// returns depends on its arguments only, never on what it remembers: a beginning
+// is used again only where its messages are equal. It holds at most 4 MB and
+// forgets first what was not used for longest. It is safe for concurrent use.
+type Encodings struct {
+	// Encode appends a unit to JSON: elements of an array, with commas between and
+	// none at the ends.
+	Encode func(to []byte, unit []messages.Message) ([]byte, error)
+
+	// Joins reports whether a message is encoded in one unit with the one before
+	// it; nil: none is.
+	Joins func(before, m messages.Message) bool
+
+	mu    sync.Mutex // guards all below
+	size  int
+	order list.List // of *encoding, most recently used first
+	byKey map[string]*list.Element
+}
+
+// encoding is the text of an array. It belongs to one request at a time; what was
+// handed out of text is only ever added to behind its end.
+type encoding struct {
+	key   string
+	array []messages.Message
+	units []unit
+	text  []byte
+}
+
+// unit is where a unit ends, in messages and in bytes.
+type unit struct{ messages, bytes int }
+
+// Array returns the encoded elements of array, with commas between. key tells
+// conversations apart. The caller must not change what it gets.
+func (e *Encodings) Array(key string, array []messages.Message) ([]byte, error) {
+	if len(array) < encodingsLeast {
+		var fresh encoding
+		err := e.extend(&fresh, array)
+		return fresh.text, err
+	}
+	known := e.take(key)
+	known.cut(e.same(known, array))
+	if err := e.extend(known, array); err != nil {
+		return nil, err
+	}
+	text := slices.Clip(known.text)
+	known.cut(known.lasting())
+	e.put(known)
+	return text, nil
+}
+
+// lasting returns how many units have no file in them: those are filled in for
+// one request and too large to keep.
+func (c *encoding) lasting() int {
+	begin := 0
+	for i, u := range c.units {
+		for _, m := range c.array[begin:u.messages] {
+			if slices.ContainsFunc(m.Blocks, hasData) {
+				return i
+			}
+		}
+		begin = u.messages
+	}
+	return len(c.units)
+}
+
+func hasData(b messages.Block) bool {
+	a, ok := b.(messages.Attachment)
+	return ok && a.Data != ""
+}
+
+// same returns how many units of known are the beginning of array.
+func (e *Encodings) same(known *encoding, array []messages.Message) int {
+	begin := 0
+	for i, u := range known.units {
+		if u.messages > len(array) || u.messages < len(array) && e.joins(array[u.messages-1], array[u.messages]) {
+			return i
+		}
+		for k := begin; k < u.messages; k++ {
+			if array[k].Role != known.array[k].Role || !slices.Equal(array[k].Blocks, known.array[k].Blocks) {
+				return i
+			}
+		}
+		begin = u.messages
+	}
+	return len(known.units)
+}
+
+func (e *Encodings) joins(before, m messages.Message) bool {
+	return e.Joins != nil && e.Joins(before, m)
+}
+
+// cut leaves the first n units, in memory of their own: a request may still read
+// what is cut off.
+func (c *encoding) cut(n int) {
+	if n == len(c.units) {
+		return
+	}
+	var end unit
+	if n > 0 {
+		end = c.units[n-1]
+	}
+	c.array = slices.Clone(c.array[:end.messages]) // what is cut off may be large
+	c.units, c.text = c.units[:n], bytes.Clone(c.text[:end.bytes])
+}
+
+// extend encodes what of array is not yet.
+func (e *Encodings) extend(c *encoding, array []messages.Message) error {
+	begin := 0
+	if n := len(c.units); n > 0 {
+		begin = c.units[n-1].messages
+	}
+	for begin < len(array) {
+		end := begin + 1
+		for end < len(array) && e.joins(array[end-1], array[end]) {
+			end++
+		}
+		if len(c.text) > 0 {
+			c.text = append(c.text, ',')
+		}
+		var err error
+		if c.text, err = e.Encode(c.text, array[begin:end]); err != nil {
+			return err
+		}
+		c.units = append(c.units, unit{messages: end, bytes: len(c.text)})
+		begin = end
+	}
+	c.array = array
+	return nil
+}
+
+// take returns what is known under key and leaves nothing there, so that two
+// requests never add to the same text.
+func (e *Encodings) take(key string) *encoding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if at, ok := e.byKey[key]; ok {
+		return e.remove(at)
+	}
+	return &encoding{key: key}
+}
+
+func (e *Encodings) put(c *encoding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if at, ok := e.byKey[c.key]; ok {
+		e.remove(at)
+	}
+	if c.bytes() > encodingsLimit {
+		return
+	}
+	if e.byKey == nil {
+		e.byKey = make(map[string]*list.Element)
+	}
+	e.byKey[c.key] = e.order.PushFront(c)
+	for e.size += c.bytes(); e.size > encodingsLimit; {
+		e.remove(e.order.Back())
+	}
+}
+
+func (e *Encodings) remove(at *list.Element) *encoding {
+	c := e.order.Remove(at).(*encoding)
+	delete(e.byKey, c.key)
+	e.size -= c.bytes()
+	return c
+}
+
+func (c *encoding) bytes() int {
+	return cap(c.text) + cap(c.units)*int(unsafe.Sizeof(unit{})) + len(c.array)*int(unsafe.Sizeof(messages.Message{}))
+}
+
+// SetBody makes pieces, one after the other, the body of a request. They are not
+// copied and must not change any more.
+func SetBody(req *http.Request, pieces ...[]byte) {
+	req.ContentLength = 0
+	for _, p := range pieces {
+		req.ContentLength += int64(len(p))
+	}
+	req.GetBody = func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(pieces))
+		for i, p := range pieces {
+			readers[i] = bytes.NewReader(p)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	req.Body, _ = req.GetBody() // reading memory fails nowhere
+}
