@@ -94,6 +94,8 @@ type Model struct {
 	key       string
 	public    bool // the API is Anthropic's own
 	log       *slog.Logger
+
+	encodings modelhttp.Encodings
 }
 
 var _ assistant.Model = (*Model)(nil)
@@ -214,13 +216,16 @@ func (c *completion) do(ctx context.Context) error {
 	if len(c.request.Array) == 0 {
 		return fault.New(fault.Invalid, "There is nothing to answer.")
 	}
-	params := c.wire(true)
-	err := c.ask(ctx, params)
+	params, err := c.wire(true)
+	if err == nil {
+		err = c.ask(ctx, params)
+	}
 	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && params.hasThinking() {
 		c.model.log.WarnContext(ctx, "the model API does not take the thinking in the conversation back, asking again without",
 			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "error", err)
-		params = c.wire(false)
-		err = c.ask(ctx, params)
+		if params, err = c.wire(false); err == nil {
+			err = c.ask(ctx, params)
+		}
 	}
 	for range maxPauses {
 		if err != nil || c.answer.stop != stopPauseTurn {

@@ -3,16 +3,19 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/messages"
 )
 
 // wire returns the request in the API's form, with or without thinking, new and
-// old.
-func (c *completion) wire(thinking bool) *messagesRequest {
+// old. What comes before the marks of the last turns is the same in later requests
+// and is encoded once.
+func (c *completion) wire(thinking bool) (*messagesRequest, error) {
 	r := &messagesRequest{
 		Model: c.name, MaxTokens: c.model.maxTokens, Stream: true,
 		Tools: toTools(c.request.Tools),
@@ -34,9 +37,63 @@ func (c *completion) wire(thinking bool) *messagesRequest {
 		replay = c.name
 		r.Thinking = toThinking(c.model.thinking)
 	}
-	r.Messages = toWire(c.request.Array, replay)
+	by := encoder(replay)
+	marked := lastTurns(c.request.Array, by)
+	key := c.request.Conversation + "\x00" + replay
+	earlier, err := c.model.encodings.Array(key, c.request.Array[:marked], by)
+	if err != nil {
+		return nil, fmt.Errorf("encode the conversation: %w", err)
+	}
+	r.earlier = earlier
+	r.replays = slices.ContainsFunc(c.request.Array, func(m messages.Message) bool {
+		return slices.ContainsFunc(m.Blocks, func(b messages.Block) bool {
+			t, ok := b.(messages.Thinking)
+			return ok && replayed(t, replay)
+		})
+	})
+	r.Messages = toWire(c.request.Array[marked:], replay)
 	markTurns(r.Messages)
-	return r
+	return r, nil
+}
+
+// encoder encodes messages as toWire maps them. What toWire makes one message of is
+// one unit.
+func encoder(replay string) modelhttp.Encoder {
+	return modelhttp.Encoder{
+		Encode: func(to []byte, unit []messages.Message) ([]byte, error) {
+			for i, w := range toWire(unit, replay) {
+				element, err := encode(w)
+				if err != nil {
+					return nil, err
+				}
+				if i > 0 {
+					to = append(to, ',')
+				}
+				to = append(to, element...)
+			}
+			return to, nil
+		},
+		Joins: func(before, m messages.Message) bool {
+			return roleOf(before) == roleOf(m) || silent(before, replay) || silent(m, replay)
+		},
+	}
+}
+
+// lastTurns returns where the last two messages of the user, as the API sees them,
+// begin: the requests after this one mark others.
+func lastTurns(array []messages.Message, by modelhttp.Encoder) int {
+	users := 0
+	for i := len(array) - 1; i > 0; i-- {
+		if by.Joins(array[i-1], array[i]) {
+			continue
+		}
+		if roleOf(array[i]) == roleUser {
+			if users++; users == 2 {
+				return i
+			}
+		}
+	}
+	return 0
 }
 
 // toThinking returns the option for a Config.ThinkingBudget.
@@ -51,19 +108,7 @@ func toThinking(budget int) *thinkingConfig {
 }
 
 // hasThinking reports whether a request asks for thinking or holds any.
-func (r *messagesRequest) hasThinking() bool {
-	return r.Thinking != nil || slices.ContainsFunc(r.Messages, func(m message) bool {
-		return slices.ContainsFunc(m.Content, isThinking)
-	})
-}
-
-func isThinking(b any) bool {
-	switch b.(type) {
-	case *thinkingBlock, *redactedBlock:
-		return true
-	}
-	return false
-}
+func (r *messagesRequest) hasThinking() bool { return r.Thinking != nil || r.replays }
 
 // toTools describes tools, in order and byte for byte the same every time. The
 // cache holds them up to the last.
@@ -97,10 +142,7 @@ func toSchema(raw json.RawMessage) json.RawMessage {
 func toWire(array []messages.Message, replay string) []message {
 	var wire []message
 	for _, m := range array {
-		role := "user"
-		if m.Role == messages.RoleAssistant {
-			role = "assistant"
-		}
+		role := roleOf(m)
 		var content []any
 		for _, b := range m.Blocks {
 			if w := toBlock(b, replay); w != nil {
@@ -120,6 +162,39 @@ func toWire(array []messages.Message, replay string) []message {
 		resultsFirst(wire[i].Content)
 	}
 	return wire
+}
+
+// The API's roles: tools speak as the user.
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+func roleOf(m messages.Message) string {
+	if m.Role == messages.RoleAssistant {
+		return roleAssistant
+	}
+	return roleUser
+}
+
+// silent reports whether nothing of a message is sent.
+func silent(m messages.Message, replay string) bool {
+	return !slices.ContainsFunc(m.Blocks, func(b messages.Block) bool {
+		switch b := b.(type) {
+		case messages.Text:
+			return strings.TrimSpace(b.Text) != ""
+		case messages.Thinking:
+			return replayed(b, replay)
+		case messages.Attachment, messages.ToolCall, messages.ToolResult:
+		}
+		return true
+	})
+}
+
+// replayed reports whether thinking is sent back: only to the model that wrote it,
+// and only with its signature.
+func replayed(t messages.Thinking, replay string) bool {
+	return replay != "" && t.Signature != "" && t.Provider == string(Name) && t.Model == replay
 }
 
 // resultsFirst puts tool results before all else, in place and without changing
@@ -160,7 +235,7 @@ func toBlock(b messages.Block, replay string) any {
 			Type: "tool_result", ToolUseID: messages.SafeID(b.CallID), IsError: b.IsError, Content: []*textBlock{newText(content)},
 		}
 	case messages.Thinking:
-		if replay == "" || b.Signature == "" || b.Provider != string(Name) || b.Model != replay {
+		if !replayed(b, replay) {
 			return nil
 		}
 		if data, redacted := strings.CutPrefix(b.Signature, redactedPrefix); redacted {
@@ -179,7 +254,7 @@ func markTurns(wire []message) {
 	marked := 0
 	for i := len(wire) - 1; i >= 0 && marked < 2; i-- {
 		content := wire[i].Content
-		if last, ok := content[len(content)-1].(interface{ mark() }); ok && wire[i].Role == "user" {
+		if last, ok := content[len(content)-1].(interface{ mark() }); ok && wire[i].Role == roleUser {
 			last.mark()
 			marked++
 		}
@@ -213,7 +288,7 @@ func arguments(raw string) json.RawMessage {
 // raw returns the blocks of the current request as the API sent them, to be sent
 // back for the rest of a turn that it paused.
 func (a *answer) raw() message {
-	m := message{Role: "assistant"}
+	m := message{Role: roleAssistant}
 	for _, b := range a.blocks[a.first:] {
 		if b != nil && b.start != "" {
 			m.Content = append(m.Content, b.raw())

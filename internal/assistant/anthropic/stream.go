@@ -23,14 +23,15 @@ var errCut = errors.New("the stream ended before the message did")
 // post sends a request and returns the stream of its answer. An answer that is no
 // stream is an *apiFailure, or an error of modelhttp.
 func (m *Model) post(ctx context.Context, x *exchange, r *messagesRequest) (io.ReadCloser, error) {
-	body, err := encode(r)
+	body, err := r.body()
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.address, nil)
 	if err != nil {
 		return nil, err
 	}
+	modelhttp.SetBody(req, body...)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Anthropic-Version", apiVersion)
@@ -61,7 +62,25 @@ func encode(v any) ([]byte, error) {
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(v)
-	return body.Bytes(), err
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
+}
+
+// body returns the encoded request in pieces.
+func (r *messagesRequest) body() ([][]byte, error) {
+	whole, err := encode(r)
+	if err != nil || len(r.earlier) == 0 {
+		return [][]byte{whole}, err
+	}
+	last, err := encode(r.Messages)
+	if err != nil {
+		return nil, err
+	}
+	// The messages end the request: [...]}
+	head, ok := bytes.CutSuffix(whole, append(last, '}'))
+	if !ok {
+		return nil, errors.New("the request does not end with its messages")
+	}
+	return [][]byte{head, []byte("["), r.earlier, []byte(","), last[1:], []byte("}")}, nil
 }
 
 // eventReader reads server-sent events, whose lines end with LF or CRLF, as the

@@ -15,7 +15,10 @@ type messagesRequest struct {
 	OutputConfig *outputConfig   `json:"output_config,omitempty"`
 	Tools        []tool          `json:"tools,omitempty"`
 	System       []*textBlock    `json:"system,omitempty"`
-	Messages     []message       `json:"messages"`
+	Messages     []message       `json:"messages"` // the last field; see body
+
+	earlier []byte // the messages before Messages, encoded
+	replays bool   // thinking of the model is sent back
 }
 
 // metadata tells conversations apart for the provider's abuse reports.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,11 +25,21 @@ func wireOf(tb testing.TB, c completion) []byte {
 		c.model = &Model{maxTokens: 1000}
 	}
 	c.name = "m"
-	body, err := encode(c.wire(true))
+	_, body := bodyOf(tb, c, true)
+	return body
+}
+
+func bodyOf(tb testing.TB, c completion, thinking bool) (*messagesRequest, []byte) {
+	tb.Helper()
+	r, err := c.wire(thinking)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return bytes.TrimSpace(body)
+	body, err := r.body()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r, bytes.Join(body, nil)
 }
 
 func TestWire(t *testing.T) {
@@ -106,13 +117,77 @@ func TestWireWithoutThinking(t *testing.T) {
 		messages.NewText(messages.RoleUser, "Yes?"),
 	}}}
 	for _, thinking := range []bool{true, false} {
-		body, err := encode(c.wire(thinking))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(body), "thinking") != thinking || c.wire(thinking).hasThinking() != thinking {
+		r, body := bodyOf(t, c, thinking)
+		if strings.Contains(string(body), "thinking") != thinking || r.hasThinking() != thinking {
 			t.Errorf("thinking %v: %s", thinking, body)
 		}
+	}
+}
+
+// TestARequestDoesNotDependOnEarlierOnes compares each request of a conversation
+// with the same one written as a whole, and expects its beginning in the next one.
+func TestARequestDoesNotDependOnEarlierOnes(t *testing.T) {
+	t.Parallel()
+	strs := rapid.SampledFrom([]string{" ", "a", "<x> & \xff", `{"a":1}`, strings.Repeat("z", 60)})
+	arrays := messagestest.Arrays(strs)
+	thought := rapid.Custom(func(t *rapid.T) messages.Message {
+		return messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.Thinking{
+			Text: "hm", Signature: "s", Provider: "anthropic", Model: rapid.SampledFrom([]string{"m", "other"}).Draw(t, "model"),
+		}}}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		model := &Model{maxTokens: 1000}
+		var array []messages.Message
+		for range rapid.IntRange(1, 8).Draw(rt, "turns") {
+			array = append(messages.Repair(append(array, arrays.Draw(rt, "more")...)), rapid.SliceOfN(thought, 0, 1).Draw(rt, "thought")...)
+			array = append(array, messages.NewText(messages.RoleUser, "so?"))
+			thinking := rapid.Bool().Draw(rt, "thinking")
+			c := completion{name: "m", model: model, request: assistant.Request{Conversation: "c", Array: array}}
+			_, got := bodyOf(t, c, thinking)
+
+			replay := ""
+			if thinking {
+				replay = "m"
+			}
+			wire := toWire(array, replay)
+			markTurns(wire)
+			want, err := encode(&messagesRequest{Model: "m", MaxTokens: 1000, Stream: true, Messages: wire})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				rt.Fatalf("got\n%s\nwant\n%s", got, want)
+			}
+		}
+	})
+}
+
+// BenchmarkRequest is a turn more of a conversation of 1,000 messages, 100 KB.
+func BenchmarkRequest(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			var array []messages.Message
+			for range n / 2 {
+				array = append(array, messages.NewText(messages.RoleUser, strings.Repeat("question ", 11)),
+					messages.NewText(messages.RoleAssistant, strings.Repeat("<answer> ", 11)))
+			}
+			array = append(array, messages.NewText(messages.RoleUser, "and now"))
+			c := completion{name: "m", model: &Model{maxTokens: 1000}, request: assistant.Request{Conversation: "c", Array: array}}
+			ask := func() {
+				r, err := c.wire(true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := r.body(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			ask()
+			b.ReportAllocs()
+			for b.Loop() {
+				ask()
+			}
+		})
 	}
 }
 

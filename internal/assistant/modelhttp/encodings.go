@@ -24,18 +24,21 @@ const (
 // is used again only where its messages are equal. It holds at most 4 MB and
 // forgets first what was not used for longest. It is safe for concurrent use.
 type Encodings struct {
+	mu    sync.Mutex // guards all below
+	size  int
+	order list.List // of *encoding, most recently used first
+	byKey map[string]*list.Element
+}
+
+// Encoder says how messages are encoded. Under one key it is always the same.
+type Encoder struct {
 	// Encode appends a unit to JSON: elements of an array, with commas between and
-	// none at the ends.
+	// none at the ends, at least one.
 	Encode func(to []byte, unit []messages.Message) ([]byte, error)
 
 	// Joins reports whether a message is encoded in one unit with the one before
 	// it; nil: none is.
 	Joins func(before, m messages.Message) bool
-
-	mu    sync.Mutex // guards all below
-	size  int
-	order list.List // of *encoding, most recently used first
-	byKey map[string]*list.Element
 }
 
 // encoding is the text of an array. It belongs to one request at a time; what was
@@ -51,16 +54,17 @@ type encoding struct {
 type unit struct{ messages, bytes int }
 
 // Array returns the encoded elements of array, with commas between. key tells
-// conversations apart. The caller must not change what it gets.
-func (e *Encodings) Array(key string, array []messages.Message) ([]byte, error) {
+// conversations apart, and ways to encode them. The caller must not change what it
+// gets, nor array. Errors are those of by.
+func (e *Encodings) Array(key string, array []messages.Message, by Encoder) ([]byte, error) {
 	if len(array) < encodingsLeast {
 		var fresh encoding
-		err := e.extend(&fresh, array)
+		err := fresh.extend(array, by)
 		return fresh.text, err
 	}
 	known := e.take(key)
-	known.cut(e.same(known, array))
-	if err := e.extend(known, array); err != nil {
+	known.cut(known.same(array, by))
+	if err := known.extend(array, by); err != nil {
 		return nil, err
 	}
 	text := slices.Clip(known.text)
@@ -89,24 +93,24 @@ func hasData(b messages.Block) bool {
 	return ok && a.Data != ""
 }
 
-// same returns how many units of known are the beginning of array.
-func (e *Encodings) same(known *encoding, array []messages.Message) int {
+// same returns how many units are the beginning of array.
+func (c *encoding) same(array []messages.Message, by Encoder) int {
 	begin := 0
-	for i, u := range known.units {
-		if u.messages > len(array) || u.messages < len(array) && e.joins(array[u.messages-1], array[u.messages]) {
+	for i, u := range c.units {
+		if u.messages > len(array) || u.messages < len(array) && by.joins(array[u.messages-1], array[u.messages]) {
 			return i
 		}
 		for k := begin; k < u.messages; k++ {
-			if array[k].Role != known.array[k].Role || !slices.Equal(array[k].Blocks, known.array[k].Blocks) {
+			if array[k].Role != c.array[k].Role || !slices.Equal(array[k].Blocks, c.array[k].Blocks) {
 				return i
 			}
 		}
 		begin = u.messages
 	}
-	return len(known.units)
+	return len(c.units)
 }
 
-func (e *Encodings) joins(before, m messages.Message) bool {
+func (e Encoder) joins(before, m messages.Message) bool {
 	return e.Joins != nil && e.Joins(before, m)
 }
 
@@ -125,21 +129,21 @@ func (c *encoding) cut(n int) {
 }
 
 // extend encodes what of array is not yet.
-func (e *Encodings) extend(c *encoding, array []messages.Message) error {
+func (c *encoding) extend(array []messages.Message, by Encoder) error {
 	begin := 0
 	if n := len(c.units); n > 0 {
 		begin = c.units[n-1].messages
 	}
 	for begin < len(array) {
 		end := begin + 1
-		for end < len(array) && e.joins(array[end-1], array[end]) {
+		for end < len(array) && by.joins(array[end-1], array[end]) {
 			end++
 		}
 		if len(c.text) > 0 {
 			c.text = append(c.text, ',')
 		}
 		var err error
-		if c.text, err = e.Encode(c.text, array[begin:end]); err != nil {
+		if c.text, err = by.Encode(c.text, array[begin:end]); err != nil {
 			return err
 		}
 		c.units = append(c.units, unit{messages: end, bytes: len(c.text)})

@@ -12,8 +12,8 @@ import (
 )
 
 // shouting encodes units in a way that shows where they end, and counts them.
-func shouting(encoded *int) *Encodings {
-	return &Encodings{
+func shouting(encoded *int) Encoder {
+	return Encoder{
 		Encode: func(to []byte, unit []messages.Message) ([]byte, error) {
 			*encoded++
 			to = append(to, '[')
@@ -41,12 +41,12 @@ func talk(n int) []messages.Message {
 func TestOnlyWhatIsNewIsEncoded(t *testing.T) {
 	t.Parallel()
 	encoded := 0
-	e := shouting(&encoded)
+	var e Encodings
 	array := talk(41)
 	ask := func(key string, array []messages.Message, want int) {
 		t.Helper()
 		encoded = 0
-		if _, err := e.Array(key, array); err != nil || encoded != want {
+		if _, err := e.Array(key, array, shouting(&encoded)); err != nil || encoded != want {
 			t.Errorf("%d units were encoded, want %d (%v)", encoded, want, err)
 		}
 	}
@@ -68,7 +68,8 @@ func TestAnEncodingDependsOnItsArrayAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := 0
-		e, texts := shouting(&n), rapid.SampledFrom([]string{"a", "b"})
+		var e Encodings
+		texts := rapid.SampledFrom([]string{"a", "b"})
 		var handed [][2]string // what was handed out, and what it was then
 		var views [][]byte
 		array := talk(20)
@@ -83,11 +84,11 @@ func TestAnEncodingDependsOnItsArrayAlone(t *testing.T) {
 			if len(array) == 0 {
 				continue
 			}
-			got, err := e.Array("key", array)
+			got, err := e.Array("key", array, shouting(&n))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := shouting(&n).Array("key", array)
+			want, err := new(Encodings).Array("key", array, shouting(&n))
 			if err != nil || string(got) != string(want) {
 				t.Fatalf("got\n%s\nwant\n%s (%v)", got, want, err)
 			}
@@ -104,10 +105,10 @@ func TestAnEncodingDependsOnItsArrayAlone(t *testing.T) {
 func TestFilesAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	encoded := 0
-	e := shouting(&encoded)
+	var e Encodings
 	array := talk(40)
 	array[30].Blocks = []messages.Block{messages.Attachment{Name: "a.png", Data: strings.Repeat("x", 1000)}}
-	if _, err := e.Array("a", array); err != nil {
+	if _, err := e.Array("a", array, shouting(&encoded)); err != nil {
 		t.Fatal(err)
 	}
 	if c := e.take("a"); len(c.units) != 30 || len(c.array) != 30 || cap(c.array) >= 40 {
@@ -118,11 +119,11 @@ func TestFilesAreNotRemembered(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	encoded := 0
-	e := shouting(&encoded)
+	var e Encodings
 	array := talk(20)
 	array[0] = messages.NewText(messages.RoleUser, strings.Repeat("x", encodingsLimit/5))
 	for i := range 20 {
-		if _, err := e.Array(fmt.Sprint(i), array); err != nil {
+		if _, err := e.Array(fmt.Sprint(i), array, shouting(&encoded)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Errorf("%d conversations with %d bytes are remembered", len(e.byKey), e.size)
 	}
 	array[0] = messages.NewText(messages.RoleUser, strings.Repeat("x", encodingsLimit+1))
-	if _, err := e.Array("large", array); err != nil || e.byKey["large"] != nil || e.byKey["19"] == nil {
+	if _, err := e.Array("large", array, shouting(&encoded)); err != nil || e.byKey["large"] != nil || e.byKey["19"] == nil {
 		t.Errorf("one that is too large was remembered (%v)", err)
 	}
 	for k := range e.byKey {
@@ -143,10 +144,12 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 
 func TestManyRequestsOfOneConversation(t *testing.T) {
 	t.Parallel()
-	e := shouting(new(int))
-	e.Encode = func(to []byte, unit []messages.Message) ([]byte, error) { return append(to, unit[0].PlainText()...), nil }
+	var e Encodings
+	by := Encoder{Encode: func(to []byte, unit []messages.Message) ([]byte, error) {
+		return append(to, unit[0].PlainText()...), nil
+	}}
 	array := talk(200)
-	whole, err := e.Array("other", array)
+	whole, err := e.Array("other", array, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +157,7 @@ func TestManyRequestsOfOneConversation(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for n := 20 + i; n <= 200; n += 7 {
-				got, err := e.Array("a", array[:n])
+				got, err := e.Array("a", array[:n], by)
 				if err != nil || !strings.HasPrefix(string(whole), string(got)) {
 					t.Errorf("%d messages: %q (%v)", n, got, err)
 				}

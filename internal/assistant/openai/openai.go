@@ -93,7 +93,6 @@ func New(c Config) (*Model, error) {
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model),
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
-		encodings: modelhttp.Encodings{Encode: encode},
 	}
 	if m.idle <= 0 {
 		m.idle = defaultIdleTimeout

@@ -7,6 +7,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
@@ -69,7 +70,7 @@ func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
 // encoded returns the system prompt and the array as elements of the request's
 // messages, in pieces.
 func (c *completion) encoded() ([][]byte, error) {
-	array, err := c.model.encodings.Array(c.request.Conversation, c.request.Array)
+	array, err := c.model.encodings.Array(c.request.Conversation, c.request.Array, modelhttp.Encoder{Encode: encode})
 	if err != nil || strings.TrimSpace(c.request.System) == "" {
 		return [][]byte{array}, err
 	}
@@ -80,7 +81,7 @@ func (c *completion) encoded() ([][]byte, error) {
 	return [][]byte{append(system, ','), array}, nil
 }
 
-// encode appends messages in the API's form; see modelhttp.Encodings.
+// encode appends messages in the API's form; see modelhttp.Encoder.
 func encode(to []byte, array []messages.Message) ([]byte, error) {
 	for i, w := range toWire(array) {
 		element, err := json.Marshal(w)
