@@ -62,11 +62,14 @@ var allowed = map[string][]string{
 	"migrations":       {},
 
 	"internal/orchestrator": {
-		"internal/orchestrator/port",
+		"internal/orchestrator/outbox", "internal/orchestrator/port",
 		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
 		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 
+	"internal/orchestrator/outbox": {
+		"internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/orchestrator/port", "internal/platform", "internal/sessions",
+	},
 	"internal/orchestrator/port": {
 		"internal/approval", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},
@@ -130,7 +133,7 @@ var allowed = map[string][]string{
 var leaves = map[string][]string{
 	"internal/wording":   {"internal/chat", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/failpoint": {}, // only where a key of allowed names it
-	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
+	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
 	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/history", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -103,7 +104,7 @@ func (o *Orchestrator) giveBack(a accepted) {
 		o.slots.release()
 		o.forget(a.worker.begun)
 	}
-	o.marks.Delete(a.entry.ID)
+	o.outbox.WillNotMark(a.entry)
 }
 
 // lockOrder sorts events so that conversations are locked in one order
@@ -220,7 +221,7 @@ func (o *Orchestrator) acceptStranger(ctx context.Context, tx Tx, a accepted) (a
 	if err != nil || !a.fresh || in.Kind != messages.KindMessage || (!in.Private && !o.canWhisper(in)) {
 		return a, err // nobody else is to read a refusal
 	}
-	a.refuse, err = o.refusalDue(ctx, tx, in)
+	a.refuse, err = o.outbox.RefusalDue(ctx, tx, in)
 	return a, err
 }
 
@@ -248,29 +249,7 @@ func (o *Orchestrator) acceptMigration(ctx context.Context, tx Tx, a accepted) (
 	if err != nil || !a.fresh {
 		return a, err
 	}
-	return a, o.moveConversation(ctx, tx, a.entry.In.Conversation, a.entry.In.MigratedTo)
-}
-
-// moveConversation gives a conversation another platform id. If the new id has
-// a conversation of its own already, both stay.
-func (o *Orchestrator) moveConversation(ctx context.Context, tx Tx, from messages.ConversationKey, to string) error {
-	conv, err := tx.FindConversation(ctx, from)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	key := messages.ConversationKey{Platform: from.Platform, ID: to}
-	if _, err := tx.FindConversation(ctx, key); !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
-		return err
-	}
-	return tx.Audit(ctx, sessions.AuditEntry{
-		Actor: "system", Action: "conversation.move", ConversationID: conv.ID, Target: key.String(),
-	})
+	return a, (&outbox.Move{From: a.entry.In.Conversation, To: a.entry.In.MigratedTo}).Apply(ctx, tx)
 }
 
 // acceptMessage puts a message into the inbox of its conversation. It claims the
@@ -290,7 +269,7 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, v v
 		if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
 			return a, err
 		}
-		if err := addNotice(ctx, tx, conv.ID, "", opening); err != nil {
+		if err := outbox.AddNotice(ctx, tx, conv.ID, "", opening); err != nil {
 			return a, err
 		}
 	}
@@ -323,7 +302,7 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, v v
 		return a, err
 	}
 	if !unmarked {
-		o.willMark(a.entry)
+		o.outbox.WillMark(a.entry)
 	}
 	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
 		if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
@@ -333,7 +312,7 @@ func (o *Orchestrator) acceptMessage(ctx context.Context, tx Tx, a accepted, v v
 	if a.waits = !unmarked; unmarked {
 		return a, nil
 	}
-	return a, o.noticeWaiting(ctx, tx, a.entry)
+	return a, o.outbox.AddWaiting(ctx, tx, a.entry)
 }
 
 // admit stores an entry for which there is a slot, and claims its conversation,
@@ -344,7 +323,7 @@ func (o *Orchestrator) admit(ctx context.Context, tx Tx, a accepted, conv sessio
 	first.Seq = conv.InboxSeq + 1
 	atOnce = atOnce && !open.Waiting && !open.Control && !open.Deliveries && w.beginsAtOnce(first)
 	admission := sessions.Admission{Owner: o.owner, TTL: o.config.LeaseTTL}
-	if atOnce && w.showsProgress() {
+	if atOnce && w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
 		admission.Deliveries = 1
 	}
 	stored := a.entry
@@ -442,7 +421,7 @@ func (o *Orchestrator) conversation(ctx context.Context, tx Tx, a *accepted) (se
 	}
 	next.AgentID = conv.AgentID
 	a.entry.ConversationID = next.ID
-	return next, addNotice(ctx, tx, next.ID, "", fmt.Sprintf(
+	return next, outbox.AddNotice(ctx, tx, next.ID, "", fmt.Sprintf(
 		"This chat began with the %s assistant. From here on %s answers, in a fresh conversation; the earlier one is kept.",
 		conv.Assistant, fallback))
 }
@@ -478,11 +457,11 @@ func (o *Orchestrator) outgrown(conv sessions.Conversation) bool {
 // necessary: if the process dies now, the sweep finds the work.
 func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 	p := a.entry.In.Conversation.Platform
-	if a.fresh && a.entry.State == sessions.EntryWaiting && (o.gate(p) != nil || o.marksOutcomes(p)) {
+	if a.fresh && a.entry.State == sessions.EntryWaiting && (o.gate(p) != nil || o.outbox.MarksOutcomes(p)) {
 		defer o.spawn(func(ctx context.Context) { o.arrive(ctx, a.entry, !a.behind) })
 	}
 	if a.notice != nil {
-		o.spawn(func(ctx context.Context) { o.bringNotice(ctx, a.entry.In.Conversation, *a.notice) })
+		o.spawn(func(ctx context.Context) { o.outbox.SendNotice(ctx, a.entry.In.Conversation, *a.notice) })
 	}
 	log := o.config.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {
@@ -500,11 +479,11 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 		o.refused(ctx, a)
 	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
 		o.startControl(a.entry)
-	case a.waits && o.marksOutcomes(a.entry.In.Conversation.Platform):
-		o.marked(a.entry) // it says that the message arrived, see arrive
+	case a.waits && o.outbox.MarksOutcomes(a.entry.In.Conversation.Platform):
+		o.outbox.Marked(a.entry) // it says that the message arrived, see arrive
 	case a.waits:
-		if !o.spawn(func(ctx context.Context) { o.markQueued(ctx, a.entry) }) {
-			o.marked(a.entry)
+		if !o.spawn(func(ctx context.Context) { o.outbox.ShowWaiting(ctx, a.entry) }) {
+			o.outbox.Marked(a.entry)
 		}
 	}
 }
@@ -522,6 +501,6 @@ func (o *Orchestrator) refused(ctx context.Context, a accepted) {
 	}
 	o.config.Log.InfoContext(ctx, "Refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
 	if a.refuse {
-		o.refuse(in, fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.", in.Sender.ID))
+		o.outbox.Refuse(in, fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.", in.Sender.ID))
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// refusalEvery is how often a stranger is told no.
-const refusalEvery = 24 * time.Hour
-
 // ownerCodeTTL is how long a one-time owner link works.
 const ownerCodeTTL = 15 * time.Minute
 
@@ -147,25 +144,6 @@ func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, 
 		return false, fmt.Errorf("offer ownership: %w", err)
 	}
 	return offered, nil
-}
-
-// refusalDue reports whether a stranger is to be told no now, and remembers it.
-// Whoever finds no place among the refusals is told when they write again.
-func (o *Orchestrator) refusalDue(ctx context.Context, tx Tx, in messages.Inbound) (bool, error) {
-	p := in.Conversation.Platform
-	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
-	if err != nil {
-		return false, err
-	}
-	now := time.Now()
-	if known && now.Sub(who.RefusedAt) < refusalEvery || !o.mayRefuse(p) {
-		return false, nil
-	}
-	if !known {
-		who = sessions.Identity{Platform: p, UserID: in.Sender.ID, Role: sessions.Stranger}
-	}
-	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
-	return true, tx.SaveIdentity(ctx, who)
 }
 
 // canWhisper reports whether a message can be shown to the sender of in only.

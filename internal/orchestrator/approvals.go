@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -31,7 +32,7 @@ type ruling struct {
 // asks.
 type holdFor time.Duration
 
-const holdForSender = holdFor(controlHold)
+const holdForSender = holdFor(outbox.Hold)
 
 // consult finds what a person decided about a call, or asks. It is repeated when
 // the turn runs again, with the same call.
@@ -79,9 +80,9 @@ func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.App
 		return ruling{}, err
 	}
 	result := ruling{waits: true, approval: a}
-	parts := w.split(text)
+	parts := w.o.outbox.Split(w.conv.Key.Platform, text)
 	for i, part := range parts {
-		q := w.newDelivery(d.entry, part)
+		q := outbox.Answer(w.conv.ID, d.entry, part)
 		q.Control = true
 		if hold > 0 {
 			q.NextAt = time.Now().Add(time.Duration(hold))
@@ -112,7 +113,7 @@ func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.App
 // showApproval returns how a question is shown: the exact effect, who decides,
 // and buttons where the platform has them.
 func (o *Orchestrator) showApproval(ctx context.Context, tx Tx, conv sessions.Conversation, a approval.Approval) (string, []messages.Button, error) {
-	prefix, name := o.prefix(conv.Key.Platform), a.Name()
+	prefix, name := o.outbox.Prefix(conv.Key.Platform), a.Name()
 	who := "The one who asked, or an owner,"
 	if o.config.SecondApprover {
 		who = "Somebody else than the one who asked"
@@ -192,7 +193,7 @@ func (o *Orchestrator) settledQuestion(ctx context.Context, tx Tx, key messages.
 	}
 	d.Buttons = nil
 	end := "\n\n**" + became(a) + "**"
-	if w := (&worker{o: o, conv: sessions.Conversation{Key: key}}); len(w.split(d.Text+end)) > 1 {
+	if len(o.outbox.Split(key.Platform, d.Text+end)) > 1 {
 		d.Text = "**" + a.Name() + ":** " + question(a) // the whole of it is in the database
 	}
 	d.Text += end
@@ -325,7 +326,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v 
 	o.decided.tell(a.Number)
 	o.spawn(func(ctx context.Context) {
 		if has && shown.Message != "" { // else whoever is sending the question shows it
-			_ = o.bringControl(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
+			_ = o.outbox.SendHeld(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
 		}
 		_ = o.Ring(ctx, conv.ID) // else its job rings
 	})
@@ -350,7 +351,7 @@ func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, key messages.C
 			return messages.Delivery{}, false, err
 		}
 	}
-	shown, has, err := o.settledQuestion(ctx, tx, key, a, pressed, controlHold)
+	shown, has, err := o.settledQuestion(ctx, tx, key, a, pressed, outbox.Hold)
 	if err != nil {
 		return shown, has, err
 	}
@@ -435,7 +436,7 @@ func (o *Orchestrator) runApprovals(ctx context.Context, r command.Request) (com
 		}
 		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), question(a), a.Requester, elsewhere)
 	}
-	prefix := o.prefix(r.Conv.Key.Platform)
+	prefix := o.outbox.Prefix(r.Conv.Key.Platform)
 	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
 	return command.Reply{Text: b.String()}, nil
 }

@@ -19,10 +19,6 @@ import (
 // itself, because a command or a button said so.
 const followUp = "then:"
 
-// controlHold is how long the process that runs a control command has its
-// answer to itself, before a worker may bring it out.
-const controlHold = 30 * time.Second
-
 // startControl runs a control command in the background. If too many run
 // already, the sweep takes it up.
 func (o *Orchestrator) startControl(entry sessions.Entry) {
@@ -109,9 +105,9 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 	}
 	r.Call, _ = command.Parse(entry.In.Text)
 	reply := o.reply(ctx, r)
-	defer o.ended(entry, true)
+	defer o.outbox.MarkEnd(entry, true)
 	if reply.Note != "" {
-		o.whisper(ctx, entry.In, reply.Note)
+		o.outbox.Whisper(ctx, entry.In, reply.Note)
 	}
 	var (
 		open          []messages.Delivery
@@ -133,7 +129,7 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 		if next, err = o.addThen(ctx, tx, r, reply); err != nil {
 			return err
 		}
-		open, err = o.addControl(ctx, tx, r.Conv, entry, reply)
+		open, err = o.outbox.AddReply(ctx, tx, r.Conv, entry, reply)
 		settled = err == nil
 		return err
 	})
@@ -143,26 +139,11 @@ func (o *Orchestrator) runControl(ctx context.Context, entry sessions.Entry) err
 	if next {
 		o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, r.Conv.ID) }) // else its job rings
 	}
-	if err := o.bringControl(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
+	if err := o.outbox.SendHeld(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
 		return err
 	}
-	o.sendUnkept(ctx, entry.In, reply.Unkept)
+	o.outbox.SendUnkept(ctx, entry.In, reply.Unkept)
 	return nil
-}
-
-// sendUnkept sends a text to the sender of a command without a record of it.
-func (o *Orchestrator) sendUnkept(ctx context.Context, in messages.Inbound, text string) {
-	adapter := o.adapters[in.Conversation.Platform]
-	if adapter == nil || !in.Private && !in.Whispered {
-		return
-	}
-	out := messages.Outbound{Delivery: newDeliveryID(), Conversation: in.Conversation, Text: text}
-	if in.Whispered {
-		out.OnlyFor, out.ReplyTo = in.Sender.ID, in.Message
-	}
-	if _, err := adapter.Send(ctx, out); err != nil {
-		o.config.Log.InfoContext(ctx, "Could not send what is not kept; the person has to ask again", "conversation", in.Conversation, "err", err)
-	}
 }
 
 // reply answers a command or a button, errors included.
@@ -190,17 +171,6 @@ func (o *Orchestrator) reply(ctx context.Context, r command.Request) command.Rep
 	return command.Reply{Text: "✖ " + fault.Public(err)}
 }
 
-// whisper tells one person something, best effort.
-func (o *Orchestrator) whisper(ctx context.Context, to messages.Inbound, text string) {
-	w, ok := o.adapters[to.Conversation.Platform].(platform.Whisperer)
-	if !ok {
-		return
-	}
-	if err := w.Whisper(ctx, to, text); err != nil {
-		o.config.Log.InfoContext(ctx, "Could not tell one person something", "conversation", to.Conversation, "err", err)
-	}
-}
-
 // addThen puts a message that follows from a command into the inbox, in the name
 // of the person who gave it. It reports whether there is one.
 func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r command.Request, reply command.Reply) (bool, error) {
@@ -225,121 +195,4 @@ func (o *Orchestrator) addThen(ctx context.Context, tx Tx, r command.Request, re
 		return false, err
 	}
 	return true, o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.Conv.ID})
-}
-
-// addControl stores the answer to a control command. For controlHold it belongs
-// to this process.
-func (o *Orchestrator) addControl(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, reply command.Reply) ([]messages.Delivery, error) {
-	w := &worker{o: o, conv: conv}
-	var all []messages.Delivery
-	for _, d := range reply.Edits {
-		d.Control, d.Final, d.State = true, true, messages.DeliveryPlaced
-		d.NextAt = time.Now().Add(controlHold)
-		if err := tx.UpdateDelivery(ctx, d); err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	if reply.Text == "" {
-		return all, nil
-	}
-	reply = w.withoutFilesForAll(entry, reply)
-	parts := w.split(reply.Text)
-	for i, part := range parts {
-		d := w.newDelivery(entry, part)
-		d.Control = true
-		if entry.In.Whispered {
-			d.OnlyFor = entry.In.Sender.ID
-		}
-		if i == len(parts)-1 {
-			d.Buttons = reply.Buttons
-		}
-		d.NextAt = time.Now().Add(controlHold)
-		if err := tx.AddDelivery(ctx, &d); err != nil {
-			return nil, err
-		}
-		d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
-		all = append(all, d)
-	}
-	if p := reply.Plan; p != nil {
-		shown := *p
-		shown.DeliveryID = string(all[len(all)-1].ID)
-		if err := tx.SettlePlan(ctx, shown); err != nil {
-			return nil, err
-		}
-	}
-	return o.addFiles(ctx, tx, w, entry, reply.Files, all)
-}
-
-// withoutFilesForAll takes the files out of a reply that only one person may see
-// where others read: no platform shows a file to one person. The text says so.
-func (w *worker) withoutFilesForAll(entry sessions.Entry, reply command.Reply) command.Reply {
-	if _, ok := w.adapter().(platform.Filer); !ok || !entry.In.Aside() {
-		return reply
-	}
-	for _, f := range reply.Files {
-		reply.Text += fmt.Sprintf("\n\n`%s` is not attached: everybody here would see it. Give the command in a direct message, or in the thread if all may see it.", f.Name)
-	}
-	reply.Files = nil
-	return reply
-}
-
-// addFiles stores the files of a reply, where the platform can show them.
-func (o *Orchestrator) addFiles(ctx context.Context, tx Tx, w *worker, entry sessions.Entry, files []command.File, all []messages.Delivery) ([]messages.Delivery, error) {
-	if _, ok := w.adapter().(platform.Filer); !ok {
-		return all, nil
-	}
-	for _, f := range files {
-		d := w.newDelivery(entry, "")
-		d.Control, d.FileName, d.File = true, f.Name, f.Data
-		if entry.In.Whispered {
-			d.OnlyFor = entry.In.Sender.ID
-		}
-		d.NextAt = time.Now().Add(controlHold)
-		if err := tx.AddDelivery(ctx, &d); err != nil {
-			return nil, err
-		}
-		if err := auditFile(ctx, tx, entry.In, d); err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
-// bringControl brings answers out that addControl stored. What has to wait is
-// left to the conversation's worker.
-func (o *Orchestrator) bringControl(ctx context.Context, key messages.ConversationKey, open []messages.Delivery) error {
-	for _, d := range open {
-		begun := d.Text
-		record := func(ctx context.Context, d messages.Delivery) error {
-			return o.config.Storage.InTx(ctx, func(tx Tx) error { return tx.RecordSending(ctx, d, begun) })
-		}
-		at, done, err := o.bring(ctx, key, &d, func(ctx context.Context, d messages.Delivery) error {
-			if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed && d.NextAt.Before(time.Now().Add(controlHold)) {
-				d.NextAt = time.Now().Add(controlHold)
-			}
-			return record(ctx, d)
-		})
-		if err != nil {
-			return err
-		}
-		key = at
-		err = record(ctx, d)
-		if err != nil {
-			return fmt.Errorf("record an answer: %w", err)
-		}
-		if !done {
-			return nil
-		}
-	}
-	return nil
-}
-
-// addNotice stores a notice that comes before whatever is answered next.
-func addNotice(ctx context.Context, tx Tx, conversationID, entryID, text string) error {
-	return tx.AddDelivery(ctx, &messages.Delivery{
-		ID: newDeliveryID(), ConversationID: conversationID, EventID: entryID,
-		Text: text, Final: true, State: messages.DeliverySending,
-	})
 }

@@ -111,7 +111,7 @@ func (w *worker) bringQuestions(ctx context.Context, a approval.Approval) {
 		return err
 	})
 	if err == nil && len(due) > 0 {
-		err = w.o.bringControl(ctx, w.conv.Key, due)
+		err = w.o.outbox.SendHeld(ctx, w.conv.Key, due)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)

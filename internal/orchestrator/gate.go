@@ -50,7 +50,7 @@ func (o *Orchestrator) arrive(ctx context.Context, entry sessions.Entry, mark bo
 		return
 	}
 	if mark {
-		o.markOutcome(ctx, entry, platform.MarkSeen)
+		o.outbox.MarkOutcome(ctx, entry, platform.MarkSeen)
 	}
 }
 
@@ -74,54 +74,13 @@ func (o *Orchestrator) turnAway(ctx context.Context, entry sessions.Entry, why e
 		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 			return err
 		}
-		refuse, err = o.refusalDue(ctx, tx, entry.In)
+		refuse, err = o.outbox.RefusalDue(ctx, tx, entry.In)
 		return err
 	})
 	if err == nil && refuse {
-		o.sayNo(entry.In, why)
+		o.outbox.RefuseUnadmitted(entry.In, why)
 	}
 	return err
-}
-
-// sayNo tells somebody once a day that they may not use the bot here.
-func (o *Orchestrator) sayNo(in messages.Inbound, why error) {
-	text := "Only people who may write here can ask me to work."
-	if why != nil {
-		text = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
-	}
-	o.refuse(in, text)
-}
-
-// marksOutcomes reports whether the mark on a message tells how its turn ended.
-func (o *Orchestrator) marksOutcomes(p messages.Platform) bool {
-	a := o.adapters[p]
-	if a == nil || !a.Capabilities().OutcomeMarks {
-		return false
-	}
-	_, ok := a.(platform.Marker)
-	return ok
-}
-
-// markOutcome puts the mark on a message that tells its state, where the platform
-// has such marks. It is best effort.
-func (o *Orchestrator) markOutcome(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
-	if entry.In.Message == "" || !o.marksOutcomes(entry.In.Conversation.Platform) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	o.mark(ctx, o.adapters[entry.In.Conversation.Platform].(platform.Marker), entry, mark)
-}
-
-// ended puts the last mark on a message in the background.
-func (o *Orchestrator) ended(entry sessions.Entry, ok bool) {
-	mark := platform.MarkDone
-	if !ok {
-		mark = platform.MarkFailed
-	}
-	if o.marksOutcomes(entry.In.Conversation.Platform) {
-		o.spawn(func(ctx context.Context) { o.markOutcome(ctx, entry, mark) })
-	}
 }
 
 // acceptClosed ends the session of what was closed. Nobody is answered.

@@ -129,7 +129,7 @@ func (o *Orchestrator) judgeRunning(ctx context.Context, seq int64) {
 // waitHalted leaves an entry in the inbox because the service is halted, and sees
 // to it that its sender knows.
 func (w *worker) waitHalted(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.ServiceState) (decision, error) {
-	told, err := w.o.tellHalted(ctx, tx, w.conv, entry, state, 0)
+	told, err := w.o.outbox.AddHalted(ctx, tx, w.conv, entry, state, false)
 	if err != nil {
 		return decision{}, err
 	}
@@ -137,31 +137,6 @@ func (w *worker) waitHalted(ctx context.Context, tx Tx, entry sessions.Entry, st
 		return decision{what: settled}, nil // the next step brings it
 	}
 	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
-}
-
-// tellHalted stores the notice that a message is kept and answered after the halt:
-// once in a conversation and halt, and never for a standing task. For hold it
-// belongs to this process.
-func (o *Orchestrator) tellHalted(ctx context.Context, tx Tx, conv sessions.Conversation, entry sessions.Entry, state sessions.ServiceState, hold time.Duration) (*messages.Delivery, error) {
-	if entry.In.Schedule != 0 {
-		return nil, nil //nolint:nilnil // nobody wrote
-	}
-	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
-		wording.Because(state.HaltReason), o.prefix(conv.Key.Platform))
-	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
-		return nil, err
-	}
-	d := messages.Delivery{
-		ID: newDeliveryID(), ConversationID: conv.ID, EventID: entry.ID, Control: true, Final: true,
-		Text: text, State: messages.DeliveryPending,
-	}
-	if hold > 0 {
-		d.NextAt = time.Now().Add(hold)
-	}
-	if entry.In.Whispered {
-		d.OnlyFor, d.Asker = entry.In.Sender.ID, entry.In.Sender
-	}
-	return &d, tx.AddDelivery(ctx, &d)
 }
 
 // acceptHalted puts a message into the inbox of a conversation while the service is
@@ -177,17 +152,10 @@ func (o *Orchestrator) acceptHalted(ctx context.Context, tx Tx, conv sessions.Co
 	if err != nil || !a.fresh {
 		return a, err
 	}
-	if a.notice, err = o.tellHalted(ctx, tx, conv, a.entry, state, controlHold); err != nil {
+	if a.notice, err = o.outbox.AddHalted(ctx, tx, conv, a.entry, state, true); err != nil {
 		return a, err
 	}
 	return a, nil
-}
-
-// bringNotice brings out what the transaction of an acceptance stored to be told at once.
-func (o *Orchestrator) bringNotice(ctx context.Context, key messages.ConversationKey, d messages.Delivery) {
-	if err := o.bringControl(ctx, key, []messages.Delivery{d}); err != nil && ctx.Err() == nil {
-		o.config.Log.InfoContext(ctx, "Could not bring out a notice; it is told later", "conversation", key, "err", err)
-	}
 }
 
 // isCut reports whether a turn was ended by a halt or because its person was

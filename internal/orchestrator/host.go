@@ -254,7 +254,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	defer resume()
 	h.w.slot.lend(h.w.o.slots)
 	defer h.w.slot.back(ctx, h.w.o.slots)
-	if err := h.w.o.bringControl(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
+	if err := h.w.o.outbox.SendHeld(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
 		h.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
 	}
 	return h.w.awaitDecision(ctx, asked.approval.Number)
@@ -295,7 +295,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 		return nil, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
 	}
 	for _, e := range steered {
-		h.w.o.unmark(e)
+		h.w.o.outbox.Unmark(e)
 	}
 	h.p.notes(len(steered))
 	return said, nil

@@ -28,6 +28,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/spend"
@@ -150,12 +151,12 @@ type Orchestrator struct {
 	prompts  map[string]command.Prompt
 	slots    *slots
 	running  running
-	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
 	windows  *windowCache
 	decided  decided
 	watched  watched
 	asking   bool // something here can ask a person
 
+	outbox    *outbox.Outbox
 	strangers map[messages.Platform]*strangers
 
 	due     sync.Mutex    // held while standing tasks are looked for
@@ -199,6 +200,7 @@ func New(config Config) (*Orchestrator, error) {
 		o.adapters[a.Platform()] = a
 		o.strangers[a.Platform()] = newStrangers()
 	}
+	o.outbox = outbox.New(outbox.Config{Storage: config.Storage, Adapters: o.adapters, Spawn: o.spawn, Log: config.Log, Metrics: config.Metrics})
 	o.prompts = builtinPrompts()
 	all := registry{o: o, commands: make(map[string]command.Command)}
 	for _, c := range slices.Concat(o.builtinCommands(), o.workCommands(), config.Commands) {
@@ -220,9 +222,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.mu.Lock()
 	o.base = base
 	o.mu.Unlock()
-	for p, s := range o.strangers {
-		o.spawn(func(context.Context) { o.sendRefusals(ctx, o.adapters[p], s) })
-	}
+	o.outbox.SendRefusals(ctx)
 
 	watching, unwatch := context.WithCancel(base)
 	var watch sync.WaitGroup

@@ -177,7 +177,7 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 // it, and buttons where the platform has them. Each button is bound to the
 // version that is shown.
 func (o *Orchestrator) ShowPlan(ctx context.Context, tx Tx, conv sessions.Conversation, p plan.Plan) (string, []messages.Button, error) {
-	prefix, name := o.prefix(conv.Key.Platform), p.Name()
+	prefix, name := o.outbox.Prefix(conv.Key.Platform), p.Name()
 	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` runs exactly this; `%sedit %s <text>` replaces it; `%sreject %s` drops it. "+
 		"Only the one who asked, or an owner, decides; it expires in %d hours.",
 		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))

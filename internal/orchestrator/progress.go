@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
@@ -51,25 +52,18 @@ type progress struct {
 	done    chan struct{} // closed when the goroutine has ended
 }
 
+// placing is how often the placeholder is tried; the answer does not depend on it.
+var placing = fault.Policy{Longest: time.Minute, Tries: 5, Uncertain: true}
+
 // recordAfter is how long the id of a placeholder may be known here only: a turn
 // that ends sooner records it with its end. Until it is on record nothing of the
 // answer is shown in it, so that a crash leaves a stray placeholder and no text.
 const recordAfter = 200 * time.Millisecond
 
-// showsProgress reports whether the conversation's platform has a message that
-// shows a turn until it ends.
-func (w *worker) showsProgress() bool {
-	if _, ok := w.adapter().(platform.Editor); !ok {
-		return false
-	}
-	caps := w.caps()
-	return !caps.IdempotentSend || caps.Streaming // else there is nothing to show before the answer, and nothing to fear of sending it
-}
-
 // placeholder returns the delivery that shows the turn until it ends: that of
 // an earlier attempt, or a new one. It is nil where messages cannot be edited.
 func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (*messages.Delivery, error) {
-	if !w.showsProgress() {
+	if !w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
 		return nil, nil
 	}
 	if entry.State == sessions.EntryRunning {
@@ -77,7 +71,7 @@ func (w *worker) placeholder(ctx context.Context, tx Tx, entry sessions.Entry) (
 			return d, err
 		}
 	}
-	d := w.newDelivery(entry, "")
+	d := outbox.Answer(w.conv.ID, entry, "")
 	d.Final = false
 	if err := w.addFirst(ctx, tx, &d); err != nil {
 		return nil, err
@@ -118,12 +112,7 @@ func openPlaceholder(ctx context.Context, tx Tx, entry sessions.Entry) (*message
 
 func (w *worker) adapter() platform.Adapter { return w.o.adapters[w.conv.Key.Platform] }
 
-func (w *worker) caps() platform.Capabilities {
-	if a := w.adapter(); a != nil {
-		return a.Capabilities()
-	}
-	return platform.Capabilities{}
-}
+func (w *worker) caps() platform.Capabilities { return w.o.outbox.Caps(w.conv.Key.Platform) }
 
 // startProgress begins to show a turn.
 func (w *worker) startProgress(d decision) *progress {
@@ -212,25 +201,31 @@ func (p *progress) typing(ctx context.Context) *sync.WaitGroup {
 // conversation that still has to come into being on its platform has had its
 // opening by then, so its key does not change here.
 func (p *progress) place(ctx context.Context) bool {
-	later := func(context.Context, messages.Delivery) error {
-		p.news = true
-		return nil
+	record := func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+		if p.news = moved == nil; p.news {
+			return nil // it is recorded later
+		}
+		return p.w.hold(ctx, func(tx Tx) error {
+			if err := moved.Apply(ctx, tx); err != nil {
+				return err
+			}
+			return tx.UpdateDelivery(ctx, d)
+		})
 	}
 	for try := 1; ; try++ {
-		_, err := p.w.o.placeRecorded(ctx, p.adapter, p.w.conv.Key, p.placed, later)
+		_, err := p.w.o.outbox.Place(ctx, p.w.conv.Key, p.placed, record)
 		if err == nil {
 			return true
 		}
-		after, again := fault.Retry(err)
-		again = again || fault.Uncertain(err)
-		if !again || try == 5 {
+		pause, again := placing.Next(try, err)
+		if !again {
 			p.w.o.config.Log.InfoContext(ctx, "Could not place the first message", "conversation", p.w.conv.Key, "err", err)
 			return false
 		}
 		select {
 		case <-p.stopped.Done():
 			return false
-		case <-time.After(max(after, backoff(try, turnPause))):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -307,7 +302,7 @@ func (p *progress) render() string {
 	if strings.TrimSpace(text) == "" {
 		return platform.Placeholder
 	}
-	parts := p.w.split(text)
+	parts := p.w.o.outbox.Split(p.w.conv.Key.Platform, text)
 	return parts[len(parts)-1]
 }
 

@@ -7,15 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/plan"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
@@ -25,9 +23,10 @@ import (
 // repeat refused requests to their provider themselves.
 const agentAttempts = 2
 
-// notifyAfter is how long a turn may take until its answer is a new message:
-// an edit of the placeholder notifies nobody.
-const notifyAfter = 45 * time.Second
+// retries is when a turn that failed runs again.
+func (o *Orchestrator) retries(tries int) fault.Policy {
+	return fault.Policy{Longest: time.Minute, Tries: tries}
+}
 
 // ending is how a turn ends, or is put aside to go on later.
 type ending struct {
@@ -37,20 +36,13 @@ type ending struct {
 	record  *sessions.TurnRecord // nil if the turn goes on later
 	run     sessions.RunStatus   // running if the turn is put aside
 	reason  string               // why the run did not come to an answer, for the operator
-	word    *lastWord            // what the person reads; nil if the turn goes on later
+	word    *outbox.Word         // what the person reads; nil if the turn goes on later
 	parked  string               // what the placeholder says until it goes on
 
 	// within does what else belongs to the end, and may change the ending; after is
 	// told which message has the last word. Both run in its transaction. Nil: nothing.
 	within func(ctx context.Context, tx Tx, e *ending) error
 	after  func(ctx context.Context, tx Tx, last messages.DeliveryID) error
-}
-
-// lastWord is what a person reads at the end of a turn.
-type lastWord struct {
-	text    string
-	buttons []messages.Button
-	card    string // what the placeholder says instead, if the text is to be a message of its own
 }
 
 // settleTurn ends a turn in one transaction: its messages, its record, its
@@ -87,7 +79,7 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery, 
 // end stores how a turn ends: as one value, unless something has to be read for it.
 func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
 	asked := e.word != nil && w.asked.Load()
-	if c, _ = w.changes(d, out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !hasFiles(c.Added) {
+	if c, _ = w.changes(d, out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !outbox.HasFiles(c.Added) {
 		news, err = w.o.config.Storage.Commit(ctx, w.lease, c)
 		return c, news, err
 	}
@@ -113,7 +105,7 @@ func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messa
 		if news, err = tx.Apply(ctx, w.lease, c); err != nil {
 			return err
 		}
-		if err := auditFiles(ctx, tx, d.entry.In, c.Added); err != nil || e.after == nil {
+		if err := outbox.AuditFiles(ctx, tx, d.entry.In, c.Added); err != nil || e.after == nil {
 			return err
 		}
 		return e.after(ctx, tx, last)
@@ -140,7 +132,7 @@ func (w *worker) changes(d decision, out outcome, placed *messages.Delivery, unr
 		}}
 	}
 	if e.word != nil {
-		c.Deliveries, c.Added, last = w.lastDeliveries(d.entry, placed, *e.word, out.took)
+		c.Deliveries, c.Added, last = w.o.outbox.Last(w.conv, d.entry, placed, *e.word, out.took)
 	} else if unrecorded {
 		c.Deliveries = []messages.Delivery{*placed}
 	}
@@ -189,8 +181,8 @@ func (w *worker) endingOf(d decision, out outcome) ending {
 		attempts = min(attempts, agentAttempts)
 	}
 	begun := w.runsAgent() && (out.text != "" || out.card != "")
-	if after, ok := fault.Retry(out.err); ok && !begun && d.entry.Attempts < attempts {
-		return w.triedAgain(d, out, max(after, backoff(d.entry.Attempts, turnPause)))
+	if pause, again := w.o.retries(attempts).Next(d.entry.Attempts, out.err); again && !begun {
+		return w.triedAgain(d, out, pause)
 	}
 	return w.endedEarly(d, out, "failed", sessions.EntryFailed, out.err.Error(), errorText(d.entry, out))
 }
@@ -201,7 +193,7 @@ func (w *worker) answered(d decision, out outcome) ending {
 	e := ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
 		record: d.begun.ended(out, wording.Head(text, 500), ""),
-		word:   &lastWord{text: text, card: out.card},
+		word:   &outbox.Word{Text: text, Card: out.card},
 	}
 	if d.begun.prompt == nil && !w.teaches(d) {
 		return e
@@ -224,8 +216,8 @@ func (w *worker) answered(d decision, out outcome) ending {
 		if err != nil {
 			return err
 		}
-		proposed, e.word = &p, &lastWord{card: out.card}
-		e.word.text, e.word.buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p)
+		proposed, e.word = &p, &outbox.Word{Card: out.card}
+		e.word.Text, e.word.Buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p)
 		return err
 	}
 	e.after = func(ctx context.Context, tx Tx, last messages.DeliveryID) error {
@@ -252,7 +244,7 @@ func (w *worker) jobDone(d decision, reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
-		word: &lastWord{text: reply.Text, buttons: reply.Buttons},
+		word: &outbox.Word{Text: reply.Text, Buttons: reply.Buttons},
 		within: func(ctx context.Context, tx Tx, _ *ending) error {
 			_, err := w.o.addThen(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
 			return err
@@ -264,7 +256,7 @@ func (w *worker) jobDone(d decision, reply command.Reply) ending {
 // the session, so that the next turn knows of it.
 func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
 	e := ending{
-		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &lastWord{text: shown},
+		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown},
 		run: runEnded(state), reason: errText,
 	}
 	if d.begun.session.ID == "" { // a job of ours
@@ -355,7 +347,7 @@ func (w *worker) settleWith(ctx context.Context, tx Tx, entry sessions.Entry, st
 			return err
 		}
 	}
-	return w.settleEntry(ctx, tx, entry, state, errText, placed, lastWord{text: shown})
+	return w.settleEntry(ctx, tx, entry, state, errText, placed, outbox.Word{Text: shown})
 }
 
 // runEnded is the status of a run whose entry ended in a state without an answer.
@@ -389,116 +381,16 @@ func (w *worker) releasePlan(ctx context.Context, tx Tx) error {
 
 // settleEntry closes an entry that has no turn now, in the transaction that found
 // it, and stores the deliveries of its last word.
-func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word lastWord) error {
+func (w *worker) settleEntry(ctx context.Context, tx Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word outbox.Word) error {
 	if w.o.asks() {
 		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil {
 			return err
 		}
 	}
 	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
-	c.Deliveries, c.Added, _ = w.lastDeliveries(entry, placed, word, 0)
+	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
 	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
 		return err
 	}
-	return auditFiles(ctx, tx, entry.In, c.Added)
-}
-
-func hasFiles(added []messages.Delivery) bool {
-	return slices.ContainsFunc(added, func(d messages.Delivery) bool { return d.FileName != "" })
-}
-
-// auditFiles writes down which files are going to be posted.
-func auditFiles(ctx context.Context, tx Tx, in messages.Inbound, added []messages.Delivery) error {
-	for _, d := range added {
-		if d.FileName == "" {
-			continue
-		}
-		if err := auditFile(ctx, tx, in, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lastDeliveries makes the deliveries of a last word. The placeholder takes the
-// first part, unless the turn took so long that the answer has to be a message of
-// its own. last is the one that has the buttons.
-func (w *worker) lastDeliveries(entry sessions.Entry, placed *messages.Delivery, word lastWord, took time.Duration) (changed, added []messages.Delivery, last messages.DeliveryID) {
-	text, files := w.extract(word.text)
-	parts := w.split(text)
-	announce := ""
-	if placed != nil {
-		d := *placed
-		d.Final, d.NextAt = true, time.Time{}
-		switch {
-		case d.Message != "" && word.card != "":
-			d.Text, announce = word.card, "✔ Ready"
-		case d.Message != "" && took >= notifyAfter:
-			d.Text, announce = fmt.Sprintf("✔ Worked for %s", wording.Clock(took)), "✔ Ready"
-		default:
-			d.Text, parts = parts[0], parts[1:]
-		}
-		if len(parts) == 0 {
-			d.Buttons = word.buttons
-		}
-		changed, last = []messages.Delivery{d}, d.ID
-	}
-	for i, part := range parts {
-		d := w.newDelivery(entry, part)
-		d.Placeholder = announce
-		announce = ""
-		if i == len(parts)-1 {
-			d.Buttons = word.buttons
-		}
-		w.untried[d.ID] = true
-		added, last = append(added, d), d.ID
-	}
-	for _, f := range files {
-		d := w.newDelivery(entry, "")
-		d.FileName, d.File = f.Name, f.Data
-		added = append(added, d)
-	}
-	return changed, added, last
-}
-
-// extract takes what is better posted as a file out of a text, where the platform
-// has files.
-func (w *worker) extract(text string) (string, []platform.FilePart) {
-	x, ok := w.adapter().(platform.Extractor)
-	if !ok {
-		return text, nil
-	}
-	return x.Extract(text)
-}
-
-func (w *worker) newDelivery(entry sessions.Entry, text string) messages.Delivery {
-	d := messages.Delivery{
-		ID:             newDeliveryID(),
-		ConversationID: w.conv.ID,
-		EventID:        entry.ID,
-		Text:           text,
-		Final:          true,
-		State:          messages.DeliverySending, // it may exist as soon as this is committed
-		Asker:          entry.In.Sender,
-	}
-	if !entry.In.Private {
-		d.ReplyTo = entry.In.Message
-	}
-	return d
-}
-
-func newDeliveryID() messages.DeliveryID {
-	return messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
-}
-
-// split cuts a text for the conversation's platform.
-func (w *worker) split(text string) []string {
-	caps := w.caps()
-	if caps.MaxText <= 0 {
-		return []string{text}
-	}
-	if parts := platform.Split(text, caps.MaxText, caps.Measure); len(parts) > 0 {
-		return parts
-	}
-	return []string{text}
+	return outbox.AuditFiles(ctx, tx, entry.In, c.Added)
 }

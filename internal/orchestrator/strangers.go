@@ -14,46 +14,26 @@ import (
 
 // What strangers may cost on one platform. Within the first rate a message of
 // theirs is recorded, in a transaction; beyond it, who they are is read and the
-// message is counted. Refusals have a bucket of their own besides; what exceeds it,
-// or finds the few places before the sender taken, is dropped.
+// message is counted.
 const (
 	recordBurst, recordEvery = 100, time.Second / 5
-	refuseBurst, refuseEvery = 10, 2 * time.Second
-	refusalsWaiting          = 8
 
 	// dropsEvery is how often it is logged how many messages were only counted.
 	dropsEvery = 30 * time.Second
-
-	// maxTold bounds the memory of who was told that they could not be checked.
-	maxTold = 4096
 )
 
 // strangers bounds what people without access cost on one platform. It is safe
 // for concurrent use.
 type strangers struct {
-	records  *rate.Limiter
-	refusals *rate.Limiter
-	queue    chan denial
-	told     *platform.Recent[messages.UserID, time.Time]
+	records *rate.Limiter
 
 	mu      sync.Mutex // guards what follows
 	dropped int        // since it was logged
 	logged  time.Time
 }
 
-// denial is a text that tells somebody no.
-type denial struct {
-	in   messages.Inbound
-	text string
-}
-
 func newStrangers() *strangers {
-	return &strangers{
-		records:  rate.NewLimiter(rate.Every(recordEvery), recordBurst),
-		refusals: rate.NewLimiter(rate.Every(refuseEvery), refuseBurst),
-		queue:    make(chan denial, refusalsWaiting),
-		told:     platform.NewRecent[messages.UserID, time.Time](maxTold),
-	}
+	return &strangers{records: rate.NewLimiter(rate.Every(recordEvery), recordBurst)}
 }
 
 // flooded reports whether more of them write than is recorded.
@@ -91,7 +71,7 @@ func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([
 			continue
 		case platform.ScreenBusy:
 			o.dropStranger(ctx, in)
-			o.tellBusy(in)
+			o.outbox.RefuseBusy(in)
 			continue
 		case platform.ScreenAsk:
 		}
@@ -153,65 +133,5 @@ func (o *Orchestrator) dropStranger(ctx context.Context, in messages.Inbound) {
 	}
 	if n := s.drop(time.Now()); n > 0 {
 		o.config.Log.WarnContext(ctx, "Many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
-	}
-}
-
-// mayRefuse takes a place among the refusals, if one is left. The
-// bucket decides before anything is stored, so that whoever is not told now is
-// told when they write again.
-func (o *Orchestrator) mayRefuse(p messages.Platform) bool {
-	s := o.strangers[p]
-	return s != nil && len(s.queue) < cap(s.queue) && s.refusals.Allow()
-}
-
-// refuse hands a refusal to the platform's sender. It never waits: where too many
-// are on their way it is dropped.
-func (o *Orchestrator) refuse(in messages.Inbound, text string) {
-	s := o.strangers[in.Conversation.Platform]
-	if s == nil {
-		return
-	}
-	select {
-	case s.queue <- denial{in, text}:
-	default:
-	}
-}
-
-// tellBusy tells somebody, once an hour, that it could not be checked who they are.
-func (o *Orchestrator) tellBusy(in messages.Inbound) {
-	s := o.strangers[in.Conversation.Platform]
-	if s == nil || in.Kind != messages.KindMessage {
-		return
-	}
-	now := time.Now()
-	if at, ok := s.told.Get(in.Sender.ID); ok && now.Sub(at) < time.Hour || !o.mayRefuse(in.Conversation.Platform) {
-		return
-	}
-	s.told.Put(in.Sender.ID, now)
-	o.refuse(in, "Many people I do not know are writing here, so I could not check whether you may. If I have not answered in a few minutes, ask again.")
-}
-
-// sendRefusals tells strangers no on one platform, one after the other, until ctx
-// is done. A stranger's message is not an accepted one: its refusal has no delivery
-// record and is sent at most once, if the platform's limits leave room for it.
-func (o *Orchestrator) sendRefusals(ctx context.Context, adapter platform.Adapter, s *strangers) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case r := <-s.queue:
-			o.sendRefusal(ctx, adapter, r)
-		}
-	}
-}
-
-func (o *Orchestrator) sendRefusal(ctx context.Context, adapter platform.Adapter, r denial) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	_, err := adapter.Send(ctx, messages.Outbound{
-		Conversation: r.in.Conversation, ReplyTo: r.in.Message, OnlyFor: r.in.Sender.ID, Text: r.text, Optional: true,
-	})
-	if err != nil {
-		o.config.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", r.in.Conversation, "err", err)
 	}
 }

@@ -151,7 +151,7 @@ func (o *Orchestrator) systemOf(conv sessions.Conversation, in messages.Inbound,
 	_, agent := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent)
 	s := systemPrompt{
 		Operator: o.config.SystemPrompt, Repository: work.Instructions, Notes: work.Notes, Profile: p,
-		Prefix: o.prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Workshop: o.config.Workshop != nil, Work: work, Today: o.config.Now(),
+		Prefix: o.outbox.Prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Workshop: o.config.Workshop != nil, Work: work, Today: o.config.Now(),
 	}
 	if a := o.adapters[conv.Key.Platform]; a != nil {
 		s.Caps = a.Capabilities()

@@ -3,30 +3,12 @@ package orchestrator
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 )
-
-func TestBackoffGrowsAndIsBounded(t *testing.T) {
-	t.Parallel()
-	for _, most := range []time.Duration{turnPause, deliveryPause} {
-		last := time.Duration(0)
-		for n := -1; n < 100; n++ {
-			d := backoff(n, most)
-			if d < time.Second || d > most || d < last {
-				t.Errorf("backoff(%d, %s) = %s after %s", n, most, d, last)
-			}
-			last = d
-		}
-		if last != most {
-			t.Errorf("the longest pause is %s, not %s", last, most)
-		}
-	}
-}
 
 func TestRequestMessage(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -136,7 +137,7 @@ func (w *worker) refuse(ctx context.Context, tx Tx, entry sessions.Entry, why er
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 		return decision{}, err
 	}
-	due, err := w.o.refusalDue(ctx, tx, entry.In)
+	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In)
 	return decision{what: refused, entry: entry, tell: due, why: why}, err
 }
 
@@ -144,12 +145,12 @@ func (w *worker) refuse(ctx context.Context, tx Tx, entry sessions.Entry, why er
 // if the reason may pass. Nothing of it is in the session yet.
 func (w *worker) unprepared(ctx context.Context, tx Tx, entry sessions.Entry, err error) (decision, error) {
 	attempts, errText := entry.Attempts+1, err.Error()
-	after, retry := fault.Retry(err)
-	if !retry || attempts >= w.o.config.MaxAttempts {
+	pause, again := w.o.retries(w.o.config.MaxAttempts).Next(attempts, err)
+	if !again {
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
 	}
 	delete(w.ready, entry.ID)
-	at := time.Now().Add(max(after, backoff(attempts, turnPause)))
+	at := time.Now().Add(pause)
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); err != nil {
 		return decision{}, err
 	}
@@ -230,7 +231,7 @@ func (w *worker) storeRequest(ctx context.Context, tx Tx, entry sessions.Entry, 
 		notices = append(notices, "⚠ "+warning)
 	}
 	if notice := joinNotices(notices...); notice != "" {
-		if err := addNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
+		if err := outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
 			return err
 		}
 	}
@@ -310,7 +311,7 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	limit := newTurnLimit(o.config.TurnTimeout, func() { cancel(errTurnLimit) })
 	defer limit.stop()
 	log := o.config.Log.With("conversation", d.entry.In.Conversation, "entry", d.entry.ID, "attempt", d.entry.Attempts)
-	o.unmark(d.entry)
+	o.outbox.Unmark(d.entry)
 	o.config.Metrics.Running(1)
 	defer o.config.Metrics.Running(-1)
 	p := w.startProgress(d)
@@ -333,9 +334,9 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	switch result {
 	case "answered":
 		w.countAnswer(d, out)
-		o.ended(d.entry, true)
+		o.outbox.MarkEnd(d.entry, true)
 	case "failed", "stopped":
-		o.ended(d.entry, false)
+		o.outbox.MarkEnd(d.entry, false)
 	}
 	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
@@ -469,7 +470,7 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = w.hold(w.ctx, func(tx Tx) error { return addNotice(w.ctx, tx, w.conv.ID, d.entry.ID, "⚠ "+e.Text) })
+			err = w.hold(w.ctx, func(tx Tx) error { return outbox.AddNotice(w.ctx, tx, w.conv.ID, d.entry.ID, "⚠ "+e.Text) })
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = w.toolStarted(d, e)

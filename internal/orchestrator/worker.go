@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -305,6 +306,36 @@ func (w *worker) bringOut(out outgoing) (more bool, err error) {
 	return !news.Released, nil
 }
 
+// deliverAll sends deliveries in order until one has to wait. The
+// transaction of the next step records what became of them.
+func (w *worker) deliverAll(open []messages.Delivery) error {
+	for _, d := range open {
+		begun := d.Text
+		record := func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+			return w.hold(ctx, func(tx Tx) error {
+				if err := moved.Apply(ctx, tx); err != nil {
+					return err
+				}
+				return tx.RecordSending(ctx, d, begun)
+			})
+		}
+		if w.untried[d.ID] {
+			d.State = messages.DeliveryPending // so that it is not looked up for nothing
+			delete(w.untried, d.ID)
+		}
+		key, done, err := w.o.outbox.Send(w.ctx, w.conv.Key, &d, record)
+		w.conv.Key = key
+		if err != nil {
+			return err
+		}
+		w.sent = append(w.sent, sending{d, begun})
+		if !done {
+			return nil // the rest waits behind it
+		}
+	}
+	return nil
+}
+
 // take decides what to do next, in one transaction that also records what was
 // sent.
 func (w *worker) take() (next decision, err error) {
@@ -343,7 +374,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, w.o.runOnce(ctx, next.entry)
 	case refused:
 		if next.tell {
-			w.o.sayNo(next.entry.In, next.why)
+			w.o.outbox.RefuseUnadmitted(next.entry.In, next.why)
 		}
 		return true, nil
 	default:

@@ -183,10 +183,10 @@ func (w *worker) Work(ctx context.Context, job *river.Job[wake]) error {
 	return fmt.Errorf("job %s: %w", job.Args.Job, err)
 }
 
-// retryPolicy waits 1, 4, 9 ... seconds.
+// retryPolicy waits as the timer does.
 type retryPolicy struct{}
 
 // NextRetry implements river.ClientRetryPolicy.
 func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
-	return time.Now().Add(retryAfter(len(job.Errors) + 1))
+	return time.Now().Add(failing.Pause(len(job.Errors) + 1))
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/fault"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -151,16 +153,14 @@ func (t *Timer) handle(ctx context.Context, j timedJob, handlers map[Kind]Handle
 	default:
 		log.WarnContext(ctx, "Job failed", "err", err)
 		if j.attempt++; j.attempt < maxAttempts && j.Kind != KindSweep {
-			j.at = time.Now().Add(retryAfter(j.attempt))
+			j.at = time.Now().Add(failing.Pause(j.attempt))
 			t.add(j)
 		}
 	}
 }
 
-// retryAfter is how long a job waits that has failed so often: 1, 4, 9 ... seconds.
-func retryAfter(failures int) time.Duration {
-	return time.Duration(failures*failures) * time.Second
-}
+// failing is how long a job waits that has failed.
+var failing = fault.Policy{Longest: time.Minute}
 
 // withDefaults fills in what is zero.
 func (o Options) withDefaults() Options {

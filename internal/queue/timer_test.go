@@ -88,7 +88,7 @@ func TestTimerTriesAgain(t *testing.T) {
 	}, queue.Job{Kind: queue.KindTurn, Key: " busy", At: in(20 * time.Second)}, queue.Job{Kind: queue.KindTurn, Key: " failing", At: in(time.Second)})
 	want := []rung{
 		{"sweep", 0},
-		{"turn failing", 1 * time.Second}, {"turn failing", 2 * time.Second}, {"turn failing", 6 * time.Second}, {"turn failing", 15 * time.Second},
+		{"turn failing", 1 * time.Second}, {"turn failing", 2 * time.Second}, {"turn failing", 4 * time.Second}, {"turn failing", 8 * time.Second},
 		{"turn busy", 20 * time.Second}, {"turn busy", 30 * time.Second}, {"turn busy", 40 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

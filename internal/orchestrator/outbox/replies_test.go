@@ -1,4 +1,4 @@
-package orchestrator
+package outbox
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
@@ -16,19 +17,19 @@ type poster struct{ platform.Filer }
 
 func (poster) Capabilities() platform.Capabilities { return platform.Capabilities{OnlyFor: true} }
 
-// outbox only takes deliveries, and what the audit log is told of them.
-type outbox struct {
-	Tx
+// recorded only takes deliveries, and what the audit log is told of them.
+type recorded struct {
+	port.Tx
 	all   []messages.Delivery
 	audit []sessions.AuditEntry
 }
 
-func (b *outbox) Audit(_ context.Context, e sessions.AuditEntry) error {
+func (b *recorded) Audit(_ context.Context, e sessions.AuditEntry) error {
 	b.audit = append(b.audit, e)
 	return nil
 }
 
-func (b *outbox) AddDelivery(_ context.Context, d *messages.Delivery) error {
+func (b *recorded) AddDelivery(_ context.Context, d *messages.Delivery) error {
 	b.all = append(b.all, *d)
 	return nil
 }
@@ -36,7 +37,7 @@ func (b *outbox) AddDelivery(_ context.Context, d *messages.Delivery) error {
 func TestFilesOfAWhisperedReplyAreNotPostedForEverybody(t *testing.T) {
 	t.Parallel()
 	const p = "p"
-	o := &Orchestrator{adapters: map[messages.Platform]platform.Adapter{p: poster{}}}
+	o := New(Config{Adapters: map[messages.Platform]platform.Adapter{p: poster{}}})
 	conv := sessions.Conversation{ID: "c", Key: messages.ConversationKey{Platform: p, ID: "c"}}
 	reply := command.Reply{Text: "Changes:", Files: []command.File{{Name: "changes.patch", Data: []byte("+secret\n")}}}
 	for name, tt := range map[string]struct {
@@ -47,9 +48,9 @@ func TestFilesOfAWhisperedReplyAreNotPostedForEverybody(t *testing.T) {
 		"Whispered":          {whispered: true},
 		"WhisperedInPrivate": {whispered: true, private: true, files: 1},
 	} {
-		tx := &outbox{}
+		tx := &recorded{}
 		in := messages.Inbound{Conversation: conv.Key, Sender: messages.Sender{ID: "42"}, Whispered: tt.whispered, Private: tt.private}
-		if _, err := o.addControl(t.Context(), tx, conv, sessions.Entry{ID: "e", In: in}, reply); err != nil {
+		if _, err := o.AddReply(t.Context(), tx, conv, sessions.Entry{ID: "e", In: in}, reply); err != nil {
 			t.Fatal(err)
 		}
 		files := 0

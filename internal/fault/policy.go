@@ -1,0 +1,44 @@
+package fault
+
+import "time"
+
+// Policy says whether and when something that failed is tried again. It is the
+// only place that decides on pauses between tries; what it does not say is final.
+type Policy struct {
+	Longest time.Duration // of the pauses 1, 2, 4, ... seconds
+	Tries   int           // how often something is tried at most; 0 is without a limit
+
+	// Uncertain tries again what may have happened: for effects that are looked up
+	// before they are repeated.
+	Uncertain bool
+
+	// Unauthorized is the least pause before something is tried again that our own
+	// credentials were refused for, which an operator can mend; 0 does not try it again.
+	Unauthorized time.Duration
+}
+
+// Next returns the pause before the next try of something that failed n times, now
+// with err: at least as long as the other side asked for, and exactly that where it
+// limits our rate and tries are not counted. again is false if err is final.
+func (p Policy) Next(n int, err error) (pause time.Duration, again bool) {
+	after, again := Retry(err)
+	switch {
+	case p.Uncertain && Uncertain(err):
+		again = true
+	case p.Unauthorized > 0 && Is(err, Unauthorized):
+		after, again = p.Unauthorized, true
+	}
+	if !again || p.Tries > 0 && n >= p.Tries {
+		return 0, false
+	}
+	if after > 0 && p.Tries == 0 && Is(err, RateLimited) {
+		return after, true
+	}
+	return max(after, p.Pause(n)), true
+}
+
+// Pause is how long to wait after the n-th failure: 1, 2, 4, ... seconds, at most
+// p.Longest.
+func (p Policy) Pause(n int) time.Duration {
+	return min(time.Second<<min(max(n-1, 0), 20), p.Longest)
+}

@@ -1,0 +1,56 @@
+package fault_test
+
+import (
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+func TestPauseGrowsAndIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, most := range []time.Duration{time.Minute, 5 * time.Minute} {
+		p, last := fault.Policy{Longest: most}, time.Duration(0)
+		for n := -1; n < 100; n++ {
+			d := p.Pause(n)
+			if d < time.Second || d > most || d < last {
+				t.Errorf("Pause(%d) = %s after %s, at most %s", n, d, last, most)
+			}
+			last = d
+		}
+		if last != most {
+			t.Errorf("the longest pause is %s, not %s", last, most)
+		}
+	}
+}
+
+func TestPolicyNext(t *testing.T) {
+	t.Parallel()
+	plain := fault.Policy{Longest: time.Minute, Tries: 3}
+	sending := fault.Policy{Longest: time.Minute, Uncertain: true, Unauthorized: 90 * time.Second}
+	uncertain := &fault.Error{Kind: fault.Unavailable, Uncertain: true}
+	for name, tt := range map[string]struct {
+		policy fault.Policy
+		n      int
+		err    error
+		pause  time.Duration
+		again  bool
+	}{
+		"passes":                           {plain, 1, fault.New(fault.Unavailable, ""), time.Second, true},
+		"passes, later":                    {plain, 2, fault.New(fault.Unavailable, ""), 2 * time.Second, true},
+		"the last try":                     {plain, 3, fault.New(fault.Unavailable, ""), 0, false},
+		"never passes":                     {plain, 1, fault.New(fault.Invalid, ""), 0, false},
+		"longer than asked":                {plain, 1, &fault.Error{Kind: fault.Unavailable, RetryAfter: 20 * time.Second}, 20 * time.Second, true},
+		"a limited rate names its pause":   {sending, 9, &fault.Error{Kind: fault.RateLimited, RetryAfter: 3 * time.Second}, 3 * time.Second, true},
+		"tries that count are not hurried": {plain, 2, &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Millisecond}, 2 * time.Second, true},
+		"a limited rate without a pause":   {sending, 3, fault.New(fault.RateLimited, ""), 4 * time.Second, true},
+		"uncertain is final":               {plain, 1, uncertain, 0, false},
+		"unless it is looked up":           {sending, 100, uncertain, time.Minute, true},
+		"our credentials":                  {plain, 1, fault.New(fault.Unauthorized, ""), 0, false},
+		"unless an operator is awaited":    {sending, 1, fault.New(fault.Unauthorized, ""), 90 * time.Second, true},
+	} {
+		if pause, again := tt.policy.Next(tt.n, tt.err); pause != tt.pause || again != tt.again {
+			t.Errorf("%s: Next = %s, %t; want %s, %t", name, pause, again, tt.pause, tt.again)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/sessions"
+)
+
+// overflowed is the error of an entry that was refused because too much of the same
+// person waits.
+const overflowed = "overflow"
+
+// everywhere is how many times as much may wait of one person in all conversations
+// of a platform as in one of them.
+const everywhere = 10
+
+// crowd looks at what waits of the sender of a message that has to wait, too: the
+// first of theirs in a conversation has the mark, and beyond the limit a message is refused. That is
+// recorded without its text and told once until what waited then is worked off.
+func (o *Orchestrator) crowd(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+	in := a.entry.In
+	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+		return a, err // a repeated event changes nothing; storing it finds that out
+	}
+	most := o.config.MaxWaiting
+	all, here, since, err := tx.WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
+	if err != nil {
+		return a, err
+	}
+	waiting, place := here, "here"
+	if all >= everywhere*most {
+		waiting, place = all, "in all your conversations"
+	}
+	if a.behind = here > 0; waiting < most {
+		return a, nil
+	}
+	told, err := tx.RefusedSince(ctx, in, overflowed, since)
+	if err != nil {
+		return a, err
+	}
+	a.overflow, a.waits = true, false
+	a.entry.State, a.entry.Error = sessions.EntryRefused, overflowed
+	withoutText(&a.entry.In)
+	if a, err = o.store(ctx, tx, a); err != nil || !a.fresh || told {
+		return a, err
+	}
+	d := outbox.Held(a.entry.ConversationID, a.entry, fmt.Sprintf("%d of your messages are waiting %s, which is as many as I keep, so I did not take this one. "+
+		"I take new ones as soon as I have answered some; `%sstop` drops those that wait. I will not say this again for each message.",
+		waiting, place, o.outbox.Prefix(in.Conversation.Platform)))
+	d.ReplyTo = in.Message
+	if in.Whispered {
+		d.OnlyFor = in.Sender.ID
+	}
+	a.notice = &d
+	return a, tx.AddDelivery(ctx, &d)
+}
+
+// withoutText takes out of an event what its sender wrote.
+func withoutText(in *messages.Inbound) {
+	in.Text, in.Quotes, in.Attachments, in.Cited, in.Opening, in.Raw = "", nil, nil, nil, "", nil
+}

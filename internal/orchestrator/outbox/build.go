@@ -1,0 +1,168 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// notifyAfter is how long a turn may take until its answer is a new message: an
+// edit of the placeholder notifies nobody.
+const notifyAfter = 45 * time.Second
+
+// NewID returns the id of a new delivery.
+func NewID() messages.DeliveryID {
+	return messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
+}
+
+// Answer makes a delivery that answers an entry of a conversation. It may exist as
+// soon as it is committed, so its state is sending.
+func Answer(conversationID string, entry sessions.Entry, text string) messages.Delivery {
+	d := messages.Delivery{
+		ID:             NewID(),
+		ConversationID: conversationID,
+		EventID:        entry.ID,
+		Text:           text,
+		Final:          true,
+		State:          messages.DeliverySending,
+		Asker:          entry.In.Sender,
+	}
+	if !entry.In.Private {
+		d.ReplyTo = entry.In.Message
+	}
+	return d
+}
+
+// Split cuts a text for a platform.
+func (o *Outbox) Split(p messages.Platform, text string) []string {
+	caps := o.Caps(p)
+	if caps.MaxText <= 0 {
+		return []string{text}
+	}
+	if parts := platform.Split(text, caps.MaxText, caps.Measure); len(parts) > 0 {
+		return parts
+	}
+	return []string{text}
+}
+
+// extract takes what is better posted as a file out of a text, where the platform
+// has files.
+func (o *Outbox) extract(p messages.Platform, text string) (string, []platform.FilePart) {
+	x, ok := o.Adapters[p].(platform.Extractor)
+	if !ok {
+		return text, nil
+	}
+	return x.Extract(text)
+}
+
+// Word is what a person reads at the end of a turn.
+type Word struct {
+	Text    string
+	Buttons []messages.Button
+	Card    string // what the placeholder says instead, if the text is to be a message of its own
+}
+
+// Last makes the deliveries of a last word. The placeholder, which may be nil,
+// takes the first part, unless the turn took so long that the answer has to be a
+// message of its own. last is the one that has the buttons.
+func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *messages.Delivery, word Word, took time.Duration) (changed, added []messages.Delivery, last messages.DeliveryID) {
+	p := conv.Key.Platform
+	text, files := o.extract(p, word.Text)
+	parts := o.Split(p, text)
+	announce := ""
+	if placed != nil {
+		d := *placed
+		d.Final, d.NextAt = true, time.Time{}
+		switch {
+		case d.Message != "" && word.Card != "":
+			d.Text, announce = word.Card, "✔ Ready"
+		case d.Message != "" && took >= notifyAfter:
+			d.Text, announce = fmt.Sprintf("✔ Worked for %s", wording.Clock(took)), "✔ Ready"
+		default:
+			d.Text, parts = parts[0], parts[1:]
+		}
+		if len(parts) == 0 {
+			d.Buttons = word.Buttons
+		}
+		changed, last = []messages.Delivery{d}, d.ID
+	}
+	for i, part := range parts {
+		d := Answer(conv.ID, entry, part)
+		d.Placeholder = announce
+		announce = ""
+		if i == len(parts)-1 {
+			d.Buttons = word.Buttons
+		}
+		added, last = append(added, d), d.ID
+	}
+	for _, f := range files {
+		d := Answer(conv.ID, entry, "")
+		d.FileName, d.File = f.Name, f.Data
+		added = append(added, d)
+	}
+	return changed, added, last
+}
+
+// HasFiles reports whether files are among deliveries.
+func HasFiles(added []messages.Delivery) bool {
+	return slices.ContainsFunc(added, func(d messages.Delivery) bool { return d.FileName != "" })
+}
+
+// AuditFiles writes down which files go to a chat, in the transaction that puts
+// them on their way.
+func AuditFiles(ctx context.Context, tx port.Tx, in messages.Inbound, added []messages.Delivery) error {
+	for _, d := range added {
+		if d.FileName == "" {
+			continue
+		}
+		sum := sha256.Sum256(d.File)
+		err := Audit(ctx, tx, sessions.AuditEntry{
+			Actor: in.Actor(), Action: "file.send", ConversationID: d.ConversationID, Target: wording.Head(d.FileName, 200), Effect: "file:" + string(d.ID),
+		}, map[string]any{"delivery": d.ID, "bytes": len(d.File), "sha256": hex.EncodeToString(sum[:])})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Audit writes an effect down before it happens: what cannot be written down is not
+// done, and a process that dies at any point leaves one row for what happened or was
+// about to. A row has names, ids and sums, and nothing that anybody wrote: it
+// outlives the session that it is about.
+func Audit(ctx context.Context, tx port.Tx, e sessions.AuditEntry, detail any) error {
+	encoded, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("encode the audit entry: %w", err)
+	}
+	e.Detail = string(encoded)
+	return tx.Audit(ctx, e)
+}
+
+// AddNotice stores a notice that comes before whatever is answered next.
+func AddNotice(ctx context.Context, tx port.Tx, conversationID, entryID, text string) error {
+	return tx.AddDelivery(ctx, &messages.Delivery{
+		ID: NewID(), ConversationID: conversationID, EventID: entryID,
+		Text: text, Final: true, State: messages.DeliverySending,
+	})
+}
+
+// Held makes a delivery that this process sends at once. For Hold it belongs to it.
+func Held(conversationID string, entry sessions.Entry, text string) messages.Delivery {
+	return messages.Delivery{
+		ID: NewID(), ConversationID: conversationID, EventID: entry.ID, Control: true, Final: true,
+		Text: text, State: messages.DeliveryPending, NextAt: time.Now().Add(Hold),
+	}
+}

@@ -1,0 +1,122 @@
+package outbox
+
+import (
+	"context"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// AddWaiting stores what tells the sender of a message that it waits, where the
+// platform has no marks for that.
+func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+	if _, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker); ok {
+		return nil
+	}
+	d := Held(entry.ConversationID, entry, "Your message waits its turn.")
+	return tx.AddDelivery(ctx, &d)
+}
+
+// ShowWaiting shows the sender that a message waits: by a mark, or by sending
+// the notice that AddWaiting stored.
+func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
+	defer o.Marked(entry)
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	key := entry.In.Conversation
+	if marker, ok := o.Adapters[key.Platform].(platform.Marker); ok {
+		o.mark(ctx, marker, entry, platform.MarkQueued)
+		return
+	}
+	var open []messages.Delivery
+	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
+		all, err := tx.EntryDeliveries(ctx, entry.ID)
+		open = nil
+		for _, d := range all {
+			if d.Control && d.State == messages.DeliveryPending {
+				open = append(open, d)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		err = o.SendHeld(ctx, key, open)
+	}
+	if err != nil {
+		o.Log.InfoContext(ctx, "Could not tell that a message waits", "conversation", key, "err", err)
+	}
+}
+
+// WillMark announces that this process is about to mark a message: whoever takes
+// the mark away waits for that, so that the two calls keep their order.
+func (o *Outbox) WillMark(entry sessions.Entry) {
+	o.marks.Store(entry.ID, make(chan struct{}))
+}
+
+// WillNotMark takes the announcement back.
+func (o *Outbox) WillNotMark(entry sessions.Entry) { o.marks.Delete(entry.ID) }
+
+// Marked says that the mark of a message is there, or never will be.
+func (o *Outbox) Marked(entry sessions.Entry) {
+	if done, ok := o.marks.LoadAndDelete(entry.ID); ok {
+		close(done.(chan struct{}))
+	}
+}
+
+// Unmark takes the mark of a message away when its turn begins or is dropped,
+// also a mark that a process before this one has put there.
+func (o *Outbox) Unmark(entry sessions.Entry) {
+	marker, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
+	if !ok || !entry.In.Queued || o.MarksOutcomes(entry.In.Conversation.Platform) {
+		return
+	}
+	pending, _ := o.marks.Load(entry.ID)
+	o.Spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, bestEffort)
+		defer cancel()
+		if done, ok := pending.(chan struct{}); ok {
+			select {
+			case <-done:
+			case <-ctx.Done():
+			}
+		}
+		o.mark(ctx, marker, entry, platform.MarkNone)
+	})
+}
+
+// MarksOutcomes reports whether the mark on a message tells how its turn ended.
+func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
+	_, ok := o.Adapters[p].(platform.Marker)
+	return ok && o.Caps(p).OutcomeMarks
+}
+
+// MarkOutcome puts the mark on a message that tells its state, where the platform
+// has such marks. It is best effort.
+func (o *Outbox) MarkOutcome(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
+	if entry.In.Message == "" || !o.MarksOutcomes(entry.In.Conversation.Platform) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	o.mark(ctx, o.Adapters[entry.In.Conversation.Platform].(platform.Marker), entry, mark)
+}
+
+// MarkEnd puts the last mark on a message in the background.
+func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
+	mark := platform.MarkDone
+	if !ok {
+		mark = platform.MarkFailed
+	}
+	if o.MarksOutcomes(entry.In.Conversation.Platform) {
+		o.Spawn(func(ctx context.Context) { o.MarkOutcome(ctx, entry, mark) })
+	}
+}
+
+func (o *Outbox) mark(ctx context.Context, marker platform.Marker, entry sessions.Entry, mark platform.Mark) {
+	err := marker.Mark(ctx, messages.Ref{Conversation: entry.In.Conversation, Message: entry.In.Message}, mark)
+	if err != nil {
+		o.Log.DebugContext(ctx, "Could not mark a message", "conversation", entry.In.Conversation, "err", err)
+	}
+}

@@ -1,0 +1,69 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// Whisper tells one person something, best effort.
+func (o *Outbox) Whisper(ctx context.Context, to messages.Inbound, text string) {
+	w, ok := o.Adapters[to.Conversation.Platform].(platform.Whisperer)
+	if !ok {
+		return
+	}
+	if err := w.Whisper(ctx, to, text); err != nil {
+		o.Log.InfoContext(ctx, "Could not tell one person something", "conversation", to.Conversation, "err", err)
+	}
+}
+
+// SendUnkept sends a text to the sender of a command without a record of it.
+func (o *Outbox) SendUnkept(ctx context.Context, in messages.Inbound, text string) {
+	adapter := o.Adapters[in.Conversation.Platform]
+	if adapter == nil || !in.Private && !in.Whispered {
+		return
+	}
+	out := messages.Outbound{Delivery: NewID(), Conversation: in.Conversation, Text: text}
+	if in.Whispered {
+		out.OnlyFor, out.ReplyTo = in.Sender.ID, in.Message
+	}
+	if _, err := adapter.Send(ctx, out); err != nil {
+		o.Log.InfoContext(ctx, "Could not send what is not kept; the person has to ask again", "conversation", in.Conversation, "err", err)
+	}
+}
+
+// AddHalted stores the notice that a message is kept and answered after the halt:
+// once in a conversation and halt, and never for a standing task. It is returned, nil
+// if there is none. Where it is held, this process sends it at once; else the
+// conversation's worker does.
+func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conversation, entry sessions.Entry, state sessions.ServiceState, held bool) (*messages.Delivery, error) {
+	if entry.In.Schedule != 0 {
+		return nil, nil //nolint:nilnil // nobody wrote
+	}
+	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
+		wording.Because(state.HaltReason), o.Prefix(conv.Key.Platform))
+	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
+		return nil, err
+	}
+	d := Held(conv.ID, entry, text)
+	if !held {
+		d.NextAt = time.Time{}
+	}
+	if entry.In.Whispered {
+		d.OnlyFor, d.Asker = entry.In.Sender.ID, entry.In.Sender
+	}
+	return &d, tx.AddDelivery(ctx, &d)
+}
+
+// SendNotice sends a notice that was stored to be sent at once.
+func (o *Outbox) SendNotice(ctx context.Context, key messages.ConversationKey, d messages.Delivery) {
+	if err := o.SendHeld(ctx, key, []messages.Delivery{d}); err != nil && ctx.Err() == nil {
+		o.Log.InfoContext(ctx, "Could not send a notice; it is told later", "conversation", key, "err", err)
+	}
+}

@@ -1,0 +1,82 @@
+// Package outbox brings out what was stored to be sent: it makes deliveries,
+// places and edits their messages, tries again what a platform refuses for now, and
+// puts marks on messages.
+//
+// A delivery is on record before it is sent. Where it became which message is
+// recorded by whoever had it sent: in a transaction of theirs, or through Record.
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+)
+
+// Hold is how long a delivery that was stored to be sent at once belongs to the
+// process that stored it, before the conversation's worker may send it.
+const Hold = 30 * time.Second
+
+// bestEffort is how long a call may take that nothing depends on.
+const bestEffort = 30 * time.Second
+
+// sending has no last try: an answer waits as long as its platform is away.
+var sending = fault.Policy{Longest: 5 * time.Minute, Uncertain: true, Unauthorized: time.Minute}
+
+// Config is what an Outbox works with.
+type Config struct {
+	Storage  port.Storage
+	Adapters map[messages.Platform]platform.Adapter
+	Spawn    func(fn func(ctx context.Context)) bool // runs fn in the background; false while the process stops
+	Log      *slog.Logger
+	Metrics  *metrics.Metrics // may be nil
+}
+
+// Outbox sends deliveries. It is safe for concurrent use.
+type Outbox struct {
+	Config
+	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
+	refusals map[messages.Platform]*refusals
+}
+
+// New returns an Outbox. It starts nothing.
+func New(c Config) *Outbox {
+	o := &Outbox{Config: c, refusals: make(map[messages.Platform]*refusals, len(c.Adapters))}
+	for p := range c.Adapters {
+		o.refusals[p] = newRefusals()
+	}
+	return o
+}
+
+// Caps returns what a platform can; nothing if it is not configured.
+func (o *Outbox) Caps(p messages.Platform) platform.Capabilities {
+	if a := o.Adapters[p]; a != nil {
+		return a.Capabilities()
+	}
+	return platform.Capabilities{}
+}
+
+// Prefix returns what stands before a command's name on a platform.
+func (o *Outbox) Prefix(p messages.Platform) string {
+	if prefix := o.Caps(p).CommandPrefix; prefix != "" {
+		return prefix
+	}
+	return "/"
+}
+
+// ShowsProgress reports whether a platform has a message that shows a turn until it
+// ends. Where sends are idempotent and nothing is streamed there is nothing to show
+// before the answer, and nothing to fear of sending it.
+func (o *Outbox) ShowsProgress(p messages.Platform) bool {
+	if _, ok := o.Adapters[p].(platform.Editor); !ok {
+		return false
+	}
+	caps := o.Caps(p)
+	return !caps.IdempotentSend || caps.Streaming
+}

@@ -1,0 +1,138 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// Refusals have a bucket of their own on each platform; what exceeds it, or finds
+// the few places before the sender taken, is dropped.
+const (
+	refuseBurst, refuseEvery = 10, 2 * time.Second
+	refusalsWaiting          = 8
+
+	// toldEvery is how often a stranger is told no.
+	toldEvery = 24 * time.Hour
+
+	// maxTold bounds the memory of who was told that they could not be checked.
+	maxTold = 4096
+)
+
+// refusals bounds what it costs on one platform to tell people no.
+type refusals struct {
+	limit *rate.Limiter
+	queue chan refusal
+	told  *platform.Recent[messages.UserID, time.Time]
+}
+
+// refusal is a text that tells somebody no.
+type refusal struct {
+	in   messages.Inbound
+	text string
+}
+
+func newRefusals() *refusals {
+	return &refusals{
+		limit: rate.NewLimiter(rate.Every(refuseEvery), refuseBurst),
+		queue: make(chan refusal, refusalsWaiting),
+		told:  platform.NewRecent[messages.UserID, time.Time](maxTold),
+	}
+}
+
+// free takes a place among the refusals, if one is left. The bucket decides before
+// anything is stored, so that whoever is not told now is told when they write again.
+func (r *refusals) free() bool {
+	return r != nil && len(r.queue) < cap(r.queue) && r.limit.Allow()
+}
+
+// RefusalDue reports whether a stranger is to be told no now, and remembers it.
+// Whoever finds no place among the refusals is told when they write again.
+func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound) (bool, error) {
+	p := in.Conversation.Platform
+	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
+	if err != nil {
+		return false, err
+	}
+	now := time.Now()
+	if known && now.Sub(who.RefusedAt) < toldEvery || !o.refusals[p].free() {
+		return false, nil
+	}
+	if !known {
+		who = sessions.Identity{Platform: p, UserID: in.Sender.ID, Role: sessions.Stranger}
+	}
+	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
+	return true, tx.SaveIdentity(ctx, who)
+}
+
+// Refuse hands a refusal to the platform's sender. It never waits: where too many
+// are on their way it is dropped.
+func (o *Outbox) Refuse(in messages.Inbound, text string) {
+	r := o.refusals[in.Conversation.Platform]
+	if r == nil {
+		return
+	}
+	select {
+	case r.queue <- refusal{in, text}:
+	default:
+	}
+}
+
+// RefuseUnadmitted tells somebody whom the platform does not admit so; why says why
+// it did not answer, if it did not.
+func (o *Outbox) RefuseUnadmitted(in messages.Inbound, why error) {
+	text := "Only people who may write here can ask me to work."
+	if why != nil {
+		text = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
+	}
+	o.Refuse(in, text)
+}
+
+// RefuseBusy tells somebody, once an hour, that it could not be checked who they are.
+func (o *Outbox) RefuseBusy(in messages.Inbound) {
+	r := o.refusals[in.Conversation.Platform]
+	if r == nil || in.Kind != messages.KindMessage {
+		return
+	}
+	now := time.Now()
+	if at, ok := r.told.Get(in.Sender.ID); ok && now.Sub(at) < time.Hour || !r.free() {
+		return
+	}
+	r.told.Put(in.Sender.ID, now)
+	o.Refuse(in, "Many people I do not know are writing here, so I could not check whether you may. If I have not answered in a few minutes, ask again.")
+}
+
+// SendRefusals tells strangers no, one after the other on each platform, until ctx
+// is done. A stranger's message is not an accepted one: its refusal has no delivery
+// record and is sent at most once, if the platform's limits leave room for it.
+func (o *Outbox) SendRefusals(ctx context.Context) {
+	for p, r := range o.refusals {
+		o.Spawn(func(context.Context) {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case next := <-r.queue:
+					o.sendRefusal(ctx, o.Adapters[p], next)
+				}
+			}
+		})
+	}
+}
+
+func (o *Outbox) sendRefusal(ctx context.Context, adapter platform.Adapter, r refusal) {
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	_, err := adapter.Send(ctx, messages.Outbound{
+		Conversation: r.in.Conversation, ReplyTo: r.in.Message, OnlyFor: r.in.Sender.ID, Text: r.text, Optional: true,
+	})
+	if err != nil {
+		o.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", r.in.Conversation, "err", err)
+	}
+}
