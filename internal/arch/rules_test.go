@@ -73,6 +73,9 @@ var allowed = map[string][]string{
 	"internal/orchestrator/port": {
 		"internal/approval", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},
+	"internal/orchestrator/orchestratortest": {
+		"internal/*", "internal/*/*",
+	},
 
 	"internal/work": {
 		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/orchestrator",

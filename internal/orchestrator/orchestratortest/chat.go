@@ -1,0 +1,498 @@
+package orchestratortest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+// PlatformName names the scripted platform.
+const PlatformName messages.Platform = "chat"
+
+// Room is the conversation in which people talk if nobody says another one: a private
+// chat.
+const Room = "room"
+
+// Post is a message of the bot as the platform has it.
+type Post struct {
+	ID      messages.MessageID
+	Room    string
+	Text    string
+	Buttons []messages.Button
+	ReplyTo messages.MessageID
+	OnlyFor messages.UserID
+	File    string // its name
+	Sent    messages.DeliveryID
+	At      time.Time
+	Texts   []string // all that it showed, in order
+}
+
+// Asked is what a process asked the platform for.
+type Asked struct {
+	What string // "send", "edit" or "file"
+	Room string
+	Text string
+	Post messages.MessageID // of an edit
+	// Again is set on a send that may be a repetition.
+	Again, Progress bool
+	At              time.Time
+}
+
+// Reaction is how the platform answers a call: with an error if there is one. Done says
+// that it did what was asked for nevertheless.
+type Reaction struct {
+	Err  error
+	Done bool
+}
+
+// Chat is the platform: what people say, what the bot posted, and how the platform
+// behaves. It outlives all processes and is safe for concurrent use.
+type Chat struct {
+	// Caps, Gate and the like are set before a process starts, which takes them over.
+	Caps platform.Capabilities
+
+	// Admits, if not nil, makes the platform one that says who may give orders.
+	Admits func(ctx context.Context, in messages.Inbound) (bool, error)
+
+	// Plain is a platform whose messages cannot be edited.
+	Plain bool
+
+	// React, if not nil, says how the platform answers. It is called without locks.
+	React func(a Asked) Reaction
+
+	// Earlier, if not nil, returns what was said before the bot was called.
+	Earlier func(in messages.Inbound) ([]messages.Quote, error)
+
+	// Files has the content of attachments by their source.
+	Files map[string]string
+
+	world *World
+
+	mu      sync.Mutex // guards all below
+	to      *Process
+	number  int
+	unacked []messages.Inbound
+	posts   []*Post
+	calls   []Asked
+	marks   map[messages.MessageID][]platform.Mark
+	notes   []string
+	typing  int
+}
+
+func newChat(w *World) *Chat {
+	return &Chat{
+		world: w, marks: make(map[messages.MessageID][]platform.Mark), Files: make(map[string]string),
+		Caps: platform.Capabilities{MaxText: 4096, Streaming: true, EditInterval: time.Second, Buttons: true, CommandPrefix: "/", Place: "a test"},
+	}
+}
+
+// Option changes an event before it happens.
+type Option func(in *messages.Inbound)
+
+// From says who does it; else Ann does.
+func From(id messages.UserID) Option {
+	return func(in *messages.Inbound) { in.Sender.ID, in.Sender.Name = id, strings.ToUpper(string(id)) }
+}
+
+// In says where; else it is Room. Other rooms than Room are not private.
+func In(room string) Option {
+	return func(in *messages.Inbound) { in.Conversation.ID, in.Private = room, room == Room }
+}
+
+// With changes the event in another way.
+func With(change func(in *messages.Inbound)) Option { return change }
+
+// Say has a person say something, and returns it. The platform delivers it; if that
+// fails it does so again when the next process starts.
+func (c *Chat) Say(text string, options ...Option) messages.Inbound {
+	return c.Do(append([]Option{func(in *messages.Inbound) { in.Text = text }}, options...)...)
+}
+
+// Edit has a person change what they said.
+func (c *Chat) Edit(said messages.Inbound, text string) messages.Inbound {
+	return c.Do(func(in *messages.Inbound) {
+		event := in.Event
+		*in = said
+		in.Event, in.Kind, in.Text = event, messages.KindEdit, text
+	})
+}
+
+// Press has a person press a button of a post by its label.
+func (c *Chat) Press(p Post, label string, options ...Option) messages.Inbound {
+	c.world.T.Helper()
+	i := slices.IndexFunc(p.Buttons, func(b messages.Button) bool { return b.Label == label })
+	if i < 0 {
+		c.world.T.Fatalf("no button %q under %q: %+v", label, p.Text, p.Buttons)
+	}
+	return c.Do(append([]Option{In(p.Room), func(in *messages.Inbound) {
+		in.Kind, in.Action, in.Message = messages.KindAction, p.Buttons[i].ID, p.ID
+	}}, options...)...)
+}
+
+// Do has something happen on the platform: a message of Ann, as options change it.
+func (c *Chat) Do(options ...Option) messages.Inbound {
+	c.world.T.Helper()
+	c.mu.Lock()
+	c.number++
+	in := messages.Inbound{
+		Account: "bot", Event: messages.EventID(fmt.Sprintf("e%d", c.number)), Kind: messages.KindMessage,
+		Conversation: messages.ConversationKey{Platform: PlatformName, ID: Room}, Private: true,
+		Message: messages.MessageID(fmt.Sprintf("m%d", c.number)), Sender: messages.Sender{ID: Ann, Name: "Ann"},
+		SentAt: time.Now(),
+	}
+	to := c.to
+	c.mu.Unlock()
+	for _, o := range options {
+		o(&in)
+	}
+	if to == nil {
+		to = c.world.process
+	}
+	c.mu.Lock()
+	c.unacked = append(c.unacked, in)
+	c.mu.Unlock()
+	if to != nil && !to.Dead() {
+		c.deliver(to, in)
+	}
+	return in
+}
+
+// DeliverTo has events delivered to a process; nil: to the newest.
+func (c *Chat) DeliverTo(p *Process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = p
+}
+
+// Again delivers an event once more, though it was acknowledged.
+func (c *Chat) Again(in messages.Inbound) { c.deliver(c.world.process, in) }
+
+// Unacknowledged returns how many events the platform still has to deliver.
+func (c *Chat) Unacknowledged() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unacked)
+}
+
+// deliver hands an event over, as the receiving loop of an adapter does, and returns
+// when it was acknowledged or the process is gone.
+func (c *Chat) deliver(p *Process, in messages.Inbound) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.life.serve()
+		failpoint.Hit(failpoint.Received)
+		if err := p.Engine.Accept(c.world.T.Context(), in); err != nil {
+			return
+		}
+		failpoint.Hit(failpoint.Stored)
+		p.life.serve()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.unacked = slices.DeleteFunc(c.unacked, func(u messages.Inbound) bool { return u.Event == in.Event })
+	}()
+	<-done
+}
+
+func (c *Chat) redeliver(p *Process) {
+	c.mu.Lock()
+	left := slices.Clone(c.unacked)
+	c.mu.Unlock()
+	for _, in := range left {
+		c.deliver(p, in)
+	}
+}
+
+// Posts returns what the bot posted in a room, in order.
+func (c *Chat) Posts(room string) []Post {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Post
+	for _, p := range c.posts {
+		if p.Room == room {
+			copied := *p
+			copied.Texts = slices.Clone(p.Texts)
+			out = append(out, copied)
+		}
+	}
+	return out
+}
+
+// Texts returns what stands in a room by now, without placeholders that show nothing.
+func (c *Chat) Texts(room string) []string {
+	var out []string
+	for _, p := range c.Posts(room) {
+		if p.Text != platform.Placeholder {
+			out = append(out, p.Text)
+		}
+	}
+	return out
+}
+
+// Strays returns how many placeholders stand in a room that show nothing.
+func (c *Chat) Strays(room string) int { return len(c.Posts(room)) - len(c.Texts(room)) }
+
+// Find returns the only post of all rooms whose text contains part, and fails the test if
+// there is none or another one.
+func (c *Chat) Find(part string) Post {
+	c.world.T.Helper()
+	var found []Post
+	for _, p := range c.all() {
+		if strings.Contains(p.Text, part) {
+			found = append(found, p)
+		}
+	}
+	if len(found) != 1 {
+		c.world.T.Fatalf("%d posts contain %q, want 1; posted: %q", len(found), part, c.texts())
+	}
+	return found[0]
+}
+
+// Want fails the test unless exactly these texts stand in Room. Each may be a part of
+// what stands there.
+func (c *Chat) Want(parts ...string) { c.world.T.Helper(); c.WantIn(Room, parts...) }
+
+// WantIn is Want for another room.
+func (c *Chat) WantIn(room string, parts ...string) {
+	c.world.T.Helper()
+	got := c.Texts(room)
+	ok := len(got) == len(parts)
+	for i := 0; ok && i < len(got); i++ {
+		ok = strings.Contains(got[i], parts[i])
+	}
+	if !ok {
+		c.world.T.Errorf("in %s stands %q, want %q", room, got, parts)
+	}
+}
+
+func (c *Chat) all() []Post {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Post
+	for _, p := range c.posts {
+		out = append(out, *p)
+	}
+	return out
+}
+
+func (c *Chat) texts() []string {
+	var out []string
+	for _, p := range c.all() {
+		out = append(out, p.Text)
+	}
+	return out
+}
+
+// Calls returns what processes asked the platform for, in order.
+func (c *Chat) Calls() []Asked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+// Marks returns the marks that a message of a person got, in order.
+func (c *Chat) Marks(in messages.Inbound) []platform.Mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.marks[in.Message])
+}
+
+// Notes returns what single people were told.
+func (c *Chat) Notes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.notes)
+}
+
+// Typed returns how often the platform showed that an answer is coming.
+func (c *Chat) Typed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.typing
+}
+
+// call notes a call and asks how it goes. It ends the goroutine of a dead process.
+func (c *Chat) call(l *life, made Asked) Reaction {
+	l.serve()
+	made.At = time.Now()
+	c.mu.Lock()
+	c.calls = append(c.calls, made)
+	c.mu.Unlock()
+	if c.React == nil {
+		return Reaction{}
+	}
+	r := c.React(made)
+	l.serve()
+	return r
+}
+
+// adapter returns the platform as a process knows it.
+func (c *Chat) adapter(p *Process) platform.Adapter {
+	port := port{c, p.life}
+	switch {
+	case c.Plain:
+		return port
+	case c.Admits != nil:
+		return gatedPort{editingPort{port}}
+	default:
+		return editingPort{port}
+	}
+}
+
+// port can do what every platform can.
+type port struct {
+	chat *Chat
+	life *life
+}
+
+// Platform implements platform.Adapter.
+func (port) Platform() messages.Platform { return PlatformName }
+
+// Capabilities implements platform.Adapter.
+func (p port) Capabilities() platform.Capabilities { return p.chat.Caps }
+
+// Run implements platform.Adapter. Events come from Chat.Do.
+func (port) Run(ctx context.Context, _ platform.Sink) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Send implements platform.Adapter.
+func (p port) Send(_ context.Context, out messages.Outbound) (messages.Ref, error) {
+	r := p.chat.call(p.life, Asked{What: "send", Room: out.Conversation.ID, Text: out.Text, Again: out.Again})
+	return p.chat.post(out, "", r)
+}
+
+// post posts what a process sends. With IdempotentSend, what was posted of the same
+// delivery before is found.
+func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Ref, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Err != nil && !r.Done {
+		return messages.Ref{}, r.Err
+	}
+	var made *Post
+	if c.Caps.IdempotentSend {
+		if i := slices.IndexFunc(c.posts, func(p *Post) bool { return p.Sent == out.Delivery }); i >= 0 {
+			made = c.posts[i]
+		}
+	}
+	if made == nil {
+		c.number++
+		made = &Post{
+			ID: messages.MessageID(fmt.Sprintf("p%d", c.number)), Room: out.Conversation.ID, Text: out.Text, Texts: []string{out.Text},
+			Buttons: out.Buttons, ReplyTo: out.ReplyTo, OnlyFor: out.OnlyFor, File: file, Sent: out.Delivery, At: time.Now(),
+		}
+		c.posts = append(c.posts, made)
+	}
+	if r.Err != nil {
+		return messages.Ref{}, r.Err
+	}
+	return messages.Ref{Conversation: out.Conversation, Message: made.ID}, nil
+}
+
+// editingPort can edit, mark, show that it types, and tell one person something; it
+// reads attachments and what was said before, and posts files.
+type editingPort struct{ port }
+
+var (
+	_ platform.Editor    = editingPort{}
+	_ platform.Marker    = editingPort{}
+	_ platform.Typer     = editingPort{}
+	_ platform.Whisperer = editingPort{}
+	_ platform.Fetcher   = editingPort{}
+	_ platform.Contexter = editingPort{}
+	_ platform.Filer     = editingPort{}
+)
+
+// Edit implements platform.Editor.
+func (p editingPort) Edit(_ context.Context, e platform.Edit) error {
+	r := p.chat.call(p.life, Asked{What: "edit", Room: e.Ref.Conversation.ID, Text: e.Text, Post: e.Ref.Message, Progress: e.Progress})
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	if r.Err != nil && !r.Done {
+		return r.Err
+	}
+	i := slices.IndexFunc(p.chat.posts, func(q *Post) bool { return q.ID == e.Ref.Message })
+	if i < 0 {
+		return fault.New(fault.NotFound, "There is no such message.")
+	}
+	q := p.chat.posts[i]
+	q.Text, q.Buttons = e.Text, e.Buttons
+	if q.Texts[len(q.Texts)-1] != e.Text {
+		q.Texts = append(q.Texts, e.Text)
+	}
+	return r.Err
+}
+
+// Mark implements platform.Marker.
+func (p editingPort) Mark(_ context.Context, ref messages.Ref, mark platform.Mark) error {
+	p.life.serve()
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	p.chat.marks[ref.Message] = append(p.chat.marks[ref.Message], mark)
+	return nil
+}
+
+// Typing implements platform.Typer.
+func (p editingPort) Typing(context.Context, messages.ConversationKey) error {
+	p.life.serve()
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	p.chat.typing++
+	return nil
+}
+
+// Whisper implements platform.Whisperer.
+func (p editingPort) Whisper(_ context.Context, to messages.Inbound, text string) error {
+	p.life.serve()
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	p.chat.notes = append(p.chat.notes, string(to.Sender.ID)+": "+text)
+	return nil
+}
+
+// Fetch implements platform.Fetcher.
+func (p editingPort) Fetch(_ context.Context, a messages.Attachment) (io.ReadCloser, error) {
+	p.life.serve()
+	content, ok := p.chat.Files[a.Source]
+	if !ok {
+		return nil, fault.New(fault.NotFound, "The file is gone.")
+	}
+	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+// Context implements platform.Contexter.
+func (p editingPort) Context(_ context.Context, in messages.Inbound) ([]messages.Quote, error) {
+	p.life.serve()
+	if p.chat.Earlier == nil {
+		return nil, nil
+	}
+	return p.chat.Earlier(in)
+}
+
+// SendFile implements platform.Filer.
+func (p editingPort) SendFile(_ context.Context, f platform.File) (messages.Ref, error) {
+	r := p.chat.call(p.life, Asked{What: "file", Room: f.Conversation.ID, Text: f.Name})
+	return p.chat.post(messages.Outbound{Delivery: f.Delivery, Conversation: f.Conversation, ReplyTo: f.ReplyTo, Text: f.Caption}, f.Name, r)
+}
+
+// gatedPort says who may give orders.
+type gatedPort struct{ editingPort }
+
+var _ platform.Gatekeeper = gatedPort{}
+
+// Admits implements platform.Gatekeeper.
+func (p gatedPort) Admits(ctx context.Context, in messages.Inbound) (bool, error) {
+	p.life.serve()
+	return p.chat.Admits(ctx, in)
+}

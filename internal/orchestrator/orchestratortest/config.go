@@ -1,0 +1,99 @@
+package orchestratortest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/loop"
+	"remote-agent/internal/commit"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/work"
+)
+
+// Who is there, if nobody configures it otherwise: two users, one owner, and everybody
+// else, who is a stranger.
+const (
+	Ann      messages.UserID = "ann" // a user, who says what nobody is named for
+	Bob      messages.UserID = "bob"
+	Olga     messages.UserID = "olga" // the owner
+	Stranger messages.UserID = "stan"
+)
+
+// build builds the engine of a process, with the chat commands that need no git.
+func (w *World) build(p *Process, exclusive bool) (*orchestrator.Orchestrator, error) {
+	c := w.config(p, exclusive)
+	shop := work.New(work.Config{Storage: c.Storage, Adapters: c.Adapters, Log: c.Log})
+	c.Commands, c.Pressed = shop.Commands(), shop.Pressed
+	if w.Configure != nil {
+		w.Configure(&c, p.Store)
+	}
+	core, err := orchestrator.New(c)
+	if err == nil {
+		shop.Bind(core)
+	}
+	return core, err
+}
+
+// config is what a process runs with.
+func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
+	return orchestrator.Config{
+		Storage:    storage{store: p.Store, life: p.life},
+		Queue:      newQueue(w.T),
+		Adapters:   []platform.Adapter{w.Chat.adapter(p)},
+		Assistants: map[assistant.Name]assistant.Assistant{ModelName: loop.New(modelPort{w.Model, p.life}, loop.Config{})},
+		Default:    ModelName,
+		Access: map[messages.Platform]orchestrator.AccessRule{PlatformName: {
+			IDs:    map[messages.UserID]bool{Ann: true, Bob: true},
+			Owners: map[messages.UserID]bool{Olga: true},
+		}},
+		Toolroom:  toolPort{w.Tools, p.life},
+		Exclusive: exclusive,
+		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+}
+
+// storage is the database of a process, for as long as it lives.
+type storage struct {
+	store *store.Store
+	life  *life
+}
+
+var _ orchestrator.Storage = storage{}
+
+func (s storage) serve() error {
+	s.life.serve()
+	if err := s.life.fail.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// InTx implements orchestrator.Storage.
+func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// Commit implements orchestrator.Storage.
+func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
+	if err := s.serve(); err != nil {
+		return commit.News{}, err
+	}
+	return s.store.Commit(ctx, l, c)
+}
+
+// InRead implements orchestrator.Storage.
+func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}

@@ -1,0 +1,370 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// outcome is how a turn can end.
+type outcome struct {
+	steps     []ot.Step // of the model, for the message
+	configure func(c *orchestrator.Config)
+	act       func(w *ot.World) (acted bool) // what people and others do, asked again and again while something is open
+
+	shown   string   // what the person reads in the end, once
+	besides []string // what else they read, each once
+	maybe   []string // what else they may read
+	state   sessions.EntryState
+	run     sessions.RunStatus
+	session sessions.Status
+	did     []string // what the tools did
+
+	waits    time.Duration // at least so long until the end, without interruptions
+	requests int           // to the model, without interruptions; 0: one
+	silent   bool          // nothing is streamed
+	tools    bool          // a tool runs
+}
+
+const asked = "please do it"
+
+// worked begins the card of a turn that used tools; the answer is a message of its own.
+const worked = "✔ Worked for"
+
+const theAnswer = "The answer is forty-two."
+
+// times repeats a step.
+func times(n int, s ot.Step) []ot.Step { return slices.Repeat([]ot.Step{s}, n) }
+
+// fails is the outcome of an error that is final.
+func fails(kind fault.Kind, shown string) outcome {
+	return outcome{
+		steps: []ot.Step{ot.Fail("", &fault.Error{Kind: kind, Err: errors.New("the provider said so")})}, silent: true,
+		shown: "✖ " + shown, state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+	}
+}
+
+// passes is the outcome of an error that passes.
+func passes(err error, waits time.Duration) outcome {
+	return outcome{
+		steps: []ot.Step{ot.Fail("It begins ", err), ot.Say(theAnswer)}, waits: waits, requests: 2,
+		shown: theAnswer, state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+	}
+}
+
+// overflow is what a model says of an array that is too long for it.
+func overflow() error { return assistant.Overflow(0, errors.New("too many tokens")) }
+
+func outcomes() map[string]outcome {
+	unavailable := fault.New(fault.Unavailable, "The model does not answer.")
+	return map[string]outcome{
+		"Answer": {
+			steps: []ot.Step{ot.Say(theAnswer)}, shown: theAnswer,
+			state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"RetryAfter":   passes(&fault.Error{Kind: fault.RateLimited, RetryAfter: 40 * time.Second}, 40*time.Second),
+		"Unavailable":  passes(unavailable, time.Second),
+		"Conflict":     passes(fault.New(fault.Conflict, ""), time.Second),
+		"Unauthorized": fails(fault.Unauthorized, "I am not set up correctly"),
+		"Invalid":      fails(fault.Invalid, "I cannot use that."),
+		"NotFound":     fails(fault.NotFound, "I cannot find that."),
+		"Forbidden":    fails(fault.Forbidden, "You may not do that here."),
+		"Exhausted":    fails(fault.Exhausted, "A limit is used up."),
+		"Unsupported":  fails(fault.Unsupported, "That is not possible here."),
+		"Gone":         fails(fault.Gone, "That is no longer there."),
+		"Canceled":     fails(fault.Canceled, "Stopped."),
+		"Internal":     fails(fault.Internal, "Something broke on my side."),
+		"Panic": {
+			steps: []ot.Step{ot.Panic()}, silent: true,
+			shown: "✖ Something broke on my side.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+		},
+		"NeverAvailable": {
+			steps: []ot.Step{ot.Fail("Once more I ", unavailable)}, requests: 5, waits: 15 * time.Second,
+			shown: "✖ The model does not answer. I tried 5 times.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+		},
+		"Uncertain": {
+			steps: []ot.Step{ot.Fail("", &fault.Error{Kind: fault.Unavailable, Uncertain: true})}, silent: true,
+			shown: "✖ The service does not answer right now.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+		},
+		"Stop": {
+			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer))},
+			act: func(w *ot.World) bool {
+				if w.Model.Held() == 0 || w.States("/stop") != "" {
+					return false
+				}
+				w.Pass(2 * time.Second)
+				w.Chat.Say("/stop")
+				return true
+			},
+			shown: "⏹ Stopped after", maybe: []string{"⏹ Stopped.", "Nothing is running here."}, // the latter if the process died after it had stopped the turn
+			state: sessions.EntryStopped, run: sessions.RunStopped, session: sessions.Completed,
+		},
+		"Shutdown": {
+			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer)), ot.Say(theAnswer)}, requests: 2, waits: 30 * time.Second,
+			act: func(w *ot.World) bool {
+				if w.Model.Held() == 0 {
+					return false
+				}
+				w.Process().Shutdown()
+				w.Pass(31 * time.Second)
+				return true
+			},
+			shown: theAnswer, state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"LostLease": {
+			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer)), ot.Say(theAnswer)}, requests: 2,
+			act: func(w *ot.World) bool {
+				if w.Model.Held() == 0 {
+					return false
+				}
+				w.Pass(time.Second) // the placeholder is on record
+				steal(w, 8*time.Second)
+				w.Pass(6 * time.Second) // the next renewal
+				return true
+			},
+			shown: theAnswer, state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"Limit": {
+			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer))}, waits: time.Minute,
+			configure: func(c *orchestrator.Config) { c.TurnTimeout = time.Minute },
+			shown:     "✖ This took longer than the limit of 1m0s", maybe: []string{"✔ Worked for 1:00"}, state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+		},
+		"Approval": {
+			steps: []ot.Step{ot.Call(ot.ExecuteTool, "make it so"), ot.Say(theAnswer)}, requests: 2, tools: true,
+			act: func(w *ot.World) bool {
+				if len(w.Rows(`SELECT number FROM approvals WHERE state = 'waiting'`)) == 0 || w.States("/approve a-1") != "" {
+					return false
+				}
+				w.Pass(time.Minute)
+				w.Chat.Say("/approve a-1")
+				return true
+			},
+			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✔ Allowed"}, maybe: []string{worked}, did: []string{"run make it so"}, waits: time.Minute,
+			state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"Denial": {
+			steps: []ot.Step{ot.Call(ot.ExecuteTool, "make it so"), ot.Say(theAnswer)}, requests: 2,
+			act: func(w *ot.World) bool {
+				if len(w.Rows(`SELECT number FROM approvals WHERE state = 'waiting'`)) == 0 || w.States("/deny a-1") != "" {
+					return false
+				}
+				w.Chat.Say("/deny a-1")
+				return true
+			},
+			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✖ Not allowed"}, maybe: []string{worked},
+			state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"ToolWithoutAsking": {
+			steps: []ot.Step{ot.Call(ot.WriteTool, "write it down"), ot.Say(theAnswer)}, requests: 2, tools: true, did: []string{"note write it down"}, maybe: []string{worked},
+			shown: theAnswer, state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"Overflow": {
+			steps: []ot.Step{ot.Fail("", overflow()), ot.Say(theAnswer)}, requests: 2,
+			shown: theAnswer, state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
+		},
+		"OverflowTwice": {
+			steps: times(1, ot.Fail("", overflow())), requests: 2, silent: true,
+			shown: "✖ This conversation is too long for the model, even shortened.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+		},
+	}
+}
+
+// steal takes the only lease away, as another process does that found it run out, and
+// works on nothing.
+func steal(w *ot.World, ttl time.Duration) {
+	w.T.Helper()
+	err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+		ids, err := tx.ConversationsAt(w.T.Context(), room(ot.Room))
+		if err != nil {
+			return err
+		}
+		c, err := tx.Conversation(w.T.Context(), ids[0])
+		if err != nil {
+			return err
+		}
+		if err := tx.ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
+			return err
+		}
+		_, _, err = tx.ClaimLease(w.T.Context(), c.ID, "somebody else", ttl)
+		return err
+	})
+	if err != nil {
+		w.T.Fatalf("taking the lease away: %v", err)
+	}
+}
+
+// life is what happens to the process on the way to the outcome.
+type life struct {
+	arm    func(w *ot.World)
+	after  bool // the answer is on record by then
+	gently bool // it is told to stop, and may finish
+	point  failpoint.Point
+}
+
+func lives() map[string]life {
+	all := map[string]life{
+		"Fresh":     {},
+		"Restarted": {arm: func(w *ot.World) { w.StopAt(failpoint.BeforeModel, 1) }, gently: true, point: failpoint.BeforeModel},
+	}
+	for _, p := range append(failpoint.Points(), failpoint.CallRecorded, failpoint.CallBegun, failpoint.CallRan) {
+		all["Killed/"+string(p)] = life{
+			arm: func(w *ot.World) { w.KillAt(p, 1) }, point: p,
+			after: p == failpoint.AnswerStored || p == failpoint.SentUnrecorded,
+		}
+	}
+	return all
+}
+
+// passesPoint reports whether a turn with an outcome comes to a point.
+func (o outcome) passesPoint(p failpoint.Point) bool {
+	switch p {
+	case failpoint.MidStream:
+		return !o.silent
+	case failpoint.CallRecorded:
+		return o.tools || o.besides != nil
+	case failpoint.CallBegun, failpoint.CallRan:
+		return o.tools
+	}
+	return true
+}
+
+// TestEveryTurnHasOneOutcome takes each way in which a turn can end through each way in
+// which a process can. Whatever happens, the person sees one outcome, once, and at most
+// one placeholder that was left behind; nothing that was accepted is lost or open, and
+// no tool has its effect twice.
+func TestEveryTurnHasOneOutcome(t *testing.T) {
+	for name, o := range outcomes() {
+		t.Run(name, func(t *testing.T) {
+			for where, l := range lives() {
+				if l.point != "" && !o.passesPoint(l.point) {
+					continue
+				}
+				t.Run(where, func(t *testing.T) {
+					ot.Run(t, func(w *ot.World) { o.play(w, l) })
+				})
+			}
+		})
+	}
+}
+
+func (o outcome) play(w *ot.World, l life) {
+	w.Model.On(asked, o.steps...)
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+		if o.configure != nil {
+			o.configure(c)
+		}
+	}
+	w.Start()
+	if l.arm != nil {
+		l.arm(w)
+	}
+	began, ends := time.Now(), 0
+	w.Chat.Say(asked)
+	for over, rounds := false, 0; !over; rounds++ {
+		w.Settle()
+		switch {
+		case w.Process().Dead():
+			ends++
+			w.Start()
+		case o.act != nil && rounds < 50 && o.act(w):
+		case len(w.Open()) == 0 && w.Chat.Unacknowledged() == 0:
+			over = true
+		case rounds > 100:
+			w.T.Fatalf("never over; open: %q, shown: %q", w.Open(), w.Chat.Texts(ot.Room))
+		default:
+			w.Pass(time.Second)
+		}
+	}
+	if l.point != "" && ends == 0 {
+		w.T.Fatalf("the process never came to %q", l.point)
+	}
+	if took := time.Since(began); took < o.waits && l.point == "" {
+		w.T.Errorf("it took %v, want at least %v", took, o.waits)
+	}
+	w.Pass(30 * time.Second) // nothing more comes
+	o.check(w, l)
+}
+
+func (o outcome) check(w *ot.World, l life) {
+	w.T.Helper()
+	shown := o.shown
+	if l.gently && o.state == sessions.EntryStopped && len(w.Chat.Texts(ot.Room)) > 0 && strings.Contains(w.Chat.Texts(ot.Room)[0], "before it went on") {
+		shown = "⏹ Stopped before it went on." // the next process runs the command, perhaps before the turn goes on
+	}
+	stands := make(map[string]int)
+	for _, text := range w.Chat.Texts(ot.Room) {
+		all := slices.Concat(o.besides, []string{shown}, o.maybe)
+		i := slices.IndexFunc(all, func(part string) bool { return strings.Contains(strings.ReplaceAll(text, "**", ""), part) })
+		if i < 0 {
+			w.T.Errorf("besides the outcome stands %q", text)
+			continue
+		}
+		stands[all[i]]++
+	}
+	for _, once := range append(slices.Clone(o.besides), shown) {
+		if stands[once] != 1 {
+			w.T.Errorf("%q stands %d times in %q, want once", once, stands[once], w.Chat.Texts(ot.Room))
+		}
+	}
+	if strays := w.Chat.Strays(ot.Room); strays > 1 || strays > 0 && l.point == "" {
+		w.T.Errorf("%d placeholders were left behind", strays)
+	}
+	if got := w.States(asked); got != string(o.state) {
+		w.T.Errorf("the entry is %q, want %q", got, o.state)
+	}
+	if got := w.Value(`SELECT count(*) || ' ' || max(status) FROM remote_agent_sessions`); got != "1 "+string(o.session) {
+		w.T.Errorf("sessions: %q, want one that is %s", got, o.session)
+	}
+	runs := strings.Fields(w.Runs())
+	if l.gently && o.state == sessions.EntryStopped && !slices.Contains(runs, string(o.run)) {
+		runs = append(runs, string(o.run)) // it was stopped before another run of it began
+	}
+	if n := len(runs) - 1; n < 0 || runs[n] != string(o.run) || slices.ContainsFunc(runs[:n], func(s string) bool { return s != string(sessions.RunInterrupted) }) {
+		w.T.Errorf("runs: %q, want %q in the end and nothing but interrupted ones before", runs, o.run)
+	}
+	o.checkRecord(w, l)
+}
+
+func (o outcome) checkRecord(w *ot.World, l life) {
+	w.T.Helper()
+	requests := 0
+	for _, said := range w.Said() {
+		if strings.HasPrefix(said, "user|") {
+			requests++
+		}
+	}
+	if requests != 1 {
+		w.T.Errorf("what the person said is %d times in the session: %q", requests, w.Said())
+	}
+	answers := 0
+	for _, said := range w.Said() {
+		if said == "assistant|"+theAnswer {
+			answers++
+		}
+	}
+	if want := map[bool]int{true: 1}[o.shown == theAnswer]; answers != want {
+		w.T.Errorf("the answer is %d times in the session, want %d: %q", answers, want, w.Said())
+	}
+	if want := max(o.requests, 1); (l.point == "" || l.after && o.requests == 0) && len(w.Model.Requests()) != want {
+		w.T.Errorf("the model was asked %d times, want %d", len(w.Model.Requests()), want)
+	}
+	did := w.Tools.Did()
+	switch {
+	case l.point == failpoint.CallBegun: // interrupted before it ran: the model is told so, and decides
+		if len(did) != 0 {
+			w.T.Errorf("what was interrupted was repeated: %q", did)
+		}
+	case !slices.Equal(did, o.did):
+		w.T.Errorf("the tools did %q, want %q", did, o.did)
+	}
+}
