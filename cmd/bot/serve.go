@@ -7,6 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"remote-agent/internal/app"
+	"remote-agent/internal/web"
 )
 
 // startCommand is "bot" without a command: the daemon, with a console for the
@@ -42,7 +43,11 @@ func (p *program) serve(console bool) error {
 	for _, warning := range cfg.Warnings {
 		log.WarnContext(p.ctx, "Configuration", "warning", warning)
 	}
-	return app.Run(p.ctx, cfg, p.env(log, console))
+	env := p.env(log, console)
+	if env.Listeners, err = web.Inherited(env.Lookup); err != nil {
+		return err
+	}
+	return app.Run(p.ctx, cfg, env)
 }
 
 func bothTerminals(proc process) bool {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/platform/github"
+	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
@@ -70,6 +72,10 @@ type Env struct {
 	// of "begin", "commit" and "rollback". It is called by many goroutines at once.
 	// Tests count with it.
 	Trace func(statement string)
+
+	// Listeners, if any, are what HTTP listens on in the place of LISTEN_ADDR; see
+	// web.Inherited. Run closes them.
+	Listeners []net.Listener
 
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
@@ -155,7 +161,8 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
+		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
+		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second),
 	})
 	if err := d.web.Listen(ctx); err != nil {
 		return err
@@ -224,69 +231,85 @@ func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) 
 	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Trace: env.Trace, Redact: newRedactor(cfg, env).String})
 }
 
-// run runs all parts. Intake and HTTP stop first because all end with ctx; the
-// orchestrator ends last, after its running turns; the database is closed by
-// close.
+// run runs all parts until ctx is done. What fetches work ends with it; what is sent
+// to us is taken until the running turns have ended or SHUTDOWN_GRACE is over, and is
+// then left to the next process or to another replica. The database is closed by close.
 func (d *daemon) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	doors, closeDoors := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeDoors()
 	group, ctx := errgroup.WithContext(ctx)
+	var intake errgroup.Group
 	group.Go(func() error { return d.core.Run(ctx) })
-	group.Go(func() error { return d.web.Run(ctx) })
+	intake.Go(func() error {
+		err := d.web.Run(doors)
+		if err != nil {
+			stop()
+		}
+		return err
+	})
 	d.banner()
 	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
 	for _, a := range d.adapters {
+		if d.isSentTo(a) {
+			intake.Go(func() error {
+				d.receive(doors, a)
+				return nil
+			})
+			continue
+		}
 		group.Go(func() error {
 			d.receive(ctx, a)
 			return nil
 		})
 	}
-	if d.space != nil {
-		group.Go(func() error {
-			d.sweepWorktrees(ctx)
-			return nil
-		})
-	}
-	if d.memory != nil {
-		group.Go(func() error {
-			d.memory.Run(ctx)
-			return nil
-		})
-		group.Go(func() error {
-			d.keepVectors(ctx)
-			return nil
-		})
-	}
-	if d.learner != nil {
-		group.Go(func() error {
-			d.learner.Run(ctx)
-			return nil
-		})
-	}
-	if d.config.Retention != (config.Retention{}) {
-		group.Go(func() error {
-			d.sweepRetention(ctx)
-			return nil
-		})
-	}
-	if d.console != nil {
-		group.Go(func() error {
-			d.endWithConsole(ctx, stop)
-			return nil
-		})
-	}
+	d.runHelpers(ctx, group, stop)
 	if d.env.Started != nil {
 		d.env.Started(Info{Addr: d.web.Addr()})
 	}
 	<-ctx.Done()
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.ShutdownGrace)
+	defer cancel()
 	d.web.Drain()
 	d.log.InfoContext(ctx, "Stopping", "running_turns", d.core.RunningTurns())
 	err := group.Wait()
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return err
+	d.web.AwaitWatchers(over)
+	closeDoors()
+	if last := intake.Wait(); err == nil || errors.Is(err, context.Canceled) {
+		err = last
 	}
-	return nil
+	return err
+}
+
+// isSentTo reports whether an adapter receives what a platform sends and would not
+// keep for us: webhooks, and Slack's sockets, over which a command comes once.
+func (d *daemon) isSentTo(a platform.Adapter) bool {
+	hook, ok := a.(platform.WebhookReceiver)
+	return a.Platform() == slack.Name || ok && d.receivesOverHTTP(hook)
+}
+
+// runHelpers runs what works beside the conversations.
+func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop context.CancelFunc) {
+	helper := func(wanted bool, run func(context.Context)) {
+		if wanted {
+			group.Go(func() error {
+				run(ctx)
+				return nil
+			})
+		}
+	}
+	helper(d.space != nil, d.sweepWorktrees)
+	if d.memory != nil {
+		helper(true, d.memory.Run)
+	}
+	helper(d.memory != nil, d.keepVectors)
+	if d.learner != nil {
+		helper(true, d.learner.Run)
+	}
+	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
+	helper(d.console != nil, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
 }
 
 // close closes what open opened, the database last.

@@ -25,6 +25,9 @@ func (s *Server) handler() http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
+		if s.draining.Load() {
+			h.Set("Connection", "close")
+		}
 		out := &recorder{ResponseWriter: w}
 		defer s.recover(out, r)
 		s.route(out, r)
@@ -112,6 +115,7 @@ type readyBody struct {
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	body := readyBody{Stopping: s.draining.Load(), Checks: []readyCheck{}}
+	defer s.watchers.asked(body.Stopping)
 	body.Ready = !body.Stopping
 	for _, c := range s.checks(r.Context()) {
 		check := readyCheck{Name: c.Name, OK: c.Err == nil, Info: c.Info}

@@ -11,12 +11,14 @@ import (
 // (platform contracts S8).
 func (s *Server) mayAsk(host string) bool {
 	name := hostname(host)
-	own := hostname(s.config.Addr)
-	everywhere := own == ""
-	if address, err := netip.ParseAddr(own); err == nil {
-		everywhere = address.IsUnspecified()
+	own, everywhere := false, false
+	for _, addr := range append(s.addrs(), s.config.Addr) {
+		host := hostname(addr)
+		own = own || name == host && host != ""
+		address, err := netip.ParseAddr(host)
+		everywhere = everywhere || host == "" || err == nil && address.IsUnspecified()
 	}
-	if name == own && own != "" || name == "localhost" || slices.ContainsFunc(s.config.Hosts, func(h string) bool { return h != "" && hostname(h) == name }) {
+	if own || name == "localhost" || slices.ContainsFunc(s.config.Hosts, func(h string) bool { return h != "" && hostname(h) == name }) {
 		return true
 	}
 	address, err := netip.ParseAddr(name)

@@ -13,6 +13,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,6 +42,18 @@ const APIPrefix = "/api/v1"
 // defaultGrace bounds a shutdown.
 const defaultGrace = 10 * time.Second
 
+// Limits of waiting for those who watch /readyz, see AwaitWatchers.
+const (
+	watchedWithin = 15 * time.Second // who asked before that does not watch any more
+	watchedTimes  = 2                // refusals that a balancer has to see; one may be taken for an accident
+	leaveAfter    = 250 * time.Millisecond
+	maxLinger     = 8 * time.Second // a container has 10 s by default
+
+	// idleFor is how long connections without a request stay open at the end: the
+	// next request over one is answered and closes it, instead of meeting a closed one.
+	idleFor = time.Second
+)
+
 // Check is the state of one part that the program needs to work.
 type Check struct {
 	Name string
@@ -53,6 +67,10 @@ type Check struct {
 // Config configures a Server.
 type Config struct {
 	Addr string // host:port; port 0 takes a free one
+
+	// Listeners, if any, are listened on in the place of Addr: sockets that a
+	// service manager keeps open while this process is started again, see Inherited.
+	Listeners []net.Listener
 
 	// Ready returns the checks of /readyz. It is called for every request, with
 	// a deadline of three seconds. Nil means that nothing needs a check.
@@ -84,9 +102,11 @@ type Server struct {
 	config   Config
 	server   *http.Server
 	draining atomic.Bool
+	watchers watchers
+	idle     idleConns
 
-	mu       sync.Mutex // guards listener
-	listener net.Listener
+	mu        sync.Mutex // guards listeners
+	listeners []net.Listener
 }
 
 // New returns a Server that does not listen yet.
@@ -98,7 +118,7 @@ func New(config Config) *Server {
 		config.Grace = defaultGrace
 	}
 	config.Log = config.Log.With("component", "web")
-	s := &Server{config: config}
+	s := &Server{config: config, listeners: config.Listeners}
 	s.server = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -106,6 +126,7 @@ func New(config Config) *Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - 4096, // net/http adds 4 KiB of its own
+		ConnState:         s.idle.follow,
 		ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 	}
 	return s
@@ -117,7 +138,7 @@ func New(config Config) *Server {
 func (s *Server) Listen(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener != nil {
+	if len(s.listeners) > 0 {
 		return nil
 	}
 	var lc net.ListenConfig
@@ -125,7 +146,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err != nil {
 		return listenFault(s.config.Addr, err)
 	}
-	s.listener = listener
+	s.listeners = []net.Listener{listener}
 	return nil
 }
 
@@ -144,59 +165,96 @@ func listenFault(addr string, err error) error {
 	return &fault.Error{Kind: fault.Invalid, Public: public, Err: err}
 }
 
-// Addr returns the address that is listened on, or the configured one before
-// Listen.
-func (s *Server) Addr() string {
+// Addr returns the address that is listened on, the first if there are several, or
+// the configured one before Listen.
+func (s *Server) Addr() string { return s.addrs()[0] }
+
+func (s *Server) addrs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
-		return s.config.Addr
+	if len(s.listeners) == 0 {
+		return []string{s.config.Addr}
 	}
-	return s.listener.Addr().String()
+	list := make([]string, len(s.listeners))
+	for i, l := range s.listeners {
+		list[i] = l.Addr().String()
+	}
+	return list
 }
 
-// Public reports whether other machines can reach the server: its address is
-// not a loopback one. The caller decides what to say about that.
+// Public reports whether other machines can reach the server: one of its addresses
+// is not a loopback one. The caller decides what to say about that.
 func (s *Server) Public() bool {
-	host, _, err := net.SplitHostPort(s.Addr())
-	if err != nil {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return host != "localhost" && (ip == nil || !ip.IsLoopback())
+	return slices.ContainsFunc(s.addrs(), func(addr string) bool {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return !strings.HasPrefix(addr, "/") && !strings.HasPrefix(addr, "@") // a Unix socket is of this machine
+		}
+		ip := net.ParseIP(host)
+		return host != "localhost" && (ip == nil || !ip.IsLoopback())
+	})
 }
 
 // Drain makes /readyz answer 503 from now on, so that a load balancer looks
-// elsewhere while requests are still served.
-func (s *Server) Drain() { s.draining.Store(true) }
+// elsewhere, while requests are still served: until the context of Run ends, new
+// connections are taken and webhooks answered as before. Each answer closes its
+// connection, so that a balancer that keeps connections opens its next one to
+// somebody else. Draining twice changes nothing.
+func (s *Server) Drain() {
+	if s.draining.CompareAndSwap(false, true) {
+		s.watchers.drain()
+	}
+}
+
+// AwaitWatchers waits, after Drain, until those who have been asking /readyz know
+// that the service stops: until it was refused twice, 8 seconds at the most. It
+// returns at once if nobody has asked in the last 15 seconds, if the sockets are
+// inherited, so that nobody is refused anyway, and when ctx ends.
+func (s *Server) AwaitWatchers(ctx context.Context) {
+	if len(s.config.Listeners) > 0 {
+		return
+	}
+	s.watchers.await(ctx)
+}
 
 // Run serves until ctx is done. Then it takes no new connections, lets running
 // requests finish for Config.Grace, ends the rest and returns nil. It listens
-// if Listen was not called.
+// if Listen was not called. What an inherited socket holds then is left to the
+// process that takes it next.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	listener := s.listener
+	listeners := s.listeners
 	s.mu.Unlock()
 
-	served := make(chan error, 1)
-	go func() { served <- s.server.Serve(listener) }()
+	served := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { served <- s.server.Serve(l) }()
+	}
+	var failed error
+	waiting := len(listeners)
 	select {
-	case err := <-served:
-		return fault.Wrap(err, fault.Unavailable, "serve HTTP")
+	case failed = <-served:
+		waiting--
 	case <-ctx.Done():
 	}
 	s.Drain()
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
 	defer cancel()
+	s.idle.await(shut)
 	if err := s.server.Shutdown(shut); err != nil {
 		s.config.Log.WarnContext(ctx, "HTTP requests were cut off at the end of the grace period", "err", err)
 		_ = s.server.Close() // the rest is given up on purpose
 	}
-	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fault.Wrap(err, fault.Unavailable, "serve HTTP")
+	for range waiting {
+		if err := <-served; failed == nil {
+			failed = err
+		}
+	}
+	if failed != nil && !errors.Is(failed, http.ErrServerClosed) {
+		return fault.Wrap(failed, fault.Unavailable, "serve HTTP")
 	}
 	return nil
 }
