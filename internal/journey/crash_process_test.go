@@ -25,6 +25,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/waittest"
+	"remote-agent/internal/web"
 )
 
 // botArgument makes this test binary the bot. The failpoint at which it dies follows,
@@ -48,9 +49,14 @@ func runAsBot(args []string) {
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	cfg, err := config.Load(config.Source{Environ: os.Environ()})
+	listeners, bad := web.Inherited(os.LookupEnv)
+	if err == nil {
+		err = bad
+	}
 	if err == nil {
 		err = app.Run(ctx, cfg, app.Env{
-			Stdin: strings.NewReader(""), Stdout: os.Stdout, Stderr: os.Stderr, Version: "test",
+			Listeners: listeners,
+			Stdin:     strings.NewReader(""), Stdout: os.Stdout, Stderr: os.Stderr, Version: "test",
 			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Lookup: os.LookupEnv, EnvFile: config.EnvFile,
 		})
 	}
@@ -91,9 +97,9 @@ type process struct {
 	err     error
 }
 
-// startProcess starts the bot with nothing but env in its environment. It dies at
-// point, or nowhere.
-func startProcess(t testing.TB, dir, name, point string, env map[string]string) (*process, error) {
+// startProcess starts the bot with nothing but env in its environment, and hands it
+// sockets as a service manager does. It dies at point, or nowhere.
+func startProcess(t testing.TB, dir, name, point string, env map[string]string, sockets ...*os.File) (*process, error) {
 	t.Helper()
 	p := &process{t: t, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
 	self, err := os.Executable()
@@ -101,12 +107,19 @@ func startProcess(t testing.TB, dir, name, point string, env map[string]string) 
 		return nil, err
 	}
 	p.cmd = exec.Command(self, botArgument, point)
+	if len(sockets) > 0 { // only the process itself knows its id
+		p.cmd = exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, self, botArgument, point)
+		p.cmd.ExtraFiles = sockets
+	}
 	if _, err := p.cmd.StdinPipe(); err != nil { // closed when the process has ended
 		return nil, err
 	}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.out, p.out
 	p.cmd.SysProcAttr = childOf()
 	p.cmd.Env = []string{"HOME=" + dir}
+	if len(sockets) > 0 {
+		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("LISTEN_FDS=%d", len(sockets)))
+	}
 	for name, value := range env {
 		if value != "" {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)

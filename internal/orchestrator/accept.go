@@ -472,7 +472,8 @@ func (o *Orchestrator) afterAccept(ctx context.Context, a accepted) {
 		o.spawn(func(ctx context.Context) { o.release(ctx, conv) })
 	case a.worker != nil:
 		if !o.spawn(func(ctx context.Context) { o.workOn(ctx, a.worker) }) {
-			o.slots.release() // stopping: the lease runs out and somebody else takes over
+			a.worker.handBack(ctx) // stopping: somebody else takes over
+			o.slots.release()
 			o.forget(a.worker.begun)
 		}
 	case a.entry.State == sessions.EntryRefused:

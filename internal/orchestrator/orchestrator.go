@@ -215,7 +215,9 @@ func New(config Config) (*Orchestrator, error) {
 
 // Run works until ctx is done. Then it starts nothing new, lets running turns
 // finish for Config.Grace, puts the rest back without counting an attempt, and
-// returns when none is running. It returns an error only if the queue fails.
+// returns when none is running. Accept goes on storing meanwhile and afterwards,
+// for another replica or the next process. It returns an error only if the queue
+// fails.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -235,6 +237,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	if err := o.firstSweep(ctx); err != nil {
 		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
 	}
+	defer context.AfterFunc(ctx, o.slots.close)()
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{
 		queue.KindTurn:  func(ctx context.Context, job queue.Job) error { return o.Ring(ctx, job.Key) },
 		queue.KindSweep: o.sweep,

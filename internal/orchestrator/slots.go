@@ -79,6 +79,13 @@ func (s *slots) contended() bool {
 	return len(s.queue) > 0
 }
 
+// isClosed reports whether close was called.
+func (s *slots) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // close refuses all who wait and all who come.
 func (s *slots) close() {
 	s.mu.Lock()

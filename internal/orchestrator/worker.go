@@ -44,6 +44,7 @@ func (o *Orchestrator) Ring(ctx context.Context, conversationID string) error {
 		if o.spawn(func(ctx context.Context) { o.workOn(ctx, w) }) {
 			return nil
 		}
+		w.handBack(ctx)
 	}
 	o.slots.release()
 	if fault.Is(err, fault.NotFound) {
@@ -233,14 +234,21 @@ func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
 
 // abandon gives the lease back when the process stops, so that somebody else
 // can go on at once. Failing is harmless: the lease runs out.
-func (w *worker) abandon() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 5*time.Second)
+func (w *worker) abandon() { w.handBack(w.ctx) }
+
+// handBack is abandon for a worker that may not have begun to work. It wakes
+// whoever is free.
+func (w *worker) handBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := w.o.config.Storage.InTx(ctx, func(tx Tx) error {
 		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
 			return err
 		}
 		if err := w.recordSent(ctx, tx); err != nil {
+			return err
+		}
+		if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.lease.ConversationID}); err != nil {
 			return err
 		}
 		return tx.ReleaseLease(ctx, w.lease)
@@ -449,7 +457,8 @@ func (w *worker) decide(ctx context.Context, tx Tx) (decision, error) {
 	switch {
 	case !stopped && entry.NextAt.After(now):
 		return w.leaveUntil(ctx, tx, entry.NextAt)
-	case !stopped && w.turns > 0 && w.o.slots.contended(): // others had to wait for this one
+	case !stopped && w.turns > 0 && w.o.slots.contended(), // others had to wait for this one
+		!stopped && w.o.slots.isClosed(): // the process stops and begins nothing
 		return w.leaveUntil(ctx, tx, time.Time{})
 	}
 	if stopped {

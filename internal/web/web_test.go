@@ -337,3 +337,51 @@ func TestStopEndsRequestsAfterTheGrace(t *testing.T) {
 	}
 	<-left
 }
+
+func TestDrainingStillServesAndClosesConnections(t *testing.T) {
+	t.Parallel()
+	s := start(t, web.Config{Webhooks: map[string]http.Handler{"x": http.HandlerFunc(echo)}})
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	post := func() *http.Response {
+		t.Helper()
+		resp, err := client.Post(s.url+"/webhooks/x", "text/plain", strings.NewReader("body")) //nolint:noctx // short
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp
+	}
+	if resp := post(); resp.Close {
+		t.Error("the connection is closed although nothing stops")
+	}
+	s.Drain()
+	if resp := post(); resp.StatusCode != http.StatusOK || !resp.Close {
+		t.Errorf("while draining: %s, closes %t", resp.Status, resp.Close)
+	}
+}
+
+func TestWatchersAreToldBeforeTheDoorCloses(t *testing.T) {
+	t.Parallel()
+	s := start(t, web.Config{})
+	s.Drain()
+	s.AwaitWatchers(t.Context()) // nobody asked: at once
+
+	s = start(t, web.Config{})
+	do(t, "GET", s.url+"/readyz", nil)
+	s.Drain()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		s.AwaitWatchers(t.Context())
+	}()
+	do(t, "GET", s.url+"/readyz", nil)
+	select {
+	case <-told:
+		t.Error("one refusal was enough")
+	case <-time.After(100 * time.Millisecond):
+	}
+	do(t, "GET", s.url+"/readyz", nil)
+	<-told
+}
