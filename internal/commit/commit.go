@@ -21,7 +21,7 @@ type Changes struct {
 	Release    *Release
 }
 
-// Entry changes an entry of the inbox.
+// Entry changes an entry of the inbox, of lane turn.
 type Entry struct {
 	ID string
 	sessions.EntryUpdate

@@ -37,21 +37,28 @@ func TestBeginningsAreThoseOfTheIndex(t *testing.T) {
 		}
 		b.say(t, session, "", textOf(messages.RoleUser, text.String()))
 	}
-	found := 0
-	for range 600 {
-		terms := []string{word(2) + "*"}
-		if r.IntN(2) == 0 {
-			terms = append(terms, word(1))
-		}
-		words := strings.Join(terms, " ")
-		if store.MatchSQLite(words) == "" {
-			continue
-		}
+	ask := func(words string) (got [][]string) {
 		_, hits := b.search(t, store.SearchFilter{Words: words, Limit: 1000})
-		var got [][]string
 		for _, h := range hits {
 			got = append(got, []string{h.Content})
 		}
+		return got
+	}
+	read := make(map[string][][]string) // before anything was indexed
+	for range 600 {
+		terms := []string{word(2) + []string{"*", ""}[r.IntN(2)]}
+		if r.IntN(2) == 0 {
+			terms = append(terms, word(1))
+		}
+		if words := strings.Join(terms, " "); store.MatchSQLite(words) != "" {
+			read[words] = ask(words)
+		}
+	}
+	if err := store.IndexMessages(t.Context(), b.Store); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for words, before := range read {
 		var want [][]string
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			var err error
@@ -59,7 +66,10 @@ func TestBeginningsAreThoseOfTheIndex(t *testing.T) {
 				WHERE agent_messages_fts MATCH '`+store.MatchSQLite(words)+`' ORDER BY f.rowid DESC`, 1)
 			return err
 		})
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, before); diff != "" {
+			t.Fatalf("%q (-index +read without it):\n%s", words, diff)
+		}
+		if diff := cmp.Diff(want, ask(words)); diff != "" {
 			t.Fatalf("%q (-index +read):\n%s", words, diff)
 		}
 		found += len(want)

@@ -341,3 +341,23 @@ func (s *Store) EmptyLog() bool { return !s.writer.truncate(context.Background()
 
 // VectorsSQL is what is made for pgvector, with the number of its version.
 func VectorsSQL() (text string, version int) { return pgvectorSQL + castVectorsSQL, pgvectorVersion }
+
+// WorthIndexed is how many messages are indexed while others want to write.
+const WorthIndexed = worthIndexed
+
+// IndexMessages brings the full-text index of SQLite up to date, as happens by and by.
+func IndexMessages(ctx context.Context, s *Store) error {
+	if s.pg != nil {
+		return nil
+	}
+	for {
+		var n int64
+		err := s.InTx(ctx, func(tx *Tx) (err error) {
+			n, err = tx.indexMessages(ctx, 1)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}

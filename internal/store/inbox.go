@@ -224,16 +224,24 @@ func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 // its state is $2: a command was carried out, or a message was refused.
 const needless = `$2 = 'refused' OR lane = 'control' AND $2 IN ('done', 'failed', 'stopped')`
 
-const updateEntrySQL = `
+const (
+	setEntrySQL = `
 	UPDATE inbound_events SET
 		state = COALESCE($2, state),
 		attempts = COALESCE($3, attempts),
 		next_ms = COALESCE($4, next_ms),
 		session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
-		error = CASE WHEN $7 THEN $8 ELSE error END,
+		error = CASE WHEN $7 THEN $8 ELSE error END`
+
+	updateEntrySQL = setEntrySQL + `,
 		data = CASE WHEN ` + needless + ` THEN NULL ELSE data END,
 		raw = CASE WHEN ` + needless + ` THEN NULL ELSE raw END
 	WHERE id = $1`
+
+	// An entry of lane turn that was not refused keeps its content. A statement that
+	// does not name it leaves the index of what is kept alone.
+	updateTurnSQL = setEntrySQL + ` WHERE id = $1`
+)
 
 func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any {
 	var state, attempts, next any

@@ -33,7 +33,8 @@ const (
 			(input_tokens, output_tokens, cost_micros) = (
 				SELECT CAST(COALESCE(sum(u.input_tokens), 0) AS BIGINT), CAST(COALESCE(sum(u.output_tokens), 0) AS BIGINT),
 					CAST(sum(u.cost_micros) AS BIGINT)
-				FROM usage_records u WHERE u.event_id = agent_runs.entry_id AND u.at_ms >= agent_runs.started_ms)
+				FROM usage_records u WHERE u.event_id = agent_runs.entry_id AND u.at_ms >= agent_runs.started_ms
+					AND u.conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = agent_runs.session_id))
 		WHERE session_id = $1 AND status = 'running'`
 
 	endRunSQL     = setRunSQL + ` AND number = $2`

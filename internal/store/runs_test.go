@@ -133,7 +133,7 @@ func TestARunWhoseProcessDiedIsInterrupted(t *testing.T) {
 		a := b.admit(t, "1", "a")
 		b.begin(t, a, false)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { // it was at work for a while, and used something
-			if err := tx.AddUsage(ctx, spend.Record{EntryID: a.entry.ID, Actor: "test/1", Assistant: "demo", Usage: assistant.Usage{InputTokens: 3}}); err != nil {
+			if err := tx.AddUsage(ctx, spend.Record{EntryID: a.entry.ID, ConversationID: a.entry.ConversationID, Actor: "test/1", Assistant: "demo", Usage: assistant.Usage{InputTokens: 3}}); err != nil {
 				return err
 			}
 			if err := store.Exec(ctx, tx, `UPDATE agent_runs SET started_ms = started_ms - 60000`); err != nil {

@@ -65,12 +65,64 @@ const (
 	fewFound  = 1000 // messages that are brought into order at once
 )
 
-// searchSQLite asks the index at once, which tells the newest first, but in two
+// searchSQLite reads what the index does not have yet, and then asks it.
+func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	var mark int64
+	if _, err := t.one(ctx, []any{&mark}, `SELECT `+indexedSQL); err != nil {
+		return nil, fmt.Errorf("search messages: %w", err)
+	}
+	var hits []Hit
+	behind := "m.id > $1 AND " + searched
+	err := t.searchEach(ctx, SearchFilter{ConversationID: f.ConversationID, Within: f.Within, Before: f.Before, Limit: -1},
+		"agent_messages m", "m.id", behind, []any{mark}, func(h Hit) {
+			if len(hits) < f.Limit && hasTerms(h.Content, terms) {
+				hits = append(hits, h)
+			}
+		})
+	if f.Limit -= len(hits); err != nil || f.Limit == 0 {
+		return hits, err
+	}
+	if f.Before == 0 || f.Before > mark {
+		f.Before = mark + 1
+	}
+	indexed, err := t.searchIndexed(ctx, f, terms)
+	return append(hits, indexed...), err
+}
+
+// indexedSQL is the number of the last message that the index of SQLite has. It has
+// none behind it and all before it; see migration 00028.
+const indexedSQL = `COALESCE((SELECT max(d.id) FROM agent_messages_fts_docsize d), 0)`
+
+// unindexedSQL are up to $1 messages that the index of SQLite does not have yet.
+const unindexedSQL = `
+	SELECT m.id, substr(m.content, 1, 100000) FROM agent_messages m WHERE m.id > ` + indexedSQL + ` AND ` + searched + `
+	ORDER BY m.id LIMIT $1`
+
+// How many messages are brought into the index at once. Fewer are left for later
+// while others want to write.
+const (
+	mostIndexed  = 512
+	worthIndexed = 128
+)
+
+// indexMessages brings the oldest messages that the index of SQLite does not have into
+// it, and returns how many. If there are fewer than least it leaves them.
+func (t *Tx) indexMessages(ctx context.Context, least int) (n int64, err error) {
+	if least > 1 {
+		if _, err := t.one(ctx, []any{&n}, `SELECT count(*) FROM (`+unindexedSQL+`) few`, least); err != nil || n < int64(least) {
+			return 0, wrap(err, "look for messages to index")
+		}
+	}
+	n, err = t.exec(ctx, `INSERT INTO agent_messages_fts(rowid, body)`+unindexedSQL, mostIndexed)
+	return n, wrap(err, "index messages")
+}
+
+// searchIndexed asks the index at once, which tells the newest first, but in two
 // cases it reads the newest messages before. All places of all words with a
 // beginning are brought together before the first is told: much, where many words
 // begin so, and then the newest are soon found by reading. And the index does not
 // know who said something where.
-func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t *Tx) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := wholeWords(terms)
 	if !readable(terms) || !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
@@ -344,8 +396,7 @@ func inToken(r rune, within bool) bool {
 		within && r >= 0x300 && r < 0x300+64 && uint64(joining)>>(r-0x300)&1 == 1
 }
 
-// readable reports whether each term is one word for the index of SQLite, and so for
-// hasTerms.
+// readable reports whether each term is one word for the index of SQLite.
 func readable(terms []searchTerm) bool {
 	for _, t := range terms {
 		within := false
@@ -396,8 +447,8 @@ func folded(r rune) rune {
 	return unicode.ToLower(least)
 }
 
-// hasTerms reports whether what is indexed of a text has all terms, which are
-// readable. It finds what the index of SQLite finds.
+// hasTerms reports whether what is indexed of a text has all terms. It finds what the
+// index of SQLite finds, which takes a term of several words for a phrase.
 func hasTerms(text string, terms []searchTerm) bool {
 	if len(text) > indexedChars {
 		n := 0
@@ -410,18 +461,42 @@ func hasTerms(text string, terms []searchTerm) bool {
 		}
 	}
 	text = strings.Map(folded, text)
-	missing := make([]searchTerm, len(terms))
+	phrases := make([][]string, len(terms))
 	for i, term := range terms {
-		missing[i] = searchTerm{strings.Map(folded, term.word), term.begins}
-		if !strings.Contains(text, missing[i].word) {
-			return false // as most do not; taking them apart takes longer
+		phrases[i] = tokens(strings.Map(folded, term.word))
+		for _, word := range phrases[i] {
+			if !strings.Contains(text, word) {
+				return false // as most do not; taking them apart takes longer
+			}
 		}
 	}
+	all := tokens(text)
+	for i, term := range terms {
+		if !hasPhrase(all, phrases[i], term.begins) {
+			return false
+		}
+	}
+	return true
+}
+
+// tokens are the words of a text for the index of SQLite.
+func tokens(text string) (words []string) {
 	for word := range split(text, inToken) {
-		missing = slices.DeleteFunc(missing, func(t searchTerm) bool {
-			return word == t.word || t.begins && strings.HasPrefix(word, t.word)
-		})
-		if len(missing) == 0 {
+		words = append(words, word)
+	}
+	return words
+}
+
+// hasPhrase reports whether words follow each other in all, of which the last may be
+// only begun.
+func hasPhrase(all, phrase []string, begins bool) bool {
+	last := len(phrase) - 1
+	if last < 0 {
+		return false
+	}
+	for i := range len(all) - last {
+		end := all[i+last]
+		if (end == phrase[last] || begins && strings.HasPrefix(end, phrase[last])) && slices.Equal(all[i:i+last], phrase[:last]) {
 			return true
 		}
 	}

@@ -43,18 +43,44 @@ func (b bundle) search(t *testing.T, f store.SearchFilter) (found []string, hits
 	return found, hits
 }
 
+// eachIndex runs a test with the index of words as far as it may be on SQLite:
+// without anything, with what was there when the test called half, and with all that
+// was there when it called all.
+func eachIndex(t *testing.T, test func(t *testing.T, b bundle, half, all func())) {
+	t.Helper()
+	for i, name := range []string{"nothing is indexed", "some is indexed", "all is indexed"} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b bundle) { //nolint:thelper // runs a test
+				index := func(stage int) func() {
+					return func() {
+						if i < stage {
+							return
+						}
+						if err := store.IndexMessages(t.Context(), b.Store); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				test(t, b, index(1), index(2))
+			})
+		})
+	}
+}
+
 func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
+	eachIndex(t, func(t *testing.T, b bundle, half, all func()) {
 		c := b.conversation(t, "one")
 		s := b.session(t, c.ID)
 		other := b.session(t, b.conversation(t, "two").ID)
 		const path, french, quoted, cyrillic = "See internal/store/search.go:42, please", "Le café est fermé", "She said “Hello-World”", "Привет, мир"
 		b.say(t, s.ID, "", textOf(messages.RoleUser, path), textOf(messages.RoleAssistant, french))
+		half()
 		b.say(t, other.ID, "", textOf(messages.RoleUser, quoted), textOf(messages.RoleUser, cyrillic))
 		b.say(t, s.ID, "", messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
 			messages.Thinking{Text: "secretthought"}, messages.ToolCall{ID: "1", Name: "shell", Arguments: `{"a":"toolword"}`},
 		}}, messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "1", Content: "toolword"}}})
+		all()
 		for words, want := range map[string][]string{
 			"search":             {path},
 			"SEARCH go":          {path},
@@ -103,9 +129,12 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 
 func TestSearchFollowsChangesOfMessages(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
+	eachIndex(t, func(t *testing.T, b bundle, half, all func()) {
 		s := b.session(t, b.conversation(t, "one").ID)
-		b.say(t, s.ID, "", textOf(messages.RoleUser, "apple"), textOf(messages.RoleUser, strings.Repeat("wörter ", 40_000)+"beyond"))
+		b.say(t, s.ID, "", textOf(messages.RoleUser, "apple"))
+		half()
+		b.say(t, s.ID, "", textOf(messages.RoleUser, strings.Repeat("wörter ", 40_000)+"beyond"))
+		all()
 		if got, _ := b.search(t, store.SearchFilter{Words: "wörter"}); len(got) != 1 {
 			t.Errorf("a long message was found %d times", len(got))
 		}
@@ -130,6 +159,10 @@ func TestSearchFollowsChangesOfMessages(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSession(ctx, s.ID) })
 		if got, _ := b.search(t, store.SearchFilter{Words: "plum"}); len(got) != 0 {
 			t.Errorf("a deleted message is found: %q", got)
+		}
+		all()
+		if err := store.IndexMessages(t.Context(), b.Store); err != nil {
+			t.Fatal(err)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.CheckSearchIndex(ctx) })
 	})

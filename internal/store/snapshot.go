@@ -79,7 +79,7 @@ func (s *Store) Snapshot(ctx context.Context, to string) (err error) {
 		return classifySQLite(err)
 	}
 	// A connection of its own: the copy takes long, and the writer must not wait.
-	db, err := openFile(name, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "trusted_schema(0)"}})
+	db, err := openFile(name, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "page_size(" + strconv.Itoa(pageSize) + ")", "trusted_schema(0)"}})
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,18 @@ const (
 	busyTimeout = "PRAGMA " + busySetting
 )
 
+// pageSize is that of a new database, in bytes. A turn changes some forty pages,
+// little of each, and all of them are written to the write-ahead log: small ones make
+// it a quarter. A database keeps the size that it was made with; a copy (Snapshot)
+// has this one.
+const pageSize = 1024
+
+// checkpointPages is how many pages the write-ahead log may have until they are
+// brought into the database: 4 MiB of a new one.
+const checkpointPages = 4 << 20 / pageSize
+
 // maxIdleWAL is what the write-ahead log is cut to, in bytes, once all of it is in
-// the database: about what is written between two checkpoints.
+// the database: more than is written between two checkpoints.
 const maxIdleWAL = 8 << 20
 
 // readers is how many snapshots can be read at once on SQLite.
@@ -116,7 +126,9 @@ func openPool(path string, write bool, conns int, trace Trace) (*sql.DB, error) 
 		"mode": {"rw"},
 		"_pragma": {
 			busySetting, // first: the other pragmas may have to wait
+			`"main".page_size(` + strconv.Itoa(pageSize) + `)`, // the driver sorts them, and a new database takes it before WAL only
 			"journal_mode(WAL)",
+			"wal_autocheckpoint(" + strconv.Itoa(checkpointPages) + ")",
 			"foreign_keys(1)",
 			"synchronous(FULL)", // a commit that was acknowledged survives a power cut
 			"trusted_schema(0)",

@@ -63,24 +63,35 @@ const usageSums = `
 	CAST(COALESCE(sum(cost_micros), 0) AS BIGINT),
 	CAST(COALESCE(sum(CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END), 0) AS BIGINT)`
 
+// What an entry or a session used is among what was used in its conversation since
+// it began, which an index finds; the day is for clocks that differ.
+const (
+	ofEntry = `event_id = $?
+		AND conversation_id = (SELECT e.conversation_id FROM inbound_events e WHERE e.id = $?)
+		AND at_ms >= (SELECT e.accepted_ms - 86400000 FROM inbound_events e WHERE e.id = $?)`
+	ofSession = `session_id = $?
+		AND conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = $?)
+		AND at_ms >= (SELECT a.started_at * 1000 - 86400000 FROM agent_sessions a WHERE a.id = $?)`
+)
+
 func usageWhere(f UsageFilter) (where string, args []any) {
 	conditions := make([]string, 0, 7)
 	for _, c := range []struct {
-		column string
-		value  any
-		set    bool
+		condition string
+		value     any
+		set       bool
 	}{
-		{"event_id =", f.EntryID, f.EntryID != ""},
-		{"conversation_id =", f.ConversationID, f.ConversationID != ""},
-		{"session_id =", f.SessionID, f.SessionID != ""},
-		{"codebase_id =", f.CodebaseID, f.CodebaseID != ""},
-		{"actor =", f.Actor, f.Actor != ""},
-		{"at_ms >=", millis(f.Since), !f.Since.IsZero()},
-		{"at_ms <", millis(f.Until), !f.Until.IsZero()},
+		{ofEntry, f.EntryID, f.EntryID != ""},
+		{"conversation_id = $?", f.ConversationID, f.ConversationID != ""},
+		{ofSession, f.SessionID, f.SessionID != ""},
+		{"codebase_id = $?", f.CodebaseID, f.CodebaseID != ""},
+		{"actor = $?", f.Actor, f.Actor != ""},
+		{"at_ms >= $?", millis(f.Since), !f.Since.IsZero()},
+		{"at_ms < $?", millis(f.Until), !f.Until.IsZero()},
 	} {
 		if c.set {
 			args = append(args, c.value)
-			conditions = append(conditions, fmt.Sprintf("%s $%d", c.column, len(args)))
+			conditions = append(conditions, strings.ReplaceAll(c.condition, "$?", fmt.Sprintf("$%d", len(args))))
 		}
 	}
 	if len(conditions) > 0 {

@@ -46,7 +46,7 @@ func TestUsageIsSummedByFilter(t *testing.T) {
 		here, there := b.accept(t, "here", "1"), b.accept(t, "there", "2")
 		second := b.accept(t, "here", "3")
 		s, app := b.session(t, here.ConversationID), b.codebase(t, "app", "")
-		today := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+		today := time.Now().UTC().Truncate(time.Hour) // nothing is used long before its message is accepted
 		record := func(e sessions.Entry, actor string, at time.Time, in, out int64, micros int64, change ...func(*spend.Record)) spend.Record {
 			r := spend.Record{
 				EntryID: e.ID, ConversationID: e.ConversationID, Actor: actor, Assistant: "openai", Model: "m", At: at,
@@ -200,12 +200,42 @@ func TestUsageOutlivesWhatItWasFor(t *testing.T) {
 			t.Errorf("of a conversation that is gone: %+v", got)
 		}
 		for name, r := range map[string]spend.Record{
-			"turn": {EntryID: noSuchID}, "conversation": {ConversationID: noSuchID}, "session": {SessionID: noSuchID}, "codebase": {CodebaseID: noSuchID},
+			"conversation": {ConversationID: noSuchID}, "codebase": {CodebaseID: noSuchID},
 		} {
 			r.Actor, r.Assistant = "test/42", "openai"
 			err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddUsage(ctx, r) })
 			if !fault.Is(err, fault.NotFound) {
 				t.Errorf("of no %s: %v, want fault.NotFound", name, err)
+			}
+		}
+	})
+}
+
+// TestUsageForgetsWhatIsDeleted lets no record refer to what is gone.
+func TestUsageForgetsWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		for i, deletion := range []struct{ query, left string }{
+			{`DELETE FROM inbound_events`, "conversation session"},
+			{`DELETE FROM remote_agent_sessions`, "event conversation"},
+			{`DELETE FROM remote_agent_conversations`, "event"},
+		} {
+			e := b.accept(t, fmt.Sprint("chat ", i), fmt.Sprint(i))
+			s := b.session(t, e.ConversationID)
+			b.use(t, spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Actor: fmt.Sprint("test/", i), Assistant: "openai"})
+			var left string
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				if err := store.Exec(ctx, tx, deletion.query); err != nil {
+					return err
+				}
+				var err error
+				left, err = store.String(ctx, tx, `SELECT
+					CASE WHEN event_id IS NULL THEN '' ELSE 'event ' END || CASE WHEN conversation_id IS NULL THEN '' ELSE 'conversation ' END ||
+					CASE WHEN session_id IS NULL THEN '' ELSE 'session' END FROM usage_records WHERE actor = $1`, fmt.Sprint("test/", i))
+				return err
+			})
+			if strings.TrimSpace(left) != deletion.left {
+				t.Errorf("after %s the record refers to %q, want %q", deletion.query, left, deletion.left)
 			}
 		}
 	})

@@ -38,6 +38,8 @@ type writer struct {
 	groups  atomic.Int64 // transactions begun
 	behind  bool         // the log has what was deleted; of run
 	written bool         // the log may have something; of run
+	bare    bool         // there may be messages that the index of words does not have; of run
+	since   int          // groups since the index was brought up to date; of run
 
 	mu      sync.Mutex // guards waiting and closed
 	waiting []*write
@@ -63,7 +65,7 @@ const (
 )
 
 func newWriter(db *sql.DB, text *rewriter, vectors *vectorCache, redact func(string) string) *writer {
-	w := &writer{db: db, text: text, vectors: vectors, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &writer{db: db, text: text, vectors: vectors, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{}), bare: true}
 	go w.run()
 	return w
 }
@@ -150,12 +152,25 @@ func (w *writer) run() {
 		switch {
 		case len(group) > 0:
 			w.commit(group)
+			if w.since++; w.since >= groupsPerIndex && w.indexMessages(worthIndexed) < mostIndexed {
+				w.since = 0 // else there are more, and the next group is followed by some of them
+			}
 		case closed:
+			for w.written && w.bare { // what a short command has stored is indexed now
+				w.indexMessages(1)
+			}
 			return
 		default:
 			w.rest()
 		}
 	}
+}
+
+// wanted reports whether somebody waits for the writer.
+func (w *writer) wanted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0 || w.closed
 }
 
 func (w *writer) take(limit int) (group []*write, closed bool) {
@@ -182,7 +197,7 @@ func (w *writer) commit(group []*write) {
 		return
 	}
 	w.groups.Add(1)
-	w.written = true
+	w.written, w.bare = true, true
 	tx, err := w.db.BeginTx(context.Background(), nil) //nolint:contextcheck // belongs to no single caller
 	if err != nil {
 		err = classifySQLite(err)
@@ -232,14 +247,40 @@ func (w *writer) afterCommit(err error, jobs ...*write) {
 // grew under a long reader does not stay long.
 const idleAfter = 5 * time.Second
 
-// rest waits until there is something to write. Meanwhile it empties the log: soon
-// if that has to be, else when nobody has written for a while.
+// groupsPerIndex is after how many groups the index of words is looked at while
+// others want to write.
+const groupsPerIndex = 32
+
+// indexMessages brings the oldest messages that the index of words does not have
+// into it, if there are at least so many, and returns how many it was. What goes wrong
+// is tried again later: a search finds them without it.
+func (w *writer) indexMessages(least int) int64 {
+	ctx := context.Background()
+	w.bare = false
+	tx, err := w.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0
+	}
+	n, err := (&Tx{text: w.text, lite: tx}).indexMessages(ctx, least)
+	if err != nil || n == 0 {
+		_ = tx.Rollback()
+		w.bare = least > 1
+		return 0
+	}
+	err = commitSQLite(tx)
+	w.bare, w.written = err == nil, true
+	return n
+}
+
+// rest waits until there is something to write. Meanwhile, when nobody has written
+// for a while, it brings the index of words up to date and empties the log, which it
+// does sooner if that has to be.
 func (w *writer) rest() {
 	pause := idleAfter
 	switch {
 	case w.behind:
 		pause = checkpointAgain
-	case !w.written:
+	case !w.written && !w.bare:
 		<-w.wake
 		return
 	}
@@ -248,6 +289,12 @@ func (w *writer) rest() {
 	select {
 	case <-w.wake:
 	case <-timer.C:
+		for w.bare && !w.wanted() {
+			w.indexMessages(1)
+		}
+		if !w.written {
+			return
+		}
 		busy := w.truncate(context.Background()) //nolint:contextcheck // as above
 		w.behind, w.written = w.behind && busy, busy
 	}
