@@ -116,9 +116,9 @@ var allowed = map[string][]string{
 	"internal/emulator/openai":    {"internal/emulator", "internal/emulator/modelapi"},
 	"internal/emulator/anthropic": {"internal/emulator", "internal/emulator/modelapi"},
 	"internal/emulator/responses": {"internal/emulator", "internal/emulator/modelapi"},
-	"internal/emulator/telegram":  {"internal/emulator", "internal/emulator/calls"},
-	"internal/emulator/github":    {"internal/emulator", "internal/emulator/calls"},
-	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/calls"},
+	"internal/emulator/telegram":  {"internal/emulator", "internal/emulator/platformapi"},
+	"internal/emulator/github":    {"internal/emulator", "internal/emulator/platformapi"},
+	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/platformapi"},
 
 	// They run the whole program against the stand-ins.
 	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},

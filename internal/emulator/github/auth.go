@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 type principalKind int
@@ -131,7 +133,7 @@ func (s *Server) newInstallationToken(long bool, i *installation, expires time.T
 	}
 	part := base64.RawURLEncoding.EncodeToString
 	header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
-	claims := part(mustJSON(obj{"aud": "api.github.com", "exp": expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(i.id)}))
+	claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(i.id)}))
 	signature := make([]byte, 192)
 	_, _ = rand.Read(signature)
 	return "ghs_" + itoa64(s.opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
@@ -252,7 +254,7 @@ func (s *Server) JWT() string {
 // SignJWT returns a JSON web token with any claims, signed with RS256.
 func SignJWT(key *rsa.PrivateKey, claims map[string]any) string {
 	part := base64.RawURLEncoding.EncodeToString
-	text := part([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + part(mustJSON(claims))
+	text := part([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + part(platformapi.MustJSON(claims))
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {

@@ -28,19 +28,6 @@ func (c Call) Text(name string) string {
 	return text
 }
 
-func (s *Server) log(c Call) {
-	s.calls.Add(c.Operation, c)
-	s.changed.Notify()
-}
-
-// Calls returns the calls of the given operations, or all, in the order in which
-// they were answered. Refused calls and those with faults are included.
-func (s *Server) Calls(operations ...string) []Call {
-	return s.calls.Named(operations, func(c Call) string { return c.Operation })
-}
-
 // CallCount returns how often an operation was called, also those calls that are
 // not kept.
-func (s *Server) CallCount(operation string) int {
-	return s.calls.Count(operation)
-}
+func (s *Server) CallCount(operation string) int { return s.Count(operation) }

@@ -2,11 +2,11 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // DefaultSecret signs deliveries unless a Hook has a secret of its own.
@@ -45,7 +47,7 @@ type hook struct {
 
 func (h *hook) set(options Hook) {
 	h.url, h.secret, h.form, h.unsigned, h.events = options.URL, options.Secret, options.Form, options.Unsigned, options.Events
-	setDefault(&h.secret, DefaultSecret)
+	h.secret = cmp.Or(h.secret, DefaultSecret)
 }
 
 // SetHook says where the App's deliveries go from now on.
@@ -139,17 +141,16 @@ func newGUID() string {
 
 // enlist makes a delivery, which is sent when the lock is given back.
 func (s *Server) enlist(h *hook, event, action string, r *repo, body obj) string {
-	return s.enlistRaw(h, event, action, "", r, mustJSON(body))
+	return s.enlistRaw(h, event, action, "", r, platformapi.MustJSON(body))
 }
 
 func (s *Server) enlistRaw(h *hook, event, action, guid string, r *repo, body []byte) string {
-	setDefault(&guid, newGUID())
+	guid = cmp.Or(guid, newGUID())
 	d := &delivery{hook: h, repo: r, Delivery: Delivery{GUID: guid, Hook: h.id, Event: event, Action: action, Payload: body}}
 	if r != nil {
 		d.Repo = r.fullName()
 	}
-	s.deliveries = append(s.deliveries, d)
-	s.byGUID[guid] = d
+	s.deliveries.Add(guid, d)
 	n := s.network
 	d.Vanished = s.dice.Float64() < n.Vanish
 	d.dropped = !d.Vanished && s.dice.Float64() < n.Drop
@@ -168,13 +169,11 @@ func (s *Server) enlistRaw(h *hook, event, action, guid string, r *repo, body []
 func (s *Server) sendAll(list []*delivery) {
 	for _, d := range list {
 		if d.late > 0 {
-			s.mu.Lock()
-			s.spawn(func() {
-				if emulator.Sleep(s.ctx, d.late) == nil {
+			s.Go(func() {
+				if emulator.Sleep(s.Context(), d.late) == nil {
 					s.first(d)
 				}
 			})
-			s.mu.Unlock()
 			continue
 		}
 		s.first(d)
@@ -189,15 +188,15 @@ func (s *Server) first(d *delivery) {
 		s.record(d, a)
 		return
 	}
-	a = s.post(s.ctx, d, "", a)
-	if d.twice && s.ctx.Err() == nil {
-		s.post(s.ctx, d, "", Attempt{At: s.opts.Now()})
+	a = s.post(s.Context(), d, "", a)
+	if d.twice && s.Context().Err() == nil {
+		s.post(s.Context(), d, "", Attempt{At: s.opts.Now()})
 	}
 	s.record(d, a)
 }
 
 func (s *Server) record(d *delivery, a Attempt) {
-	if s.ctx.Err() != nil {
+	if s.Context().Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -206,48 +205,27 @@ func (s *Server) record(d *delivery, a Attempt) {
 	d.inFlight--
 	d.Attempts = append(d.Attempts, a)
 	d.Acked = d.Acked || a.StatusCode >= 200 && a.StatusCode <= 299
-	s.forget()
+	s.deliveries.Forget(s.opts.KeepCalls, func(d *delivery) (string, bool) { return d.GUID, d.Acked && d.inFlight == 0 })
 }
 
-// forget drops the oldest deliveries that nobody needs. The lock must be held.
-func (s *Server) forget() {
-	keep := s.opts.KeepCalls
-	if keep == 0 {
-		return
-	}
-	for len(s.deliveries) > max(0, keep) && s.deliveries[0].Acked && s.deliveries[0].inFlight == 0 {
-		delete(s.byGUID, s.deliveries[0].GUID)
-		s.deliveries[0] = nil
-		s.deliveries = s.deliveries[1:]
-	}
-}
-
-// request returns what is sent for a delivery.
-func (s *Server) request(ctx context.Context, d *delivery, to string) (*http.Request, error) {
+// wire returns what is sent for a delivery, and where.
+func (s *Server) wire(d *delivery, to string) (where string, header http.Header, body []byte) {
 	s.mu.Lock()
 	h := *d.hook
 	s.mu.Unlock()
-	if to == "" {
-		to = h.url
-	}
-	body := d.Payload
+	body = d.Payload
 	kind := "application/json"
 	if h.form {
 		body, kind = []byte(url.Values{"payload": {string(body)}}.Encode()), "application/x-www-form-urlencoded"
 	}
-	secret := h.secret
-	setDefault(&secret, DefaultSecret)
+	secret := cmp.Or(h.secret, DefaultSecret)
 	if h.unsigned {
 		secret = ""
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header = Headers(secret, d.Event, d.GUID, body)
-	req.Header.Set("Content-Type", kind)
-	req.Header.Set("Accept", "*/*")
-	req.Header.Set("X-GitHub-Hook-ID", itoa64(h.id))
+	header = Headers(secret, d.Event, d.GUID, body)
+	header.Set("Content-Type", kind)
+	header.Set("Accept", "*/*")
+	header.Set("X-GitHub-Hook-ID", itoa64(h.id))
 	target, id := "repository", int64(0)
 	switch {
 	case h.app:
@@ -255,9 +233,9 @@ func (s *Server) request(ctx context.Context, d *delivery, to string) (*http.Req
 	case d.repo != nil:
 		id = d.repo.id
 	}
-	req.Header.Set("X-GitHub-Hook-Installation-Target-Type", target)
-	req.Header.Set("X-GitHub-Hook-Installation-Target-ID", itoa64(id))
-	return req, nil
+	header.Set("X-GitHub-Hook-Installation-Target-Type", target)
+	header.Set("X-GitHub-Hook-Installation-Target-ID", itoa64(id))
+	return cmp.Or(to, h.url), header, body
 }
 
 // post sends a delivery once and notes how that went.
@@ -267,16 +245,10 @@ func (s *Server) post(ctx context.Context, d *delivery, to string, a Attempt) At
 	start := time.Now()
 	defer func() { a.Took = time.Since(start) }()
 	a.Status, a.StatusCode = "failed to connect to host", http.StatusBadGateway
-	req, err := s.request(ctx, d, to)
-	if err != nil {
-		return a
-	}
-	a.header = req.Header
-	resp, err := s.client.Do(req)
-	if err == nil {
-		a.Answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-		_ = resp.Body.Close()
-	}
+	to, header, body := s.wire(d, to)
+	a.header = header
+	resp, answer, err := s.Submit(ctx, to, a.header, body) //nolint:bodyclose // Submit closes it
+	a.Answer = answer
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		a.Status, a.StatusCode = "timed out", http.StatusGatewayTimeout
@@ -293,7 +265,7 @@ func (s *Server) post(ctx context.Context, d *delivery, to string, a Attempt) At
 // the answer and notes it in the log.
 func (s *Server) Send(ctx context.Context, guid, to string) (Attempt, error) {
 	s.mu.Lock()
-	d := s.byGUID[guid]
+	d := s.deliveries.Get(guid)
 	if d != nil {
 		d.inFlight++
 	}
@@ -316,29 +288,18 @@ func (d *delivery) copyOf(s *Server) Delivery {
 // handler itself.
 func (s *Server) Request(ctx context.Context, guid, to string) (*http.Request, error) {
 	s.mu.Lock()
-	d := s.byGUID[guid]
+	d := s.deliveries.Get(guid)
 	s.mu.Unlock()
 	if d == nil {
 		return nil, fmt.Errorf("there is no delivery %s", guid)
 	}
-	return s.request(ctx, d, to)
-}
-
-// Post sends any body with any headers to a URL of the bot and returns its
-// answer, for tests of what a receiver must refuse.
-func (s *Server) Post(ctx context.Context, to string, header http.Header, body []byte) (status int, answer []byte, err error) {
+	to, header, body := s.wire(d, to)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	req.Header = header.Clone()
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return resp.StatusCode, answer, err
+	req.Header = header
+	return req, nil
 }
 
 // Redeliver sends a delivery again, with the same GUID, as a person does with
@@ -346,7 +307,7 @@ func (s *Server) Post(ctx context.Context, to string, header http.Header, body [
 func (s *Server) Redeliver(guid string) bool {
 	s.mu.Lock()
 	defer s.unlock()
-	d := s.byGUID[guid]
+	d := s.deliveries.Get(guid)
 	if d != nil {
 		s.again(d)
 	}
@@ -359,25 +320,21 @@ func (s *Server) again(d *delivery) {
 		return
 	}
 	d.inFlight++
-	s.spawn(func() { s.record(d, s.post(s.ctx, d, "", Attempt{At: s.opts.Now(), Redelivery: true})) })
+	s.Go(func() { s.record(d, s.post(s.Context(), d, "", Attempt{At: s.opts.Now(), Redelivery: true})) })
 }
 
 // Deliveries returns all deliveries in the order in which they came up.
 func (s *Server) Deliveries() []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]Delivery, len(s.deliveries))
-	for i, d := range s.deliveries {
-		out[i] = d.copy()
-	}
-	return out
+	return platformapi.Views(&s.deliveries, (*delivery).copy)
 }
 
 // Delivery returns a delivery by its GUID, or the zero Delivery.
 func (s *Server) Delivery(guid string) Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.byGUID[guid]; d != nil {
+	if d := s.deliveries.Get(guid); d != nil {
 		return d.copy()
 	}
 	return Delivery{}
@@ -388,28 +345,27 @@ func (s *Server) Delivery(guid string) Delivery {
 func (s *Server) Lost() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for _, d := range s.deliveries {
-		if !d.Acked && d.inFlight == 0 {
-			out = append(out, d.GUID)
+	return s.deliveries.Which(func(d *delivery) string {
+		if d.Acked || d.inFlight > 0 {
+			return ""
 		}
-	}
-	return out
+		return d.GUID
+	})
 }
 
 // WaitSettled returns nil as soon as no delivery of what a person did is on its
 // way, and the cause of ctx if that ends first.
 func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
-	return s.changed.Wait(ctx, func() bool {
+	return s.WaitFor(ctx, func() bool {
 		return !slices.ContainsFunc(sent.Deliveries, func(guid string) bool { return s.Delivery(guid).InFlight })
 	})
 }
 
 // WaitIdle returns nil as soon as nothing is on its way to the bot.
 func (s *Server) WaitIdle(ctx context.Context) error {
-	return s.changed.Wait(ctx, func() bool {
+	return s.WaitFor(ctx, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return !slices.ContainsFunc(s.deliveries, func(d *delivery) bool { return d.inFlight > 0 })
+		return !slices.ContainsFunc(s.deliveries.List, func(d *delivery) bool { return d.inFlight > 0 })
 	})
 }

@@ -1,10 +1,11 @@
 package github
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // obj is a JSON object.
@@ -77,9 +78,7 @@ func writeError(w http.ResponseWriter, e *apiError) {
 		w.Header().Set(name, value)
 	}
 	if e.html {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(e.status)
-		_, _ = w.Write([]byte("<html><body><h1>" + http.StatusText(e.status) + "</h1>Unicorn!</body></html>"))
+		platformapi.WritePage(w, e.status, "<h1>"+http.StatusText(e.status)+"</h1>Unicorn!")
 		return
 	}
 	body := obj{"message": e.message, "documentation_url": e.docs, "status": strconv.Itoa(e.status)}
@@ -89,27 +88,5 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	if len(e.errors) > 0 {
 		body["errors"] = e.errors
 	}
-	writeBody(w, e.status, "", mustJSON(body))
-}
-
-const jsonType = "application/json; charset=utf-8"
-
-func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) {
-	if contentType == "" {
-		contentType = jsonType
-	}
-	if status != http.StatusNoContent {
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
-}
-
-func mustJSON(v any) []byte {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("github emulator: an answer that is not JSON: " + err.Error())
-	}
-	return body
+	platformapi.WriteBody(w, e.status, "", platformapi.MustJSON(body))
 }

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -91,9 +92,9 @@ func (s *Server) tellReview(v *review, by *user) []string {
 
 func (s *Server) tellPush(r *repo, branch string, by *user, before, after string) []string {
 	zero := strings.Repeat("0", 40)
-	setDefault(&before, zero)
+	before = cmp.Or(before, zero)
 	gone := after == ""
-	setDefault(&after, zero)
+	after = cmp.Or(after, zero)
 	pusher := obj{"name": by.login, "email": by.login + "@users.noreply.github.com"}
 	web := s.opts.WebURL + "/" + r.fullName()
 	return s.tell(r, "push", "", by, obj{

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (s *Server) listIssues(r *request) (*reply, *apiError) {
 		return nil, refuse(http.StatusGone, "Issues are disabled for this repo")
 	}
 	state, labels := r.query.Get("state"), r.query.Get("labels")
-	setDefault(&state, "open")
+	state = cmp.Or(state, "open")
 	var out []*issue
 	for _, i := range r.repo.issues {
 		switch {
@@ -174,7 +175,7 @@ func (s *Server) setState(i *issue, closed bool, reason string, by *user) []stri
 	action := "reopened"
 	if closed {
 		action = "closed"
-		setDefault(&reason, "completed")
+		reason = cmp.Or(reason, "completed")
 		i.closedAt, i.closedBy, i.reason = now, by, reason
 	} else {
 		i.closedAt, i.closedBy, i.reason = time.Time{}, nil, "reopened"

@@ -221,18 +221,11 @@ func (s *Server) Issues(repoName string) []IssueView {
 	return out
 }
 
-// WaitFor returns nil as soon as check reports true. It looks after changes, not
-// all the time, and returns the cause of ctx if that ends first. check may call
-// the server.
-func (s *Server) WaitFor(ctx context.Context, check func() bool) error {
-	return s.changed.Wait(ctx, check)
-}
-
 // WaitComment returns the first visible comment of the bot in an issue or pull
 // request that passes check, waiting for it. Comments on lines count too.
 func (s *Server) WaitComment(ctx context.Context, repoName string, number int, check func(Comment) bool) (Comment, error) {
 	var found Comment
-	err := s.changed.Wait(ctx, func() bool {
+	err := s.WaitFor(ctx, func() bool {
 		list := s.Issue(repoName, number).FromBotComments()
 		n := slices.IndexFunc(list, check)
 		if n >= 0 {
@@ -241,11 +234,6 @@ func (s *Server) WaitComment(ctx context.Context, repoName string, number int, c
 		return n >= 0
 	})
 	return found, err
-}
-
-// WaitText is WaitComment by what people read.
-func (s *Server) WaitText(ctx context.Context, repoName string, number int, check func(string) bool) (Comment, error) {
-	return s.WaitComment(ctx, repoName, number, func(c Comment) bool { return check(c.Text()) })
 }
 
 var (

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -21,11 +22,11 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	setDefault(&l.PerHour, 5000)
-	setDefault(&l.PointsPerMinute, 900)
-	setDefault(&l.ContentPerMinute, 80)
-	setDefault(&l.ContentPerHour, 500)
-	setDefault(&l.Status, http.StatusForbidden)
+	l.PerHour = cmp.Or(l.PerHour, 5000)
+	l.PointsPerMinute = cmp.Or(l.PointsPerMinute, 900)
+	l.ContentPerMinute = cmp.Or(l.ContentPerMinute, 80)
+	l.ContentPerHour = cmp.Or(l.ContentPerHour, 500)
+	l.Status = cmp.Or(l.Status, http.StatusForbidden)
 	return l
 }
 

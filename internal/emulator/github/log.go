@@ -35,7 +35,7 @@ func (s *Server) hookOf(r *request) *hook {
 // entries returns the log of a hook, newest first.
 func (s *Server) entries(h *hook) []entry {
 	var out []entry
-	for _, d := range s.deliveries {
+	for _, d := range s.deliveries.List {
 		for _, a := range d.Attempts {
 			if d.hook == h && s.opts.Now().Sub(a.At) < logAge {
 				out = append(out, entry{d, a})

@@ -1,6 +1,9 @@
 package github
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Sent tells what became of something that a person did.
 type Sent struct {
@@ -30,9 +33,6 @@ func (s *Server) Person(login string) Person {
 
 // In returns the person in a repository.
 func (p Person) In(repoName string) Person { p.repo = repoName; return p }
-
-// Login returns the person's login.
-func (p Person) Login() string { return p.user }
 
 // do does something with the lock.
 func (p Person) do(act func(s *Server, r *repo, me *user, sent *Sent)) Sent {
@@ -199,7 +199,7 @@ type Pull struct {
 // AttachGit says which branches there are.
 func (p Person) OpenPull(pull Pull) Sent {
 	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		setDefault(&pull.Base, r.branch)
+		pull.Base = cmp.Or(pull.Base, r.branch)
 		head, exists := s.headOf(r, pull.Head)
 		switch {
 		case head.repo == nil:

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 
 func (s *Server) listPulls(r *request) (*reply, *apiError) {
 	state, head, base := r.query.Get("state"), r.query.Get("head"), r.query.Get("base")
-	setDefault(&state, "open")
+	state = cmp.Or(state, "open")
 	var out []*issue
 	for _, i := range r.repo.issues {
 		switch {
@@ -155,10 +156,10 @@ func (s *Server) updatePull(r *request) (*reply, *apiError) {
 }
 
 func (s *Server) listFiles(r *request) (*reply, *apiError) {
-	repoAPI, web := s.url()+"/repos/"+r.repo.fullName(), s.opts.WebURL+"/"+r.repo.fullName()
+	repoAPI, web := s.URL()+"/repos/"+r.repo.fullName(), s.opts.WebURL+"/"+r.repo.fullName()
 	sha := r.issue.pull.head.sha
 	return paged(r, s.filesOf(r.issue), func(f File) any {
-		setDefault(&f.Status, "modified")
+		f.Status = cmp.Or(f.Status, "modified")
 		out := obj{
 			"sha": fakeSHA(sha + f.Path), "filename": f.Path, "status": f.Status, "additions": f.Additions, "deletions": f.Deletions,
 			"changes": f.Additions + f.Deletions, "blob_url": web + "/blob/" + sha + "/" + f.Path, "raw_url": web + "/raw/" + sha + "/" + f.Path,

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"encoding/base64"
 	"maps"
 	"slices"
@@ -33,7 +34,7 @@ func (s *Server) renderUser(u *user) any {
 	if u == nil {
 		return nil
 	}
-	api := s.url() + "/users/" + u.login
+	api := s.URL() + "/users/" + u.login
 	return obj{
 		"login": u.login, "id": u.id, "node_id": node("U", u.id), "gravatar_id": "",
 		"avatar_url": "https://avatars.githubusercontent.com/u/" + itoa64(u.id) + "?v=4",
@@ -46,7 +47,7 @@ func (s *Server) renderUser(u *user) any {
 }
 
 func (s *Server) renderOrg(u *user) any {
-	api := s.url() + "/orgs/" + u.login
+	api := s.URL() + "/orgs/" + u.login
 	return obj{
 		"login": u.login, "id": u.id, "node_id": node("O", u.id), "url": api, "repos_url": api + "/repos",
 		"events_url": api + "/events", "hooks_url": api + "/hooks", "issues_url": api + "/issues",
@@ -56,13 +57,13 @@ func (s *Server) renderOrg(u *user) any {
 }
 
 func (s *Server) renderRepo(r *repo) obj {
-	api, web := s.url()+"/repos/"+r.fullName(), s.opts.WebURL+"/"+r.fullName()
+	api, web := s.URL()+"/repos/"+r.fullName(), s.opts.WebURL+"/"+r.fullName()
 	visibility := "public"
 	if r.private {
 		visibility = "private"
 	}
 	clone := r.git.CloneURL
-	setDefault(&clone, web+".git")
+	clone = cmp.Or(clone, web+".git")
 	open := 0
 	for _, i := range r.issues {
 		if i != nil && !i.closed {
@@ -128,10 +129,10 @@ func (s *Server) performed(p post) any {
 }
 
 func (s *Server) renderInstallation(i *installation) obj {
-	api := s.url() + "/app/installations/" + itoa64(i.id)
+	api := s.URL() + "/app/installations/" + itoa64(i.id)
 	out := obj{
 		"id": i.id, "client_id": s.opts.App.ClientID, "account": s.renderUser(i.account), "repository_selection": "selected",
-		"access_tokens_url": api + "/access_tokens", "repositories_url": s.url() + "/installation/repositories",
+		"access_tokens_url": api + "/access_tokens", "repositories_url": s.URL() + "/installation/repositories",
 		"html_url": s.opts.WebURL + "/settings/installations/" + itoa64(i.id), "app_id": s.opts.App.ID, "app_slug": s.opts.App.Slug,
 		"target_id": i.account.id, "target_type": i.account.kind, "permissions": maps.Clone(i.permissions), "events": s.appEvents(),
 		"created_at": stamp(i.created), "updated_at": stamp(i.created), "single_file_name": nil, "has_multiple_single_files": false,
@@ -154,7 +155,7 @@ func (s *Server) renderLabels(r *repo, names []string) []any {
 func (s *Server) renderLabel(r *repo, name string) any {
 	id := int64(9000 + slices.Index(r.labels, name))
 	return obj{
-		"id": id, "node_id": node("LA", id), "url": s.url() + "/repos/" + r.fullName() + "/labels/" + strings.ReplaceAll(name, " ", "%20"),
+		"id": id, "node_id": node("LA", id), "url": s.URL() + "/repos/" + r.fullName() + "/labels/" + strings.ReplaceAll(name, " ", "%20"),
 		"name": name, "color": "ededed", "default": true, "description": nil,
 	}
 }
@@ -182,7 +183,7 @@ func (s *Server) renderReaction(r *reaction) any {
 
 func (s *Server) renderIssue(i *issue) obj {
 	full := i.repo.fullName()
-	repoAPI := s.url() + "/repos/" + full
+	repoAPI := s.URL() + "/repos/" + full
 	api, page := repoAPI+"/issues/"+itoa(i.number), "issues"
 	if i.pull != nil {
 		page = "pull"
@@ -212,8 +213,8 @@ func (s *Server) renderComment(c *comment) obj {
 		return s.renderReviewComment(c)
 	}
 	i := c.issue
-	issueURL := s.url() + "/repos/" + i.repo.fullName() + "/issues/" + itoa(i.number)
-	api := s.url() + "/repos/" + i.repo.fullName() + "/issues/comments/" + itoa64(c.id)
+	issueURL := s.URL() + "/repos/" + i.repo.fullName() + "/issues/" + itoa(i.number)
+	api := s.URL() + "/repos/" + i.repo.fullName() + "/issues/comments/" + itoa64(c.id)
 	page := "issues"
 	if i.pull != nil {
 		page = "pull"
@@ -228,7 +229,7 @@ func (s *Server) renderComment(c *comment) obj {
 
 func (s *Server) renderReviewComment(c *comment) obj {
 	i := c.issue
-	repoAPI := s.url() + "/repos/" + i.repo.fullName()
+	repoAPI := s.URL() + "/repos/" + i.repo.fullName()
 	api, pullAPI := repoAPI+"/pulls/comments/"+itoa64(c.id), repoAPI+"/pulls/"+itoa(i.number)
 	web := s.opts.WebURL + "/" + i.repo.fullName() + "/pull/" + itoa(i.number) + "#discussion_r" + itoa64(c.id)
 	out := obj{
@@ -262,7 +263,7 @@ func withReply(out obj, c *comment) obj {
 
 func (s *Server) renderReview(v *review, webhook bool) obj {
 	i := v.issue
-	pullAPI := s.url() + "/repos/" + i.repo.fullName() + "/pulls/" + itoa(i.number)
+	pullAPI := s.URL() + "/repos/" + i.repo.fullName() + "/pulls/" + itoa(i.number)
 	web := s.opts.WebURL + "/" + i.repo.fullName() + "/pull/" + itoa(i.number) + "#pullrequestreview-" + itoa64(v.id)
 	out := obj{
 		"id": v.id, "node_id": node("PRR", v.id), "user": s.renderUser(v.author), "body": v.body, "state": v.state, "html_url": web,
@@ -288,7 +289,7 @@ func (s *Server) renderPull(i *issue, alone bool) obj {
 	p := i.pull
 	s.refresh(p)
 	issue := s.renderIssue(i)
-	repoAPI := s.url() + "/repos/" + i.repo.fullName()
+	repoAPI := s.URL() + "/repos/" + i.repo.fullName()
 	api := repoAPI + "/pulls/" + itoa(i.number)
 	links := issue["pull_request"].(obj)
 	out := obj{

@@ -10,7 +10,7 @@ import (
 func (s *Server) getRepo(r *request) (*reply, *apiError) { return ok(s.renderRepoFor(r.repo, r.who)) }
 
 func (s *Server) renderBranch(r *repo, name, sha string) obj {
-	api := s.url() + "/repos/" + r.fullName() + "/commits/" + sha
+	api := s.URL() + "/repos/" + r.fullName() + "/commits/" + sha
 	return obj{"name": name, "commit": obj{"sha": sha, "url": api}, "protected": false}
 }
 
@@ -36,7 +36,7 @@ func (s *Server) getRef(r *request) (*reply, *apiError) {
 		return nil, notFound()
 	}
 	ref := "refs/heads/" + r.vars["branch"]
-	api := s.url() + "/repos/" + r.repo.fullName() + "/git/"
+	api := s.URL() + "/repos/" + r.repo.fullName() + "/git/"
 	return ok(obj{
 		"ref": ref, "node_id": node("REF", r.repo.id), "url": api + ref,
 		"object": obj{"type": "commit", "sha": sha, "url": api + "commits/" + sha},

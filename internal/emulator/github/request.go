@@ -141,10 +141,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if found != nil {
 		call.Operation = found.name
 	}
-	s.answer(w, r, call, func(call *Call) (*reply, *apiError, rate) {
+	s.answer(w, r, call, func(call *Call) (*reply, *apiError, rate) { //nolint:contextcheck // what a call makes GitHub deliver outlives it
 		s.mu.Lock()
 		defer s.unlock()
-		return s.run(call, &request{route: found, vars: vars, http: r, query: r.URL.Query(), in: in}, refused) //nolint:contextcheck // what a call makes GitHub deliver outlives it
+		return s.run(call, &request{route: found, vars: vars, http: r, query: r.URL.Query(), in: in}, refused)
 	})
 }
 

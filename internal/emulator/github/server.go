@@ -1,17 +1,15 @@
 package github
 
 import (
-	"context"
+	"cmp"
 	"crypto/rsa"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	"remote-agent/internal/emulator"
-	"remote-agent/internal/emulator/calls"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -78,17 +76,17 @@ func DefaultPermissions() map[string]string {
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.App.ID, 4711)
-	setDefault(&o.App.ClientID, "Iv23liEmulated4711")
-	setDefault(&o.App.Slug, "remote-agent")
-	setDefault(&o.App.Name, "Remote Agent")
-	setDefault(&o.App.Owner, "acme")
+	o.App.ID = cmp.Or(o.App.ID, 4711)
+	o.App.ClientID = cmp.Or(o.App.ClientID, "Iv23liEmulated4711")
+	o.App.Slug = cmp.Or(o.App.Slug, "remote-agent")
+	o.App.Name = cmp.Or(o.App.Name, "Remote Agent")
+	o.App.Owner = cmp.Or(o.App.Owner, "acme")
 	if o.App.Permissions == nil {
 		o.App.Permissions = DefaultPermissions()
 	}
-	setDefault(&o.TokenLifetime, time.Hour)
-	setDefault(&o.AckTimeout, 10*time.Second)
-	setDefault(&o.WebURL, "https://github.com")
+	o.TokenLifetime = cmp.Or(o.TokenLifetime, time.Hour)
+	o.AckTimeout = cmp.Or(o.AckTimeout, 10*time.Second)
+	o.WebURL = cmp.Or(o.WebURL, "https://github.com")
 	if o.Limits == nil {
 		o.Limits = &Limits{}
 	}
@@ -98,12 +96,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func setDefault[T comparable](target *T, value T) {
-	var zero T
-	if *target == zero {
-		*target = value
-	}
-}
+type core = platformapi.Core[Call, apiError]
 
 // ChangeKind says what happened.
 type ChangeKind string
@@ -132,23 +125,15 @@ type Change struct {
 // state lives as long as the value does, through any number of restarts of the
 // bot.
 type Server struct {
-	opts    Options
-	limits  Limits
-	routes  []*route
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	once    sync.Once
-	changed emulator.Signal
-	tasks   sync.WaitGroup // deliveries
-	client  *http.Client   // for deliveries
-	key     func() *rsa.PrivateKey
-	faults  calls.Faults[Call, Fault]
-	calls   *calls.Log[Call]
+	*core
+
+	opts   Options
+	limits Limits
+	routes []*route
+	key    func() *rsa.PrivateKey
 
 	// mu guards all that follows.
 	mu            sync.Mutex
-	loop          *emulator.Loopback
-	closed        bool
 	lastID        int64
 	users         []*user
 	repos         []*repo
@@ -157,8 +142,7 @@ type Server struct {
 	tokens        map[string]*token
 	appBot        *user
 	appHook       *hook
-	deliveries    []*delivery
-	byGUID        map[string]*delivery
+	deliveries    platformapi.Deliveries[delivery]
 	outgoing      []*delivery // of what is done under the lock now
 	network       Network
 	dice          *rand.Rand
@@ -172,95 +156,37 @@ type Server struct {
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	s := &Server{
-		opts:   opts,
-		limits: opts.Limits.withDefaults(),
-		client: &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		opts:     opts,
+		limits:   opts.Limits.withDefaults(),
 		lastID:   2_500_000_000, // ids of comments have not fitted into 32 bits for years
 		comments: map[int64]*comment{},
-		byGUID:   map[string]*delivery{},
 		tokens:   map[string]*token{},
 		dice:     rand.New(rand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
-		calls:    calls.NewLog[Call](opts.KeepCalls),
 		pace:     pacing{byWho: map[string]*paceState{}},
 	}
 	s.key = sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })
 	s.routes = routes()
-	// Not the context of a caller: deliveries live until Close.
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.core = platformapi.New[apiError](platformapi.Config[Call]{
+		Name: "GitHub", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls,
+		NameOf: func(c Call) string { return c.Operation }, Faults: func(c Call) []string { return []string{c.Operation, AnyOperation} },
+	})
 	s.appBot = s.know(opts.App.Slug + "[bot]")
 	s.appBot.kind, s.appBot.app = typeBot, true
 	s.appHook = &hook{id: s.id(), app: true}
 	return s
 }
 
-// Start serves on Options.Addr.
-func (s *Server) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
-	if err != nil {
-		return fmt.Errorf("starting the GitHub emulator: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loop = loop
-	return nil
-}
-
-// URL returns the base URL of the API, without a slash at the end, or the empty
-// string before Start.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.url()
-}
-
-func (s *Server) url() string {
-	if s.loop == nil {
-		return ""
-	}
-	return s.loop.URL()
-}
-
 // BotLogin returns the login of the App's bot.
 func (s *Server) BotLogin() string { return s.appBot.login }
-
-// AppID returns the id of the App.
-func (s *Server) AppID() int64 { return s.opts.App.ID }
-
-// Close ends all deliveries and connections and waits for them. The ledger stays
-// readable. It may be called more than once.
-func (s *Server) Close() {
-	s.once.Do(func() {
-		s.mu.Lock()
-		s.closed = true
-		loop := s.loop
-		s.mu.Unlock()
-		s.cancel()
-		if loop != nil {
-			loop.Close()
-		}
-		s.tasks.Wait()
-		s.client.CloseIdleConnections()
-	})
-}
 
 // unlock gives the lock back, sends what came up meanwhile and tells everyone
 // who watches about the changes.
 func (s *Server) unlock() {
-	changes, out := s.changes, s.outgoing
-	s.changes, s.outgoing = nil, nil
-	if len(out) > 0 {
-		s.spawn(func() { s.sendAll(out) })
+	if out := s.outgoing; len(out) > 0 {
+		s.outgoing = nil
+		s.Go(func() { s.sendAll(out) })
 	}
-	s.mu.Unlock()
-	if s.opts.OnChange != nil {
-		for _, c := range changes {
-			s.opts.OnChange(c)
-		}
-	}
-	s.changed.Notify()
+	platformapi.Unlock(s.core, &s.mu, &s.changes, s.opts.OnChange)
 }
 
 // change notes a change; c may be nil. The lock must be held.
@@ -278,13 +204,6 @@ func (s *Server) change(kind ChangeKind, i *issue, c *comment, by *user) {
 // isBot reports whether a user is the bot under test.
 func (s *Server) isBot(u *user) bool {
 	return u == s.appBot || s.opts.Login != "" && sameName(u.login, s.opts.Login)
-}
-
-// spawn runs a delivery unless the server is closed. The lock must be held.
-func (s *Server) spawn(task func()) {
-	if !s.closed {
-		s.tasks.Go(task)
-	}
 }
 
 // id returns a new id. The lock must be held, but in New.

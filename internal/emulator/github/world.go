@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -134,7 +135,7 @@ func (s *Server) AddOrg(o Org) {
 	defer s.unlock()
 	org := s.know(o.Login)
 	org.kind, org.base = typeOrg, o.Base
-	setDefault(&org.base, Read)
+	org.base = cmp.Or(org.base, Read)
 	org.members = map[*user]bool{}
 	for _, m := range o.Members {
 		org.members[s.know(m)] = false
@@ -209,7 +210,7 @@ func (s *Server) AddRepo(r Repo) {
 	}
 	known.private, known.archived, known.noIssues, known.description = r.Private, r.Archived, r.NoIssues, r.Description
 	known.branch = r.DefaultBranch
-	setDefault(&known.branch, "main")
+	known.branch = cmp.Or(known.branch, "main")
 	known.parent = nil
 	if r.Fork != "" {
 		known.parent = s.mustRepo(r.Fork)

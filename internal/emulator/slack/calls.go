@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -29,21 +30,9 @@ func (s *Server) log(c Call, refused *apiError, faulty, dropped bool) {
 		}
 	}
 	if dropped {
-		c.Status = 0
+		c.Status, c.Error = 0, "dropped"
 	}
-	s.calls.Add(c.Method, c)
-	s.changed.Notify()
-}
-
-// Calls returns the calls of the given methods, or all, in the order in which
-// they were answered. Refused calls and those with faults are included.
-func (s *Server) Calls(methods ...string) []Call {
-	return s.calls.Named(methods, func(c Call) string { return c.Method })
-}
-
-// Count returns how often a method was called, whatever became of it.
-func (s *Server) Count(method string) int {
-	return s.calls.Count(method)
+	s.Log(c)
 }
 
 // Limits are how often methods may be called in each workspace.
@@ -172,7 +161,7 @@ func (s *Server) paceCall(w *Workspace, name string, p params) *apiError {
 
 func (s *Server) paceWindow(w *Workspace, key [2]string, limit int, now time.Time) *apiError {
 	length := s.opts.Limits.Window
-	setDefault(&length, time.Minute)
+	length = cmp.Or(length, time.Minute)
 	window := time.Duration(float64(length) * tolerance)
 	if s.pace.calls == nil {
 		s.pace.calls = map[[2]string][]time.Time{}

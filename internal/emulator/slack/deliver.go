@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Endpoints are the request URLs of the app.
@@ -114,8 +115,7 @@ type delivery struct {
 // enlist gives a delivery its id. The lock must be held.
 func (s *Server) enlist(d *delivery) {
 	d.ID = s.id("delivery-")
-	s.deliveries = append(s.deliveries, d)
-	s.byDelivery[d.ID] = d
+	s.deliveries.Add(d.ID, d)
 }
 
 // deliverCopies sends deliveries, one after the other has been answered or all
@@ -128,15 +128,15 @@ func (s *Server) deliverCopies(list []*delivery, atOnce bool) []string {
 	}
 	if atOnce {
 		for _, d := range list {
-			s.spawn(func() { s.pursue(d, 0) })
+			s.Go(func() { s.pursue(d, 0) })
 		}
 		return ids
 	}
-	s.spawn(func() {
+	s.Go(func() {
 		for _, d := range list {
 			if s.attempt(d, 0) {
 				s.mu.Lock()
-				s.spawn(func() { s.pursue(d, 1) })
+				s.Go(func() { s.pursue(d, 1) })
 				s.mu.Unlock()
 			}
 		}
@@ -147,7 +147,7 @@ func (s *Server) deliverCopies(list []*delivery, atOnce bool) []string {
 // pursue delivers until it is acknowledged or the attempts are used up.
 func (s *Server) pursue(d *delivery, n int) {
 	for {
-		if n > 0 && emulator.Sleep(s.ctx, s.opts.Retries[n-1]) != nil {
+		if n > 0 && emulator.Sleep(s.Context(), s.opts.Retries[n-1]) != nil {
 			return
 		}
 		if !s.attempt(d, n) {
@@ -179,7 +179,7 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 		answer, a, stop = s.sendHTTP(d, a)
 	}
 	a.Took = time.Since(start)
-	if s.ctx.Err() != nil {
+	if s.Context().Err() != nil {
 		return false
 	}
 
@@ -200,26 +200,13 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 	default:
 		return true
 	}
-	s.forget()
+	s.deliveries.Forget(s.opts.KeepCalls, func(d *delivery) (string, bool) { return d.ID, d.Acked || d.Lost })
 	return false
-}
-
-// forget drops the oldest finished deliveries.
-func (s *Server) forget() {
-	keep := s.opts.KeepCalls
-	if keep == 0 {
-		return
-	}
-	for len(s.deliveries) > max(0, keep) && (s.deliveries[0].Acked || s.deliveries[0].Lost) {
-		delete(s.byDelivery, s.deliveries[0].ID)
-		s.deliveries[0] = nil
-		s.deliveries = s.deliveries[1:]
-	}
 }
 
 // sendHTTP posts a delivery once. stop means that the bot wants no retries.
 func (s *Server) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt, stop bool) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.opts.AckTimeout)
+	ctx, cancel := context.WithTimeout(s.Context(), s.opts.AckTimeout)
 	defer cancel()
 	endpoint, contentType, body := s.encodeHTTP(d)
 	header := Sign(s.opts.SigningSecret, s.opts.Now(), body)
@@ -229,22 +216,14 @@ func (s *Server) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt,
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(a.Retry))
 		header.Set("X-Slack-Retry-Reason", a.Reason)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
-	if err != nil {
-		a.Error = "unknown_error"
-		return nil, a, false
-	}
-	req.Header = header
-	resp, err := s.client.Do(req)
-	if err != nil {
+	resp, answer, err := s.Submit(ctx, endpoint, header, body) //nolint:bodyclose // Submit closes it
+	if resp == nil {
 		a.Error = "connection_failed"
 		if errors.Is(err, context.DeadlineExceeded) {
 			a.Error = "http_timeout"
 		}
 		return nil, a, false
 	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	a.Status = resp.StatusCode
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -305,7 +284,7 @@ func (w *Workspace) event(inner, outer map[string]any) *delivery {
 	}
 	maps.Copy(body, outer)
 	return &delivery{
-		Delivery: Delivery{Kind: Events, Team: t.ID, Type: text(inner["type"]), EventID: id, Payload: mustJSON(body)},
+		Delivery: Delivery{Kind: Events, Team: t.ID, Type: text(inner["type"]), EventID: id, Payload: platformapi.MustJSON(body)},
 		repeated: true,
 	}
 }
@@ -319,14 +298,6 @@ func setAbsent(m map[string]any, name string, value any) {
 	if _, ok := m[name]; !ok {
 		m[name] = value
 	}
-}
-
-func mustJSON(v any) []byte {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("slack emulator: a payload that is not JSON: %v", err))
-	}
-	return body
 }
 
 // DeliverEvent sends any inner event and returns the id of the delivery. Fields
@@ -354,7 +325,7 @@ func (w *Workspace) DeliverRaw(kind Kind, body []byte) string {
 func (s *Server) Redeliver(id string) string {
 	s.mu.Lock()
 	defer s.unlock()
-	old := s.byDelivery[id]
+	old := s.deliveries.Get(id)
 	if old == nil {
 		return ""
 	}
@@ -367,18 +338,14 @@ func (s *Server) Redeliver(id string) string {
 func (s *Server) Deliveries() []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]Delivery, len(s.deliveries))
-	for i, d := range s.deliveries {
-		out[i] = d.copy()
-	}
-	return out
+	return platformapi.Views(&s.deliveries, (*delivery).copy)
 }
 
 // Delivery returns a delivery by its id, or the zero Delivery.
 func (s *Server) Delivery(id string) Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.byDelivery[id]; d != nil {
+	if d := s.deliveries.Get(id); d != nil {
 		return d.copy()
 	}
 	return Delivery{}
@@ -394,7 +361,7 @@ func (d *delivery) copy() Delivery {
 func (s *Server) Acknowledged(ids ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !slices.ContainsFunc(ids, func(id string) bool { return s.byDelivery[id] == nil || !s.byDelivery[id].Acked })
+	return !slices.ContainsFunc(ids, func(id string) bool { return s.deliveries.Get(id) == nil || !s.deliveries.Get(id).Acked })
 }
 
 // Pending returns the ids of the deliveries that are neither acknowledged nor
@@ -410,19 +377,18 @@ func (s *Server) Lost() []string { return s.which(func(d *delivery) bool { retur
 func (s *Server) which(match func(*delivery) bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for _, d := range s.deliveries {
+	return s.deliveries.Which(func(d *delivery) string {
 		if match(d) {
-			out = append(out, d.ID)
+			return d.ID
 		}
-	}
-	return out
+		return ""
+	})
 }
 
 // WaitSettled returns nil as soon as all deliveries of what a person did are
 // acknowledged or lost, and the cause of ctx if that ends first.
 func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
-	return s.changed.Wait(ctx, func() bool {
+	return s.WaitFor(ctx, func() bool {
 		for _, id := range sent.Deliveries {
 			if d := s.Delivery(id); !d.Acked && !d.Lost {
 				return false
@@ -434,5 +400,5 @@ func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
 
 // WaitIdle returns nil as soon as nothing is on its way to the bot.
 func (s *Server) WaitIdle(ctx context.Context) error {
-	return s.changed.Wait(ctx, func() bool { return len(s.Pending()) == 0 })
+	return s.WaitFor(ctx, func() bool { return len(s.Pending()) == 0 })
 }

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator"
-	"remote-agent/internal/emulator/calls"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // apiError is a refusal as the Web API words it.
@@ -42,84 +43,47 @@ const (
 
 // Fault is something that goes wrong with one call. The zero value lets the call
 // pass. Use the constructors.
-type Fault struct {
-	refuse  *apiError
-	instead *apiError // answered after the call was carried out
-	delay   time.Duration
-	gate    *emulator.Gate
-	end     calls.Ending
-}
+type Fault = platformapi.Fault[apiError]
 
 // Pass lets one call through, to script "the second call fails".
 func Pass() Fault { return Fault{} }
 
 // Refuse answers {"ok":false} with an error code and does nothing.
-func Refuse(code string) Fault { return Fault{refuse: refuse(code)} }
+func Refuse(code string) Fault { return Fault{Refuse: refuse(code)} }
 
 // RateLimited answers 429 with Retry-After, rounded up to seconds. Calls of the
 // same method before it is over are recorded as violations.
-func RateLimited(retryAfter time.Duration) Fault { return Fault{refuse: rateLimited(retryAfter)} }
+func RateLimited(retryAfter time.Duration) Fault { return Fault{Refuse: rateLimited(retryAfter)} }
 
 // ServerError answers with a 5xx status and an HTML page and does nothing.
-func ServerError(status int) Fault { return Fault{refuse: &apiError{status: status}} }
+func ServerError(status int) Fault { return Fault{Refuse: &apiError{status: status}} }
 
 // FailAfter does what was asked and answers with an error code, as
 // "internal_error" and "fatal_error" may do.
-func FailAfter(code string) Fault { return Fault{instead: refuse(code)} }
+func FailAfter(code string) Fault { return Fault{Instead: refuse(code)} }
 
 // ServerErrorAfter does what was asked and answers with a 5xx status.
-func ServerErrorAfter(status int) Fault { return Fault{instead: &apiError{status: status}} }
+func ServerErrorAfter(status int) Fault { return Fault{Instead: &apiError{status: status}} }
 
 // DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{end: calls.Before} }
+func DropBefore() Fault { return Fault{End: platformapi.Before} }
 
 // DropAfter does what was asked and then breaks the connection, which is the
 // case in which the caller cannot know.
-func DropAfter() Fault { return Fault{end: calls.After} }
+func DropAfter() Fault { return Fault{End: platformapi.After} }
 
 // CutAnswer does what was asked and breaks the connection in the middle of the
 // answer.
-func CutAnswer() Fault { return Fault{end: calls.Short} }
+func CutAnswer() Fault { return Fault{End: platformapi.Short} }
 
 // TruncatedJSON does what was asked and answers 200 with half of the JSON.
-func TruncatedJSON() Fault { return Fault{end: calls.Truncated} }
+func TruncatedJSON() Fault { return Fault{End: platformapi.Truncated} }
 
 // Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{end: calls.Garbage} }
-
-// Delay holds the call back before it is carried out.
-func Delay(d time.Duration) Fault { return Fault{delay: d} }
+func Garbage() Fault { return Fault{End: platformapi.Garbage} }
 
 // Hold stops the call before it is carried out until the gate opens.
-func Hold(gate *emulator.Gate) Fault { return Fault{gate: gate} }
-
-// After returns f with a delay in front of it.
-func (f Fault) After(d time.Duration) Fault { f.delay = d; return f }
-
-// AfterGate returns f with a gate in front of it.
-func (f Fault) AfterGate(gate *emulator.Gate) Fault { f.gate = gate; return f }
-
-// Inject makes the next calls of a method fail, one fault for each call. More
-// faults are added to the end.
-func (s *Server) Inject(method string, fs ...Fault) {
-	s.faults.Inject(method, fs...)
-}
-
-// InjectFunc asks decide about every call for which no fault is queued. Nil ends
-// it. decide may be called concurrently.
-func (s *Server) InjectFunc(decide func(Call) Fault) {
-	s.faults.Decide(decide)
-}
-
-// ClearFaults takes back everything that was injected.
-func (s *Server) ClearFaults() { s.faults.Clear() }
-
-// QueuedFaults returns how many faults injected for a method are still to come.
-func (s *Server) QueuedFaults(method string) int {
-	return s.faults.Queued(method)
-}
-
-func (s *Server) nextFault(c Call) Fault { return s.faults.Next(c, c.Method, AnyMethod) }
+func Hold(gate *emulator.Gate) Fault { return Fault{Gate: gate} }
 
 // outcome carries out a call and returns the scopes of its token too.
 type outcome func() (map[string]any, *apiError, []string)
@@ -128,36 +92,29 @@ type outcome func() (map[string]any, *apiError, []string)
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do outcome, p params) {
 	call.Team = s.teamOf(p)
 	s.checkPause(call)
-	fault := s.nextFault(call)
-	if s.waitFault(r.Context(), fault) != nil {
-		panic(http.ErrAbortHandler)
-	}
-	if fault.end == calls.Before {
-		s.log(call, &apiError{code: "dropped"}, true, true)
-		emulator.Reset(w)
-	}
-	if fault.refuse != nil {
-		s.noteRetryAfter(call, fault.refuse)
-		s.log(call, fault.refuse, true, false)
-		writeError(w, fault.refuse)
-		return
-	}
-	result, refused, scopes := do()
-	s.noteRetryAfter(call, refused)
-	s.log(call, refused, fault.end != calls.Normal || fault.instead != nil, false)
-	if len(scopes) > 0 {
-		w.Header().Set("X-Oauth-Scopes", strings.Join(scopes, ","))
-		if m, ok := s.methods[call.Method]; ok && len(m.scopes) > 0 {
-			w.Header().Set("X-Accepted-Oauth-Scopes", strings.Join(m.scopes, ","))
-		}
-	}
-	if fault.instead != nil && refused == nil {
-		refused = fault.instead
-	}
-	if p.warning != "" && refused == nil {
-		result = withWarning(result, p.warning)
-	}
-	writeEnding(w, result, refused, fault.end)
+	s.Answer(r.Context(), w, call, platformapi.Exchange[apiError]{
+		Do: func() (*platformapi.Reply, *apiError) {
+			result, refused, scopes := do()
+			if len(scopes) > 0 {
+				w.Header().Set("X-Oauth-Scopes", strings.Join(scopes, ","))
+				if m, ok := s.methods[call.Method]; ok && len(m.scopes) > 0 {
+					w.Header().Set("X-Accepted-Oauth-Scopes", strings.Join(m.scopes, ","))
+				}
+			}
+			if refused != nil {
+				return nil, refused
+			}
+			if p.warning != "" {
+				result = withWarning(result, p.warning)
+			}
+			return &platformapi.Reply{Body: encode(result)}, nil
+		},
+		Log: func(refused *apiError, faulty, dropped bool) {
+			s.noteRetryAfter(call, refused)
+			s.log(call, refused, faulty, dropped)
+		},
+		Refuse: writeError,
+	})
 }
 
 func withWarning(result map[string]any, warning string) map[string]any {
@@ -177,29 +134,6 @@ func withWarning(result map[string]any, warning string) map[string]any {
 	return result
 }
 
-func writeEnding(w http.ResponseWriter, result map[string]any, refused *apiError, end calls.Ending) {
-	switch {
-	case end == calls.After:
-		emulator.Reset(w)
-	case end == calls.Garbage:
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<html><body>Something went wrong</body></html>"))
-		return
-	case refused != nil:
-		writeError(w, refused)
-		return
-	}
-	body := encode(result)
-	switch end {
-	case calls.Truncated:
-		writeBody(w, http.StatusOK, body[:len(body)/2])
-	case calls.Short:
-		calls.CutShort(w, http.StatusOK, body)
-	default:
-		writeBody(w, http.StatusOK, body)
-	}
-}
-
 func encode(result map[string]any) []byte {
 	full := map[string]any{"ok": true}
 	maps.Copy(full, result)
@@ -215,9 +149,7 @@ func writeError(w http.ResponseWriter, e *apiError) {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
 	if e.code == "" {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(e.status)
-		_, _ = w.Write([]byte("<html><body>" + http.StatusText(e.status) + "</body></html>"))
+		platformapi.WritePage(w, e.status, http.StatusText(e.status))
 		return
 	}
 	body := map[string]any{"ok": false, "error": e.code}
@@ -225,14 +157,5 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	if len(e.messages) > 0 {
 		body["response_metadata"] = map[string]any{"messages": e.messages}
 	}
-	status := e.status
-	setDefault(&status, http.StatusOK)
-	writeBody(w, status, encode(body))
-}
-
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	platformapi.WriteBody(w, cmp.Or(e.status, http.StatusOK), "", encode(body))
 }

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"mime"
@@ -11,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"remote-agent/internal/emulator/calls"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // File is a file that people see at a message.
@@ -42,7 +43,7 @@ func (s *Server) uploadURL(r *request) (map[string]any, *apiError) {
 	}
 	f := &file{File: File{ID: s.id("F"), Name: name, Title: name}, ws: r.ws, user: r.ws.team.BotUserID, expected: length}
 	s.files[f.ID] = f
-	return map[string]any{"upload_url": s.url() + "/upload/" + f.ID, "file_id": f.ID}, nil
+	return map[string]any{"upload_url": s.URL() + "/upload/" + f.ID, "file_id": f.ID}, nil
 }
 
 // serveUpload takes the bytes of a file, as a body or as a part of a form. It
@@ -160,13 +161,13 @@ func wireFiles(w *Workspace, list []File) []map[string]any {
 	var out []map[string]any
 	for _, f := range list {
 		size := f.Size
-		setDefault(&size, len(f.Data))
+		size = cmp.Or(size, len(f.Data))
 		kind := f.MIME
 		if kind == "" {
 			kind, _, _ = mime.ParseMediaType(mime.TypeByExtension(path.Ext(f.Name)))
 		}
-		setDefault(&kind, "application/octet-stream")
-		u := w.server.url() + "/files-pri/" + f.ID + "/" + f.Name
+		kind = cmp.Or(kind, "application/octet-stream")
+		u := w.server.URL() + "/files-pri/" + f.ID + "/" + f.Name
 		one := map[string]any{
 			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": size, "mode": "hosted",
 			"filetype": strings.TrimPrefix(path.Ext(f.Name), "."), "is_external": f.External,
@@ -190,23 +191,23 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	p := params{token: token}
 	call := Call{Method: Download, Team: s.teamOf(p), Params: map[string]string{"file": id}, At: s.opts.Now()}
-	fault := s.nextFault(call)
-	if s.waitFault(r.Context(), fault) != nil {
+	fault := s.Due(call)
+	if s.Hold(r.Context(), fault.Gate, fault.Delay) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	data, found, allowed := s.download(id, p)
 	var refused *apiError
 	switch {
-	case fault.refuse != nil:
-		refused = fault.refuse
+	case fault.Refuse != nil:
+		refused = fault.Refuse
 	case !found:
 		refused = &apiError{code: "file_not_found", status: http.StatusNotFound}
 	case !allowed:
 		refused = &apiError{code: "not_authed", status: http.StatusFound}
 	}
-	s.log(call, refused, fault.refuse != nil || fault.end != calls.Normal, false)
+	s.log(call, refused, fault.Refuse != nil || fault.End != platformapi.Normal, false)
 	switch {
-	case fault.end == calls.Before || fault.end == calls.After:
+	case fault.End == platformapi.Before || fault.End == platformapi.After:
 		panic(http.ErrAbortHandler)
 	case refused != nil && refused.status == http.StatusFound:
 		http.Redirect(w, r, "/signin?redir="+url.QueryEscape(r.URL.Path), http.StatusFound)
@@ -215,7 +216,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-		if fault.end != calls.Normal {
+		if fault.End != platformapi.Normal {
 			_, _ = w.Write(data[:len(data)/2])
 			panic(http.ErrAbortHandler)
 		}

@@ -1,12 +1,13 @@
 package slack
 
 import (
-	"encoding/json"
+	"cmp"
 	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Slash types a command such as "/agent" with a text. In a thread Slack refuses
@@ -42,7 +43,7 @@ func (p Person) Slash(command, text string) Sent {
 	fields["is_enterprise_install"] = fields["is_enterprise_install"] == "true"
 	where := s.responses[responseID(sent.ResponseURL)]
 	sent.Deliveries = s.deliverCopies([]*delivery{{
-		Delivery: Delivery{Kind: Commands, Team: p.ws.team.ID, Type: command, Payload: mustJSON(fields)},
+		Delivery: Delivery{Kind: Commands, Team: p.ws.team.ID, Type: command, Payload: platformapi.MustJSON(fields)},
 		form:     form,
 		taken:    func(answer []byte) { s.commandAnswer(where, answer) },
 		failed: func(reason string) {
@@ -60,7 +61,7 @@ func asText(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
-	return string(mustJSON(value))
+	return string(platformapi.MustJSON(value))
 }
 
 func responseID(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
@@ -89,7 +90,7 @@ func (s *Server) commandAnswer(where *responseURL, answer []byte) {
 		return
 	}
 	p := params{values: map[string]string{}}
-	if !p.addJSON(answer) {
+	if platformapi.AddJSON(p.values, answer) != nil {
 		p.values = map[string]string{"text": string(answer)}
 	}
 	_ = s.reply(where, p)
@@ -116,7 +117,7 @@ func (p Person) interaction(kind string) map[string]any {
 func (p Person) act(sent Sent, payload map[string]any, taken func([]byte), failed func(string)) Sent {
 	maps.Copy(payload, p.extra)
 	sent.Deliveries = p.ws.server.deliverCopies([]*delivery{{
-		Delivery: Delivery{Kind: Interactions, Team: p.ws.team.ID, Type: text(payload["type"]), Payload: mustJSON(payload)},
+		Delivery: Delivery{Kind: Interactions, Team: p.ws.team.ID, Type: text(payload["type"]), Payload: platformapi.MustJSON(payload)},
 		taken:    taken, failed: failed,
 	}}, false)
 	return sent
@@ -168,7 +169,7 @@ func (p Person) click(m Message, b Button) Sent {
 	defer s.unlock()
 	c := p.enter()
 	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: m.TS, Thread: m.ThreadTS}
-	setDefault(&sent.Thread, m.TS)
+	sent.Thread = cmp.Or(sent.Thread, m.TS)
 	sent.TriggerID = s.newTrigger(p.ws, p.user, "")
 	sent.ResponseURL = s.newResponseURL(p.ws, p.user, c.info.ID, &m)
 	payload := p.interaction("block_actions")
@@ -234,50 +235,6 @@ func (p Person) Submits(viewID string, typed map[string]string) Sent {
 		})
 }
 
-// Closes closes a modal. The bot is told if the modal asked for it.
-func (p Person) Closes(viewID string) Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	sent := Sent{Team: p.ws.team.ID}
-	v := p.openView(viewID)
-	if v == nil {
-		return sent
-	}
-	v.Open = false
-	var notify bool
-	if _ = json.Unmarshal(v.fields["notify_on_close"], &notify); !notify {
-		return sent
-	}
-	payload := p.interaction("view_closed")
-	payload["view"], payload["is_cleared"] = v.wire(nil), false
-	return p.act(sent, payload, nil, nil)
-}
-
-// ClicksInView clicks a button of a modal or of the home tab.
-func (p Person) ClicksInView(viewID, actionID string) Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	sent := Sent{Team: p.ws.team.ID}
-	v := p.openView(viewID)
-	if v == nil {
-		return sent
-	}
-	buttons := v.Buttons()
-	n := slices.IndexFunc(buttons, func(b Button) bool { return b.ActionID == actionID })
-	if n < 0 {
-		return sent
-	}
-	sent.TriggerID = s.newTrigger(p.ws, p.user, v.ID)
-	payload := p.interaction("block_actions")
-	maps.Copy(payload, map[string]any{
-		"container": map[string]any{"type": "view", "view_id": v.ID}, "trigger_id": sent.TriggerID,
-		"view": v.wire(v.values(nil)), "actions": []any{s.action(buttons[n])},
-	})
-	return p.act(sent, payload, nil, nil)
-}
-
 // Shortcut uses a shortcut of the app that is about nothing in particular.
 func (p Person) Shortcut(callbackID string) Sent {
 	s := p.ws.server
@@ -303,7 +260,7 @@ func (p Person) ShortcutOn(ts, callbackID string) Sent {
 	defer s.unlock()
 	c := p.enter()
 	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID, TS: ts, Thread: m.ThreadTS}
-	setDefault(&sent.Thread, ts)
+	sent.Thread = cmp.Or(sent.Thread, ts)
 	sent.TriggerID = s.newTrigger(p.ws, p.user, "")
 	sent.ResponseURL = s.newResponseURL(p.ws, p.user, c.info.ID, &m)
 	payload := p.interaction("message_action")

@@ -136,9 +136,6 @@ func (v ChannelView) Roots() []Message {
 	return out
 }
 
-// Last returns the newest message, or the zero Message.
-func (v ChannelView) Last() Message { return last(v.Messages) }
-
 // SeenBy returns the ephemeral messages for a user.
 func (v ChannelView) SeenBy(user string) []Message { return seenBy(v.Ephemerals, user) }
 
@@ -213,18 +210,6 @@ func seenBy(messages []Message, user string) []Message {
 	return out
 }
 
-// Channels returns the ids of all conversations, in order.
-func (w *Workspace) Channels() []string {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	var out []string
-	for id := range w.channels {
-		out = append(out, id)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // Channel returns what people see now in a conversation.
 func (w *Workspace) Channel(id string) ChannelView {
 	w.server.mu.Lock()
@@ -283,13 +268,6 @@ func copies(in []*Message) []Message {
 	return out
 }
 
-// WaitFor returns nil as soon as check reports true. It looks after changes, not
-// all the time, and returns the cause of ctx if that ends first. check may call
-// the server.
-func (s *Server) WaitFor(ctx context.Context, check func() bool) error {
-	return s.changed.Wait(ctx, check)
-}
-
 // WaitText returns the first visible message of the bot in a thread whose
 // reading passes check, waiting for it. An empty root is the whole
 // conversation. Streams count only when they have ended.
@@ -301,7 +279,7 @@ func (w *Workspace) WaitText(ctx context.Context, channelID, root string, check 
 // passes check, waiting for it. An empty root is the whole conversation.
 func (w *Workspace) WaitMessage(ctx context.Context, channelID, root string, check func(Message) bool) (Message, error) {
 	var found Message
-	err := w.server.changed.Wait(ctx, func() bool {
+	err := w.server.WaitFor(ctx, func() bool {
 		var messages []Message
 		if root == "" {
 			messages = w.Channel(channelID).FromBot()
@@ -321,7 +299,7 @@ func (w *Workspace) WaitMessage(ctx context.Context, channelID, root string, che
 // check, waiting for it.
 func (w *Workspace) WaitEphemeral(ctx context.Context, channelID, user string, check func(string) bool) (Message, error) {
 	var found Message
-	err := w.server.changed.Wait(ctx, func() bool {
+	err := w.server.WaitFor(ctx, func() bool {
 		seen := w.Channel(channelID).SeenBy(user)
 		n := slices.IndexFunc(seen, func(m Message) bool { return check(m.Plain) })
 		if n >= 0 {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // maxBody is the largest body that is read.
@@ -77,7 +79,7 @@ func parseParams(r *http.Request) (params, *apiError) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		return p, &apiError{code: "invalid_request", status: http.StatusMethodNotAllowed}
 	}
-	p.merge(r.URL.Query())
+	platformapi.AddForm(p.values, r.URL.Query())
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return p, &apiError{code: "request_timeout"}
@@ -92,13 +94,13 @@ func parseParams(r *http.Request) (params, *apiError) {
 		if err != nil {
 			return p, &apiError{code: "invalid_form_data"}
 		}
-		p.merge(form)
+		platformapi.AddForm(p.values, form)
 	case kind == "application/json":
 		p.json = true
 		if extra["charset"] == "" {
 			p.warning = "missing_charset"
 		}
-		if !p.addJSON(body) {
+		if platformapi.AddJSON(p.values, body) != nil {
 			return p, &apiError{code: "invalid_json"}
 		}
 	default:
@@ -118,30 +120,4 @@ func parseParams(r *http.Request) (params, *apiError) {
 		p.token = strings.TrimSpace(bearer)
 	}
 	return p, nil
-}
-
-func (p params) merge(values url.Values) {
-	for name, v := range values {
-		if len(v) > 0 {
-			p.values[name] = v[0]
-		}
-	}
-}
-
-func (p params) addJSON(body []byte) bool {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
-		return string(body) == "null"
-	}
-	for name, raw := range fields {
-		var text string
-		switch {
-		case string(raw) == "null":
-		case json.Unmarshal(raw, &text) == nil:
-			p.values[name] = text
-		default:
-			p.values[name] = string(raw)
-		}
-	}
-	return true
 }

@@ -1,11 +1,14 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Sent tells what became of something that a person did.
@@ -54,20 +57,6 @@ func (p Person) From(teamID string) Person { p.home = teamID; return p }
 
 // AsBot returns the person as a bot with an id.
 func (p Person) AsBot(botID string) Person { p.bot = botID; return p }
-
-// ID returns the person's user id.
-func (p Person) ID() string { return p.user }
-
-// With returns the person with a field that is added to their events, or
-// replaces one, such as "subtype" or "blocks".
-func (p Person) With(field string, value any) Person {
-	p.extra = maps.Clone(p.extra)
-	if p.extra == nil {
-		p.extra = map[string]any{}
-	}
-	p.extra[field] = value
-	return p
-}
 
 // Copy is one event about a message.
 type Copy struct {
@@ -119,15 +108,6 @@ func (p Person) Joins() Sent {
 	return p.send("<@"+p.user+"> has joined the channel", nil, func(m *Message) { m.Subtype = "channel_join" })
 }
 
-// Leaves lets the person leave the channel, which shows a message.
-func (p Person) Leaves() Sent {
-	sent := p.send("<@"+p.user+"> has left the channel", nil, func(m *Message) { m.Subtype = "channel_leave" })
-	p.ws.ChangeChannel(p.channel, func(c *Channel) {
-		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == p.user })
-	})
-	return sent
-}
-
 // enter makes the person known and a member. The lock must be held.
 func (p Person) enter() *channel {
 	w := p.ws
@@ -159,7 +139,7 @@ func (p Person) send(text string, files []File, shape func(*Message)) Sent {
 	}
 	for _, f := range files {
 		f.ID = s.id("F")
-		setDefault(&f.Title, f.Name)
+		f.Title = cmp.Or(f.Title, f.Name)
 		s.files[f.ID] = &file{File: f, ws: p.ws, user: p.user, uploaded: true, complete: true}
 		m.Files = append(m.Files, f)
 	}
@@ -169,7 +149,7 @@ func (p Person) send(text string, files []File, shape func(*Message)) Sent {
 	c.add(m)
 	s.change(ChangeReceived, m)
 	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID, TS: m.TS, Thread: m.ThreadTS}
-	setDefault(&sent.Thread, m.TS)
+	sent.Thread = cmp.Or(sent.Thread, m.TS)
 	sent.Deliveries = s.deliverCopies(p.tell(c, m), p.atOnce)
 	return sent
 }
@@ -340,24 +320,6 @@ func (w *Workspace) DeleteThread(channelID, root string) {
 	}
 }
 
-// Reacts puts an emoji on a message.
-func (p Person) Reacts(ts, emoji string) Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.enter()
-	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
-	m := c.byTS[ts]
-	if m == nil || m.HasReaction(emoji, p.user) {
-		return sent
-	}
-	c.react(m, emoji, p.user)
-	return p.gesture(sent, c, "reaction_added", map[string]any{
-		"user": p.user, "reaction": emoji, "item_user": m.User,
-		"item": map[string]any{"type": "message", "channel": c.info.ID, "ts": ts},
-	})
-}
-
 // gesture tells the bot about something if it listens. The lock must be held.
 func (p Person) gesture(sent Sent, c *channel, kind string, inner map[string]any) Sent {
 	inner["type"] = kind
@@ -366,42 +328,6 @@ func (p Person) gesture(sent Sent, c *channel, kind string, inner map[string]any
 		sent.Deliveries = p.ws.server.deliverCopies([]*delivery{p.ws.event(inner, nil)}, false)
 	}
 	return sent
-}
-
-// InvitesBot makes the bot a member of the channel.
-func (p Person) InvitesBot() Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.enter()
-	c.info.BotLeft = false
-	return p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "member_joined_channel", map[string]any{
-		"user": p.ws.team.BotUserID, "channel": c.info.ID, "inviter": p.user, "team": p.ws.team.ID,
-	})
-}
-
-// RemovesBot throws the bot out of the channel.
-func (p Person) RemovesBot() Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.enter()
-	sent := p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "member_left_channel", map[string]any{
-		"user": p.ws.team.BotUserID, "channel": c.info.ID, "team": p.ws.team.ID,
-	})
-	c.info.BotLeft = true
-	return sent
-}
-
-// OpensHome opens the app's home tab.
-func (p Person) OpensHome() Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.enter()
-	return p.gesture(Sent{Team: p.ws.team.ID, Channel: p.channel}, c, "app_home_opened", map[string]any{
-		"user": p.user, "channel": c.info.ID, "tab": "home",
-	})
 }
 
 // Stops presses Slack's own stop button in a thread: running streams end and the
@@ -445,7 +371,7 @@ func richText(text string) []byte {
 		rest = found[1]
 	}
 	plain(text[rest:])
-	return mustJSON([]any{map[string]any{
+	return platformapi.MustJSON([]any{map[string]any{
 		"type": "rich_text", "block_id": fmt.Sprintf("b%d", len(text)),
 		"elements": []any{map[string]any{"type": "rich_text_section", "elements": elements}},
 	}})

@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// Escape encodes the characters that have a meaning in Slack's texts, as Slack
-// does with what people type.
-func Escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-}
-
 // plainBlocks renders blocks as lines of plain text. Markup characters of
 // Markdown and mrkdwn stay; links, mentions and entities of mrkdwn are resolved.
 func plainBlocks(blocks []block) string {

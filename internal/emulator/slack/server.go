@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"remote-agent/internal/emulator"
-	"remote-agent/internal/emulator/calls"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -81,28 +81,23 @@ func (o Options) withDefaults() Options {
 	if len(o.Teams) == 0 {
 		o.Teams = []Team{{}}
 	}
-	setDefault(&o.AppID, "A1")
-	setDefault(&o.AppToken, "xapp-1-test")
-	setDefault(&o.SigningSecret, "signing-secret")
+	o.AppID = cmp.Or(o.AppID, "A1")
+	o.AppToken = cmp.Or(o.AppToken, "xapp-1-test")
+	o.SigningSecret = cmp.Or(o.SigningSecret, "signing-secret")
 	if o.Retries == nil {
 		o.Retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 	}
-	setDefault(&o.AckTimeout, 3*time.Second)
-	setDefault(&o.PingInterval, 10*time.Second)
-	setDefault(&o.TriggerLifetime, 3*time.Second)
-	setDefault(&o.ResponseURLLifetime, 30*time.Minute)
+	o.AckTimeout = cmp.Or(o.AckTimeout, 3*time.Second)
+	o.PingInterval = cmp.Or(o.PingInterval, 10*time.Second)
+	o.TriggerLifetime = cmp.Or(o.TriggerLifetime, 3*time.Second)
+	o.ResponseURLLifetime = cmp.Or(o.ResponseURLLifetime, 30*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return o
 }
 
-func setDefault[T comparable](target *T, value T) {
-	var zero T
-	if *target == zero {
-		*target = value
-	}
-}
+type core = platformapi.Core[Call, apiError]
 
 // ChangeKind says what happened to a message.
 type ChangeKind string
@@ -131,21 +126,13 @@ type Change struct {
 type Server struct {
 	*Workspace
 
+	*core
+
 	opts    Options
 	methods map[string]method
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	once    sync.Once
-	changed emulator.Signal
-	tasks   sync.WaitGroup // deliveries and connections
-	client  *http.Client   // for deliveries
-	faults  calls.Faults[Call, Fault]
-	calls   *calls.Log[Call]
 
 	// mu guards all that follows, and the workspaces.
 	mu         sync.Mutex
-	loop       *emulator.Loopback
-	closed     bool
 	teams      []*Workspace
 	appToken   tokenState
 	lastTS     int64 // microseconds
@@ -153,8 +140,7 @@ type Server struct {
 	ends       Endpoints
 	socketMode bool
 	hub        hub
-	deliveries []*delivery
-	byDelivery map[string]*delivery
+	deliveries platformapi.Deliveries[delivery]
 	triggers   map[string]*trigger
 	responses  map[string]*responseURL
 	views      map[string]*view
@@ -168,23 +154,19 @@ type Server struct {
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	s := &Server{
-		opts: opts,
-		client: &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		byDelivery: map[string]*delivery{},
+		opts:       opts,
 		triggers:   map[string]*trigger{},
 		responses:  map[string]*responseURL{},
 		views:      map[string]*view{},
 		files:      map[string]*file{},
-		calls:      calls.NewLog[Call](opts.KeepCalls),
 		hub:        newHub(),
 		socketMode: true,
 	}
 	s.methods = methods()
-	// Not the context of a caller: deliveries live until Close.
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.core = platformapi.New[apiError](platformapi.Config[Call]{
+		Name: "Slack", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls, OnClose: s.CutConnections,
+		NameOf: func(c Call) string { return c.Method }, Faults: func(c Call) []string { return []string{c.Method, AnyMethod} },
+	})
 	for i, t := range opts.Teams {
 		s.teams = append(s.teams, newWorkspace(s, t, i))
 	}
@@ -192,39 +174,9 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Start serves on Options.Addr.
-func (s *Server) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
-	if err != nil {
-		return fmt.Errorf("starting the Slack emulator: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loop = loop
-	return nil
-}
-
-// URL returns the base URL, without a slash at the end, or the empty string
-// before Start.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.url()
-}
-
-func (s *Server) url() string {
-	if s.loop == nil {
-		return ""
-	}
-	return s.loop.URL()
-}
-
 // APIURL returns what stands before the names of methods, with a slash at the
 // end.
 func (s *Server) APIURL() string { return s.URL() + "/api/" }
-
-// AppID returns the id of the app.
-func (s *Server) AppID() string { return s.opts.AppID }
 
 // AppToken returns the app-level token, which opens Socket Mode connections.
 func (s *Server) AppToken() string { return s.opts.AppToken }
@@ -242,36 +194,8 @@ func (s *Server) Team(id string) *Workspace {
 	return nil
 }
 
-// Close ends all deliveries and connections and waits for them. The ledger stays
-// readable. It may be called more than once.
-func (s *Server) Close() {
-	s.once.Do(func() {
-		s.mu.Lock()
-		s.closed = true
-		loop := s.loop
-		s.hub.cutAll()
-		s.mu.Unlock()
-		s.cancel()
-		if loop != nil {
-			loop.Close()
-		}
-		s.tasks.Wait()
-		s.client.CloseIdleConnections()
-	})
-}
-
 // unlock gives the lock back and tells everyone who watches about the changes.
-func (s *Server) unlock() {
-	changes := s.changes
-	s.changes = nil
-	s.mu.Unlock()
-	if s.opts.OnChange != nil {
-		for _, c := range changes {
-			s.opts.OnChange(c)
-		}
-	}
-	s.changed.Notify()
-}
+func (s *Server) unlock() { platformapi.Unlock(s.core, &s.mu, &s.changes, s.opts.OnChange) }
 
 // change notes a change. The lock must be held.
 func (s *Server) change(kind ChangeKind, m *Message) {
@@ -294,15 +218,6 @@ func (s *Server) ts() string {
 }
 
 func formatTS(micros int64) string { return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6) }
-
-// spawn runs f until it returns; Close waits for it. f must end with s.ctx. The
-// lock must be held.
-func (s *Server) spawn(f func()) {
-	if s.closed {
-		return
-	}
-	s.tasks.Go(f)
-}
 
 // Handler returns the HTTP interface: /api/<method>, response URLs, uploads,
 // downloads and Socket Mode.
@@ -383,12 +298,6 @@ func (s *Server) run(ctx context.Context, name string, p params) (map[string]any
 	}
 	result, refused := m.run(s, req)
 	return result, refused, req.scopes
-}
-
-// waitFault spends the time of a fault, unless the client or the server goes
-// away first.
-func (s *Server) waitFault(ctx context.Context, fault Fault) error {
-	return calls.Hold(ctx, s.ctx.Done(), fault.gate, fault.delay)
 }
 
 func methods() map[string]method {

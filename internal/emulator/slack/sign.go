@@ -2,12 +2,10 @@ package slack
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -84,24 +82,4 @@ func BadSignatures(secret string, now time.Time, body []byte) map[string]http.He
 		"doubled header":    doubled,
 		"doubled timestamp": doubledTime,
 	}
-}
-
-// Post sends a body with headers to a URL of the bot and returns its answer, for
-// tests of what a receiver must refuse. Without a Content-Type it is JSON.
-func (s *Server) Post(ctx context.Context, url string, header http.Header, body []byte) (status int, answer []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	req.Header = header.Clone()
-	if req.Header.Get("Content-Type") == "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return resp.StatusCode, answer, err
 }

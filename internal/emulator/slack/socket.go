@@ -79,7 +79,7 @@ func (s *Server) connectionsOpen(*request) (map[string]any, *apiError) {
 	}
 	ticket := s.id("ticket-")
 	s.hub.tickets[ticket] = true
-	base := strings.Replace(s.url(), "http://", "ws://", 1)
+	base := strings.Replace(s.URL(), "http://", "ws://", 1)
 	return map[string]any{"url": base + "/link?ticket=" + ticket + "&app_id=" + s.opts.AppID}, nil
 }
 
@@ -87,17 +87,17 @@ func (s *Server) connectionsOpen(*request) (map[string]any, *apiError) {
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()
-	good := s.hub.tickets[ticket] && !s.closed
+	good := s.hub.tickets[ticket]
 	delete(s.hub.tickets, ticket)
-	if good {
-		s.tasks.Add(1)
-	}
 	s.mu.Unlock()
-	if !good {
+	done := s.Enter()
+	if done != nil {
+		defer done()
+	}
+	if !good || done == nil {
 		http.Error(w, "invalid ticket", http.StatusForbidden)
 		return
 	}
-	defer s.tasks.Done()
 	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 func (s *Server) converse(c *socket) {
 	defer func() { _ = c.ws.Close() }()
 	s.mu.Lock()
-	if s.closed {
+	if s.Closed() {
 		s.mu.Unlock()
 		return
 	}
@@ -132,10 +132,10 @@ func (s *Server) converse(c *socket) {
 	}
 	s.mu.Lock()
 	s.hub.conns = append(s.hub.conns, c)
-	if s.closed {
+	if s.Closed() {
 		_ = c.ws.NetConn().Close()
 	}
-	s.spawn(func() { s.ping(c) })
+	s.Go(func() { s.ping(c) })
 	s.unlock()
 	s.listen(c)
 	close(c.gone)
@@ -161,7 +161,7 @@ func (s *Server) ping(c *socket) {
 		case <-ticker.C:
 		case <-c.gone:
 			return
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		}
 	}
@@ -200,7 +200,7 @@ func (s *Server) sendSocket(d *delivery, a Attempt) ([]byte, Attempt) {
 	for {
 		var c *socket
 		var http bool
-		err := s.changed.Wait(s.ctx, func() bool {
+		err := s.WaitFor(s.Context(), func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			c, http = s.hub.pick(), !s.socketMode
@@ -256,7 +256,7 @@ func (s *Server) envelope(c *socket, d *delivery, a Attempt) (answer []byte, aft
 		a.Error = "timeout"
 	case <-c.gone:
 		a.Error = "connection_closed"
-	case <-s.ctx.Done():
+	case <-s.Context().Done():
 		a.Error = "closed"
 	}
 	return nil, a, true
@@ -312,15 +312,4 @@ func (s *Server) CutConnections() {
 	s.mu.Lock()
 	defer s.unlock()
 	s.hub.cutAll()
-}
-
-// SendFrame sends any text over all connections, for tests of what a client must
-// survive.
-func (s *Server) SendFrame(frame string) {
-	s.mu.Lock()
-	conns := append([]*socket(nil), s.hub.conns...)
-	s.mu.Unlock()
-	for _, c := range conns {
-		_ = c.sendText([]byte(frame))
-	}
 }

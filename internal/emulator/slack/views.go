@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -277,7 +278,7 @@ func (v *view) values(typed map[string]string) map[string]any {
 			}}
 		}
 		id := b.BlockID
-		setDefault(&id, fmt.Sprintf("block%d", i))
+		id = cmp.Or(id, fmt.Sprintf("block%d", i))
 		out[id] = map[string]any{e.ActionID: one}
 	}
 	return out
@@ -331,18 +332,6 @@ func (w *Workspace) Views(user string) []ViewState {
 	return out
 }
 
-// Home returns the home tab that a user sees, or the zero ViewState.
-func (w *Workspace) Home(user string) ViewState {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	for _, v := range w.server.views {
-		if v.ws == w && v.kind == "home" && v.User == user {
-			return v.ViewState
-		}
-	}
-	return ViewState{}
-}
-
 // responseURL is where the bot may answer a command or an interaction.
 type responseURL struct {
 	ws      *Workspace
@@ -359,7 +348,7 @@ const maxResponses = 5
 func (s *Server) newResponseURL(w *Workspace, user, channelID string, m *Message) string {
 	id := s.id("R")
 	s.responses[id] = &responseURL{ws: w, user: user, channel: channelID, message: m, at: s.opts.Now()}
-	return s.url() + "/response/" + id
+	return s.URL() + "/response/" + id
 }
 
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,13 +89,13 @@ type tokenState struct{ refusal string }
 
 func newWorkspace(s *Server, t Team, n int) *Workspace {
 	number := fmt.Sprint(n + 1)
-	setDefault(&t.ID, "T"+number)
-	setDefault(&t.Name, "Team "+number)
-	setDefault(&t.Domain, "team"+number)
-	setDefault(&t.BotToken, "xoxb-"+number+"-test")
-	setDefault(&t.BotUserID, "UBOT"+number)
-	setDefault(&t.BotID, "BBOT"+number)
-	setDefault(&t.BotName, "agent")
+	t.ID = cmp.Or(t.ID, "T"+number)
+	t.Name = cmp.Or(t.Name, "Team "+number)
+	t.Domain = cmp.Or(t.Domain, "team"+number)
+	t.BotToken = cmp.Or(t.BotToken, "xoxb-"+number+"-test")
+	t.BotUserID = cmp.Or(t.BotUserID, "UBOT"+number)
+	t.BotID = cmp.Or(t.BotID, "BBOT"+number)
+	t.BotName = cmp.Or(t.BotName, "agent")
 	if t.Scopes == nil {
 		t.Scopes = AllScopes()
 	}
@@ -250,9 +251,9 @@ func (w *Workspace) user(id string) User {
 	if !ok {
 		u.ID = id
 	}
-	setDefault(&u.TeamID, w.team.ID)
-	setDefault(&u.Name, "user "+id)
-	setDefault(&u.RealName, u.Name)
+	u.TeamID = cmp.Or(u.TeamID, w.team.ID)
+	u.Name = cmp.Or(u.Name, "user "+id)
+	u.RealName = cmp.Or(u.RealName, u.Name)
 	return u
 }
 
@@ -271,8 +272,8 @@ func (w *Workspace) AddChannel(c Channel) {
 	w.server.mu.Lock()
 	defer w.server.unlock()
 	known := w.open(c.ID)
-	setDefault(&c.Kind, known.info.Kind)
-	setDefault(&c.Name, known.info.Name)
+	c.Kind = cmp.Or(c.Kind, known.info.Kind)
+	c.Name = cmp.Or(c.Name, known.info.Name)
 	if c.Kind == Direct && c.User == "" {
 		c.User = strings.TrimPrefix(c.ID, "D")
 	}

@@ -50,7 +50,7 @@ func (p Person) Presses(messageID int, data string) Sent {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	c := s.open(p.chat)
 	id := "query" + strconv.FormatInt(s.queue.next, 10)
 	query := map[string]any{
@@ -71,7 +71,7 @@ func (p Person) StopsDraft(draftID int64) Sent {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	c := s.open(p.chat)
 	payload := map[string]any{"chat": c.info, "draft_id": draftID}
 	if p.thread != 0 {
@@ -137,7 +137,7 @@ func (p Person) setBotStatus(from, to string, refusal *apiError) Sent {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	c := s.open(p.chat)
 	c.refusal = refusal
 	id := s.enqueue(Update{Kind: "my_chat_member", ChatID: p.chat, Payload: map[string]any{
@@ -163,7 +163,7 @@ func (s *Server) RefuseChat(chatID int64, status int, description string) {
 func (s *Server) DeleteTopic(chatID int64, threadID int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	c := s.open(chatID)
 	delete(c.topics, threadID)
 	for n, m := range slices.Backward(c.messages) {

@@ -196,20 +196,14 @@ func copyMessages(in []*Message) []Message {
 // after changes, not all the time, and returns the cause of ctx if that ends
 // first. check may call the server.
 func (s *Server) Wait(ctx context.Context, check func(Ledger) bool) error {
-	return s.changed.Wait(ctx, func() bool { return check(s.Ledger()) })
-}
-
-// WaitFor is Wait for a condition on anything of the server, such as Count or
-// Acknowledged.
-func (s *Server) WaitFor(ctx context.Context, check func() bool) error {
-	return s.changed.Wait(ctx, check)
+	return s.WaitFor(ctx, func() bool { return check(s.Ledger()) })
 }
 
 // WaitText returns the first visible message of the bot in a chat whose text
 // passes check, waiting for it.
 func (s *Server) WaitText(ctx context.Context, chatID int64, check func(string) bool) (Message, error) {
 	var found Message
-	err := s.changed.Wait(ctx, func() bool {
+	err := s.WaitFor(ctx, func() bool {
 		for _, m := range s.ChatView(chatID).FromBot() {
 			if check(m.Text) {
 				found = m
@@ -239,23 +233,7 @@ func (s *Server) log(c Call, refused *apiError, faulty bool) {
 	if refused != nil {
 		c.Status, c.Description = refused.code, refused.text
 	}
-	s.calls.Add(canonical(c.Method), c)
-	s.changed.Notify()
-}
-
-// Calls returns the calls of the given methods, or all, in the order in which
-// they were answered. Refused calls and those with faults are included.
-func (s *Server) Calls(methods ...string) []Call {
-	names := make([]string, len(methods))
-	for i, m := range methods {
-		names[i] = canonical(m)
-	}
-	return s.calls.Named(names, func(c Call) string { return canonical(c.Method) })
-}
-
-// Count returns how often a method was called, whatever became of it.
-func (s *Server) Count(method string) int {
-	return s.calls.Count(canonical(method))
+	s.Log(c)
 }
 
 // changedMessage tells everyone who watches about a change. The lock must not
@@ -264,5 +242,5 @@ func (s *Server) changedMessage(kind ChangeKind, m *Message) {
 	if s.opts.OnChange != nil {
 		s.opts.OnChange(Change{Kind: kind, Message: *m, At: s.opts.Now()})
 	}
-	s.changed.Notify()
+	s.Notify()
 }

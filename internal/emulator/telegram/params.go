@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // maxBody is the largest request that is read, as in the real server. It has
@@ -44,7 +46,7 @@ func (p params) read(r *http.Request, files uploads) error {
 		if err != nil {
 			return err
 		}
-		p.addForm(q)
+		platformapi.AddForm(p, q)
 	}
 	if r.Method == http.MethodGet {
 		return nil
@@ -62,7 +64,7 @@ func (p params) read(r *http.Request, files uploads) error {
 		if err != nil || len(b) == 0 {
 			return err
 		}
-		return p.addJSON(b)
+		return platformapi.AddJSON(p, b)
 	case "application/x-www-form-urlencoded":
 		b, err := io.ReadAll(body)
 		if err != nil {
@@ -72,33 +74,7 @@ func (p params) read(r *http.Request, files uploads) error {
 		if err != nil {
 			return err
 		}
-		p.addForm(q)
-	}
-	return nil
-}
-
-func (p params) addForm(q url.Values) {
-	for name, values := range q {
-		p[name] = values[0]
-	}
-}
-
-func (p params) addJSON(b []byte) error {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return err
-	}
-	for name, raw := range fields {
-		switch {
-		case len(raw) > 0 && raw[0] == '"':
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return err
-			}
-			p[name] = s
-		case string(raw) != "null":
-			p[name] = string(raw)
-		}
+		platformapi.AddForm(p, q)
 	}
 	return nil
 }

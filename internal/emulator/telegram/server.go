@@ -2,18 +2,17 @@ package telegram
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"remote-agent/internal/emulator"
-	"remote-agent/internal/emulator/calls"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // Options configure a Server. The zero value is usable.
@@ -77,20 +76,13 @@ type Change struct {
 // use. Its state lives as long as the value does, through any number of
 // restarts of the bot.
 type Server struct {
-	opts    Options
-	bot     User
-	done    chan struct{} // closed by Close
-	once    sync.Once
-	changed emulator.Signal
-	tasks   sync.WaitGroup // webhook deliveries
-	client  *http.Client   // for webhook deliveries
-	faults  calls.Faults[Call, Fault]
-	calls   *calls.Log[Call]
+	*core
+
+	opts Options
+	bot  User
 
 	// mu guards all that follows.
 	mu        sync.Mutex
-	loop      *emulator.Loopback
-	closed    bool
 	token     string
 	chats     map[int64]*chat
 	users     map[int64]User
@@ -109,15 +101,9 @@ type Server struct {
 
 // New returns a server that is not listening yet.
 func New(opts Options) *Server {
-	if opts.Token == "" {
-		opts.Token = "1000:test"
-	}
-	if opts.BotUsername == "" {
-		opts.BotUsername = "test_bot"
-	}
-	if opts.BotName == "" {
-		opts.BotName = "Test Bot"
-	}
+	opts.Token = cmp.Or(opts.Token, "1000:test")
+	opts.BotUsername = cmp.Or(opts.BotUsername, "test_bot")
+	opts.BotName = cmp.Or(opts.BotName, "Test Bot")
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -126,11 +112,9 @@ func New(opts Options) *Server {
 	}
 	id, _, _ := strings.Cut(opts.Token, ":")
 	botID, _ := strconv.ParseInt(id, 10, 64)
-	return &Server{
+	s := &Server{
 		opts:      opts,
 		bot:       User{ID: botID, IsBot: true, FirstName: opts.BotName, Username: opts.BotUsername},
-		done:      make(chan struct{}),
-		client:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: time.Minute},
 		token:     opts.Token,
 		chats:     map[int64]*chat{},
 		users:     map[int64]User{},
@@ -138,32 +122,15 @@ func New(opts Options) *Server {
 		commands:  map[string][]Command{},
 		files:     map[string]*file{},
 		callbacks: map[string]bool{},
-		calls:     calls.NewLog[Call](opts.KeepCalls),
 	}
+	s.core = platformapi.New[apiError](platformapi.Config[Call]{
+		Name: "Telegram", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
+		NameOf: func(c Call) string { return c.Method }, Faults: faultsOf, Canonical: strings.ToLower,
+	})
+	return s
 }
 
-// Start serves on Options.Addr.
-func (s *Server) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
-	if err != nil {
-		return fmt.Errorf("starting the Telegram emulator: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loop = loop
-	return nil
-}
-
-// URL returns the base URL for the bot, without a slash at the end, or the empty
-// string before Start.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.loop == nil {
-		return ""
-	}
-	return s.loop.URL()
-}
+type core = platformapi.Core[Call, apiError]
 
 // Bot returns the bot's own account.
 func (s *Server) Bot() User { return s.bot }
@@ -180,24 +147,6 @@ func (s *Server) SetToken(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
-}
-
-// Close ends all polls and deliveries and waits for them. The ledger stays
-// readable. It may be called more than once.
-func (s *Server) Close() {
-	s.once.Do(func() {
-		s.mu.Lock()
-		s.closed = true
-		s.closeHook()
-		loop := s.loop
-		s.mu.Unlock()
-		close(s.done)
-		if loop != nil {
-			loop.Close()
-		}
-		s.tasks.Wait()
-		s.client.CloseIdleConnections()
-	})
 }
 
 // rawResult is a result that is sent byte for byte, even if it is not JSON.
@@ -240,28 +189,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method string, p params, files uploads) {
 	call := Call{Method: method, ChatID: p.int("chat_id", 0), Params: p, At: s.opts.Now()}
-	fault := s.nextFault(call)
-	if s.waitFault(ctx, fault) != nil {
-		panic(http.ErrAbortHandler)
-	}
-	if fault.end == calls.Before {
-		s.log(call, &apiError{}, true)
-		emulator.Reset(w)
-	}
-	if fault.refuse != nil {
-		s.log(call, fault.refuse, true)
-		writeError(w, fault.refuse)
-		return
-	}
-	result, refused := s.dispatch(ctx, method, p, files)
-	s.log(call, refused, fault.end != calls.Normal)
-	writeEnding(w, result, refused, fault.end)
-}
-
-// waitFault spends the time of a fault, unless the client or the server goes
-// away first.
-func (s *Server) waitFault(ctx context.Context, fault Fault) error {
-	return calls.Hold(ctx, s.done, fault.gate, fault.delay)
+	s.Answer(ctx, w, call, platformapi.Exchange[apiError]{
+		Do: func() (*platformapi.Reply, *apiError) {
+			result, refused := s.dispatch(ctx, method, p, files)
+			if refused != nil {
+				return nil, refused
+			}
+			return &platformapi.Reply{Type: jsonType, Body: encodeResult(result)}, nil
+		},
+		Log: func(refused *apiError, faulty, dropped bool) {
+			if dropped {
+				refused = &apiError{}
+			}
+			s.log(call, refused, faulty)
+		},
+		Refuse: writeError,
+	})
 }
 
 // dispatch carries out a method, by its name in any case.
@@ -269,13 +212,13 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 	if !p.validUTF8() {
 		return nil, badRequest("strings must be encoded in UTF-8")
 	}
-	switch canonical(method) {
+	switch strings.ToLower(method) {
 	case "getme":
 		return s.getMe(), nil
 	case "getupdates":
 		return s.getUpdates(ctx, p)
 	case "setwebhook":
-		return s.setWebhook(p)
+		return s.setWebhook(p) //nolint:contextcheck // the webhook outlives the call
 	case "deletewebhook":
 		return s.deleteWebhook(p)
 	case "getwebhookinfo":
@@ -312,31 +255,7 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 	return nil, &apiError{code: http.StatusNotFound, text: "Not Found"}
 }
 
-func canonical(method string) string { return strings.ToLower(method) }
-
-func writeEnding(w http.ResponseWriter, result any, refused *apiError, end calls.Ending) {
-	if end == calls.After {
-		emulator.Reset(w)
-	}
-	if end == calls.Garbage {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte("<html><body>502 Bad Gateway</body></html>"))
-		return
-	}
-	if refused != nil {
-		writeError(w, refused)
-		return
-	}
-	body := encodeResult(result)
-	switch end {
-	case calls.Truncated:
-		writeBody(w, http.StatusOK, body[:len(body)/2])
-	case calls.Short:
-		calls.CutShort(w, http.StatusOK, body)
-	default:
-		writeBody(w, http.StatusOK, body)
-	}
-}
+const jsonType = "application/json"
 
 func encodeResult(result any) []byte {
 	var out bytes.Buffer
@@ -371,16 +290,5 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	if e.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
-	b, err := json.Marshal(body)
-	if err != nil {
-		b = []byte(`{"ok":false}`)
-	}
-	writeBody(w, e.code, b)
-}
-
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	platformapi.WriteBody(w, e.code, jsonType, platformapi.MustJSON(body))
 }

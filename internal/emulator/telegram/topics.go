@@ -25,7 +25,7 @@ func (s *Server) createForumTopic(p params) (any, *apiError) {
 	c.nextID++
 	c.topics[id] = true
 	c.titles = append(c.titles, Topic{ID: id, Name: name})
-	s.changed.Notify()
+	s.Notify()
 	return map[string]any{"message_thread_id": id, "name": name, "icon_color": 7322096}, nil
 }
 

@@ -154,7 +154,7 @@ func (s *Server) getUpdates(ctx context.Context, p params) (any, *apiError) {
 	var timer *time.Timer
 	for {
 		batch := s.queue.take(offset, limit, s.opts.Now())
-		s.changed.Notify()
+		s.Notify()
 		if len(batch) > 0 || timeout == 0 {
 			s.endPoll(me)
 			return encodeBatch(batch), nil
@@ -168,7 +168,7 @@ func (s *Server) getUpdates(ctx context.Context, p params) (any, *apiError) {
 		case <-me.wake:
 		case <-me.killed:
 		case <-ctx.Done():
-		case <-s.done:
+		case <-s.Context().Done():
 		case <-timer.C:
 			timeout = 0
 		}
@@ -176,7 +176,7 @@ func (s *Server) getUpdates(ctx context.Context, p params) (any, *apiError) {
 		if s.poll != me {
 			return nil, conflict(me.reason)
 		}
-		if ctx.Err() != nil || s.closed {
+		if ctx.Err() != nil || s.Closed() {
 			s.endPoll(me)
 			return rawResult("[]"), nil
 		}
@@ -247,7 +247,7 @@ type Update struct {
 func (s *Server) Deliver(u Update) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	return s.enqueue(u)
 }
 
@@ -257,7 +257,7 @@ func (s *Server) Deliver(u Update) int64 {
 func (s *Server) DeliverRaw(chatID int64, body func(updateID int64) string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed.Notify()
+	defer s.Notify()
 	return s.push(chatID, func(id int64) []byte { return []byte(body(id)) })
 }
 

@@ -1,19 +1,18 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
@@ -81,7 +80,7 @@ func (s *Server) setWebhook(p params) (any, *apiError) {
 	for _, waiting := range s.queue.pending {
 		s.hand(hook, waiting)
 	}
-	s.changed.Notify()
+	s.Notify()
 	return true, nil
 }
 
@@ -100,8 +99,15 @@ func (s *Server) deleteWebhook(p params) (any, *apiError) {
 	if p.bool("drop_pending_updates") {
 		s.queue.forget(len(s.queue.pending))
 	}
-	s.changed.Notify()
+	s.Notify()
 	return true, nil
+}
+
+// endHook ends the webhook for good.
+func (s *Server) endHook() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closeHook()
 }
 
 // closeHook ends the webhook. The lock must be held.
@@ -138,17 +144,13 @@ func (s *Server) webhookInfo() any {
 func (s *Server) hand(h *webhook, u *queued) {
 	waiting, busy := h.queues[u.chatID]
 	h.queues[u.chatID] = append(waiting, u)
-	if busy || s.closed {
-		return
+	if !busy {
+		s.Go(func() { s.drain(h, u.chatID) }) // ends with the webhook
 	}
-	s.tasks.Add(1)
-	// The end of the webhook ends this goroutine; Close waits for it.
-	go s.drain(h, u.chatID)
 }
 
 // drain delivers the updates of one chat in order until there are no more.
 func (s *Server) drain(h *webhook, chatID int64) {
-	defer s.tasks.Done()
 	for {
 		s.mu.Lock()
 		waiting := h.queues[chatID]
@@ -168,7 +170,7 @@ func (s *Server) drain(h *webhook, chatID int64) {
 		h.queues[chatID] = h.queues[chatID][1:]
 		s.queue.remove(u.id, confirmed)
 		s.mu.Unlock()
-		s.changed.Notify()
+		s.Notify()
 	}
 }
 
@@ -192,7 +194,7 @@ func (s *Server) deliverUpdate(h *webhook, u *queued) (confirmed bool, err error
 		s.mu.Lock()
 		h.lastError, h.lastErrorAt = err.Error(), s.opts.Now()
 		s.mu.Unlock()
-		s.changed.Notify()
+		s.Notify()
 		if pause == 0 {
 			pause = s.opts.WebhookBackoff(attempt)
 		}
@@ -208,20 +210,16 @@ func (s *Server) deliverUpdate(h *webhook, u *queued) (confirmed bool, err error
 // post sends an update once. On failure it returns how long the bot asked to
 // wait, if it did.
 func (s *Server) post(h *webhook, u *queued) (pause time.Duration, err error) {
-	req, err := http.NewRequestWithContext(h.ctx, http.MethodPost, h.url, bytes.NewReader(u.body))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
+	ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
+	defer cancel()
+	header := http.Header{}
 	if h.secret != "" {
-		req.Header.Set(secretHeader, h.secret)
+		header.Set(secretHeader, h.secret)
 	}
-	resp, err := s.client.Do(req)
-	if err != nil {
+	resp, body, err := s.Submit(ctx, h.url, header, u.body) //nolint:bodyclose // Submit closes it
+	if resp == nil {
 		return 0, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return time.Duration(min(max(seconds, 0), 3600)) * time.Second,
@@ -236,14 +234,14 @@ func (s *Server) post(h *webhook, u *queued) (pause time.Duration, err error) {
 // executeReply carries out the method that a webhook's answer may name.
 func (s *Server) executeReply(ctx context.Context, body []byte) {
 	p := params{}
-	if !json.Valid(body) || p.addJSON(body) != nil || p["method"] == "" {
+	if platformapi.AddJSON(p, body) != nil || p["method"] == "" {
 		return
 	}
 	method := p["method"]
 	delete(p, "method")
 	call := Call{Method: method, ChatID: p.int("chat_id", 0), Params: p, At: s.opts.Now(), FromWebhook: true}
 	var refused *apiError
-	switch canonical(method) {
+	switch strings.ToLower(method) {
 	case "getupdates", "setwebhook", "deletewebhook", "getme", "getfile", "getchat", "getmycommands", "getwebhookinfo":
 		refused = badRequest("method is not available in a webhook reply")
 	default:
