@@ -146,7 +146,7 @@ func (c *windowCache) extend(session string, msgs []messages.Message, last int64
 		c.forget(session) // calls and results were stored in between
 		return
 	}
-	next := messages.NewArray(known...).Clone()
+	next := messages.NewArray(known...) // appending to it copies it, but not what no message changes any more
 	for i, m := range msgs {
 		m.Seq = first + int64(i)
 		next.Append(m)

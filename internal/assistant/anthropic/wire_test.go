@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -160,6 +161,46 @@ func TestARequestDoesNotDependOnEarlierOnes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTheBeginningOfCutConversationsStaysTheSame asks turn after turn of a session
+// that does not fit any more, and counts how often the encoded messages do not go
+// on where the ones before ended: then the provider's cache is of no use. The marks
+// of the cache are no part of what is cached.
+func TestTheBeginningOfCutConversationsStaysTheSame(t *testing.T) {
+	t.Parallel()
+	model := &Model{maxTokens: 1000}
+	var session []messages.Message
+	add := func(m messages.Message) {
+		m.Seq = int64(len(session) + 1)
+		session = append(session, m)
+	}
+	var last []byte
+	cuts, since := 0, 0
+	for turn := range 400 {
+		add(messages.NewText(messages.RoleUser, fmt.Sprintf("Question %03d?", turn)))
+		array := messages.Repair(messages.Window(session, 2000))
+		body := wireOf(t, completion{model: model, request: assistant.Request{Conversation: "c", System: "Be brief.", Array: array}})
+		if err := messagestest.Anthropic(body); err != nil {
+			t.Fatalf("turn %d: %v", turn, err)
+		}
+		now := bytes.ReplaceAll(body, []byte(`,"cache_control":{"type":"ephemeral"}`), nil)
+		now = now[:len(now)-len("]}")]
+		if since++; !bytes.HasPrefix(now, last) {
+			if cuts++; cuts > 1 && since < 12 {
+				t.Errorf("turn %d: the beginning was the same for %d turns only", turn, since)
+			}
+			since = 0
+		}
+		last = now
+		id := fmt.Sprint("c", turn)
+		add(messages.NewToolCall(id, "read", `{"path":"a"}`))
+		add(messages.NewToolResult(id, "content", false))
+		add(messages.NewText(messages.RoleAssistant, "Answer."))
+	}
+	if cuts < 5 {
+		t.Errorf("the session was cut %d times", cuts)
+	}
 }
 
 // BenchmarkRequest is a turn more of a conversation of 1,000 messages, 100 KB.

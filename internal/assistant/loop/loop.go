@@ -262,12 +262,15 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 	return *msg, *finished, nil
 }
 
-// done yields a complete message, which the host stores, and takes it in.
+// done yields a complete message, which the host stores, and takes it in if another
+// request comes after it.
 func (r *run) done(m messages.Message) error {
 	if !r.yield(assistant.MessageDone{Message: m}, nil) {
 		return errStopped
 	}
-	r.array.Append(m)
+	if m.Role != messages.RoleAssistant || len(callsOf(m)) > 0 {
+		r.array.Append(m) // copies the array
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -207,6 +208,44 @@ func TestARequestIsWhatTheLibraryWouldSend(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTheBeginningOfCutConversationsStaysTheSame asks turn after turn of a session
+// that does not fit any more, and counts how often the encoded messages do not go
+// on where the ones before ended: then a provider's cache is of no use.
+func TestTheBeginningOfCutConversationsStaysTheSame(t *testing.T) {
+	t.Parallel()
+	model := listening(t)
+	var session []messages.Message
+	add := func(m messages.Message) {
+		m.Seq = int64(len(session) + 1)
+		session = append(session, m)
+	}
+	var last []byte
+	cuts, since := 0, 0
+	for turn := range 400 {
+		add(messages.NewText(messages.RoleUser, fmt.Sprintf("Question %03d?", turn)))
+		array := messages.Repair(messages.Window(session, 2000))
+		body := sent(t, model, assistant.Request{Conversation: "c", System: "Be brief.", Array: array})
+		if err := messagestest.OpenAI(body); err != nil {
+			t.Fatalf("turn %d: %v", turn, err)
+		}
+		now := body[:bytes.LastIndex(body, []byte("],"))]
+		if since++; !bytes.HasPrefix(now, last) {
+			if cuts++; cuts > 1 && since < 12 {
+				t.Errorf("turn %d: the beginning was the same for %d turns only", turn, since)
+			}
+			since = 0
+		}
+		last = now
+		id := fmt.Sprint("c", turn)
+		add(messages.NewToolCall(id, "read", `{"path":"a"}`))
+		add(messages.NewToolResult(id, "content", false))
+		add(messages.NewText(messages.RoleAssistant, "Answer."))
+	}
+	if cuts < 5 {
+		t.Errorf("the session was cut %d times", cuts)
+	}
 }
 
 // BenchmarkRequest is a turn more of a conversation of 1,000 messages, 100 KB.
