@@ -87,6 +87,14 @@ func Fail(beginning string, err error) Step {
 	}
 }
 
+// Then calls fn, and goes on with a step.
+func Then(fn func(), step Step) Step {
+	return func(r *Requested) (messages.Message, error) {
+		fn()
+		return step(r)
+	}
+}
+
 // Panic breaks.
 func Panic() Step {
 	return func(*Requested) (messages.Message, error) { panic("the model's client broke") }

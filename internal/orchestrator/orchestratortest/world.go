@@ -40,7 +40,7 @@ func Run(t *testing.T, test func(w *World)) {
 	t.Helper()
 	dir := t.TempDir()
 	storetest.SQLiteFile(t, dir) // outside of the bubble: the schema is made once for all
-	began := time.Now()
+	began := time.Now().Truncate(time.Second) // what is kept in milliseconds loses nothing
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(began)) // SQL has a clock of its own, from which the bubble's shall not be decades away
 		w := &World{T: t, dir: dir, reader: storetest.NewReader(t, dir)}
@@ -250,7 +250,7 @@ func (l *life) hit(at failpoint.Point) {
 		l.countdown--
 		now = l.countdown == 0
 	}
-	gently := l.gently
+	gently, armed := l.gently, l.killAt != ""
 	l.mu.Unlock()
 	switch {
 	case now && gently:
@@ -258,7 +258,9 @@ func (l *life) hit(at failpoint.Point) {
 	case now:
 		l.die()
 	}
-	l.serve()
+	if armed {
+		l.serve()
+	}
 }
 
 // reachedBy is the process that failpoints are for. It is global because failpoints are.

@@ -1,0 +1,241 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// access has the platform know nobody but whom rule names.
+func access(w *ot.World, rule orchestrator.AccessRule) {
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+		c.Access = map[messages.Platform]orchestrator.AccessRule{ot.PlatformName: rule}
+	}
+}
+
+func only(ids ...messages.UserID) map[messages.UserID]bool {
+	all := make(map[messages.UserID]bool)
+	for _, id := range ids {
+		all[id] = true
+	}
+	return all
+}
+
+func TestWhoIsAnswered(t *testing.T) {
+	t.Parallel()
+	bot := ot.With(func(in *messages.Inbound) { in.Sender.Bot = true })
+	external := ot.With(func(in *messages.Inbound) { in.Sender.External = true })
+	nobody := ot.With(func(in *messages.Inbound) { in.Sender.ID = "" })
+	everyone := orchestrator.AccessRule{Everyone: true}
+	for name, tt := range map[string]struct {
+		rule     orchestrator.AccessRule
+		who      []ot.Option
+		answered bool
+	}{
+		"NamedUser":                 {orchestrator.AccessRule{IDs: only(ot.Ann)}, nil, true},
+		"NamedOwner":                {orchestrator.AccessRule{Owners: only(ot.Olga)}, []ot.Option{ot.From(ot.Olga)}, true},
+		"Stranger":                  {orchestrator.AccessRule{IDs: only(ot.Ann)}, []ot.Option{ot.From(ot.Stranger)}, false},
+		"NobodyIsNamed":             {orchestrator.AccessRule{}, nil, false},
+		"Everyone":                  {everyone, []ot.Option{ot.From(ot.Stranger)}, true},
+		"EveryoneIsNotOutsiders":    {everyone, []ot.Option{ot.From(ot.Stranger), external}, false},
+		"OutsiderWhoIsNamed":        {orchestrator.AccessRule{Everyone: true, IDs: only(ot.Bob)}, []ot.Option{ot.From(ot.Bob), external}, true},
+		"OutsiderWhoOwnsIt":         {orchestrator.AccessRule{Everyone: true, Owners: only(ot.Olga)}, []ot.Option{ot.From(ot.Olga), external}, true},
+		"Bot":                       {everyone, []ot.Option{ot.From(ot.Stranger), bot}, false},
+		"BotThatIsNamed":            {orchestrator.AccessRule{IDs: only(ot.Ann)}, []ot.Option{bot}, false},
+		"BotThatIsNamedAsOwner":     {orchestrator.AccessRule{Owners: only(ot.Ann)}, []ot.Option{bot}, false},
+		"NobodyKnowsWho":            {everyone, []ot.Option{nobody}, false},
+		"UnknownEvenIfEmptyIsThere": {orchestrator.AccessRule{IDs: only("")}, []ot.Option{nobody}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				access(w, tt.rule)
+				w.Start()
+				w.Chat.Say("hello", tt.who...)
+				w.Chat.Say("/whoami", tt.who...)
+				w.Pass(10 * time.Second)
+				texts := strings.Join(w.Chat.Texts(ot.Room), "\n")
+				if answered := strings.Contains(texts, "re: hello"); answered != tt.answered {
+					t.Errorf("answered: %v, want %v: %q", answered, tt.answered, texts)
+				}
+				if told := strings.Contains(texts, "You are") && !strings.Contains(texts, "private bot"); told != tt.answered {
+					t.Errorf("the command was answered: %v, want %v: %q", told, tt.answered, texts)
+				}
+				kept := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%hello%'`)
+				if want := map[bool]string{true: "1", false: "0"}[tt.answered]; kept != want {
+					t.Errorf("what they said is on record %s times, want %s", kept, want)
+				}
+			})
+		})
+	}
+}
+
+func TestStrangerIsToldOnceADayAndOnlyInPrivate(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		w.Chat.Say("let me in", ot.From(ot.Stranger), ot.In("team"))
+		w.Chat.Say("let me in", ot.From(ot.Stranger))
+		w.Chat.Say("please", ot.From(ot.Stranger))
+		w.Pass(10 * time.Second)
+		w.Chat.Want("This is a private bot. Ask its owner to let you in; your id here is `stan`.")
+		w.Chat.WantIn("team")
+		w.Process().Stop()
+		w.Pass(24 * time.Hour)
+		w.Start()
+		w.Chat.Say("please", ot.From(ot.Stranger))
+		w.Pass(10 * time.Second)
+		w.Chat.Want("This is a private bot.", "This is a private bot.")
+	})
+}
+
+func TestOwnerCodeWorksOnceAndInPrivateOnly(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		access(w, orchestrator.AccessRule{})
+		p := w.Start()
+		offer := func() bool {
+			t.Helper()
+			offered, err := p.Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return offered
+		}
+		if !offer() {
+			t.Fatal("nobody owns the bot, and no code is offered")
+		}
+		roles := func() []string { return w.Rows(`SELECT user_id, role FROM identities WHERE role <> 'stranger'`) }
+		w.Chat.Say("/start sesame", ot.From(ot.Olga), ot.In("team"))
+		w.Chat.Say("/start wrong", ot.From(ot.Bob))
+		w.Chat.Say("sesame", ot.From(ot.Bob))
+		w.Chat.Say("/start sesame", ot.From(ot.Bob), ot.With(func(in *messages.Inbound) { in.Sender.Bot = true }))
+		w.Pass(10 * time.Second)
+		if got := roles(); len(got) != 0 {
+			t.Fatalf("somebody became %q", got)
+		}
+		w.Chat.Say("/start sesame", ot.From(ot.Olga))
+		w.Chat.Say("/start sesame", ot.From(ot.Bob))
+		w.Pass(10 * time.Second)
+		if got := roles(); !slices.Equal(got, []string{"olga|owner"}) {
+			t.Fatalf("the roles are %q", got)
+		}
+		if w.Chat.Find("You are the owner of this bot."); offer() {
+			t.Error("another code is offered although there is an owner")
+		}
+		if left := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%sesame%'`); left != "0" {
+			t.Errorf("the code is kept in %s messages", left)
+		}
+	})
+}
+
+func TestOwnerCodeRunsOut(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after time.Duration
+		owner bool
+	}{"InTime": {15*time.Minute - 10*time.Second, true}, "TooLate": {15*time.Minute + 10*time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				access(w, orchestrator.AccessRule{})
+				p := w.Start()
+				if _, err := p.Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame"); err != nil {
+					t.Fatal(err)
+				}
+				p.Stop()
+				w.Pass(tt.after)
+				w.Start()
+				w.Chat.Say("/start sesame")
+				w.Pass(5 * time.Second)
+				if owner := w.Value(`SELECT count(*) FROM identities WHERE role = 'owner'`) == "1"; owner != tt.owner {
+					t.Errorf("they own the bot: %v, want %v", owner, tt.owner)
+				}
+			})
+		})
+	}
+}
+
+// TestGateAfterTheTurnBegan has the platform change its mind: who was admitted when the
+// turn began is answered, and who is turned away before is refused once.
+func TestGateAfterTheTurnBegan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slow, asked := make(chan struct{}), 0
+		w.Chat.Caps.OutcomeMarks = true
+		gateFor(w, func(in messages.Inbound) (bool, error) {
+			if in.Conversation.ID != ot.Room {
+				return true, nil
+			}
+			if asked++; asked == 1 { // what follows the acceptance; what precedes the turn comes when there is a slot
+				<-slow
+				return false, nil
+			}
+			return true, nil
+		})
+		one := w.Configure
+		w.Configure = func(c *orchestrator.Config, s *store.Store) { one(c, s); c.Slots = 1 }
+		w.Model.On("hello", ot.Hold("Well, ", ot.Say("Well, hello.")))
+		w.Start()
+		w.Chat.Say("hello elsewhere", ot.In("team"))
+		said := w.Chat.Say("hello")
+		w.Settle()
+		w.Model.Release()
+		w.Pass(2 * time.Second)
+		if w.Model.Held() != 1 || asked != 2 {
+			t.Fatalf("the turn has not begun; asked %d times", asked)
+		}
+		close(slow)
+		w.Settle()
+		if got := w.States("hello"); got != "running" {
+			t.Errorf("the entry is %s after the platform said no, want running", got)
+		}
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Want("Well, hello.")
+		if got := w.States("hello"); got != "done" {
+			t.Errorf("the entry is %s, want done", got)
+		}
+		if marks := w.Chat.Marks(said); len(marks) == 0 || marks[len(marks)-1] != "done" {
+			t.Errorf("marks: %q", marks)
+		}
+	})
+}
+
+func TestGateRefusesAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		text string
+	}{
+		"No":        {nil, "Only people who may write here can ask me to work."},
+		"CannotSay": {errUnavailable, "I could not check whether you may write here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				gateFor(w, func(in messages.Inbound) (bool, error) { return in.Sender.ID == ot.Ann, tt.err })
+				w.Start()
+				w.Chat.Say("hello", ot.From(ot.Bob))
+				w.Chat.Say("/status", ot.From(ot.Bob))
+				w.Pass(20 * time.Second)
+				w.Chat.Want(tt.text)
+				if n := len(w.Model.Requests()); n != 0 {
+					t.Errorf("the model was asked %d times", n)
+				}
+				if got := w.Rows(`SELECT state, coalesce(json_extract(data, '$.text'), '') FROM inbound_events`); !slices.Equal(got, []string{"refused|", "refused|"}) {
+					t.Errorf("the entries are %q, want two that are refused, without their text", got)
+				}
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+func slots(w *ot.World, n int) {
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = n }
+}
+
+// TestConversationsTakeTurns has a conversation with much to do beside one with a single
+// message: where there is one slot, that one is next.
+func TestConversationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Chat.Say("third")
+		w.Settle()
+		w.Chat.Say("elsewhere", ot.In("team"))
+		w.Pass(300 * time.Millisecond) // its wake-up waits for the slot
+		w.Model.Release()
+		w.Pass(30 * time.Second)
+		if got, want := w.Model.Asked(), []string{"first", "ANN: elsewhere", "second", "third"}; !slices.Equal(got, want) && !slices.Equal(got, []string{"first", "Ann: elsewhere", "second", "third"}) {
+			t.Errorf("the order was %q, want %q", got, want)
+		}
+		w.Chat.Want("It is first.", "re: second", "re: third")
+		w.Chat.WantIn("team", "re: Ann: elsewhere")
+	})
+}
+
+// TestOneConversationKeepsItsOrder is the other half: nobody else waits, and so nothing
+// comes between.
+func TestOneConversationKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("one", ot.Hold("", ot.Say("1")))
+		w.Start()
+		for _, text := range []string{"one", "two", "three", "four"} {
+			w.Chat.Say(text)
+		}
+		w.Settle()
+		w.Model.Release()
+		w.Pass(20 * time.Second)
+		w.Chat.Want("1", "re: two", "re: three", "re: four")
+	})
+}
+
+func TestEditOfAMessage(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		when  func(w *ot.World, said messages.Inbound)
+		asked []string
+		shown []string
+	}{
+		"Begun": {
+			func(w *ot.World, said messages.Inbound) { w.Chat.Edit(said, "what about cats?") },
+			[]string{"what about dogs?", "and then?"}, []string{"Dogs bark.", "re: and then?"},
+		},
+		"Answered": {
+			func(w *ot.World, said messages.Inbound) {
+				w.Model.Release()
+				w.Pass(2 * time.Second)
+				w.Chat.Edit(said, "what about cats?")
+			},
+			[]string{"what about dogs?", "and then?"}, []string{"Dogs bark.", "re: and then?"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("dogs", ot.Hold("", ot.Say("Dogs bark.")))
+				w.Start()
+				said := w.Chat.Say("what about dogs?")
+				w.Chat.Say("and then?")
+				w.Settle()
+				tt.when(w, said)
+				if w.Model.Held() > 0 {
+					w.Model.Release()
+				}
+				w.Pass(10 * time.Second)
+				if got := w.Model.Asked(); !slices.Equal(got, tt.asked) {
+					t.Errorf("the model was asked %q, want %q", got, tt.asked)
+				}
+				w.Chat.Want(tt.shown...)
+				if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%cats%'`); n != "0" {
+					t.Error("the text of the late edit is kept")
+				}
+				if got := w.Value(`SELECT state FROM inbound_events WHERE data LIKE '%"kind":"edit"%'`); got != "ignored" {
+					t.Errorf("the edit is %s, want ignored", got)
+				}
+			})
+		})
+	}
+}
+
+func TestEditOfAMessageThatWaits(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		waits := w.Chat.Say("what about dogs?")
+		w.Settle()
+		w.Chat.Edit(waits, "what about cats?")
+		w.Chat.Edit(waits, "what about mice?")
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		w.Chat.Want("It is first.", "re: what about mice?")
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("the model was asked %d times, want 2", n)
+		}
+	})
+}
+
+// TestStopButtonEndsItsTurnOnly presses the button of a turn behind which something
+// waits: the turn that it belongs to is the last one that it ends.
+func TestStopButtonEndsItsTurnOnly(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("I am ", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Pass(5 * time.Second)
+		w.Chat.Press(w.Chat.Find("I am"), "Stop")
+		w.Pass(5 * time.Second)
+		w.Chat.Want("⏹ Stopped after 5 s.", "re: second")
+		if got := w.States("first") + " " + w.States("second"); got != "stopped done" {
+			t.Errorf("the entries are %s", got)
+		}
+		if notes := w.Chat.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "Stopped") {
+			t.Errorf("who pressed was told %q", notes)
+		}
+		w.Chat.Say("third")
+		w.Pass(5 * time.Second)
+		w.Chat.Want("⏹ Stopped after 5 s.", "re: second", "re: third")
+	})
+}
+
+// TestStopEndsWhatWasSentBefore is /stop: what was sent before it ends, also what waits;
+// what is sent behind it does not.
+func TestStopEndsWhatWasSentBefore(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("I am ", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Pass(time.Second)
+		w.Chat.Say("/stop")
+		w.Chat.Say("third")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("⏹ Stopped after 1 s.")
+		w.Chat.Find("re: third")
+		if got := w.States("first") + " " + w.States("second") + " " + w.States("third"); got != "stopped stopped done" {
+			t.Errorf("the entries are %s", got)
+		}
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"first", "third"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+	})
+}
+
+// TestStopOfATurnThatWaitsForItsNextTry ends a turn on which nobody works.
+func TestStopOfATurnThatWaitsForItsNextTry(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Fail("", errUnavailable))
+		w.Start()
+		w.Chat.Say("first")
+		w.Pass(8 * time.Second) // three tries; the next one is 4 s after the third
+		w.Chat.Say("/stop")
+		w.Pass(time.Minute)
+		w.Chat.Find("⏹ Stopped before it went on.")
+		if n := len(w.Model.Requests()); n != 4 && n != 3 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if got := w.States("first") + " " + w.Runs(); got != "stopped stopped" {
+			t.Errorf("entry and run are %s", got)
+		}
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
+		}
+	})
+}
