@@ -3,9 +3,11 @@ package orchestrator_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -192,6 +194,66 @@ func TestStopOfATurnThatWaitsForItsNextTry(t *testing.T) {
 		}
 		if open := w.Open(); len(open) > 0 {
 			t.Errorf("still open: %q", open)
+		}
+	})
+}
+
+// TestStopButtonOfATurnThatWaits presses a button that was shown before the turn was put
+// aside: it names the turn's own place in the inbox, which belongs to what it stops.
+func TestStopButtonOfATurnThatWaits(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("I am ", ot.Fail("", &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute})), ot.Say("It is first."))
+		w.Model.On("second", ot.Say("It is second."))
+		w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Pass(5 * time.Second)
+		shown := w.Chat.Find("I am")
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Find("Try 2 of 5")
+		w.Chat.Press(shown, "Stop")
+		w.Pass(5 * time.Second)
+		w.Chat.Want("⏹ Stopped before it went on.", "It is second.")
+		w.Pass(2 * time.Minute)
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("the model was asked %d times, want 2", n)
+		}
+	})
+}
+
+// TestStopButtonWhileATurnIsTakenUp presses it after the turn has been taken from the
+// inbox and before it runs.
+func TestStopButtonWhileATurnIsTakenUp(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("I am ", ot.Fail("", &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute})), ot.Hold("Now ", ot.Say("It is first.")))
+		p := w.Start()
+		w.Chat.Say("first")
+		w.Pass(5 * time.Second)
+		shown := w.Chat.Find("I am")
+		w.Model.Release()
+		w.Settle()
+		var once atomic.Bool
+		p.After(func() {
+			if w.Value(`SELECT attempts FROM inbound_events WHERE seq = 1`) != "2" || !once.CompareAndSwap(false, true) {
+				return
+			}
+			p.After(nil)
+			w.Chat.Press(shown, "Stop")
+			time.Sleep(time.Millisecond) // all others have done what they can by then
+		})
+		w.Pass(70 * time.Second)
+		if !once.Load() {
+			t.Fatal("the turn was not taken up again")
+		}
+		w.Chat.Want("⏹ Stopped after 0 s.")
+		if n := len(w.Model.Requests()); n > 2 || w.Model.Held() > 0 {
+			t.Errorf("the model was asked %d times and still works", n)
+		}
+		if got := w.States("first"); got != "stopped" {
+			t.Errorf("the entry is %s", got)
 		}
 	})
 }

@@ -79,7 +79,16 @@ func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) er
 	if err := s.serve(); err != nil {
 		return err
 	}
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	s.committed()
+	return err
+}
+
+// committed tells who wants to know that a transaction is over.
+func (s storage) committed() {
+	if fn := s.life.after.Load(); fn != nil {
+		(*fn)()
+	}
 }
 
 // Commit implements orchestrator.Storage.
@@ -87,7 +96,9 @@ func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes)
 	if err := s.serve(); err != nil {
 		return commit.News{}, err
 	}
-	return s.store.Commit(ctx, l, c)
+	news, err := s.store.Commit(ctx, l, c)
+	s.committed()
+	return news, err
 }
 
 // InRead implements orchestrator.Storage.

@@ -39,7 +39,7 @@ type World struct {
 func Run(t *testing.T, test func(w *World)) {
 	t.Helper()
 	dir := t.TempDir()
-	storetest.SQLiteFile(t, dir) // outside of the bubble: the schema is made once for all
+	storetest.SQLiteFile(t, dir)              // outside of the bubble: the schema is made once for all
 	began := time.Now().Truncate(time.Second) // what is kept in milliseconds loses nothing
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(began)) // SQL has a clock of its own, from which the bubble's shall not be decades away
@@ -189,6 +189,17 @@ func (p *Process) Dead() bool {
 // with nil, as when the server is away.
 func (p *Process) Fail(err error) { p.life.fail.Store(&err) }
 
+// After has fn called after each transaction of the process that may write, before its
+// caller goes on; nil: no more. It may do on the platform what a person would, and pass
+// the time, but not settle.
+func (p *Process) After(fn func()) {
+	if fn == nil {
+		p.life.after.Store(nil)
+		return
+	}
+	p.life.after.Store(&fn)
+}
+
 // close closes what the system closes behind a process that is gone.
 func (p *Process) close() {
 	if p.closed {
@@ -207,6 +218,7 @@ type life struct {
 	cancel context.CancelFunc // of Run
 	dead   chan struct{}      // closed by die
 	fail   atomic.Pointer[error]
+	after  atomic.Pointer[func()]
 
 	mu        sync.Mutex // guards all below
 	gone      bool
