@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run build release-check fuzz test test-heavy test-postgres lint fmt generate demo bench e2e ci clean
+.PHONY: help run build release release-check fuzz test test-heavy test-postgres lint fmt generate demo bench e2e ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -12,6 +12,9 @@ build: ## build ./bot as it is released: without cgo, without symbols
 
 release-check: ## build for every target and check the result
 	.ci/release-check
+
+release: ## build archives and packages into dist/: make release VERSION=v1.2.3
+	@deploy/release "$(VERSION)"
 
 fuzz: ## fuzz every target for 5 seconds; FUZZTIME=5m for longer
 	.ci/fuzz all $(or $(FUZZTIME),5s)

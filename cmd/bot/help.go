@@ -100,7 +100,7 @@ func (completionCommand) Help() string {
 func (c completionCommand) Run(p *program) error {
 	_, err := fmt.Fprint(p.stdout, map[string]string{
 		"bash": "complete -o default -o bashdefault -C bot bot\n",
-		"zsh":  "autoload -U +X bashcompinit && bashcompinit\ncomplete -o default -o bashdefault -C bot bot\n",
+		"zsh":  "#compdef bot\nautoload -U +X bashcompinit && bashcompinit\ncomplete -o default -o bashdefault -C bot bot\n",
 		"fish": `function __complete_bot
     set -lx COMP_LINE (commandline -cp)
     test -z (commandline -ct)
