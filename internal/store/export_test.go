@@ -2,13 +2,17 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 
 	"remote-agent/internal/spend"
+	"remote-agent/migrations"
 )
 
 // What tests do beside the methods: plain SQL, as a person with a shell would.
@@ -359,5 +363,26 @@ func IndexMessages(ctx context.Context, s *Store) error {
 		if err != nil || n == 0 {
 			return err
 		}
+	}
+}
+
+// AddMigrations has a later version of the program: with more steps, by name.
+func AddMigrations(s *Store, texts map[string]string) {
+	s.steps = func(d migrations.Dialect) (fs.FS, error) {
+		files, err := migrations.Files(d)
+		if err != nil {
+			return nil, err
+		}
+		all := fstest.MapFS{}
+		names, err := fs.Glob(files, "*.sql")
+		for _, name := range names {
+			text, readErr := fs.ReadFile(files, name)
+			err = errors.Join(err, readErr)
+			all[name] = &fstest.MapFile{Data: text}
+		}
+		for name, text := range texts {
+			all[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		return all, err
 	}
 }

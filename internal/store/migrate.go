@@ -15,7 +15,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/queue"
-	"remote-agent/migrations"
 )
 
 // Migration is one step of the schema, the queue's own included.
@@ -27,7 +26,8 @@ type Migration struct {
 
 // Migrate brings the schema up to date and returns the names of what it applied.
 // It may run in several processes at once: one does the work, the others wait.
-// A schema that a newer binary made is refused (fault.Invalid), untouched. Where
+// A schema that a newer binary made is refused (fault.Invalid), untouched. If a
+// migration fails, the schema is what it was before. Where
 // the PostgreSQL server has pgvector, it is set up as well; see Vectors.
 func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	s.migrating.Lock()
@@ -51,24 +51,42 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	if err := s.refuseNewer(ctx, provider); err != nil {
 		return nil, err
 	}
-	results, err := provider.Up(ctx)
-	for _, result := range results {
-		applied = append(applied, migrationName(result.Source.Path))
+	if s.pg != nil { // first: earlier versions of this program work with a newer queue
+		if applied, err = queue.Migrate(ctx, s.pg, s.log); err != nil {
+			return applied, err
+		}
 	}
+	ours, err := s.up(ctx, db)
 	if err != nil {
-		return applied, fmt.Errorf("apply migrations: %w", s.classify(err))
+		return applied, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
 	}
+	applied = append(ours, applied...)
 	if err := s.adoptAudit(ctx); err != nil {
 		return applied, err
 	}
-	if s.pg == nil {
-		return applied, nil
-	}
-	river, err := queue.Migrate(ctx, s.pg, s.log)
-	if err == nil {
+	if s.pg != nil {
 		s.setUpVectors(ctx)
 	}
-	return append(applied, river...), err
+	return applied, nil
+}
+
+// up applies what is not applied yet: all of it or nothing.
+func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error) {
+	err = inOneTx(ctx, db, func(view *sql.DB) error {
+		provider, err := s.providerOf(view)
+		if err != nil {
+			return err
+		}
+		results, err := provider.Up(ctx)
+		for _, result := range results {
+			applied = append(applied, migrationName(result.Source.Path))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
 }
 
 // hurry has SQLite make the schema of a new database without waiting for the disk
@@ -136,20 +154,29 @@ func (s *Store) classify(err error) error {
 }
 
 func (s *Store) provider() (*goose.Provider, *sql.DB, error) {
-	files, err := migrations.Files(s.dialect)
-	if err != nil {
-		return nil, nil, fault.Wrap(err, fault.Internal, "load migrations")
-	}
-	db, dialect := s.writerDB, goose.DialectSQLite3
+	db := s.writerDB
 	if s.pg != nil {
-		db, dialect = stdlib.OpenDBFromPool(s.pg), goose.DialectPostgres
+		db = stdlib.OpenDBFromPool(s.pg)
+	}
+	provider, err := s.providerOf(db)
+	return provider, db, err
+}
+
+func (s *Store) providerOf(db *sql.DB) (*goose.Provider, error) {
+	dialect := goose.DialectSQLite3
+	if s.pg != nil {
+		dialect = goose.DialectPostgres
+	}
+	files, err := s.steps(s.dialect)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "load migrations")
 	}
 	provider, err := goose.NewProvider(dialect, db, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
-		return nil, nil, fault.Wrap(err, fault.Internal, "load migrations")
+		return nil, fault.Wrap(err, fault.Internal, "load migrations")
 	}
-	return provider, db, nil
+	return provider, nil
 }
 
 // closeProvider closes the database/sql view of the PostgreSQL pool, which

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -59,6 +60,7 @@ type Store struct {
 	redact  func(string) string // may be nil
 
 	migrating sync.Mutex // one Migrate at a time in this process
+	steps     func(migrations.Dialect) (fs.FS, error)
 
 	pg *pgxpool.Pool
 
@@ -77,7 +79,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: t.dialect, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), vectors: newVectorCache(), redact: options.Redact}
+	s := &Store{dialect: t.dialect, steps: migrations.Files, log: options.Log, text: newRewriter(t.dialect), reads: newRewriter(t.dialect), vectors: newVectorCache(), redact: options.Redact}
 	s.reads.reads = true
 	if t.dialect == migrations.Postgres {
 		err = s.openPostgres(ctx, t, options)

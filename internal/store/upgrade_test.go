@@ -123,3 +123,40 @@ func countRows(t *testing.T, b bundle) map[string]int {
 	})
 	return rows
 }
+
+// A later version fails at its second step. Nothing of its first one is kept, so that
+// this version still starts.
+func TestAFailedMigrationLeavesTheEarlierVersionStartable(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, b bundle) {
+		ctx := t.Context()
+		if _, err := b.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		store.AddMigrations(b.Store, map[string]string{
+			"90001_first.sql":  "-- +goose Up\nCREATE TABLE added (id INTEGER);\nINSERT INTO added VALUES (1);\n",
+			"90002_second.sql": "-- +goose Up\nDROP TABLE usage_records;\nSELECT nonsense FROM nowhere;\n",
+		})
+		applied, err := b.Migrate(ctx)
+		if err == nil || !strings.Contains(err.Error(), "90002") || len(applied) != 0 {
+			t.Fatalf("applied %v, %v; want an error that names the step", applied, err)
+		}
+		store.AddMigrations(b.Store, nil)
+		if applied, err := b.Migrate(ctx); err != nil || len(applied) != 0 {
+			t.Errorf("the earlier version: applied %v, %v", applied, err)
+		}
+		rows := countRows(t, b)
+		if _, kept := rows["added"]; kept {
+			t.Error("the first step was kept")
+		}
+		if _, there := rows["usage_records"]; !there {
+			t.Error("what the failed step had dropped is gone")
+		}
+		store.AddMigrations(b.Store, map[string]string{
+			"90001_first.sql": "-- +goose Up\nCREATE TABLE added (id INTEGER);\n",
+		})
+		if applied, err := b.Migrate(ctx); err != nil || len(applied) != 1 {
+			t.Errorf("the corrected version: applied %v, %v", applied, err)
+		}
+	})
+}
