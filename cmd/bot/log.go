@@ -52,7 +52,8 @@ func lookup(environ []string, name string) (string, bool) {
 // newLogger returns the program's logger, and lets what libraries say to the
 // standard logger go through it: net/http prints bytes of answers there.
 func (p *program) newLogger(cfg config.Config, console bool) (log *slog.Logger, closeLog func(), err error) {
-	log, closeLog, err = newLogger(cfg, console, p.stderr, p.environ)
+	p.levels = &levels{console: console}
+	log, closeLog, err = newLogger(p.levels, cfg, p.stderr, p.environ)
 	if err == nil {
 		stdlog.SetFlags(0)
 		stdlog.SetOutput(slog.NewLogLogger(log.With("component", "standard log").Handler(), slog.LevelDebug).Writer())
@@ -60,28 +61,39 @@ func (p *program) newLogger(cfg config.Config, console bool) (log *slog.Logger, 
 	return log, closeLog, err
 }
 
+// levels are what the program's logger writes, which may change while it is used.
+type levels struct {
+	file, screen slog.LevelVar
+	console      bool
+}
+
+// set changes them to LOG_LEVEL. A screen with a console gets warnings only.
+func (l *levels) set(level slog.Level) {
+	l.file.Set(level)
+	if l.console {
+		level = max(level, slog.LevelWarn)
+	}
+	l.screen.Set(level)
+}
+
 // newLogger returns the program's logger, which keeps credentials out. With a
 // console it writes to DATA_DIR/log/bot.log, and only warnings to stderr.
-func newLogger(cfg config.Config, console bool, stderr io.Writer, environ []string) (log *slog.Logger, closeLog func(), err error) {
+func newLogger(at *levels, cfg config.Config, stderr io.Writer, environ []string) (log *slog.Logger, closeLog func(), err error) {
 	closeLog = func() {}
-	level := cfg.Log.Level
-	screenLevel := level
-	if console {
-		screenLevel = max(level, slog.LevelWarn)
-	}
-	handler := screenHandler(cfg.Log.Format, stderr, screenLevel, environ)
-	if console {
+	at.set(cfg.Log.Level)
+	handler := screenHandler(cfg.Log.Format, stderr, &at.screen, environ)
+	if at.console {
 		file, err := openLog(cfg.DataDir)
 		if err != nil {
 			return nil, nil, err
 		}
 		closeLog = func() { _ = file.Close() } // nobody is left to tell
-		handler = slog.NewMultiHandler(fileHandler(cfg.Log.Format, file, level), handler)
+		handler = slog.NewMultiHandler(fileHandler(cfg.Log.Format, file, &at.file), handler)
 	}
 	return slog.New(redact.Handler(handler, redact.New(secrets(cfg, environ)...))), closeLog, nil
 }
 
-func screenHandler(format string, stderr io.Writer, level slog.Level, environ []string) slog.Handler {
+func screenHandler(format string, stderr io.Writer, level slog.Leveler, environ []string) slog.Handler {
 	terminal := isTerminal(stderr)
 	if format == config.FormatJSON || (format == config.FormatAuto && !terminal) {
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
@@ -93,7 +105,7 @@ func screenHandler(format string, stderr io.Writer, level slog.Level, environ []
 	return tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: noColor || !terminal})
 }
 
-func fileHandler(format string, file io.Writer, level slog.Level) slog.Handler {
+func fileHandler(format string, file io.Writer, level slog.Leveler) slog.Handler {
 	if format == config.FormatText {
 		return slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})
 	}

@@ -86,6 +86,7 @@ type program struct {
 
 	ctx     context.Context // here because kong calls Run without one
 	source  config.Source
+	levels  *levels  // of the logger
 	secrets []string // of the loaded configuration, for the last error message
 }
 

@@ -270,7 +270,7 @@ func TestLogsOfAConsoleGoToAPrivateFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	log, closeLog, err := newLogger(cfg, true, &stderr, nil)
+	log, closeLog, err := newLogger(&levels{console: true}, cfg, &stderr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestLogsWithoutATerminalAreJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stderr bytes.Buffer
-		log, closeLog, err := newLogger(cfg, false, &stderr, nil)
+		log, closeLog, err := newLogger(&levels{}, cfg, &stderr, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,8 @@ func (c serveCommand) Run(p *program) error {
 }
 
 func (p *program) serve(console bool) error {
+	hangups, stop := hangups()
+	defer stop()
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -47,6 +49,7 @@ func (p *program) serve(console bool) error {
 	if env.Listeners, err = web.Inherited(env.Lookup); err != nil {
 		return err
 	}
+	env.Hangup, env.Reload, env.SetLogLevel = hangups, p.load, p.levels.set
 	return app.Run(p.ctx, cfg, env)
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -77,6 +78,12 @@ type Env struct {
 	// web.Inherited. Run closes them.
 	Listeners []net.Listener
 
+	// Hangup tells, by a value, that the configuration is to be read again with
+	// Reload; nil never does. SetLogLevel changes what Log writes; may be nil.
+	Hangup      <-chan os.Signal
+	Reload      func() (config.Config, error)
+	SetLogLevel func(level slog.Level)
+
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
 }
@@ -88,7 +95,8 @@ type Info struct {
 
 // daemon is everything that runs.
 type daemon struct {
-	config  config.Config
+	config  config.Config // as it was at the start
+	live    atomic.Pointer[config.Config]
 	env     Env
 	log     *slog.Logger
 	store   *store.Store
@@ -127,6 +135,7 @@ func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
 		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
 		missing: make(map[assistant.Name]string)}
+	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
 	}
@@ -270,7 +279,7 @@ func (d *daemon) run(ctx context.Context) error {
 		d.env.Started(Info{Addr: d.web.Addr()})
 	}
 	<-ctx.Done()
-	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.ShutdownGrace)
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.current().ShutdownGrace)
 	defer cancel()
 	d.web.Drain()
 	d.log.InfoContext(ctx, "Stopping", "running_turns", d.core.RunningTurns())
@@ -309,6 +318,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 		helper(true, d.learner.Run)
 	}
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
+	helper(d.env.Hangup != nil && d.env.Reload != nil, d.awaitReload)
 	helper(d.console != nil, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
 }
 

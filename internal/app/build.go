@@ -205,17 +205,17 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 
 // modelTiers returns the model tiers: those of the database (seed 004's
 // models_config), with what the options say written over them.
-func (d *daemon) modelTiers(ctx context.Context) (map[string]spend.Tier, error) {
+func (d *daemon) modelTiers(ctx context.Context, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
 	var tiers map[string]spend.Tier
 	err := d.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		if tiers, err = tx.Tiers(ctx); err != nil || len(d.config.Tiers) == 0 {
+		if tiers, err = tx.Tiers(ctx); err != nil || len(wanted) == 0 {
 			return err
 		}
 		if tiers == nil {
 			tiers = make(map[string]spend.Tier)
 		}
-		for name, t := range d.config.Tiers {
+		for name, t := range wanted {
 			tiers[name] = spend.Tier{Provider: t.Assistant, Model: t.Model, Description: tiers[name].Description}
 		}
 		return tx.SaveTiers(ctx, tiers)
@@ -246,7 +246,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		return err
 	}
 	d.tools = tools
-	tiers, err := d.modelTiers(ctx)
+	tiers, err := d.modelTiers(ctx, d.config.Tiers)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) 
 		return
 	}
 	d.learner = learn.New(learn.Config{
-		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: spend.Budget(d.config.Budget),
+		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: d.budget,
 		Redact: d.redact.String, Embed: d.memory.Embedding, Judge: d.judge, Now: d.env.Now, Log: d.log,
 		Paused: func() bool { return d.core.Halted().Halted() },
 	})
@@ -105,7 +105,7 @@ func (d *daemon) buildJudge(cheap spend.Tier) {
 		return
 	}
 	d.judge = learn.NewJudge(learn.JudgeConfig{
-		Storage: learnStorage{d.store}, Model: model, Name: cheap.Model, Budget: spend.Budget(d.config.Budget),
+		Storage: learnStorage{d.store}, Model: model, Name: cheap.Model, Budget: d.budget,
 		Redact: d.redact.String, Now: d.env.Now, Log: d.log,
 		Paused: func() bool { return d.core.Halted().Halted() },
 	})

@@ -44,6 +44,12 @@ func userIDs(list []string) map[messages.UserID]bool {
 
 // newPeople returns who changes access. changed may be nil.
 func newPeople(cfg config.Config, s *store.Store, changed func()) *people.Service {
+	return people.New(people.Config{Store: s, Platforms: peoplePlatforms(cfg), Changed: changed})
+}
+
+// peoplePlatforms says where people can be let in, and what the configuration says of
+// them.
+func peoplePlatforms(cfg config.Config) map[messages.Platform]people.Platform {
 	platforms := make(map[messages.Platform]people.Platform)
 	for name, rule := range accessRules(cfg) {
 		p := people.Platform{Access: rule}
@@ -65,7 +71,7 @@ func newPeople(cfg config.Config, s *store.Store, changed func()) *people.Servic
 		}
 		platforms[name] = p
 	}
-	return people.New(people.Config{Store: s, Platforms: platforms, Changed: changed})
+	return platforms
 }
 
 // sayAccess tells whoever starts the program of a halt, and of owners whose claim

@@ -76,6 +76,9 @@ func WriteExample(w io.Writer) error {
 			example = o.Example
 			writeWrapped(&out, "Not set: "+o.Empty+".")
 		}
+		if o.Live() {
+			writeWrapped(&out, "SIGHUP takes a change while the bot runs.")
+		}
 		for _, a := range o.Aliases {
 			writeWrapped(&out, "Also accepted: "+a.Name+".")
 		}

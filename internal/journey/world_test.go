@@ -88,6 +88,8 @@ type world struct {
 
 	trace func(statement string) // is told what the database is asked; may be nil
 
+	hangup chan os.Signal // see reload
+
 	addr string
 	stop context.CancelFunc
 	done chan error
@@ -147,6 +149,14 @@ func (w *world) with(options map[string]string) *world {
 
 func (w *world) config() config.Config {
 	w.t.Helper()
+	cfg, err := w.load()
+	if err != nil {
+		w.t.Fatalf("load configuration: %v", err)
+	}
+	return cfg
+}
+
+func (w *world) load() (config.Config, error) {
 	var environ []string
 	for name, value := range w.env {
 		if value != "" {
@@ -157,11 +167,7 @@ func (w *world) config() config.Config {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	cfg, err := config.Load(config.Source{Environ: environ, EnvFile: none})
-	if err != nil {
-		w.t.Fatalf("load configuration: %v", err)
-	}
-	return cfg
+	return config.Load(config.Source{Environ: environ, EnvFile: none})
 }
 
 // clock is the time by which memories age and standing tasks run.
@@ -186,7 +192,10 @@ func (w *world) start() *world {
 		Lookup:  os.LookupEnv,
 		Now:     w.clock,
 		Trace:   w.trace,
+		Reload:  w.load,
 	}
+	w.hangup = make(chan os.Signal, 1)
+	env.Hangup = w.hangup
 	if w.typed != nil {
 		read, write := io.Pipe()
 		env.Stdin, env.Console, w.typed = read, true, write

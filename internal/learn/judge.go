@@ -19,7 +19,7 @@ type JudgeConfig struct {
 	Storage Storage
 	Model   assistant.Model
 	Name    string
-	Budget  spend.Budget
+	Budget  func() spend.Budget // what it is now; nil: none
 	Redact  func(string) string
 	Paused  func() bool
 	Now     func() time.Time
@@ -37,6 +37,9 @@ type Judge struct{ config JudgeConfig }
 func NewJudge(config JudgeConfig) *Judge {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Budget == nil {
+		config.Budget = func() spend.Budget { return spend.Budget{} }
 	}
 	if config.Paused == nil {
 		config.Paused = func() bool { return false }
@@ -63,7 +66,7 @@ func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) mem
 		if old, ask, err = tx.NearFact(ctx, f); err != nil || !ask {
 			return err
 		}
-		spent, err := overBudget(ctx, tx, j.config.Budget, f.Person, j.config.Now())
+		spent, err := overBudget(ctx, tx, j.config.Budget(), f.Person, j.config.Now())
 		if err != nil || spent {
 			ask = false
 			return err

@@ -90,12 +90,12 @@ func TestAJudgeKeepsToTheBudgetAndToSecrets(t *testing.T) {
 		config := learn.JudgeConfig{Storage: storage{c.db}, Model: c.model, Log: storetest.Log(t)}
 		c.model.answer = func([]string) (string, error) { return "opposite", nil }
 		e := c.knows("Prefers short answers")
-		config.Budget = spend.Budget{PersonTokens: 10}
+		config.Budget = func() spend.Budget { return spend.Budget{PersonTokens: 10} }
 		c.do(func(ctx context.Context, tx *store.Tx) error {
 			return tx.AddUsage(ctx, spend.Record{Actor: "test/42", Assistant: "scripted", Usage: assistant.Usage{InputTokens: 20}, At: time.Now()})
 		})
 		poor := learn.NewJudge(config)
-		config.Budget, config.Paused = spend.Budget{}, func() bool { return true }
+		config.Budget, config.Paused = nil, func() bool { return true }
 		halted := learn.NewJudge(config)
 		config.Paused, config.Redact = nil, func(s string) string { return strings.ReplaceAll(s, "brief", "***") }
 		discreet := learn.NewJudge(config)

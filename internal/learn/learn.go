@@ -59,7 +59,7 @@ type Config struct {
 	Model assistant.Model
 	Name  string
 
-	Budget spend.Budget
+	Budget func() spend.Budget // what it is now; nil: none
 
 	// Redact takes secrets out of a text; what it changes is neither sent to the
 	// model nor stored. Nil takes out nothing.
@@ -104,6 +104,9 @@ type Learner struct {
 func New(config Config) *Learner {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Budget == nil {
+		config.Budget = func() spend.Budget { return spend.Budget{} }
 	}
 	if config.Paused == nil {
 		config.Paused = func() bool { return false }
@@ -252,7 +255,7 @@ func (l *Learner) mayNot(ctx context.Context, tx Tx, j job) (string, error) {
 	if on, err := tx.MemoryOn(ctx, j.account); err != nil || !on {
 		return "memory is off", err
 	}
-	if spent, err := overBudget(ctx, tx, l.config.Budget, j.account, l.config.Now()); err != nil || spent {
+	if spent, err := overBudget(ctx, tx, l.config.Budget(), j.account, l.config.Now()); err != nil || spent {
 		return "the budget of the day is used up", err
 	}
 	return "", nil

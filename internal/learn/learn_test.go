@@ -264,7 +264,7 @@ func TestNothingIsLearnedWithoutLeave(t *testing.T) {
 			}
 			return tx.AddUsage(ctx, spend.Priced(spend.Record{Actor: "test/poor", Assistant: "scripted", Model: "gpt-5", Usage: assistant.Usage{InputTokens: 9e6}}))
 		})
-		c.config.Budget = spend.Budget{PersonMicros: 1_000_000}
+		c.config.Budget = func() spend.Budget { return spend.Budget{PersonMicros: 1_000_000} }
 		c.Learner = learn.New(c.config)
 		c.hears("off", "a", "I prefer short answers")
 		c.hears("poor", "b", "I prefer short answers")

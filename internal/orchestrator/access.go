@@ -32,7 +32,7 @@ func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound
 		return v, err
 	}
 	p, code := in.Conversation.Platform, ownerCode(in)
-	if v.role == sessions.Owner || v.removed || code == "" || !o.config.Access[p].claimable() {
+	if v.role == sessions.Owner || v.removed || code == "" || !o.live().Access[p].claimable() {
 		return v, nil
 	}
 	ok, err := tx.UseOwnerCode(ctx, p, hashCode(code))
@@ -53,7 +53,7 @@ func (o *Orchestrator) judgeSender(ctx context.Context, tx Tx, in messages.Inbou
 	who, err := tx.Access(ctx, p, in.Sender.ID)
 	v := verdict{role: sessions.Stranger, removed: !who.RemovedAt.IsZero(), state: who.ServiceState}
 	if err == nil && !in.Sender.Bot && in.Sender.ID != "" {
-		v.role = o.config.Access[p].Role(who.Identity, in.Sender, o.gate(p) != nil)
+		v.role = o.live().Access[p].Role(who.Identity, in.Sender, o.gate(p) != nil)
 	}
 	return v, err
 }
@@ -127,7 +127,7 @@ func hashCode(code string) string {
 // platform has no owner and no other way in. It reports whether the code is to
 // be shown. The code works once, for 15 minutes.
 func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
-	if !o.config.Access[p].claimable() || o.gate(p) != nil {
+	if !o.live().Access[p].claimable() || o.gate(p) != nil {
 		return false, nil
 	}
 	offered := false

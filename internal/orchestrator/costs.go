@@ -55,7 +55,7 @@ func (o *Orchestrator) runCost(ctx context.Context, r command.Request) (command.
 		return command.Reply{}, err
 	}
 	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, o.prefix(r.Conv.Key.Platform))
-	if limits := budgetText(o.config.Budget); limits != "" {
+	if limits := budgetText(o.live().Budget); limits != "" {
 		b.WriteString(" Limits: " + limits + ".")
 	}
 	return command.Reply{Text: b.String()}, nil

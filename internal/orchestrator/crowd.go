@@ -25,7 +25,7 @@ func (o *Orchestrator) crowd(ctx context.Context, tx Tx, a accepted) (accepted, 
 	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
 		return a, err // a repeated event changes nothing; storing it finds that out
 	}
-	most := o.config.MaxWaiting
+	most := o.live().MaxWaiting
 	all, here, since, err := tx.WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
 	if err != nil {
 		return a, err

@@ -123,7 +123,7 @@ func (h *host) mayGoOn(ctx context.Context, tx Tx, rounds int64) (ruling, error)
 		}
 		return ruling{}, err
 	}
-	if b := h.w.o.config.Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
+	if b := h.w.o.live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
 		sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
 		if err != nil {
 			return ruling{}, err
@@ -149,7 +149,7 @@ func (h *host) mayGoOn(ctx context.Context, tx Tx, rounds int64) (ruling, error)
 
 // checkDay returns fault.Exhausted if nothing more may be spent today.
 func (h *host) checkDay(ctx context.Context, tx Tx) error {
-	b := h.w.o.config.Budget
+	b := h.w.o.live().Budget
 	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (h *host) ask(ctx context.Context, tx Tx, what string, times int64, title s
 
 // mayBegin checks the limits before the first request of a run.
 func (h *host) mayBegin(ctx context.Context) error {
-	b := h.w.o.config.Budget
+	b := h.w.o.live().Budget
 	if b.IsZero() && h.rounds < h.w.maxRounds(h.d) {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -146,6 +147,7 @@ type Orchestrator struct {
 	config   Config
 	owner    string // this process, as a holder of leases
 	started  time.Time
+	settings atomic.Pointer[Live]
 	adapters map[messages.Platform]platform.Adapter
 	commands Commands
 	prompts  map[string]command.Prompt
@@ -185,7 +187,8 @@ func New(config Config) (*Orchestrator, error) {
 		strangers: make(map[messages.Platform]*strangers, len(config.Adapters)),
 		windows:   newWindowCache(config.Slots * 4),
 	}
-	o.asking = config.Toolroom != nil || config.Workshop != nil || !config.Budget.IsZero()
+	o.settings.Store(new(config.live()))
+	o.asking = config.Toolroom != nil || config.Workshop != nil
 	for _, a := range config.Assistants {
 		if _, is := a.(assistant.Agent); is {
 			o.asking = true
@@ -257,7 +260,7 @@ func (o *Orchestrator) drain(cancel context.CancelCauseFunc) {
 		o.work.Wait()
 		close(done)
 	}()
-	grace := time.NewTimer(o.config.Grace)
+	grace := time.NewTimer(o.live().Grace)
 	defer grace.Stop()
 	select {
 	case <-done:
@@ -299,7 +302,7 @@ func (o *Orchestrator) recoverPanic(ctx context.Context, stage string, settle fu
 func (o *Orchestrator) ForgetSession(id string) { o.windows.forget(id) }
 
 // asks reports whether a turn can have asked a person something.
-func (o *Orchestrator) asks() bool { return o.asking }
+func (o *Orchestrator) asks() bool { return o.asking || !o.live().Budget.IsZero() }
 
 // RunningTurns returns how many turns run in this process.
 func (o *Orchestrator) RunningTurns() int { return o.running.count() }

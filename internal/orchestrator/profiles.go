@@ -98,7 +98,7 @@ func capped(mode approval.Mode, p *profile.Profile) approval.Mode {
 
 // maxRounds is how many requests a turn makes before a person is asked.
 func (w *worker) maxRounds(d decision) int64 {
-	rounds := w.o.config.MaxRounds
+	rounds := w.o.live().MaxRounds
 	if p := d.begun.profile; p != nil && p.MaxIterations > 0 {
 		rounds = min(rounds, p.MaxIterations)
 	}
@@ -114,7 +114,7 @@ func (o *Orchestrator) profileModel(p *profile.Profile, conv sessions.Conversati
 	const goesOn = " The conversation's own model answers."
 	wanted, provider := p.Model, ""
 	if p.ModelTier != "" {
-		tier, ok := o.config.Tiers[p.ModelTier]
+		tier, ok := o.live().Tiers[p.ModelTier]
 		if !ok || tier.Model == "" {
 			return "", fmt.Sprintf("its model tier %s is not configured here.", p.ModelTier) + goesOn
 		}

@@ -109,7 +109,7 @@ func (o *Orchestrator) runModel(ctx context.Context, r command.Request) (command
 		return command.Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
 	}
 	wanted := r.Call.Args[0]
-	tier, ok := o.config.Tiers[strings.ToLower(wanted)]
+	tier, ok := o.live().Tiers[strings.ToLower(wanted)]
 	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
 		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s here, so the model stays as it is. An operator sets `MODEL_%s`; `%smodel` lists what there is.",
 			name, strings.ToUpper(name), o.prefix(r.Conv.Key.Platform))
@@ -149,7 +149,7 @@ func (o *Orchestrator) listModels(r command.Request, a assistant.Assistant) stri
 	}
 	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
 	for _, name := range tierNames {
-		if t, ok := o.config.Tiers[name]; ok {
+		if t, ok := o.live().Tiers[name]; ok {
 			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
 		}
 	}

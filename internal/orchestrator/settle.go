@@ -173,7 +173,7 @@ func (w *worker) endingOf(d decision, out outcome) ending {
 			parked: "⏸ The service restarts. I go on with this afterwards.",
 		}
 	case errors.Is(out.err, errTurnLimit):
-		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.TurnTimeout)
+		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.live().TurnTimeout)
 	}
 	// What an agent began it may have done: the person decides whether to repeat it.
 	attempts := w.o.config.MaxAttempts

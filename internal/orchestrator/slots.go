@@ -9,7 +9,7 @@ import (
 // Waiters are served in the order in which they came.
 type slots struct {
 	mu     sync.Mutex // guards all below
-	free   int
+	free   int        // negative while more are in use than there are to be
 	closed bool
 	queue  []chan bool // each waits for true (a slot) or false (closed)
 }
@@ -20,7 +20,7 @@ func newSlots(n int) *slots { return &slots{free: n} }
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.free == 0 || len(s.queue) > 0 {
+	if s.closed || s.free <= 0 || len(s.queue) > 0 {
 		return false
 	}
 	s.free--
@@ -64,12 +64,26 @@ func (s *slots) acquire(ctx context.Context) bool {
 func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) > 0 {
+	s.free++
+	s.serve()
+}
+
+// grow adds n slots. A negative n takes some away, those in use as they are given
+// back.
+func (s *slots) grow(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	s.serve()
+}
+
+// serve gives free slots to those who wait. The lock must be held.
+func (s *slots) serve() {
+	for len(s.queue) > 0 && s.free > 0 {
+		s.free--
 		s.queue[0] <- true
 		s.queue = s.queue[1:]
-		return
 	}
-	s.free++
 }
 
 // contended reports whether somebody waits for a slot.

@@ -150,7 +150,7 @@ func joinParts(parts ...string) string {
 func (o *Orchestrator) systemOf(conv sessions.Conversation, in messages.Inbound, p *profile.Profile, work Prepared) systemPrompt {
 	_, agent := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent)
 	s := systemPrompt{
-		Operator: o.config.SystemPrompt, Repository: work.Instructions, Notes: work.Notes, Profile: p,
+		Operator: o.live().SystemPrompt, Repository: work.Instructions, Notes: work.Notes, Profile: p,
 		Prefix: o.outbox.Prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Workshop: o.config.Workshop != nil, Work: work, Today: o.config.Now(),
 	}
 	if a := o.adapters[conv.Key.Platform]; a != nil {
@@ -193,7 +193,7 @@ func (w *worker) describe(entry sessions.Entry, b *begunTurn) {
 	b.system = prompt.text()
 	d := decision{entry: entry, begun: *b}
 	c := sessionConfig{
-		Model: w.turnModel(d), Mode: w.modeName(d), ContextTokens: w.o.config.ContextTokens, MaxRounds: w.maxRounds(d),
+		Model: w.turnModel(d), Mode: w.modeName(d), ContextTokens: w.o.live().ContextTokens, MaxRounds: w.maxRounds(d),
 		Profile: profile.Default, Codebase: b.work.Codebase, Branch: b.work.Branch, SystemPrompt: prompt.sources(),
 	}
 	if a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]; c.Model == "" && a != nil {

@@ -308,7 +308,7 @@ func (w *worker) runTurn(ctx context.Context, d decision) error {
 	w.turns++
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := newTurnLimit(o.config.TurnTimeout, func() { cancel(errTurnLimit) })
+	limit := newTurnLimit(o.live().TurnTimeout, func() { cancel(errTurnLimit) })
 	defer limit.stop()
 	log := o.config.Log.With("conversation", d.entry.In.Conversation, "entry", d.entry.ID, "attempt", d.entry.Attempts)
 	o.outbox.Unmark(d.entry)
@@ -385,7 +385,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		return outcome{err: err, host: h}
 	}
 	remembered := w.recall(ctx, d)
-	budget := w.o.config.ContextTokens
+	budget := w.o.live().ContextTokens
 	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, d.begun.system)), budget/2)
 	for try := 1; ; try++ {
 		array, err := w.assemble(ctx, a, d, budget)

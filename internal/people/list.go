@@ -44,7 +44,7 @@ func (s *Service) List(ctx context.Context) ([]Person, error) {
 		p.Why = s.why(i, p)
 		list = append(list, p)
 	}
-	for name, p := range s.config.Platforms {
+	for name, p := range *s.platforms.Load() {
 		for id := range p.Access.Owners {
 			a := Account{name, id}
 			if !known[a.String()] {
@@ -64,7 +64,7 @@ func configured(name messages.Platform, p Platform) string {
 }
 
 func (s *Service) why(i sessions.Identity, who Person) string {
-	p := s.config.Platforms[i.Platform]
+	p := (*s.platforms.Load())[i.Platform]
 	by := "by " + i.GrantedBy
 	if i.Claimed() {
 		by = "claimed with a one-time code"

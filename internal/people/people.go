@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -47,15 +48,23 @@ type Config struct {
 }
 
 // Service changes who may use the bot. It is safe for concurrent use.
-type Service struct{ config Config }
+type Service struct {
+	config    Config
+	platforms atomic.Pointer[map[messages.Platform]Platform]
+}
 
 // New returns a Service.
 func New(config Config) *Service {
 	if config.Changed == nil {
 		config.Changed = func() {}
 	}
-	return &Service{config: config}
+	s := &Service{config: config}
+	s.Reload(config.Platforms)
+	return s
 }
+
+// Reload takes other rules of the configuration for Config.Platforms.
+func (s *Service) Reload(platforms map[messages.Platform]Platform) { s.platforms.Store(&platforms) }
 
 // By is who asks for a change: the zero value is an operator on the command line.
 type By struct{ request *command.Request }
@@ -90,12 +99,12 @@ func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
 	if !full {
 		platform, id = string(here), named
 	}
-	p, known := s.config.Platforms[messages.Platform(platform)]
+	p, known := (*s.platforms.Load())[messages.Platform(platform)]
 	switch {
 	case id == "" || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return Account{}, fault.Newf(fault.Invalid, "%q is no account: name it as platform/id, such as telegram/42; /whoami tells a person theirs.", named)
 	case !known:
-		names := slices.Sorted(maps.Keys(s.config.Platforms))
+		names := slices.Sorted(maps.Keys((*s.platforms.Load())))
 		return Account{}, fault.Newf(fault.Invalid, "There is no platform %q; name an account such as telegram/42. Platforms: %v.", platform, names)
 	case p.CheckID == nil:
 		return Account{}, fault.Newf(fault.Invalid, "Whoever is at %s has the program itself: nobody else can be let in there, and nobody removed.", platform)
@@ -119,7 +128,7 @@ func (s *Service) standing(ctx context.Context, tx *store.Tx, a Account) (standi
 }
 
 func (s *Service) role(who sessions.Identity, a Account) sessions.Role {
-	return s.config.Platforms[a.Platform].Access.Role(who, messages.Sender{ID: a.ID}, false)
+	return (*s.platforms.Load())[a.Platform].Access.Role(who, messages.Sender{ID: a.ID}, false)
 }
 
 // change runs fn in a transaction in which by still may.
@@ -197,7 +206,7 @@ func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, er
 			return nil
 		}
 		said = fmt.Sprintf("%s may not use the bot any more: what runs for them is stopped, and what waits is not begun.", a)
-		p := s.config.Platforms[a.Platform]
+		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case p.Access.Owners[a.ID]:
 			said += fmt.Sprintf(" %s still names them; that counts for nothing until they are allowed again.", p.Owners)
@@ -217,7 +226,7 @@ func (s *Service) AddOwner(ctx context.Context, by By, a Account) (said string, 
 		if err != nil {
 			return err
 		}
-		p := s.config.Platforms[a.Platform]
+		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case was.role == sessions.Owner && !was.Claimed(), p.Access.Owners[a.ID] && was.RemovedAt.IsZero():
 			said = fmt.Sprintf("%s is an owner already.", a)
@@ -243,7 +252,7 @@ func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said strin
 		if err != nil {
 			return err
 		}
-		p := s.config.Platforms[a.Platform]
+		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case p.Access.Owners[a.ID]:
 			return fault.Newf(fault.Invalid, "%s names %s as an owner, and what it says wins: take the id out there and start the bot again. `bot person remove %s` shuts them out at once.", p.Owners, a, a)

@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -86,7 +87,7 @@ type Config struct {
 type Model struct {
 	http      *http.Client
 	address   string
-	model     string
+	model     atomic.Pointer[string]
 	maxTokens int
 	thinking  int
 	effort    string
@@ -122,7 +123,7 @@ func New(c Config) (*Model, error) {
 	}
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient), address: base + "/v1/messages",
-		model: strings.TrimSpace(c.Model), maxTokens: c.MaxTokens, thinking: c.ThinkingBudget, effort: c.Effort,
+		maxTokens: c.MaxTokens, thinking: c.ThinkingBudget, effort: c.Effort,
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	if m.maxTokens == 0 {
@@ -166,7 +167,10 @@ func baseURL(raw string) (string, error) {
 func (m *Model) Name() assistant.Name { return Name }
 
 // Model implements assistant.Model.
-func (m *Model) Model() string { return m.model }
+func (m *Model) Model() string { return *m.model.Load() }
+
+// SetModel changes the model of requests that name none, from the next one on.
+func (m *Model) SetModel(name string) { m.model.Store(new(strings.TrimSpace(name))) }
 
 // CloseIdleConnections closes the connections that no request uses.
 func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
@@ -189,7 +193,7 @@ func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 		c := completion{model: m, request: r, yield: yield, started: time.Now()}
 		c.name = r.Model
 		if c.name == "" {
-			c.name = m.model
+			c.name = m.Model()
 		}
 		if err := c.do(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)

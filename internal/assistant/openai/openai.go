@@ -16,6 +16,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	api "github.com/sashabaranov/go-openai"
@@ -61,7 +62,7 @@ type Model struct {
 
 	encodings modelhttp.Encodings
 	http      *http.Client
-	model     string
+	model     atomic.Pointer[string]
 	idle      time.Duration
 	key       string
 	public    bool // the API is OpenAI's own
@@ -91,9 +92,10 @@ func New(c Config) (*Model, error) {
 		return nil, fault.New(fault.Invalid, "OPENAI_MODEL is empty. Set it to a model of the API, such as gpt-5-mini.")
 	}
 	m := &Model{
-		http: modelhttp.Client(c.HTTPClient), model: strings.TrimSpace(c.Model),
+		http: modelhttp.Client(c.HTTPClient),
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
+	m.SetModel(c.Model)
 	if m.idle <= 0 {
 		m.idle = defaultIdleTimeout
 	}
@@ -113,7 +115,10 @@ func New(c Config) (*Model, error) {
 func (m *Model) Name() assistant.Name { return Name }
 
 // Model implements assistant.Model.
-func (m *Model) Model() string { return m.model }
+func (m *Model) Model() string { return *m.model.Load() }
+
+// SetModel changes the model of requests that name none, from the next one on.
+func (m *Model) SetModel(name string) { m.model.Store(new(strings.TrimSpace(name))) }
 
 // CloseIdleConnections closes the connections that no request uses.
 func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }

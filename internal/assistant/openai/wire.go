@@ -20,7 +20,7 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	}
 	model := c.request.Model
 	if model == "" {
-		model = c.model.model
+		model = c.model.Model()
 	}
 	tools, err := toTools(c.request.Tools)
 	if err != nil {

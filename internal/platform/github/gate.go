@@ -85,7 +85,7 @@ func (a *Adapter) Admits(ctx context.Context, in messages.Inbound) (bool, error)
 	if err != nil || id < 1 || in.Sender.Bot {
 		return false, nil //nolint:nilerr // who is nobody may nothing
 	}
-	if len(a.cfg.Allowed) > 0 {
+	if a.narrowed.Load() {
 		allowed := a.allowed.Load()
 		if allowed == nil {
 			return false, fault.New(fault.Unavailable, "I do not know yet who is allowed to use me; try again in a moment.")

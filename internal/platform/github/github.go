@@ -121,6 +121,7 @@ type Adapter struct {
 	self      atomic.Pointer[identity]
 	selfing   chan struct{}                       // has room for the one who asks who we are
 	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
+	narrowed  atomic.Bool                         // only allowed may, among those who may write
 	tokens    *platform.Recent[tokenKey, *minted] // of installations
 	homes     *platform.Recent[string, int64]     // repository -> installation
 	admits    *platform.Recent[string, time.Time] // who may write where -> until when that holds
@@ -177,6 +178,7 @@ func New(cfg Config) (*Adapter, error) {
 		retried:   platform.NewRecent[string, int](4096),
 		pause:     platform.Sleep,
 	}
+	a.narrowed.Store(len(cfg.Allowed) > 0)
 	if !cfg.Poll {
 		a.grace = min(maxGrace, cfg.SweepEvery/10)
 	}

@@ -392,15 +392,37 @@ func (a *Adapter) resolveAllowed(ctx context.Context) error {
 	if a.allowed.Load() != nil {
 		return nil
 	}
+	ids, err := a.numbers(ctx, a.cfg.Allowed)
+	if err != nil {
+		return err
+	}
+	a.allowed.CompareAndSwap(nil, &ids) // or it was set to others meanwhile
+	return nil
+}
+
+// SetAllowed replaces Config.Allowed. An error changes nothing: a fault.Invalid that
+// names the option if a login is nobody's, else what kept GitHub from telling.
+func (a *Adapter) SetAllowed(ctx context.Context, logins []string) error {
+	ids, err := a.numbers(ctx, logins)
+	if err != nil {
+		return err
+	}
+	a.allowed.Store(&ids)
+	a.narrowed.Store(len(logins) > 0)
+	return nil
+}
+
+// numbers returns the numbers of accounts.
+func (a *Adapter) numbers(ctx context.Context, logins []string) (map[int64]bool, error) {
 	ids := make(map[int64]bool)
 	who := asToken
-	if a.cfg.AppID != "" && len(a.cfg.Allowed) > 0 {
+	if a.cfg.AppID != "" && len(logins) > 0 {
 		var err error
 		if who, err = a.anyInstallation(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for _, entry := range a.cfg.Allowed {
+	for _, entry := range logins {
 		if id, err := strconv.ParseInt(entry, 10, 64); err == nil {
 			ids[id] = true
 			continue
@@ -408,17 +430,16 @@ func (a *Adapter) resolveAllowed(ctx context.Context) error {
 		out, _, err := call(ctx, a, who, op{name: "reading an account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, entry) })
 		switch {
 		case fault.Is(err, fault.NotFound), err == nil && out.GetID() < 1:
-			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: there is no account %q on GitHub", entry)
+			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: there is no account %q on GitHub", entry)
 		case err != nil:
-			return err
+			return nil, err
 		case out.GetType() != "User":
-			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is not a person's account", entry)
+			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is not a person's account", entry)
 		}
 		ids[out.GetID()] = true
 		a.log.InfoContext(ctx, "github: an allowed login was turned into its number; only the number counts", "login", entry, "id", out.GetID())
 	}
-	a.allowed.Store(&ids)
-	return nil
+	return ids, nil
 }
 
 // anyInstallation returns an installation, for calls about no repository.
