@@ -107,7 +107,12 @@ func problemOf(err error) *problem {
 			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Detail: "The database does not answer right now; try again.",
 			header: map[string]string{"Retry-After": seconds(waitOf(err))},
 		}
-	case fault.Internal, fault.Unauthorized, fault.Forbidden: // none of them is the client's to mend
+	case fault.Descriptors, fault.Memory, fault.Disk:
+		return &problem{
+			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Detail: detail,
+			header: map[string]string{"Retry-After": seconds(waitOf(err))},
+		}
+	case fault.Internal, fault.Unauthorized, fault.Forbidden, fault.Damaged: // none of them is the client's to mend
 	}
 	return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something broke on the side of the bot; its log says what."}
 }

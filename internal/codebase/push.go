@@ -170,7 +170,7 @@ func judgePush(out string, err error, r remote.Remote, branch string, hasToken b
 		return refuse(fault.Forbidden, "%s does not let me push to %s. The permission to write contents is missing.", host, r.FullName())
 	case !hasToken && fault.Is(err, fault.NotFound):
 		return refuse(fault.Unauthorized, "I have no token with which I could push to %s.", r.FullName())
-	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.Canceled), fault.Is(err, fault.Internal):
+	case fault.Passing(err), fault.Is(err, fault.Canceled), fault.Is(err, fault.Internal):
 		return nil
 	}
 	return fmt.Errorf("pushing to %s: %w", branch, err)

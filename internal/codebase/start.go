@@ -141,7 +141,7 @@ func (w *Workspace) tip(ctx context.Context, t *Tree, s Start) (string, error) {
 }
 
 func offline(err error) bool {
-	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited)
+	return fault.Passing(err) || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited)
 }
 
 // fetchStart fetches what a worktree starts from and the base branch, and returns

@@ -31,6 +31,14 @@ const (
 	Unsupported  Kind = "unsupported"  // this platform or assistant cannot do it
 	Gone         Kind = "gone"         // the chat or message no longer takes messages: blocked, deleted, kicked
 	Canceled     Kind = "canceled"     // a person or a shutdown stopped it
+
+	// What this machine has run out of; see Resource. Trying again with backoff may
+	// work, and nobody else is to blame.
+	Descriptors Kind = "descriptors" // too many files and connections are open
+	Memory      Kind = "memory"      // there is no memory left
+	Disk        Kind = "disk"        // there is no room left, or files may not grow
+
+	Damaged Kind = "damaged" // stored data cannot be read any more; an operator must restore it
 )
 
 // Error is a classified error.
@@ -64,10 +72,14 @@ func Newf(kind Kind, format string, args ...any) *Error {
 }
 
 // Wrap classifies err and adds what was being done. It returns nil if err is
-// nil. The text of err stays internal.
+// nil. The text of err stays internal. An err that is of a Resource and was not
+// classified gets that kind instead.
 func Wrap(err error, kind Kind, doing string) error {
 	if err == nil {
 		return nil
+	}
+	if _, classified := errors.AsType[*Error](err); !classified {
+		kind = Or(err, kind)
 	}
 	return &Error{Kind: kind, Err: fmt.Errorf("%s: %w", doing, err)}
 }
@@ -90,7 +102,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the classification of err: that of the outermost Error in its
-// chain, Canceled or Unavailable for a bare context error, otherwise Internal.
+// chain, Canceled or Unavailable for a bare context error, that of a Resource,
+// otherwise Internal.
 // It returns the empty Kind for nil.
 func KindOf(err error) Kind {
 	if err == nil {
@@ -105,7 +118,7 @@ func KindOf(err error) Kind {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Unavailable
 	}
-	return Internal
+	return Or(err, Internal)
 }
 
 // Is reports whether err is classified as kind.
@@ -122,7 +135,7 @@ func Uncertain(err error) bool {
 // false for an Uncertain error.
 func Retry(err error) (after time.Duration, ok bool) {
 	switch KindOf(err) {
-	case Conflict, RateLimited, Unavailable:
+	case Conflict, RateLimited, Unavailable, Descriptors, Memory, Disk:
 	default:
 		return 0, false
 	}
@@ -149,6 +162,10 @@ var defaultText = map[Kind]string{
 	Unsupported:  "That is not possible here.",
 	Gone:         "That is no longer there.",
 	Canceled:     "Stopped.",
+	Descriptors:  "This bot has too many files and connections open right now.",
+	Memory:       "This bot has run out of memory.",
+	Disk:         "This bot has run out of disk space.",
+	Damaged:      "This bot's database is damaged; an operator has to restore it.",
 }
 
 // Public returns the text to show in the chat for err: the outermost Public

@@ -466,7 +466,7 @@ func (l *Learner) each(
 func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
 	stopped := ctx.Err() != nil
 	after, retry := fault.Retry(why)
-	if fault.Is(why, fault.Canceled) || fault.Is(why, fault.Unavailable) {
+	if fault.Is(why, fault.Canceled) || fault.Passing(why) {
 		retry = true // asking has no effect that could be doubled
 	}
 	if !stopped {

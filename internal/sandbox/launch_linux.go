@@ -143,7 +143,7 @@ func (r *Runner) startHelper(ctx context.Context, o order, s Spec) (*helper, err
 	if err := cmd.Start(); err != nil {
 		h.outlets.close()
 		return nil, &fault.Error{
-			Kind: fault.Unavailable, Public: "The sandbox could not be started, so the command was not run.",
+			Kind: fault.Or(err, fault.Unavailable), Public: "The sandbox could not be started, so the command was not run.",
 			Err: errors.Join(fmt.Errorf("%s: %w", doing, err), answer.Close(), control.Close()),
 		}
 	}

@@ -48,10 +48,16 @@ func sqliteKind(err error) fault.Kind {
 		return fault.NotFound
 	}
 	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return fault.Disk
+	case sqlite3.SQLITE_NOMEM:
+		return fault.Memory
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fault.Damaged
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 		return fault.Invalid
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
-		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR,
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT:
 		return fault.Unavailable
 	}
 	return fault.Internal
@@ -85,6 +91,9 @@ func postgresKind(err error) fault.Kind {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return sqlStateKind(e.Code)
 	}
+	if kind, own := fault.Resource(err); own {
+		return kind
+	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
 	switch {
@@ -104,6 +113,12 @@ func sqlStateKind(code string) fault.Kind {
 		return fault.Unauthorized
 	case "55P03":
 		return fault.Unavailable
+	case "53100":
+		return fault.Disk
+	case "53200":
+		return fault.Memory
+	case "XX001", "XX002":
+		return fault.Damaged
 	}
 	switch {
 	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"): // bad data, constraint

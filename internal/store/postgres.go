@@ -120,8 +120,12 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 
 // commitError marks a commit whose answer was lost: it may have happened.
 func commitError(err error) error {
-	if err == nil || !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Canceled) {
+	if err == nil || !fault.Passing(err) && !fault.Is(err, fault.Canceled) {
 		return err
 	}
-	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: fmt.Errorf("commit: %w", err)}
+	kind := fault.KindOf(err)
+	if kind == fault.Canceled {
+		kind = fault.Unavailable
+	}
+	return &fault.Error{Kind: kind, Uncertain: true, Err: fmt.Errorf("commit: %w", err)}
 }

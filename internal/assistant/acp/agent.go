@@ -108,6 +108,9 @@ func (a *Assistant) notStarted(ctx context.Context, err error) error {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return a.missing()
 	}
+	if kind, own := fault.Resource(err); own {
+		return &fault.Error{Kind: kind, Err: a.scrub(err)}
+	}
 	return &fault.Error{
 		Kind: fault.Unavailable, Err: a.scrub(err),
 		Public: "The agent could not be started. The reason is in the log.",

@@ -60,6 +60,9 @@ func NotHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
 // of the API, while the turn's own context is alive. idle is the idle timeout.
 // cause takes the place of err in it: a foreign error may hold the key.
 func (a API) Fault(err, cause error, idle time.Duration) error {
+	if kind, own := fault.Resource(err); own { // the API was not even asked
+		return &fault.Error{Kind: kind, Err: cause}
+	}
 	switch {
 	case errors.Is(err, ErrNotStream):
 		return &fault.Error{Kind: fault.Invalid, Public: a.NotStream, Err: cause}

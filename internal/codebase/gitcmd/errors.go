@@ -73,7 +73,7 @@ func explain(ctx context.Context, c Call, err error, over bool, stderr string, g
 		return &fault.Error{Kind: fault.Forbidden, Public: refused, Err: e}
 	case !exited:
 		e.Cause = err
-		return &fault.Error{Kind: fault.Internal, Err: e}
+		return &fault.Error{Kind: fault.Or(err, fault.Internal), Err: e}
 	case c.Remote != nil:
 		kind, public := judge(stderr, c.Remote)
 		return &fault.Error{Kind: kind, Public: public, Err: e}
@@ -95,7 +95,11 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 	host, _, _ := strings.Cut(e.Address, ":")
 	switch {
 	case has("No space left on device", "Disk quota exceeded"):
-		return fault.Exhausted, "There is no space left on the disk."
+		return fault.Disk, "There is no space left on the disk."
+	case has("Too many open files"):
+		return fault.Descriptors, ""
+	case has("Cannot allocate memory"):
+		return fault.Memory, ""
 	case has("returned error: 301", "returned error: 302", "returned error: 303", "returned error: 307", "returned error: 308", "redirects to"):
 		return fault.Invalid, "The address redirects to another one, which I do not follow. Use the repository’s current address."
 	case e.Token != "" && has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):

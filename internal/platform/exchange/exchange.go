@@ -150,13 +150,13 @@ func (c *Call) Uncertain() bool {
 
 // Failure classifies the error of a call that the platform did not refuse in its own
 // words: what Admit returned as it is, else fault.Canceled if ctx, the caller's, was
-// canceled, and fault.Unavailable with RetryAfter and Uncertain otherwise. doing
+// canceled, that of a fault.Resource, and fault.Unavailable with RetryAfter and Uncertain otherwise. doing
 // names the operation. The foreign error is reduced to a text without credentials.
 func (c *Call) Failure(ctx context.Context, doing string, err error) *fault.Error {
 	if ours, ok := errors.AsType[*fault.Error](err); ok {
 		return ours
 	}
-	f := &fault.Error{Kind: fault.Unavailable, RetryAfter: c.RetryAfter(), Uncertain: c.Uncertain()}
+	f := &fault.Error{Kind: fault.Or(err, fault.Unavailable), RetryAfter: c.RetryAfter(), Uncertain: c.Uncertain()}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		f.Kind = fault.Canceled
 	}

@@ -310,7 +310,7 @@ func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
 	case codeOf(err) == "message_not_in_streaming_state":
 		a.observe("stream_lost")
 		a.streamOver(st)
-	case fault.Is(err, fault.RateLimited), fault.Is(err, fault.Unavailable) && !fault.Uncertain(err):
+	case fault.Is(err, fault.RateLimited), fault.Passing(err) && !fault.Uncertain(err):
 	case fault.Is(err, fault.Canceled) && !fault.Uncertain(err):
 	default:
 		st.broken = true
