@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"remote-agent/internal/app"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
@@ -40,6 +41,9 @@ func main() {
 	sandbox.RunIfHelper() // this process may be the one that confines a program of an assistant
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		app.LimitMemory()
 	}
 	ctx, stop := signals()
 	code := run(ctx, os.Args[1:], process{
@@ -171,7 +175,7 @@ func (p *program) exitCode(err error) int {
 // that cannot be reached does.
 func forOperator(err error) bool {
 	switch fault.KindOf(err) {
-	case fault.Invalid, fault.Unauthorized:
+	case fault.Invalid, fault.Unauthorized, fault.Damaged:
 		return true
 	case fault.Canceled:
 		return false

@@ -66,7 +66,7 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	}
 	c.Env = append(d.agentEnv(c.Name, home), c.Env...)
 	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
-	c.MaxProcesses = d.config.MaxConversations
+	c.MaxProcesses = d.plan.Conversations
 	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, home) })
 	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
 	start := d.startAgent(c.Name, home)

@@ -35,6 +35,7 @@ import (
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/resource"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
@@ -125,6 +126,7 @@ type daemon struct {
 	vectors    store.VectorState                  // as it was at the start
 	core       *orchestrator.Orchestrator
 	web        *web.Server
+	plan       resource.Plan // what of the configuration fits into this machine
 }
 
 // Run runs the daemon until ctx is done, or until the console's input has ended
@@ -148,6 +150,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.metrics = metrics.New(d.env.Version)
+	d.planResources(ctx)
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (d *daemon) open(ctx context.Context) error {
 	}
 	d.web = web.New(web.Config{
 		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Log: d.log,
-		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second),
+		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,
 	})
 	if err := d.web.Listen(ctx); err != nil {
 		return err
@@ -209,13 +212,13 @@ func (d *daemon) openStore(ctx context.Context) error {
 	d.store = s
 	applied, err := s.Migrate(ctx)
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("migrate: %w", explainDamage(d.config, err))
 	}
 	if len(applied) > 0 {
 		d.log.InfoContext(ctx, "Applied migrations", "count", len(applied), "dialect", s.Dialect())
 	}
 	if err := s.ClearLeases(ctx); err != nil {
-		return fmt.Errorf("clear leases: %w", err)
+		return fmt.Errorf("clear leases: %w", explainDamage(d.config, err))
 	}
 	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log})
 	return err
@@ -237,7 +240,8 @@ func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) 
 	if cfg.Database.Driver == config.DriverSQLite {
 		url = "sqlite:" + cfg.Database.Path
 	}
-	return store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Trace: env.Trace, Redact: newRedactor(cfg, env).String})
+	s, err := store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Trace: env.Trace, Redact: newRedactor(cfg, env).String})
+	return s, explainDamage(cfg, err)
 }
 
 // run runs all parts until ctx is done. What fetches work ends with it; what is sent
@@ -346,17 +350,6 @@ func (d *daemon) close() error {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
-}
-
-// ready implements /readyz: the database and the schema. A platform that is
-// away does not make the service unready.
-func (d *daemon) ready(ctx context.Context) []web.Check {
-	return append([]web.Check{
-		{Name: "database", Err: d.store.Ping(ctx)},
-		{Name: "schema", Err: d.store.CheckSchema(ctx)},
-		{Name: "workers", Err: d.core.Ready()},
-		d.haltCheck(ctx),
-	}, d.memorySearch()...)
 }
 
 // Migrate shows the state of the schema on env.Stdout and, with apply, brings it

@@ -119,6 +119,7 @@ func (d *daemon) addSlack() error {
 		Commands:      func() []string { return d.core.CommandNames() },
 		Log:           d.log,
 		Observe:       d.metrics.Platform,
+		MaxConns:      d.plan.PerPlatform,
 	})
 	if err != nil {
 		return err
@@ -155,6 +156,7 @@ func (d *daemon) addTelegram() error {
 		ChatSendRate:  t.ChatSendRate,
 		Log:           d.log,
 		Observe:       d.metrics.Platform,
+		MaxConns:      d.plan.PerPlatform,
 	})
 	if err != nil {
 		return err
@@ -276,7 +278,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Access:         accessRules(d.config),
 		SystemPrompt:   d.config.SystemPrompt,
 		ContextTokens:  d.config.ContextTokens,
-		Slots:          d.config.MaxConversations,
+		Slots:          d.plan.Conversations,
 		MaxWaiting:     d.config.MaxWaiting,
 		TurnTimeout:    d.config.TurnTimeout,
 		Grace:          d.config.ShutdownGrace,

@@ -35,6 +35,7 @@ func (d *daemon) addGitHub() error {
 		Cursor:        cursors{d.store},
 		Log:           d.log,
 		Observe:       d.metrics.Platform,
+		MaxConns:      d.plan.PerPlatform,
 	})
 	if err != nil {
 		return err

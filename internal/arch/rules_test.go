@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/egress":     {"internal/fault"},
+	"internal/resource":   {"internal/fault"},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
 
@@ -176,7 +177,7 @@ var external = map[string][]string{
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox"},
+	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox", "internal/resource"},
 
 	// Tests and the packages for them.
 	"testing":                         {},

@@ -101,6 +101,13 @@ type process struct {
 // sockets as a service manager does. It dies at point, or nowhere.
 func startProcess(t testing.TB, dir, name, point string, env map[string]string, sockets ...*os.File) (*process, error) {
 	t.Helper()
+	return startProcessAfter(t, "", dir, name, point, env, sockets...)
+}
+
+// startProcessAfter is startProcess in a shell that ran a command first, such as
+// "ulimit -n 64".
+func startProcessAfter(t testing.TB, before, dir, name, point string, env map[string]string, sockets ...*os.File) (*process, error) {
+	t.Helper()
 	p := &process{t: t, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
 	self, err := os.Executable()
 	if err != nil {
@@ -110,6 +117,9 @@ func startProcess(t testing.TB, dir, name, point string, env map[string]string, 
 	if len(sockets) > 0 { // only the process itself knows its id
 		p.cmd = exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, self, botArgument, point)
 		p.cmd.ExtraFiles = sockets
+	}
+	if before != "" {
+		p.cmd = exec.Command("/bin/sh", "-c", before+` && exec "$0" "$@"`, self, botArgument, point)
 	}
 	if _, err := p.cmd.StdinPipe(); err != nil { // closed when the process has ended
 		return nil, err

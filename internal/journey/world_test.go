@@ -182,8 +182,25 @@ func (w *world) clock() time.Time {
 func (w *world) start() *world {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	started := make(chan app.Info, 1)
 	done := make(chan error, 1)
+	started := w.run(ctx, done)
+	w.stop, w.done = cancel, done
+	select {
+	case info := <-started:
+		w.addr = info.Addr
+	case err := <-done:
+		w.stop = nil // there is nothing to stop, and shutdown would wait for its end in vain
+		w.t.Fatalf("the bot did not start: %v", err)
+	case <-waittest.Late(w.t):
+		w.t.Fatal("the bot did not start in time")
+	}
+	return w
+}
+
+// run runs the bot until ctx ends, and tells when it has started and how it ended.
+func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
+	w.t.Helper()
+	started := make(chan app.Info, 1)
 	cfg := w.config()
 	env := app.Env{
 		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
@@ -201,17 +218,7 @@ func (w *world) start() *world {
 		env.Stdin, env.Console, w.typed = read, true, write
 	}
 	go func() { done <- app.Run(ctx, cfg, env) }()
-	w.stop, w.done = cancel, done
-	select {
-	case info := <-started:
-		w.addr = info.Addr
-	case err := <-done:
-		w.stop = nil // there is nothing to stop, and shutdown would wait for its end in vain
-		w.t.Fatalf("the bot did not start: %v", err)
-	case <-waittest.Late(w.t):
-		w.t.Fatal("the bot did not start in time")
-	}
-	return w
+	return started
 }
 
 // shutdown stops the bot in order.

@@ -25,10 +25,12 @@ type step struct {
 // trip, on SQLite a part of a group commit.
 func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
 	if s.pg != nil {
-		err = again(ctx, func() error {
-			var err error
-			news, err = s.commitBatch(ctx, l, c)
-			return err
+		err = s.watched(func() error {
+			return again(ctx, func() error {
+				var err error
+				news, err = s.commitBatch(ctx, l, c)
+				return err
+			})
 		})
 		return news, err
 	}

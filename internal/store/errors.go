@@ -56,7 +56,7 @@ func sqliteKind(err error) fault.Kind {
 		return fault.Damaged
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 		return fault.Invalid
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR,
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT:
 		return fault.Unavailable
 	}
@@ -111,7 +111,7 @@ func sqlStateKind(code string) fault.Kind {
 		return fault.NotFound
 	case "28000", "28P01":
 		return fault.Unauthorized
-	case "55P03":
+	case "55P03", "25006": // a lock, a server that only reads
 		return fault.Unavailable
 	case "53100":
 		return fault.Disk

@@ -220,9 +220,13 @@ func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error
 		return fmt.Errorf("read schema version: %w", s.classify(err))
 	}
 	if current > target {
-		return fault.Newf(fault.Invalid,
-			"The database has schema version %d and this bot knows only %d: a newer bot has used it. Start that version or newer, or point DATABASE_URL or DATA_DIR at another database.",
-			current, target)
+		return newerSchema(current, target)
 	}
 	return nil
+}
+
+func newerSchema(current, target int64) error {
+	return fault.Newf(fault.Invalid,
+		"The database has schema version %d and this bot knows only %d: a newer bot has used it. Start that version or newer, or point DATABASE_URL or DATA_DIR at another database.",
+		current, target)
 }

@@ -43,6 +43,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 	if options.Foreign {
 		return s.openForeign(ctx, path)
 	}
+	s.path = path
 	if options.Exclusive {
 		if err := createFile(path); err != nil {
 			return err
@@ -52,6 +53,9 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 			return err
 		}
 		s.lock = lock
+		if err := s.checkAtStart(ctx, path); err != nil {
+			return err
+		}
 	} else if _, err := os.Stat(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fault.Newf(fault.NotFound, "There is no database at %s yet; start the daemon once, or point DATABASE_URL or DATA_DIR at the right place.", path)
@@ -95,8 +99,11 @@ func (s *Store) openForeign(ctx context.Context, path string) (err error) {
 }
 
 func unreadable(path string, err error) error {
+	if fault.Is(classifySQLite(err), fault.Damaged) {
+		return damaged(path, err)
+	}
 	return &fault.Error{
-		Kind:   fault.Unavailable,
+		Kind:   fault.Or(err, fault.Unavailable),
 		Public: "I cannot use the database file " + path + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
 		Err:    fmt.Errorf("open database: %w", err),
 	}

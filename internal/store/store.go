@@ -62,6 +62,10 @@ type Store struct {
 	migrating sync.Mutex // one Migrate at a time in this process
 	steps     func(migrations.Dialect) (fs.FS, error)
 
+	path      string // of the SQLite file
+	writes    writes
+	integrity integrity
+
 	pg *pgxpool.Pool
 
 	writerDB *sql.DB // one connection
@@ -138,17 +142,31 @@ func (s *Store) Ping(ctx context.Context) error {
 // On SQLite several callers' transactions may share one commit, each in its own
 // savepoint: what one of them does wrong does not touch the others.
 func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
-	if s.pg != nil {
-		return s.inPostgresTx(ctx, fn)
-	}
-	if s.writer == nil {
+	if s.pg == nil && s.writer == nil {
 		return fault.New(fault.Unsupported, "The database of another program is only read.")
 	}
-	return s.writer.do(ctx, fn)
+	return s.watched(func() error {
+		if s.pg != nil {
+			return s.inPostgresTx(ctx, fn)
+		}
+		return s.writer.do(ctx, fn)
+	})
+}
+
+// watched runs a transaction that writes and notes how it ended.
+func (s *Store) watched(transaction func() error) (err error) {
+	err = errAbrupt // unless it returns
+	s.writes.begin(time.Now())
+	defer func() {
+		s.writes.end(err, time.Now())
+		s.integrity.notice(err)
+	}()
+	return transaction()
 }
 
 // InRead runs fn in a read-only snapshot that does not wait for writers.
-func (s *Store) InRead(ctx context.Context, fn func(tx *Tx) error) error {
+func (s *Store) InRead(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	defer func() { s.integrity.notice(err) }()
 	if s.pg != nil {
 		return s.inPostgresRead(ctx, fn)
 	}

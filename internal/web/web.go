@@ -72,6 +72,10 @@ type Config struct {
 	// service manager keeps open while this process is started again, see Inherited.
 	Listeners []net.Listener
 
+	// MaxConns is how many connections are open at once, each for one request;
+	// further ones wait. Zero is no limit.
+	MaxConns int
+
 	// Ready returns the checks of /readyz. It is called for every request, with
 	// a deadline of three seconds. Nil means that nothing needs a check.
 	Ready func(ctx context.Context) []Check
@@ -104,6 +108,7 @@ type Server struct {
 	draining atomic.Bool
 	watchers watchers
 	idle     idleConns
+	doorway  *doorway
 
 	mu        sync.Mutex // guards listeners
 	listeners []net.Listener
@@ -118,7 +123,7 @@ func New(config Config) *Server {
 		config.Grace = defaultGrace
 	}
 	config.Log = config.Log.With("component", "web")
-	s := &Server{config: config, listeners: config.Listeners}
+	s := &Server{config: config, listeners: config.Listeners, doorway: newDoorway(config.MaxConns, config.Log)}
 	s.server = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -129,6 +134,7 @@ func New(config Config) *Server {
 		ConnState:         s.idle.follow,
 		ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 	}
+	s.server.SetKeepAlivesEnabled(config.MaxConns == 0)
 	return s
 }
 
@@ -231,7 +237,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { served <- s.server.Serve(l) }()
+		go func() { served <- s.server.Serve(s.doorway.before(l)) }()
 	}
 	var failed error
 	waiting := len(listeners)

@@ -172,13 +172,20 @@ func (c *Call) Failure(ctx context.Context, doing string, err error) *fault.Erro
 // are followed with the same method within the same origin only; others are answers.
 func Client(next http.RoundTripper) *http.Client {
 	if next == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxConnsPerHost = 50
-		transport.MaxIdleConnsPerHost = 50
-		transport.IdleConnTimeout = 30 * time.Second
-		next = transport
+		next = Transport(50)
 	}
 	return &http.Client{Transport: &roundTripper{next: next}, CheckRedirect: sameOrigin}
+}
+
+// Transport returns a transport below Client with at most maxConns connections to a
+// host at once; calls beyond that wait. Zero is no limit.
+func Transport(maxConns int) *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxConnsPerHost = maxConns
+	transport.MaxIdleConns = 128
+	transport.MaxIdleConnsPerHost = 64
+	transport.IdleConnTimeout = 30 * time.Second
+	return transport
 }
 
 func sameOrigin(req *http.Request, via []*http.Request) error {

@@ -12,6 +12,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"log/slog"
@@ -95,6 +96,10 @@ type Config struct {
 	// Cursor remembers what was seen over restarts. Nil: memory.
 	Cursor Cursor
 
+	// MaxConns is how many connections to the platform are open at once; calls beyond
+	// that wait. Zero is 50.
+	MaxConns int
+
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -161,7 +166,7 @@ func New(cfg Config) (*Adapter, error) {
 		cfg:       cfg,
 		log:       cfg.Log,
 		observe:   cfg.Observe,
-		http:      exchange.Client(nil),
+		http:      exchange.Client(exchange.Transport(cmp.Or(cfg.MaxConns, 50))),
 		limits:    newBudget(),
 		scrub:     exchange.NewScrubber(secretForm, cfg.Token, cfg.WebhookSecret),
 		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),

@@ -67,6 +67,10 @@ type Config struct {
 	// Transport carries the calls. Nil: one of the adapter's own.
 	Transport http.RoundTripper
 
+	// MaxConns is how many connections to the platform are open at once; calls beyond
+	// that wait. Zero is no limit.
+	MaxConns int
+
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -187,10 +191,7 @@ func New(cfg Config) (*Adapter, error) {
 		marks:    platform.NewRecent[string, string](4096),
 	}
 	if cfg.Transport == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxIdleConnsPerHost = 64
-		transport.IdleConnTimeout = 30 * time.Second
-		cfg.Transport = transport
+		cfg.Transport = exchange.Transport(cfg.MaxConns)
 	}
 	a.client = exchange.Client(wire{cfg.Transport, cfg.BotToken})
 	a.web = slack.New(cfg.BotToken, slack.OptionAPIURL(a.base), slack.OptionAppLevelToken(cfg.AppToken), slack.OptionHTTPClient(a.client))

@@ -56,6 +56,10 @@ type Config struct {
 	SendRate     float64 // messages and edits per second over all chats; 0 is no limit
 	ChatSendRate float64 // the same for one chat; groups get at most 20 a minute; 0 is no limit
 
+	// MaxConns is how many connections to the platform are open at once; calls beyond
+	// that wait. Zero is no limit.
+	MaxConns int
+
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -125,16 +129,12 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.Observe == nil {
 		cfg.Observe = func(string) {}
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns = 128
-	transport.MaxIdleConnsPerHost = 64
-	transport.IdleConnTimeout = 30 * time.Second
 	a := &Adapter{
 		cfg:     cfg,
 		base:    strings.TrimRight(cfg.APIURL, "/"),
 		log:     cfg.Log,
 		observe: cfg.Observe,
-		client:  exchange.Client(transport),
+		client:  exchange.Client(exchange.Transport(cfg.MaxConns)),
 		scrub:   cfg.scrubber(),
 		render:  newRenderer(),
 		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"remote-agent/internal/backup"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/resource"
+	"remote-agent/internal/web"
+)
+
+// planResources compares what the configuration asks for with what this machine
+// gives, lowers what does not fit, and warns.
+func (d *daemon) planResources(ctx context.Context) {
+	limits := resource.Read(os.DirFS("/"))
+	want := resource.Want{Conversations: d.config.MaxConversations}
+	switch d.config.Assistant {
+	case config.AssistantOpenAI, config.AssistantAnthropic, config.AssistantDemo:
+	default:
+		want.Agents = true
+	}
+	for _, on := range []bool{d.config.Telegram.Token.IsSet(), d.config.Slack.BotToken.IsSet(), d.config.GitHub.Mode != ""} {
+		if on {
+			want.Platforms++
+		}
+	}
+	if d.config.Database.Driver == config.DriverPostgres {
+		want.Database = 20
+	}
+	d.plan = resource.Make(limits, want)
+	for _, warning := range d.plan.Warnings {
+		d.log.WarnContext(ctx, "Configuration", "warning", warning)
+	}
+	d.log.DebugContext(ctx, "Planned resources", "descriptors", limits.Descriptors, "memory_bytes", limits.Memory,
+		"conversations", d.plan.Conversations, "connections_in", d.plan.Web, "connections_per_platform", d.plan.PerPlatform)
+}
+
+// LimitMemory has the garbage collector work harder before the memory limit of the
+// control group is reached, and not after the kernel has ended the process. Agents
+// and tools share that limit, so half of it is this process's. It is called once, by
+// main, unless the operator chose a limit.
+func LimitMemory() {
+	if limit := resource.Read(os.DirFS("/")).Memory; limit > 0 {
+		debug.SetMemoryLimit(limit / 2)
+	}
+}
+
+// pingTimeout leaves time of a request for the other checks to say more.
+const pingTimeout = time.Second
+
+// ready implements /readyz: whether what comes in can be stored and worked on. A
+// platform that is away does not make the service unready.
+func (d *daemon) ready(ctx context.Context) []web.Check {
+	checks := []web.Check{d.pingCheck(ctx)}
+	if checks[0].Err == nil { // otherwise they would only say the same
+		checks = append(checks,
+			web.Check{Name: "schema", Err: d.store.CheckSchema(ctx)},
+			web.Check{Name: "writes", Err: d.store.CheckWrites(ctx)},
+			web.Check{Name: "integrity", Err: explainDamage(d.config, d.store.CheckIntegrity(ctx))},
+		)
+	}
+	checks = append(checks,
+		web.Check{Name: "disk", Err: d.diskCheck()},
+		web.Check{Name: "descriptors", Err: resource.CheckDescriptors()},
+		web.Check{Name: "workers", Err: d.core.Ready()},
+	)
+	if checks[0].Err == nil {
+		checks = append(checks, d.haltCheck(ctx))
+	}
+	return append(checks, d.memorySearch()...)
+}
+
+func (d *daemon) pingCheck(ctx context.Context) web.Check {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return web.Check{Name: "database", Err: d.store.Ping(ctx)}
+}
+
+// diskCheck looks where the database is, on SQLite, and where everything else is.
+func (d *daemon) diskCheck() error {
+	if err := resource.CheckDisk(d.config.DataDir); err != nil || d.config.Database.Driver != config.DriverSQLite {
+		return err
+	}
+	return resource.CheckDisk(filepath.Dir(d.config.Database.Path))
+}
+
+// explainDamage adds to a fault.Damaged of the database what an operator can do: put
+// the newest backup in its place, or salvage what can be read.
+func explainDamage(cfg config.Config, err error) error {
+	if !fault.Is(err, fault.Damaged) {
+		return err
+	}
+	name := "NAME"
+	if newest, ok := newestBackup(cfg.BackupDir); ok {
+		name = filepath.Base(newest.Dir)
+	}
+	what, next := "the database is damaged", "restore the newest backup with `bot backup restore "+name+"`"
+	if cfg.Database.Driver == config.DriverSQLite {
+		what = "the database " + cfg.Database.Path + " is damaged"
+		next += " after moving that file away, or salvage with `bot salvage`"
+	}
+	return &fault.Error{Kind: fault.Damaged, Public: strings.TrimSuffix(what, ".") + "; " + next, Err: err}
+}
+
+// newestBackup returns the newest backup in a folder that can be used.
+func newestBackup(folder string) (newest backup.Listed, ok bool) {
+	list, err := backup.List(folder)
+	if err != nil {
+		return newest, false
+	}
+	for _, l := range list { // the newest first
+		if l.Err == nil {
+			return l, true
+		}
+	}
+	return newest, false
+}

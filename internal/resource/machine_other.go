@@ -1,0 +1,9 @@
+//go:build !unix
+
+package resource
+
+// Descriptors is not known here.
+func Descriptors() (open, limit int, ok bool) { return 0, 0, false }
+
+// DiskFree is not known here.
+func DiskFree(string) (bytes int64, ok bool) { return 0, false }

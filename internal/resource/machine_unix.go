@@ -1,0 +1,45 @@
+//go:build unix
+
+package resource
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"remote-agent/internal/fault"
+)
+
+// Descriptors returns how many files and connections this process has open, and how
+// many it may have; ok is false if that is not known.
+func Descriptors() (open, limit int, ok bool) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 0, 0, false
+	}
+	limit = int(min(uint64(l.Cur), 1<<31-1)) //nolint:gosec,unconvert // bounded; signed on some systems
+	dir, err := os.Open("/dev/fd")
+	if kind, own := fault.Resource(err); own && kind == fault.Descriptors {
+		return limit, limit, true
+	}
+	if err != nil {
+		return 0, limit, true
+	}
+	names, err := dir.Readdirnames(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return 0, limit, true
+	}
+	return len(names) - 1, limit, true // the one that reads them is closed by now
+}
+
+// DiskFree returns how many bytes this user can write where dir is; ok is false if
+// that is not known.
+func DiskFree(dir string) (bytes int64, ok bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return int64(s.Bavail) * int64(s.Bsize), true //nolint:gosec,unconvert // types differ between systems
+}

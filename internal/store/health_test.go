@@ -1,0 +1,264 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+// fileWithData returns the path of a closed SQLite database of a few hundred pages.
+func fileWithData(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	storetest.SQLiteFile(t, dir)
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bundle{s}
+	for chat := range 20 {
+		c := b.conversation(t, fmt.Sprint(chat))
+		session := b.session(t, c.ID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for i := range 20 {
+				text := fmt.Sprintf("chat %d message %d %s", chat, i, strings.Repeat("word ", 60))
+				if _, err := tx.AppendMessages(ctx, session.ID, fmt.Sprint("r", i), messages.NewText(messages.RoleUser, text)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "bot.db")
+}
+
+// scribble puts random bytes over n whole pages of a file, never the first.
+func scribble(t *testing.T, path string, seed uint64, n int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // a test
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := make([]byte, 4096)
+	for range n {
+		for i := range page {
+			page[i] = byte(r.Uint32())
+		}
+		if _, err := f.WriteAt(page, (1+r.Int64N(info.Size()/4096-1))*4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func overwrite(t *testing.T, path string, at int64, data []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(data, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedFileIsNamedAtStart(t *testing.T) {
+	t.Parallel()
+	whole := fileWithData(t)
+	content, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]func(t *testing.T, path string){
+		"header":             func(t *testing.T, path string) { overwrite(t, path, 0, []byte(strings.Repeat("\xa7", 100))) },
+		"first bytes":        func(t *testing.T, path string) { overwrite(t, path, 0, []byte("NOT A DATABASE!!")) },
+		"page size":          func(t *testing.T, path string) { overwrite(t, path, 16, []byte{0x13, 0x37}) },
+		"first page":         func(t *testing.T, path string) { overwrite(t, path, 100, []byte(strings.Repeat("\x5c", 3996))) },
+		"truncated":          func(t *testing.T, path string) { truncate(t, path, int64(len(content))/2) },
+		"truncated in a row": func(t *testing.T, path string) { truncate(t, path, int64(len(content))*2/3-1234) },
+		"ends in its header": func(t *testing.T, path string) { truncate(t, path, 60) },
+	}
+	for seed := range uint64(8) {
+		tests[fmt.Sprintf("four pages, seed %d", seed)] = func(t *testing.T, path string) { scribble(t, path, seed, 4) }
+	}
+	for name, damage := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "bot.db")
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, path)
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+			if err == nil {
+				_ = s.Close()
+			}
+			if public := fault.Public(err); !fault.Is(err, fault.Damaged) || public != path+" is damaged" {
+				t.Errorf("it says %q, %v", public, err)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || string(before) != string(after) {
+				t.Errorf("the file was changed: %v", err)
+			}
+		})
+	}
+	t.Run("whole", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "bot.db")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func truncate(t *testing.T, path string, size int64) {
+	t.Helper()
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
+	t.Parallel()
+	b := bundleOf(t)
+	c := b.conversation(t, "chat")
+	if err := b.CheckWrites(t.Context()); err != nil {
+		t.Fatalf("a sound database: %v", err)
+	}
+	if err := store.LimitPages(t.Context(), b.Store, 0); err != nil {
+		t.Fatal(err)
+	}
+	fill := func() error {
+		return b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
+		})
+	}
+	wantKind(t, fill(), fault.Disk)
+	// A write that needs no room succeeds on such a disk, and then it is healthy.
+	if err := store.Failed(b.Store); err == nil || !strings.Contains(fault.Public(err), "The last write failed: the disk is full") {
+		t.Errorf("after a failed write: %v", err)
+	}
+	if err := store.LimitPages(t.Context(), b.Store, 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CheckWrites(t.Context()); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if err := fill(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckWritesNoticesThatNothingIsStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := store.NewWrites()
+		w.Begin()
+		time.Sleep(9 * time.Second)
+		if err := w.Stalled(); err != nil {
+			t.Errorf("after 9 s: %v", err)
+		}
+		w.Begin()
+		w.End(context.DeadlineExceeded) // who waits no longer proves nothing
+		time.Sleep(2 * time.Second)
+		if err := w.Stalled(); err == nil || !strings.Contains(fault.Public(err), "Nothing has been stored for 11 s") {
+			t.Errorf("after 11 s: %v", err)
+		}
+		w.End(fault.New(fault.Conflict, "somebody was faster")) // the database works
+		if err := w.Stalled(); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+		w.Begin()
+		time.Sleep(time.Minute)
+		w.End(nil)
+		if err := w.Stalled(); err != nil {
+			t.Errorf("after a slow write: %v", err)
+		}
+	})
+}
+
+func TestCheckIntegrityNoticesDamageAndItsEnd(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	if err := s.CheckIntegrity(t.Context()); err != nil {
+		t.Fatalf("a sound database: %v", err)
+	}
+	scribble(t, path, 3, 4)
+	store.LookAgain(s)
+	wantKind(t, s.CheckIntegrity(t.Context()), fault.Damaged)
+	overwrite(t, path, 0, content)
+	store.LookAgain(s)
+	if err := s.CheckIntegrity(t.Context()); err != nil {
+		t.Errorf("after it was mended: %v", err)
+	}
+}
+
+func TestCheckSchemaKnowsItsOwn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		if err := b.CheckSchema(t.Context()); err != nil {
+			t.Errorf("our own: %v", err)
+		}
+		if err := b.CheckWrites(t.Context()); err != nil {
+			t.Errorf("writes: %v", err)
+		}
+		if err := b.CheckIntegrity(t.Context()); err != nil {
+			t.Errorf("integrity: %v", err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE goose_db_version SET version_id = 99999 WHERE version_id = 1`)
+		})
+		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "a newer bot has used it") {
+			t.Errorf("a newer one: %v", err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `DROP TABLE goose_db_version`)
+		})
+		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "no schema of this bot") {
+			t.Errorf("another program's: %v", err)
+		}
+	})
+}
