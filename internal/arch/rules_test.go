@@ -62,15 +62,29 @@ var allowed = map[string][]string{
 	"internal/store/*": {"internal/store", "internal/waittest"},
 	"migrations":       {},
 
+	// The engine: a message walks from the inbox through its turn to the outbox.
 	"internal/orchestrator": {
-		"internal/orchestrator/outbox", "internal/orchestrator/port",
-		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/*", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/control", "internal/orchestrator/inbox", "internal/orchestrator/outbox",
+		"internal/orchestrator/port",
+		"internal/approval", "internal/assistant", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
 		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
-
-	"internal/orchestrator/outbox": {
-		"internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/orchestrator/port", "internal/platform", "internal/sessions",
+	"internal/orchestrator/inbox": {
+		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/control", "internal/orchestrator/outbox", "internal/orchestrator/port",
+		"internal/assistant", "internal/command", "internal/fault", "internal/messages", "internal/platform", "internal/profile", "internal/queue", "internal/sessions",
 	},
+	"internal/orchestrator/control": {
+		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/outbox", "internal/orchestrator/port",
+		"internal/command", "internal/fault", "internal/messages", "internal/platform", "internal/queue", "internal/sessions",
+	},
+	"internal/orchestrator/outbox": {
+		"internal/orchestrator/background", "internal/orchestrator/port",
+		"internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/platform", "internal/sessions",
+	},
+	"internal/orchestrator/access": {
+		"internal/orchestrator/port", "internal/command", "internal/messages", "internal/platform", "internal/sessions",
+	},
+	"internal/orchestrator/background": {"internal/fault"},
 	"internal/orchestrator/port": {
 		"internal/approval", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},

@@ -70,7 +70,7 @@ func (w *worker) consult(ctx context.Context, tx Tx, d decision, a approval.Appr
 func (w *worker) question(ctx context.Context, tx Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
 	w.asked.Store(true)
 	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
-	a.CodebaseID, a.Requester = w.conv.CodebaseID, actor(d.entry.In)
+	a.CodebaseID, a.Requester = w.conv.CodebaseID, d.entry.In.Actor()
 	a.Title, a.Detail = wording.Head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
 	if err := tx.InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
@@ -290,11 +290,11 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v 
 		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
 			return err
 		}
-		who, err := o.judgeSender(ctx, tx, r.Entry.In) // they may have been removed since they were let in
+		who, err := o.access.Judge(ctx, tx, r.Entry.In) // they may have been removed since they were let in
 		if err != nil {
 			return err
 		}
-		r.Role = who.role
+		r.Role = who.Role
 		by := approval.Decider{
 			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
 			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,
@@ -324,7 +324,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v 
 		return command.Reply{}, err
 	}
 	o.decided.tell(a.Number)
-	o.spawn(func(ctx context.Context) {
+	o.background.Go(func(ctx context.Context) {
 		if has && shown.Message != "" { // else whoever is sending the question shows it
 			_ = o.outbox.SendHeld(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
 		}

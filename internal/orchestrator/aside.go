@@ -54,7 +54,7 @@ func (o *Orchestrator) forkAside(ctx context.Context, r command.Request, n int) 
 		}
 		failpoint.Hit(failpoint.ForkPlaced)
 	}
-	o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, a.conv.ID) }) // brings the first message there; else the sweep does
+	o.background.Go(func(ctx context.Context) { _ = o.Ring(ctx, a.conv.ID) }) // brings the first message there; else the sweep does
 	place := "A place of its own"
 	if link := opener.Link(ctx, a.conv.Key); link != "" {
 		place = "[" + place + "](" + link + ")"

@@ -237,7 +237,7 @@ func (o *Orchestrator) runReset(ctx context.Context, r command.Request) (command
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: actor(r.Entry.In), Action: "session.reset", ConversationID: r.Conv.ID, Target: s.ID,
+			Actor: r.Entry.In.Actor(), Action: "session.reset", ConversationID: r.Conv.ID, Target: s.ID,
 		})
 	})
 	if err != nil {
@@ -280,7 +280,7 @@ func (o *Orchestrator) runStop(ctx context.Context, r command.Request) (command.
 			return err
 		}
 		parked = ok && head.Seq <= r.Entry.Seq
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(r.Entry.In), Action: "turn.stop", ConversationID: r.Conv.ID})
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Entry.In.Actor(), Action: "turn.stop", ConversationID: r.Conv.ID})
 	})
 	if err != nil {
 		return command.Reply{}, err

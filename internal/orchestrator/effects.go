@@ -40,6 +40,6 @@ func (w *worker) beginCall(ctx context.Context, tx Tx, d decision, e assistant.T
 		}
 	}
 	return outbox.Audit(ctx, tx, sessions.AuditEntry{
-		Actor: actor(d.entry.In), Action: "tool.run", ConversationID: w.conv.ID, Target: wording.Head(call.Name, 200),
+		Actor: d.entry.In.Actor(), Action: "tool.run", ConversationID: w.conv.ID, Target: wording.Head(call.Name, 200),
 	}, effect)
 }

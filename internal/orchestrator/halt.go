@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
 )
@@ -75,7 +77,7 @@ func (o *Orchestrator) watch(ctx context.Context) {
 // end if it is halted, and those of people who were removed always; what waited
 // goes on once a halt is over.
 func (o *Orchestrator) look(ctx context.Context) {
-	defer o.recoverPanic(ctx, "watch", nil)
+	defer background.Recover(ctx, o.config.Log, "watch", nil)
 	var next sessions.ServiceState
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
@@ -100,12 +102,12 @@ func (o *Orchestrator) look(ctx context.Context) {
 	o.judgeRunning(ctx, next.AccessSeq)
 	if before.Halted() {
 		o.config.Log.WarnContext(ctx, "Resumed")
-		o.spawn(func(ctx context.Context) { // what it has no slot for, the sweep rings
+		o.background.Go(func(ctx context.Context) { // what it has no slot for, the sweep rings
 			if _, err := o.ringAll(ctx, time.Now().Add(-settleTime)); err != nil && ctx.Err() == nil {
 				o.config.Log.WarnContext(ctx, "Could not go on at once; the sweep does", "err", err)
 			}
 		})
-		o.startDue()
+		o.inbox.StartDue()
 	}
 }
 
@@ -113,16 +115,16 @@ func (o *Orchestrator) look(ctx context.Context) {
 // any more.
 func (o *Orchestrator) judgeRunning(ctx context.Context, seq int64) {
 	for _, h := range o.running.before(seq) {
-		var v verdict
+		var v access.Verdict
 		err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 			var err error
-			v, err = o.judgeSender(ctx, tx, h.in)
+			v, err = o.access.Judge(ctx, tx, h.in)
 			return err
 		})
 		if err != nil {
 			return // the next look asks again
 		}
-		o.running.judged(h.handle, seq, v.role == sessions.Stranger)
+		o.running.judged(h.handle, seq, v.Role == sessions.Stranger)
 	}
 }
 
@@ -137,25 +139,6 @@ func (w *worker) waitHalted(ctx context.Context, tx Tx, entry sessions.Entry, st
 		return decision{what: settled}, nil // the next step brings it
 	}
 	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
-}
-
-// acceptHalted puts a message into the inbox of a conversation while the service is
-// halted: nothing is started and nobody is rung.
-func (o *Orchestrator) acceptHalted(ctx context.Context, tx Tx, conv sessions.Conversation, a accepted, state sessions.ServiceState) (accepted, error) {
-	var err error
-	if a.entry.In.Schedule == 0 {
-		if a, err = o.crowd(ctx, tx, a); err != nil || a.overflow {
-			return a, err
-		}
-	}
-	a, err = o.store(ctx, tx, a)
-	if err != nil || !a.fresh {
-		return a, err
-	}
-	if a.notice, err = o.outbox.AddHalted(ctx, tx, conv, a.entry, state, true); err != nil {
-		return a, err
-	}
-	return a, nil
 }
 
 // isCut reports whether a turn was ended by a halt or because its person was

@@ -46,7 +46,7 @@ func (o *Orchestrator) runHandoff(ctx context.Context, r command.Request) (comma
 		return command.Reply{}, err
 	}
 	o.releaseAgent(r.Conv)
-	o.spawn(func(ctx context.Context) { _ = o.Ring(ctx, next.ID) }) // brings the notice; else the sweep does
+	o.background.Go(func(ctx context.Context) { _ = o.Ring(ctx, next.ID) }) // brings the notice; else the sweep does
 	return command.Reply{}, nil
 }
 

@@ -46,7 +46,7 @@ func (h *host) usage(used, recorded assistant.Usage, model string) *spend.Record
 	}
 	r := spend.Priced(spend.Record{
 		EntryID: h.d.entry.ID, ConversationID: h.w.conv.ID, SessionID: h.d.begun.session.ID, CodebaseID: h.w.conv.CodebaseID,
-		Actor: actor(h.d.entry.In), Assistant: h.w.conv.Assistant, Model: model, Usage: delta,
+		Actor: h.d.entry.In.Actor(), Assistant: h.w.conv.Assistant, Model: model, Usage: delta,
 	})
 	return &r
 }
@@ -154,7 +154,7 @@ func (h *host) checkDay(ctx context.Context, tx Tx) error {
 		return nil
 	}
 	today := spend.Today(time.Now())
-	person, err := tx.SumUsage(ctx, spend.Filter{Actor: actor(h.d.entry.In), Since: today})
+	person, err := tx.SumUsage(ctx, spend.Filter{Actor: h.d.entry.In.Actor(), Since: today})
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (h *host) mayBegin(ctx context.Context) error {
 // belongs to the next session. The answer of the turn is the answer to
 // them as well.
 func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
-	if w.o.gate(w.conv.Key.Platform) != nil {
+	if w.o.access.Gated(w.conv.Key.Platform) {
 		return nil, nil, nil // each is to be admitted first, outside of a transaction
 	}
 	waiting, err := tx.WaitingEntries(ctx, w.conv.ID, d.entry.Seq, maxSteered)
@@ -240,14 +240,14 @@ func (w *worker) steer(ctx context.Context, tx Tx, d decision) ([]sessions.Entry
 		if e.In.Schedule != 0 {
 			break // it has an answer of its own
 		}
-		if actor(e.In) != actor(d.entry.In) {
+		if e.In.Actor() != d.entry.In.Actor() {
 			break // what a turn does is done in the name of one person
 		}
-		v, err := w.o.authorize(ctx, tx, e.In)
+		v, err := w.o.access.Authorize(ctx, tx, e.In)
 		if err != nil {
 			return nil, nil, err
 		}
-		if v.role == sessions.Stranger {
+		if v.Role == sessions.Stranger {
 			break // refused when its turn comes
 		}
 		if err := w.note(ctx, tx, d.begun.profile, e); err != nil {

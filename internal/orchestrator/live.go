@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
@@ -50,16 +51,16 @@ func (o *Orchestrator) Reload(ctx context.Context, next Live) {
 	before := o.settings.Swap(new(c.live()))
 	o.slots.grow(c.Slots - before.Slots)
 	for _, h := range o.running.before(math.MaxInt64) {
-		var v verdict
+		var v access.Verdict
 		err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 			var err error
-			v, err = o.judgeSender(ctx, tx, h.in)
+			v, err = o.access.Judge(ctx, tx, h.in)
 			return err
 		})
 		if err != nil {
 			o.config.Log.WarnContext(ctx, "Could not look who may still use the bot; running turns go on", "err", err)
 			return
 		}
-		o.running.judged(h.handle, 0, v.role == sessions.Stranger)
+		o.running.judged(h.handle, 0, v.Role == sessions.Stranger)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/control"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
@@ -43,7 +44,7 @@ func (w *worker) note(ctx context.Context, tx Tx, p *profile.Profile, entry sess
 	if !w.o.isLesson(p, entry) {
 		return nil
 	}
-	return tx.AddLesson(ctx, entry.ID, actor(entry.In), w.conv.ID, time.Now())
+	return tx.AddLesson(ctx, entry.ID, entry.In.Actor(), w.conv.ID, time.Now())
 }
 
 // teaches reports whether something may be learned from the message of a turn.
@@ -51,7 +52,7 @@ func (w *worker) teaches(d decision) bool { return w.o.isLesson(d.begun.profile,
 
 func (o *Orchestrator) isLesson(p *profile.Profile, entry sessions.Entry) bool {
 	l := o.config.Learner
-	return l != nil && remembersHere(p) && !strings.HasPrefix(string(entry.In.Event), followUp) && l.Teaches(entry.In)
+	return l != nil && remembersHere(p) && !strings.HasPrefix(string(entry.In.Event), control.FollowUpPrefix) && l.Teaches(entry.In)
 }
 
 // withRemembered returns array with what is remembered before the text of the

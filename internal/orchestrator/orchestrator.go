@@ -1,11 +1,12 @@
 // Package orchestrator is what happens between a message and its answer:
 // accept, authorize, command or turn, deliver.
 //
-// Its stages are separate files: accept.go makes events durable, access.go says
-// who may, worker.go drains one conversation's inbox under its lease, turn.go
-// runs the assistant, progress.go shows it, deliver.go brings answers out, and
-// control.go runs the commands that do not wait. Each stage begins and ends with
-// one transaction and may run twice.
+// A message walks through its rooms: package inbox makes events durable and says,
+// with access, who may; control runs the commands that do not wait; a turn runs the
+// assistant under the lease of its conversation; and outbox brings out what was
+// stored to be sent. Each step begins and ends with one transaction and may run
+// twice. This package is the door: New, Accept, Run, and Ring, which has somebody
+// look after a conversation.
 //
 // It names no platform, provider or database.
 package orchestrator
@@ -15,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,19 +29,19 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/control"
+	"remote-agent/internal/orchestrator/inbox"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
-// AccessRule is what the configuration says of who may talk to the bot on a
-// platform; see Role for what holds besides.
-type AccessRule struct {
-	Everyone bool
-	IDs      map[messages.UserID]bool
-	Owners   map[messages.UserID]bool // all owners there, if it names any
-}
+// AccessRule is what the configuration says of who may talk to the bot on a platform.
+type AccessRule = access.Rule
 
 // Config configures an Orchestrator. The zero value of an optional field means
 // its default.
@@ -137,7 +137,7 @@ func (c *Config) defaults() {
 // Causes of a turn's end from outside. They are causes of its context.
 var (
 	errStopped   = errors.New("stopped by a person")
-	errShutdown  = errors.New("the service is stopping")
+	errShutdown  = background.ErrShutdown
 	errTurnLimit = errors.New("the turn reached its time limit")
 )
 
@@ -158,17 +158,11 @@ type Orchestrator struct {
 	watched  watched
 	asking   bool // something here can ask a person
 
-	outbox    *outbox.Outbox
-	strangers map[messages.Platform]*strangers
-
-	due     sync.Mutex    // held while standing tasks are looked for
-	control chan struct{} // limits control commands at work
-
-	commanded sync.Map // entry id -> chan struct{}: this process runs the command; closed at its end
-
-	mu   sync.Mutex
-	base context.Context // of all workers; nil before Run; guarded by mu
-	work sync.WaitGroup
+	access     *access.Access
+	background *background.Group
+	outbox     *outbox.Outbox
+	inbox      *inbox.Inbox
+	control    *control.Control
 }
 
 // New returns an Orchestrator. It starts nothing.
@@ -178,14 +172,13 @@ func New(config Config) (*Orchestrator, error) {
 		return nil, fault.Newf(fault.Invalid, "the default assistant %q is not configured", config.Default)
 	}
 	o := &Orchestrator{
-		config:    config,
-		owner:     uuid.Must(uuid.NewV7()).String(),
-		started:   time.Now(),
-		adapters:  make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
-		slots:     newSlots(config.Slots),
-		control:   make(chan struct{}, 32),
-		strangers: make(map[messages.Platform]*strangers, len(config.Adapters)),
-		windows:   newWindowCache(config.Slots * 4),
+		config:     config,
+		owner:      uuid.Must(uuid.NewV7()).String(),
+		started:    time.Now(),
+		adapters:   make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
+		slots:      newSlots(config.Slots),
+		background: new(background.Group),
+		windows:    newWindowCache(config.Slots * 4),
 	}
 	o.settings.Store(new(config.live()))
 	o.asking = config.Toolroom != nil || config.Workshop != nil
@@ -201,9 +194,7 @@ func New(config Config) (*Orchestrator, error) {
 			return nil, fmt.Errorf("platform %q is configured twice", a.Platform())
 		}
 		o.adapters[a.Platform()] = a
-		o.strangers[a.Platform()] = newStrangers()
 	}
-	o.outbox = outbox.New(outbox.Config{Storage: config.Storage, Adapters: o.adapters, Spawn: o.spawn, Log: config.Log, Metrics: config.Metrics})
 	o.prompts = builtinPrompts()
 	all := registry{o: o, commands: make(map[string]command.Command)}
 	for _, c := range slices.Concat(o.builtinCommands(), o.workCommands(), config.Commands) {
@@ -213,7 +204,52 @@ func New(config Config) (*Orchestrator, error) {
 		all.commands[c.Name] = c
 	}
 	o.commands = all
+	o.connect()
 	return o, nil
+}
+
+// connect builds the rooms that a message walks through.
+func (o *Orchestrator) connect() {
+	c := &o.config
+	o.access = &access.Access{Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log}
+	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Log: c.Log, Metrics: c.Metrics})
+	o.control = control.New(control.Config{
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: o.commands, Background: o.background,
+		Ring: o.Ring, Default: string(c.Default), Log: c.Log,
+	})
+	in := inbox.Config{
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: turns{o}, Background: o.background,
+		Commands: o.commands, Release: o.release, Ring: o.Ring, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
+		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Log: c.Log, Metrics: c.Metrics,
+	}
+	in.Lookup = func(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error) {
+		if _, ok := o.prompts[name]; ok || c.Workshop == nil {
+			return ok, nil
+		}
+		return c.Workshop.Lookup(ctx, tx, conv, name)
+	}
+	o.inbox = inbox.New(in)
+}
+
+var _ platform.Sink = (*Orchestrator)(nil)
+
+// Accept implements platform.Sink: all events are stored in one transaction, then the
+// work starts in this process where a slot is free. It is safe to repeat: an event
+// that is stored already changes nothing.
+func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
+	return o.inbox.Accept(ctx, events...)
+}
+
+// Keep implements platform.Sink.
+func (o *Orchestrator) Keep(ctx context.Context, raw messages.RawEvent) error {
+	return o.inbox.Keep(ctx, raw)
+}
+
+// OfferOwnership stores code as the one-time owner code of a platform, if the
+// platform has no owner and no other way in. It reports whether the code is to
+// be shown. The code works once, for 15 minutes.
+func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
+	return o.access.OfferOwnership(ctx, p, code)
 }
 
 // Run works until ctx is done. Then it starts nothing new, lets running turns
@@ -222,14 +258,11 @@ func New(config Config) (*Orchestrator, error) {
 // for another replica or the next process. It returns an error only if the queue
 // fails.
 func (o *Orchestrator) Run(ctx context.Context) error {
-	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	cancel := o.background.Open(ctx)
 	defer cancel(nil)
-	o.mu.Lock()
-	o.base = base
-	o.mu.Unlock()
 	o.outbox.SendRefusals(ctx)
 
-	watching, unwatch := context.WithCancel(base)
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
 	var watch sync.WaitGroup
 	defer func() { // after the last turn has ended
 		unwatch()
@@ -246,55 +279,8 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		queue.KindSweep: o.sweep,
 	})
 	o.slots.close()
-	o.drain(cancel)
+	o.background.Close(cancel, o.live().Grace)
 	return err
-}
-
-// drain waits for the workers: first politely, then with a cancel.
-func (o *Orchestrator) drain(cancel context.CancelCauseFunc) {
-	done := make(chan struct{})
-	go func() {
-		o.mu.Lock()
-		o.base = nil // no new worker
-		o.mu.Unlock()
-		o.work.Wait()
-		close(done)
-	}()
-	grace := time.NewTimer(o.live().Grace)
-	defer grace.Stop()
-	select {
-	case <-done:
-		return
-	case <-grace.C:
-	}
-	cancel(errShutdown)
-	<-done
-}
-
-// spawn runs fn as a worker with the base context. It reports false, and runs
-// nothing, before Run and while the process stops.
-func (o *Orchestrator) spawn(fn func(ctx context.Context)) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.base == nil {
-		return false
-	}
-	base := o.base
-	o.work.Go(func() { fn(base) })
-	return true
-}
-
-// recoverPanic turns a panic of a stage into a logged error, so that one broken
-// turn does not end the others. settle may be nil.
-func (o *Orchestrator) recoverPanic(ctx context.Context, stage string, settle func(error)) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	o.config.Log.ErrorContext(ctx, "Recovered from a panic", "stage", stage, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-	if settle != nil {
-		settle(fault.Wrap(fmt.Errorf("panic: %v", v), fault.Internal, stage))
-	}
 }
 
 // ForgetSession drops what is remembered of a session's messages. It is called
@@ -321,7 +307,7 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 		if err != nil {
 			return err
 		}
-		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || len(o.control) > 0 {
+		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || o.control.Busy() {
 			return err
 		}
 		questions, err = openQuestions(ctx, tx, conv.ID)
@@ -362,9 +348,7 @@ func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error
 
 // Ready returns an error unless the workers take work.
 func (o *Orchestrator) Ready() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.base == nil {
+	if !o.background.Running() {
 		return fault.New(fault.Unavailable, "the workers do not run")
 	}
 	return nil

@@ -31,12 +31,12 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 	if err != nil {
 		return nil, err
 	}
-	v, err := w.o.authorize(ctx, tx, entry.In)
+	v, err := w.o.access.Authorize(ctx, tx, entry.In)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	state, err := plan.Decide(p, plan.Execute, plan.Decider{Actor: actor(entry.In), Owner: v.role == sessions.Owner}, "", now)
+	state, err := plan.Decide(p, plan.Execute, plan.Decider{Actor: entry.In.Actor(), Owner: v.Role == sessions.Owner}, "", now)
 	if err != nil {
 		if !named && p.State != plan.Proposed && p.State != plan.Approved {
 			return nil, nil // settled long ago: this request is not about it
@@ -49,7 +49,7 @@ func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *b
 		}
 		return nil, &refusal{err: err}
 	}
-	p.State, p.DecidedBy, p.DecidedAt = state, actor(entry.In), now
+	p.State, p.DecidedBy, p.DecidedAt = state, entry.In.Actor(), now
 	if err := tx.SettlePlan(ctx, p); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 		Goal:           d.begun.call.Invoked().Rest,
 		Text:           text,
 		Author:         "assistant",
-		Requester:      actor(d.entry.In),
+		Requester:      d.entry.In.Actor(),
 		State:          plan.Proposed,
 		Head:           d.begun.work.Head,
 	}

@@ -35,7 +35,7 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if _, done := w.ready[entry.ID]; done {
 		return false
 	}
-	if w.o.gate(w.conv.Key.Platform) != nil {
+	if w.o.access.Gated(w.conv.Key.Platform) {
 		return true
 	}
 	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
@@ -65,7 +65,7 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		}
 		w.ready[entry.ID] = r
 	}()
-	if ok, err := w.o.admitted(ctx, entry.In); !ok {
+	if ok, err := w.o.access.Admitted(ctx, entry.In); !ok {
 		r.refused, r.gateErr = true, err
 		return
 	}

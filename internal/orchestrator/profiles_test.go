@@ -71,6 +71,7 @@ func TestARunKeepsWhoAndWhere(t *testing.T) {
 func TestModelOfAProfile(t *testing.T) {
 	t.Parallel()
 	o := &Orchestrator{config: Config{}}
+	o.settings.Store(new(Live))
 	conv := sessions.Conversation{Assistant: "openai"}
 	for _, c := range []struct {
 		p    *profile.Profile

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -137,7 +138,7 @@ func (p *progress) finish() (placed *messages.Delivery, unrecorded bool) {
 
 func (p *progress) run(ctx context.Context) {
 	defer close(p.done)
-	defer p.w.o.recoverPanic(ctx, "progress", nil)
+	defer background.Recover(ctx, p.w.o.config.Log, "progress", nil)
 	if p.adapter == nil {
 		return
 	}

@@ -246,7 +246,7 @@ func (w *worker) jobDone(d decision, reply command.Reply) ending {
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
 		word: &outbox.Word{Text: reply.Text, Buttons: reply.Buttons},
 		within: func(ctx context.Context, tx Tx, _ *ending) error {
-			_, err := w.o.addThen(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
+			_, err := w.o.control.FollowUp(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
 			return err
 		},
 	}

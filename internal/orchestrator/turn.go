@@ -12,6 +12,8 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
@@ -66,26 +68,26 @@ type outcome struct {
 // the transaction that decided on it; it is safe to repeat after a crash: the
 // user's message and the placeholder of an earlier attempt are found again.
 func (w *worker) beginEntry(ctx context.Context, tx Tx, entry sessions.Entry) (decision, error) {
-	v, err := w.o.authorize(ctx, tx, entry.In)
+	v, err := w.o.access.Authorize(ctx, tx, entry.In)
 	if err != nil {
 		return decision{}, err
 	}
 	switch {
-	case v.role == sessions.Stranger:
+	case v.Role == sessions.Stranger:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
 			"You are not allowed to talk to this bot any more, so I did not start on this.")
 	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
 			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
-	case v.state.Halted():
-		return w.waitHalted(ctx, tx, entry, v.state)
+	case v.State.Halted():
+		return w.waitHalted(ctx, tx, entry, v.State)
 	case w.needsPreparing(entry):
-		return decision{what: prepare, entry: entry, access: v.state.AccessSeq}, nil
+		return decision{what: prepare, entry: entry, access: v.State.AccessSeq}, nil
 	case w.ready[entry.ID].refused:
 		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
 	case needsClone(w.ready[entry.ID].err) != nil:
 		d, err := w.mayClone(ctx, tx, entry, needsClone(w.ready[entry.ID].err))
-		d.access = v.state.AccessSeq
+		d.access = v.State.AccessSeq
 		return d, err
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
@@ -102,9 +104,9 @@ func (w *worker) beginsAtOnce(entry sessions.Entry) bool {
 }
 
 // begin begins the turn of an entry, for a sender who was judged.
-func (w *worker) begin(ctx context.Context, tx Tx, entry sessions.Entry, v verdict) (d decision, err error) {
-	d = decision{what: turn, entry: entry, access: v.state.AccessSeq}
-	d.begun.role, d.begun.again = v.role, entry.State == sessions.EntryRunning
+func (w *worker) begin(ctx context.Context, tx Tx, entry sessions.Entry, v access.Verdict) (d decision, err error) {
+	d = decision{what: turn, entry: entry, access: v.State.AccessSeq}
+	d.begun.role, d.begun.again = v.Role, entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(entry.In.Text)
 	d.begun.work = w.ready[entry.ID].work
 	if c, ok := w.o.commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
@@ -360,7 +362,7 @@ func (w *worker) do(ctx context.Context, d decision, p *progress, limit *turnLim
 	if d.begun.job == nil {
 		return w.ask(ctx, d, p, limit)
 	}
-	defer w.o.recoverPanic(ctx, "job", func(err error) { out.err = err })
+	defer background.Recover(ctx, w.o.config.Log, "job", func(err error) { out.err = err })
 	reply, err := d.begun.job.Run(ctx, command.Request{
 		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: d.begun.role, Show: p.replace,
 	})
@@ -448,7 +450,7 @@ func smallerBudget(budget, limit int, array []messages.Message) int {
 // consume ranges over the assistant's events: it shows text, stores messages as
 // they complete, and keeps the last one for the transaction that ends the turn.
 func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, d decision, p *progress) (out outcome) {
-	defer w.o.recoverPanic(ctx, "assistant", func(err error) { out.err = err })
+	defer background.Recover(ctx, w.o.config.Log, "assistant", func(err error) { out.err = err })
 	deltas := 0
 	for event, err := range a.Run(ctx, t) {
 		if err != nil {

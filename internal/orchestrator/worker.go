@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -41,7 +42,7 @@ func (o *Orchestrator) Ring(ctx context.Context, conversationID string) error {
 	if err == nil && ok {
 		w := o.newWorker(sessions.Conversation{ID: conversationID})
 		w.lease = lease
-		if o.spawn(func(ctx context.Context) { o.workOn(ctx, w) }) {
+		if o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }) {
 			return nil
 		}
 		w.handBack(ctx)
@@ -61,7 +62,7 @@ const settleTime = 5 * time.Second
 // control commands that a crash left over. It is what makes lost wake-ups and
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
-	o.startDue()
+	o.inbox.StartDue()
 	_, err := o.ringAll(ctx, time.Now().Add(-settleTime))
 	return err
 }
@@ -69,7 +70,7 @@ func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 // firstSweep is the sweep at the start. What it has no slot for gets a job, so
 // that it does not wait for the next sweep.
 func (o *Orchestrator) firstSweep(ctx context.Context) error {
-	o.startDue()
+	o.inbox.StartDue()
 	before := time.Now()
 	if !o.config.Exclusive {
 		before = before.Add(-settleTime)
@@ -107,7 +108,7 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []st
 		return nil, fmt.Errorf("look for work: %w", err)
 	}
 	for _, e := range control {
-		o.startControl(e)
+		o.control.Start(e)
 	}
 	for i, id := range ids {
 		err := o.Ring(ctx, id)
@@ -176,7 +177,7 @@ func (o *Orchestrator) workOn(ctx context.Context, w *worker) {
 	}()
 	log := o.config.Log.With("conversation_id", w.lease.ConversationID)
 	// After a panic the lease runs out by itself; crashAttempts bounds repeats.
-	defer o.recoverPanic(ctx, "worker", nil)
+	defer background.Recover(ctx, o.config.Log, "worker", nil)
 	for {
 		more, err := w.step()
 		switch {
@@ -379,7 +380,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 	case settled:
 		return true, nil
 	case ahead:
-		return true, w.o.runOnce(ctx, next.entry)
+		return true, w.o.control.Run(ctx, next.entry)
 	case refused:
 		if next.tell {
 			w.o.outbox.RefuseUnadmitted(next.entry.In, next.why)

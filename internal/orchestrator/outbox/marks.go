@@ -73,7 +73,7 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 		return
 	}
 	pending, _ := o.marks.Load(entry.ID)
-	o.Spawn(func(ctx context.Context) {
+	o.Background.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, bestEffort)
 		defer cancel()
 		if done, ok := pending.(chan struct{}); ok {
@@ -110,7 +110,7 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 		mark = platform.MarkFailed
 	}
 	if o.MarksOutcomes(entry.In.Conversation.Platform) {
-		o.Spawn(func(ctx context.Context) { o.MarkOutcome(ctx, entry, mark) })
+		o.Background.Go(func(ctx context.Context) { o.MarkOutcome(ctx, entry, mark) })
 	}
 }
 

@@ -7,7 +7,6 @@
 package outbox
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 )
@@ -31,11 +31,11 @@ var sending = fault.Policy{Longest: 5 * time.Minute, Uncertain: true, Unauthoriz
 
 // Config is what an Outbox works with.
 type Config struct {
-	Storage  port.Storage
-	Adapters map[messages.Platform]platform.Adapter
-	Spawn    func(fn func(ctx context.Context)) bool // runs fn in the background; false while the process stops
-	Log      *slog.Logger
-	Metrics  *metrics.Metrics // may be nil
+	Storage    port.Storage
+	Adapters   map[messages.Platform]platform.Adapter
+	Background *background.Group
+	Log        *slog.Logger
+	Metrics    *metrics.Metrics // may be nil
 }
 
 // Outbox sends deliveries. It is safe for concurrent use.

@@ -113,7 +113,7 @@ func (o *Outbox) RefuseBusy(in messages.Inbound) {
 // record and is sent at most once, if the platform's limits leave room for it.
 func (o *Outbox) SendRefusals(ctx context.Context) {
 	for p, r := range o.refusals {
-		o.Spawn(func(context.Context) {
+		o.Background.Go(func(context.Context) {
 			for {
 				select {
 				case <-ctx.Done():

@@ -1,59 +1,81 @@
-package orchestrator
+// Package access decides who may talk to the bot: by what is stored of somebody, by
+// the configuration, and by the platform where that decides itself.
+package access
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
 // ownerCodeTTL is how long a one-time owner link works.
 const ownerCodeTTL = 15 * time.Minute
 
-type verdict struct {
-	role    sessions.Role
-	claimed bool                  // by this message
-	removed bool                  // the sender was removed
-	state   sessions.ServiceState // as it was read with the role
+// Rule is what the configuration says of who may talk to the bot on a platform; see
+// Role for what holds besides.
+type Rule struct {
+	Everyone bool
+	IDs      map[messages.UserID]bool
+	Owners   map[messages.UserID]bool // all owners there, if it names any
 }
 
-// authorize says who the sender is, by immutable id only. It is asked when a
+// Verdict says who somebody is to the bot.
+type Verdict struct {
+	Role    sessions.Role
+	Claimed bool                  // by this message
+	Removed bool                  // the sender was removed
+	State   sessions.ServiceState // as it was read with the role
+}
+
+// Access knows who may. It is safe for concurrent use.
+type Access struct {
+	Storage  port.Storage
+	Rules    func(p messages.Platform) Rule // as they are now
+	Adapters map[messages.Platform]platform.Adapter
+	Log      *slog.Logger
+}
+
+// Authorize says who the sender is, by immutable id only. It is asked when a
 // message arrives and again when its turn runs. A valid one-time code in
 // "/start <code>" makes its sender the owner.
-func (o *Orchestrator) authorize(ctx context.Context, tx Tx, in messages.Inbound) (verdict, error) {
-	v, err := o.judgeSender(ctx, tx, in)
+func (a *Access) Authorize(ctx context.Context, tx port.Tx, in messages.Inbound) (Verdict, error) {
+	v, err := a.Judge(ctx, tx, in)
 	if err != nil || in.Sender.Bot || in.Sender.ID == "" {
 		return v, err
 	}
-	p, code := in.Conversation.Platform, ownerCode(in)
-	if v.role == sessions.Owner || v.removed || code == "" || !o.live().Access[p].claimable() {
+	p, code := in.Conversation.Platform, OwnerCode(in)
+	if v.Role == sessions.Owner || v.Removed || code == "" || !a.Rules(p).claimable() {
 		return v, nil
 	}
 	ok, err := tx.UseOwnerCode(ctx, p, hashCode(code))
 	if err != nil || !ok {
 		return v, err
 	}
-	if err := o.makeOwner(ctx, tx, in); err != nil {
-		return verdict{}, err
+	if err := a.makeOwner(ctx, tx, in); err != nil {
+		return Verdict{}, err
 	}
-	v.role, v.claimed = sessions.Owner, true
+	v.Role, v.Claimed = sessions.Owner, true
 	return v, nil
 }
 
-// judgeSender says who the sender is, and how the service stands, as they are at
+// Judge says who the sender is, and how the service stands, as they are at
 // this moment. It writes nothing.
-func (o *Orchestrator) judgeSender(ctx context.Context, tx Tx, in messages.Inbound) (verdict, error) {
+func (a *Access) Judge(ctx context.Context, tx port.Tx, in messages.Inbound) (Verdict, error) {
 	p := in.Conversation.Platform
 	who, err := tx.Access(ctx, p, in.Sender.ID)
-	v := verdict{role: sessions.Stranger, removed: !who.RemovedAt.IsZero(), state: who.ServiceState}
+	v := Verdict{Role: sessions.Stranger, Removed: !who.RemovedAt.IsZero(), State: who.ServiceState}
 	if err == nil && !in.Sender.Bot && in.Sender.ID != "" {
-		v.role = o.live().Access[p].Role(who.Identity, in.Sender, o.gate(p) != nil)
+		v.Role = a.Rules(p).Role(who.Identity, in.Sender, a.Gated(p))
 	}
 	return v, err
 }
@@ -67,7 +89,7 @@ func (o *Orchestrator) judgeSender(ctx context.Context, tx Tx, in messages.Inbou
 //   - a claim with a one-time code holds until it is taken away, or until the
 //     configuration lists who may come in without naming them;
 //   - else it is the list of the configuration, or the platform's own gate.
-func (r AccessRule) Role(who sessions.Identity, s messages.Sender, gated bool) sessions.Role {
+func (r Rule) Role(who sessions.Identity, s messages.Sender, gated bool) sessions.Role {
 	switch {
 	case !who.RemovedAt.IsZero():
 		return sessions.Stranger
@@ -85,13 +107,13 @@ func (r AccessRule) Role(who sessions.Identity, s messages.Sender, gated bool) s
 
 // claimable reports whether the configuration leaves it to a one-time code who the
 // owner is.
-func (r AccessRule) claimable() bool {
+func (r Rule) claimable() bool {
 	return !r.Everyone && len(r.IDs) == 0 && len(r.Owners) == 0
 }
 
-// ownerCode returns the code of a private "/start <code>". The slash may be
+// OwnerCode returns the code of a private "/start <code>". The slash may be
 // missing, because some platforms keep what begins with one to themselves.
-func ownerCode(in messages.Inbound) string {
+func OwnerCode(in messages.Inbound) string {
 	words := strings.Fields(in.Text)
 	if len(words) != 2 || !in.Private || in.Kind != messages.KindMessage {
 		return ""
@@ -102,7 +124,7 @@ func ownerCode(in messages.Inbound) string {
 	return words[1]
 }
 
-func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound) error {
+func (a *Access) makeOwner(ctx context.Context, tx port.Tx, in messages.Inbound) error {
 	err := tx.SetRole(ctx, sessions.Identity{
 		Platform: in.Conversation.Platform,
 		UserID:   in.Sender.ID,
@@ -112,11 +134,8 @@ func (o *Orchestrator) makeOwner(ctx context.Context, tx Tx, in messages.Inbound
 	if err != nil {
 		return err
 	}
-	return tx.Audit(ctx, sessions.AuditEntry{Actor: actor(in), Action: "owner.claim", Target: actor(in)})
+	return tx.Audit(ctx, sessions.AuditEntry{Actor: in.Actor(), Action: "owner.claim", Target: in.Actor()})
 }
-
-// actor names the sender of in for the audit log.
-func actor(in messages.Inbound) string { return in.Actor() }
 
 func hashCode(code string) string {
 	sum := sha256.Sum256([]byte(code))
@@ -126,12 +145,12 @@ func hashCode(code string) string {
 // OfferOwnership stores code as the one-time owner code of a platform, if the
 // platform has no owner and no other way in. It reports whether the code is to
 // be shown. The code works once, for 15 minutes.
-func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
-	if !o.live().Access[p].claimable() || o.gate(p) != nil {
+func (a *Access) OfferOwnership(ctx context.Context, p messages.Platform, code string) (bool, error) {
+	if !a.Rules(p).claimable() || a.Gated(p) {
 		return false, nil
 	}
 	offered := false
-	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
+	err := a.Storage.InTx(ctx, func(tx port.Tx) error {
 		owned, err := tx.HasOwner(ctx, p)
 		if err != nil || owned {
 			offered = false
@@ -144,10 +163,4 @@ func (o *Orchestrator) OfferOwnership(ctx context.Context, p messages.Platform, 
 		return false, fmt.Errorf("offer ownership: %w", err)
 	}
 	return offered, nil
-}
-
-// canWhisper reports whether a message can be shown to the sender of in only.
-func (o *Orchestrator) canWhisper(in messages.Inbound) bool {
-	a := o.adapters[in.Conversation.Platform]
-	return a != nil && a.Capabilities().OnlyFor
 }

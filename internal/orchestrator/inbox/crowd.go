@@ -1,4 +1,4 @@
-package orchestrator
+package inbox
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/sessions"
 )
 
@@ -20,12 +21,12 @@ const everywhere = 10
 // crowd looks at what waits of the sender of a message that has to wait, too: the
 // first of theirs in a conversation has the mark, and beyond the limit a message is refused. That is
 // recorded without its text and told once until what waited then is worked off.
-func (o *Orchestrator) crowd(ctx context.Context, tx Tx, a accepted) (accepted, error) {
+func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	in := a.entry.In
 	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
 		return a, err // a repeated event changes nothing; storing it finds that out
 	}
-	most := o.live().MaxWaiting
+	most := i.MaxWaiting()
 	all, here, since, err := tx.WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
 	if err != nil {
 		return a, err
@@ -44,12 +45,12 @@ func (o *Orchestrator) crowd(ctx context.Context, tx Tx, a accepted) (accepted, 
 	a.overflow, a.waits = true, false
 	a.entry.State, a.entry.Error = sessions.EntryRefused, overflowed
 	withoutText(&a.entry.In)
-	if a, err = o.store(ctx, tx, a); err != nil || !a.fresh || told {
+	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh || told {
 		return a, err
 	}
 	d := outbox.Held(a.entry.ConversationID, a.entry, fmt.Sprintf("%d of your messages are waiting %s, which is as many as I keep, so I did not take this one. "+
 		"I take new ones as soon as I have answered some; `%sstop` drops those that wait. I will not say this again for each message.",
-		waiting, place, o.outbox.Prefix(in.Conversation.Platform)))
+		waiting, place, i.Outbox.Prefix(in.Conversation.Platform)))
 	d.ReplyTo = in.Message
 	if in.Whispered {
 		d.OnlyFor = in.Sender.ID

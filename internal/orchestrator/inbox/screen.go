@@ -1,4 +1,4 @@
-package orchestrator
+package inbox
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
@@ -61,21 +63,21 @@ func (s *strangers) drop(now time.Time) int {
 // write than is recorded, it takes out what comes from them: it is acknowledged
 // and counted, and nothing depends on it. Who is a stranger is read from the
 // database each time, so that whoever was let in, on any replica, is served at once.
-func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([]messages.Inbound, error) {
+func (i *Inbox) screen(ctx context.Context, events []messages.Inbound) ([]messages.Inbound, error) {
 	keep := make([]messages.Inbound, 0, len(events))
 	var unsure []int // places in keep
 	for _, in := range events {
-		switch o.worth(in) {
+		switch i.worth(in) {
 		case platform.ScreenDenied:
-			o.dropStranger(ctx, in)
+			i.dropStranger(ctx, in)
 			continue
 		case platform.ScreenBusy:
-			o.dropStranger(ctx, in)
-			o.outbox.RefuseBusy(in)
+			i.dropStranger(ctx, in)
+			i.Outbox.RefuseBusy(in)
 			continue
 		case platform.ScreenAsk:
 		}
-		if s := o.strangers[in.Conversation.Platform]; s != nil && s.flooded() && byPerson(in) && ownerCode(in) == "" {
+		if s := i.strangers[in.Conversation.Platform]; s != nil && s.flooded() && byPerson(in) && access.OwnerCode(in) == "" {
 			unsure = append(unsure, len(keep))
 		}
 		keep = append(keep, in)
@@ -84,14 +86,14 @@ func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([
 		return keep, nil
 	}
 	var out map[int]bool
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+	err := i.Storage.InRead(ctx, func(tx port.Tx) error {
 		out = make(map[int]bool)
-		for _, i := range unsure {
-			v, err := o.authorize(ctx, tx, keep[i]) // without a code it only reads
+		for _, at := range unsure {
+			v, err := i.Access.Authorize(ctx, tx, keep[at]) // without a code it only reads
 			if err != nil {
 				return err
 			}
-			out[i] = v.role == sessions.Stranger
+			out[at] = v.Role == sessions.Stranger
 		}
 		return nil
 	})
@@ -99,9 +101,9 @@ func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([
 		return nil, err
 	}
 	rest := keep[:0]
-	for i, in := range keep {
-		if out[i] {
-			o.dropStranger(ctx, in)
+	for at, in := range keep {
+		if out[at] {
+			i.dropStranger(ctx, in)
 			continue
 		}
 		rest = append(rest, in)
@@ -111,8 +113,8 @@ func (o *Orchestrator) screen(ctx context.Context, events []messages.Inbound) ([
 
 // worth asks a platform that knows who may write whether it can be asked about the
 // sender of in.
-func (o *Orchestrator) worth(in messages.Inbound) platform.Screening {
-	if s, ok := o.adapters[in.Conversation.Platform].(platform.Screener); ok && byPerson(in) {
+func (i *Inbox) worth(in messages.Inbound) platform.Screening {
+	if s, ok := i.Outbox.Adapters[in.Conversation.Platform].(platform.Screener); ok && byPerson(in) {
 		return s.Screen(in)
 	}
 	return platform.ScreenAsk
@@ -124,14 +126,14 @@ func byPerson(in messages.Inbound) bool {
 	return in.Kind == messages.KindMessage || in.Kind == messages.KindEdit || in.Kind == messages.KindAction
 }
 
-func (o *Orchestrator) dropStranger(ctx context.Context, in messages.Inbound) {
+func (i *Inbox) dropStranger(ctx context.Context, in messages.Inbound) {
 	p := in.Conversation.Platform
-	o.config.Metrics.Refused(string(p))
-	s := o.strangers[p]
+	i.Metrics.Refused(string(p))
+	s := i.strangers[p]
 	if s == nil {
 		return
 	}
 	if n := s.drop(time.Now()); n > 0 {
-		o.config.Log.WarnContext(ctx, "Many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
+		i.Log.WarnContext(ctx, "Many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
 	}
 }

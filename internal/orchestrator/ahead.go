@@ -1,0 +1,27 @@
+package orchestrator
+
+import (
+	"context"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// nextAhead returns the oldest command that has not run yet and that an entry with a
+// sequence number waits for.
+func (o *Orchestrator) nextAhead(ctx context.Context, tx Tx, conversationID string, seq int64) (sessions.Entry, bool, error) {
+	waiting, err := tx.ControlBefore(ctx, conversationID, seq)
+	for _, e := range waiting {
+		if call, ok := command.Parse(e.In.Text); ok && e.In.Kind == messages.KindMessage && o.laneOf(call.Name) == command.Ahead {
+			return e, true, err
+		}
+	}
+	return sessions.Entry{}, false, err
+}
+
+// laneOf returns the lane of a command; AtOnce for a name that none has.
+func (o *Orchestrator) laneOf(name string) command.Lane {
+	c, _ := o.commands.Find(name)
+	return c.Lane
+}

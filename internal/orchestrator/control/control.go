@@ -1,0 +1,257 @@
+// Package control runs commands that wait for no turn: at once, in the background,
+// each settled once under the lock of its conversation. If a crash leaves one over,
+// the sweep starts it again.
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// Commands are the chat commands. Everything in it is safe for concurrent use.
+type Commands interface {
+	// Find returns the command that has a canonical name or alias.
+	Find(name string) (command.Command, bool)
+
+	// Unknown answers a call whose name Find does not know, and neither the
+	// codebase of the conversation.
+	Unknown(ctx context.Context, r command.Request) (command.Reply, error)
+
+	// Press answers a button: r.Entry.In.Action is its id.
+	Press(ctx context.Context, r command.Request) (command.Reply, error)
+}
+
+// Config is what a Control works with.
+type Config struct {
+	Storage    port.Storage
+	Queue      queue.Queue
+	Access     *access.Access
+	Outbox     *outbox.Outbox
+	Commands   Commands
+	Background *background.Group
+	Ring       func(ctx context.Context, conversationID string) error // has somebody work on a conversation
+	Default    string                                                 // assistant of new conversations
+	Log        *slog.Logger
+}
+
+// Control runs commands. It is safe for concurrent use.
+type Control struct {
+	Config
+	slots chan struct{} // limits how many run
+	runs  sync.Map      // entry id -> chan struct{}: this process runs the command; closed at its end
+}
+
+// New returns a Control.
+func New(c Config) *Control { return &Control{Config: c, slots: make(chan struct{}, 32)} }
+
+// Busy reports whether commands run.
+func (c *Control) Busy() bool { return len(c.slots) > 0 }
+
+// FollowUpPrefix begins the event ids of messages that the program put into an inbox
+// itself, because a command or a button said so.
+const FollowUpPrefix = "then:"
+
+// Start runs a control command in the background. If too many run
+// already, the sweep takes it up.
+func (c *Control) Start(entry sessions.Entry) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return
+	}
+	started := c.Background.Go(func(ctx context.Context) {
+		defer func() { <-c.slots }()
+		defer background.Recover(ctx, c.Log, "control", nil)
+		if err := c.Run(ctx, entry); err != nil {
+			c.Log.ErrorContext(ctx, "Control command failed; it is taken up again",
+				"conversation", entry.In.Conversation, "entry", entry.ID, "err", err)
+		}
+	})
+	if !started {
+		<-c.slots
+	}
+}
+
+// Run runs a control command, or waits while this process does so already.
+func (c *Control) Run(ctx context.Context, entry sessions.Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	if other, runs := c.runs.LoadOrStore(entry.ID, done); runs {
+		select {
+		case <-other.(chan struct{}):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer close(done)
+	defer c.runs.Delete(entry.ID)
+	return c.run(ctx, entry)
+}
+
+// run runs the command and brings its answer out. The answer is stored
+// in the transaction that settles the entry, so that it is given once.
+func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
+	r := command.Request{Entry: entry}
+	over := false
+	err := c.Storage.InTx(ctx, func(tx port.Tx) error {
+		current, err := tx.Entry(ctx, entry.ID)
+		if over = err == nil && current.State != sessions.EntryWaiting; err != nil || over {
+			return err // somebody else was faster
+		}
+		v, err := c.Access.Authorize(ctx, tx, entry.In)
+		if err != nil {
+			return err
+		}
+		r.Role = v.Role
+		r.Conv, err = tx.Conversation(ctx, entry.ConversationID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("begin a command: %w", err)
+	}
+	if over {
+		return nil
+	}
+	if ok, err := c.Access.Admitted(ctx, entry.In); !ok {
+		return c.Refuse(ctx, entry, err)
+	}
+	r.Call, _ = command.Parse(entry.In.Text)
+	reply := c.reply(ctx, r)
+	defer c.Outbox.MarkEnd(entry, true)
+	if reply.Note != "" {
+		c.Outbox.Whisper(ctx, entry.In, reply.Note)
+	}
+	var (
+		open          []messages.Delivery
+		next, settled bool
+	)
+	err = c.Storage.InTx(ctx, func(tx port.Tx) error {
+		open, next, settled = nil, false, false
+		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+			return err
+		}
+		current, err := tx.Entry(ctx, entry.ID)
+		if err != nil || current.State != sessions.EntryWaiting {
+			return err // somebody else was faster
+		}
+		done := sessions.EntryDone
+		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
+			return err
+		}
+		if next, err = c.FollowUp(ctx, tx, r, reply); err != nil {
+			return err
+		}
+		open, err = c.Outbox.AddReply(ctx, tx, r.Conv, entry, reply)
+		settled = err == nil
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("settle a command: %w", err)
+	}
+	if next {
+		c.Background.Go(func(ctx context.Context) { _ = c.Ring(ctx, r.Conv.ID) }) // else its job rings
+	}
+	if err := c.Outbox.SendHeld(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
+		return err
+	}
+	c.Outbox.SendUnkept(ctx, entry.In, reply.Unkept)
+	return nil
+}
+
+// reply answers a command or a button, errors included.
+func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
+	if r.Role == sessions.Stranger {
+		return command.Reply{Text: "You are not allowed to talk to this bot any more."}
+	}
+	answer := c.Commands.Unknown
+	action := r.Entry.In.Kind == messages.KindAction
+	if action {
+		answer = c.Commands.Press
+	} else if found, ok := c.Commands.Find(r.Call.Name); ok {
+		answer = found.Run
+	}
+	reply, err := answer(ctx, r)
+	if err == nil {
+		return reply
+	}
+	c.Log.InfoContext(ctx, "A command failed", "command", r.Call.Name, "entry", r.Entry.ID, "err", err)
+	if action {
+		if _, ok := c.Outbox.Adapters[r.Conv.Key.Platform].(platform.Whisperer); ok {
+			return command.Reply{Note: fault.Public(err)}
+		}
+	}
+	return command.Reply{Text: "✖ " + fault.Public(err)}
+}
+
+// FollowUp puts a message that follows from a command into the inbox, in the name
+// of the person who gave it. It reports whether there is one.
+func (c *Control) FollowUp(ctx context.Context, tx port.Tx, r command.Request, reply command.Reply) (bool, error) {
+	in := r.Entry.In
+	switch {
+	case reply.Again != nil:
+		in = *reply.Again
+		in.Sender = r.Entry.In.Sender
+	case reply.Then != "":
+		in.Text = reply.Then
+	default:
+		return false, nil
+	}
+	in.Event = messages.EventID(FollowUpPrefix + r.Entry.ID)
+	in.Kind, in.Action, in.Trigger, in.Raw, in.Aliases = messages.KindMessage, "", "", nil, nil
+	in.Whispered, in.Opening, in.Queued = false, "", false
+	entry := sessions.Entry{
+		ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID,
+		Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now(),
+	}
+	if _, err := tx.InsertEntry(ctx, &entry); err != nil {
+		return false, err
+	}
+	return true, c.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.Conv.ID})
+}
+
+// Refuse refuses an entry whose sender may not use the bot, unless its turn
+// has begun: then the turn has asked the gatekeeper itself.
+func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) error {
+	refuse := false
+	err := c.Storage.InTx(ctx, func(tx port.Tx) error {
+		refuse = false
+		if _, _, err := tx.GetOrCreateConversation(ctx, entry.In.Conversation, c.Default); err != nil { // locks it
+			return err
+		}
+		current, err := tx.Entry(ctx, entry.ID)
+		if err != nil || current.State != sessions.EntryWaiting {
+			return err
+		}
+		state, reason := sessions.EntryRefused, "not admitted"
+		if why != nil {
+			reason = why.Error()
+		}
+		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+			return err
+		}
+		refuse, err = c.Outbox.RefusalDue(ctx, tx, entry.In)
+		return err
+	})
+	if err == nil && refuse {
+		c.Outbox.RefuseUnadmitted(entry.In, why)
+	}
+	return err
+}

@@ -1,0 +1,354 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+var _ platform.Sink = (*Inbox)(nil)
+
+// accepted is what became of an event within the transaction of Accept, and
+// what is to be done once it is committed.
+type accepted struct {
+	entry  sessions.Entry
+	fresh  bool
+	work   Work                   // this process got the conversation, and holds a slot for it; else nil
+	waits  bool                   // somebody else works on the conversation, or no slot is free
+	refuse bool                   // tell the sender once that the bot is private
+	closed *sessions.Conversation // what it is about was closed
+	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
+
+	behind   bool // something of the same person waits already, which has the mark
+	overflow bool // refused, because too much of the same person waits
+}
+
+// Accept implements platform.Sink: one transaction for all events, then the work
+// starts in this process where a slot is free. It is safe to repeat: an event
+// that is stored already changes nothing.
+func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
+	begin := time.Now()
+	events, err := i.screen(ctx, events)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	events = lockOrder(events)
+	plan, err := i.acceptAll(ctx, events, true)
+	if _, is := errors.AsType[*BeginError](err); is && ctx.Err() == nil {
+		i.Log.WarnContext(ctx, "Could not begin a turn at once; its message is stored first", "err", err)
+		plan, err = i.acceptAll(ctx, events, false)
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range plan {
+		i.afterAccept(ctx, a)
+		i.countAccepted(a)
+	}
+	i.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
+	return nil
+}
+
+// giveBack undoes in this process what a transaction that came to nothing took.
+func (i *Inbox) giveBack(a accepted) {
+	if a.work != nil {
+		a.work.Drop()
+	}
+	i.Outbox.WillNotMark(a.entry)
+}
+
+// acceptAll stores events in one transaction and returns what became of each. With
+// atOnce it begins the turns of those that can begin.
+func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce bool) ([]accepted, error) {
+	var plan []accepted
+	giveBack := func() {
+		for _, a := range plan {
+			i.giveBack(a)
+		}
+		plan = plan[:0]
+	}
+	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
+		giveBack() // of an earlier run of this function
+		for _, in := range events {
+			a, err := i.acceptOne(ctx, tx, in, atOnce)
+			plan = append(plan, a)
+			if err != nil {
+				return fmt.Errorf("accept event %s: %w", in.Event, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		giveBack()
+	}
+	return plan, err
+}
+
+// lockOrder sorts events so that conversations are locked in one order
+// everywhere, and two replicas do not wait for each other. Within a conversation
+// the order stays. Events around a migration concern two conversations and keep
+// their order; a deadlock that comes of it is repeated by the store.
+func lockOrder(events []messages.Inbound) []messages.Inbound {
+	if slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.Kind == messages.KindMigrated }) {
+		return events
+	}
+	return slices.SortedStableFunc(slices.Values(events), func(a, b messages.Inbound) int {
+		return cmp.Compare(a.Conversation.String(), b.Conversation.String())
+	})
+}
+
+// countAccepted keeps the figures of received and repeated events.
+func (i *Inbox) countAccepted(a accepted) {
+	p, kind := string(a.entry.In.Conversation.Platform), string(a.entry.In.Kind)
+	if a.fresh {
+		i.Metrics.Received(p, kind)
+	} else {
+		i.Metrics.Deduplicated(p, kind)
+	}
+}
+
+// Keep implements platform.Sink.
+func (i *Inbox) Keep(ctx context.Context, raw messages.RawEvent) error {
+	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
+		_, err := tx.KeepRaw(ctx, raw)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep raw event: %w", err)
+	}
+	i.Metrics.KeptRaw(string(raw.Platform))
+	i.Log.WarnContext(ctx, "Kept an event that was not understood",
+		"platform", raw.Platform, "event", raw.Event, "reason", raw.Reason)
+	return nil
+}
+
+func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, atOnce bool) (accepted, error) {
+	a := accepted{entry: sessions.Entry{
+		ID:         uuid.Must(uuid.NewV7()).String(),
+		Lane:       sessions.LaneTurn,
+		State:      sessions.EntryIgnored,
+		In:         in,
+		AcceptedAt: time.Now(),
+	}}
+	switch in.Kind {
+	case messages.KindMigrated:
+		return i.acceptMigration(ctx, tx, a)
+	case messages.KindGone:
+		return i.store(ctx, tx, a)
+	case messages.KindClosed:
+		return i.acceptClosed(ctx, tx, a)
+	case messages.KindMessage, messages.KindEdit, messages.KindAction:
+	default:
+		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
+	}
+	if fresh, err := i.firstOfGesture(ctx, tx, in); err != nil || !fresh {
+		return a, err
+	}
+	verdict, err := i.Access.Authorize(ctx, tx, in)
+	if err != nil {
+		return a, err
+	}
+	if verdict.Role == sessions.Stranger {
+		return i.acceptStranger(ctx, tx, a)
+	}
+	if verdict.Claimed {
+		a.entry.In.Text = "/start"
+	}
+	if in.Kind == messages.KindEdit {
+		return i.acceptEdit(ctx, tx, a)
+	}
+	return i.acceptMessage(ctx, tx, a, verdict, atOnce)
+}
+
+// firstOfGesture reports whether in is the first event of what a person did. A
+// platform may tell of one gesture in several events; each claims the names that
+// it shares with the others.
+func (i *Inbox) firstOfGesture(ctx context.Context, tx port.Tx, in messages.Inbound) (bool, error) {
+	if len(in.Aliases) == 0 {
+		return true, nil
+	}
+	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+		return false, err
+	}
+	for _, name := range in.Aliases {
+		alias := sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
+			Account: in.Account, Event: name, Kind: in.Kind, Conversation: in.Conversation, SentAt: in.SentAt,
+		}}
+		if fresh, err := tx.InsertEntry(ctx, &alias); err != nil || !fresh {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// store inserts the entry as it is, for events that cause no work.
+func (i *Inbox) store(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	var err error
+	a.fresh, err = tx.InsertEntry(ctx, &a.entry)
+	return a, err
+}
+
+// acceptStranger records that somebody without access wrote. What they wrote is
+// not kept.
+func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	in := a.entry.In
+	a.entry.State = sessions.EntryRefused
+	withoutText(&a.entry.In)
+	a, err := i.store(ctx, tx, a)
+	if err != nil || !a.fresh || in.Kind != messages.KindMessage || (!in.Private && !i.Outbox.Caps(in.Conversation.Platform).OnlyFor) {
+		return a, err // nobody else is to read a refusal
+	}
+	a.refuse, err = i.Outbox.RefusalDue(ctx, tx, in)
+	return a, err
+}
+
+// acceptEdit replaces a message whose turn has not started. A later edit is
+// kept in the record, without its text, and changes nothing.
+func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return a, err
+	}
+	in := a.entry.In
+	withoutText(&a.entry.In) // the message that it changes has it, or was answered before
+	a, err = i.store(ctx, tx, a)
+	if err != nil || !a.fresh || conv.ID == "" {
+		return a, err
+	}
+	in.Kind = messages.KindMessage
+	_, err = tx.ReplaceWaiting(ctx, conv.ID, in.Message, in)
+	return a, err
+}
+
+// acceptMigration moves a conversation to the id its platform now uses.
+func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	a, err := i.store(ctx, tx, a)
+	if err != nil || !a.fresh {
+		return a, err
+	}
+	return a, (&outbox.Move{From: a.entry.In.Conversation, To: a.entry.In.MigratedTo}).Apply(ctx, tx)
+}
+
+// acceptMessage puts a message into the inbox of its conversation. It claims the
+// conversation if it is free and so is a slot, and begins the turn at once if
+// nothing else is to be done there.
+func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v access.Verdict, atOnce bool) (accepted, error) {
+	conv, err := i.conversation(ctx, tx, &a)
+	if err != nil {
+		return a, err
+	}
+	a.entry.ConversationID = conv.ID
+	a.entry.State = sessions.EntryWaiting
+	if a.entry.Lane, err = i.lane(ctx, tx, conv, a.entry.In); err != nil {
+		return a, err
+	}
+	if opening := a.entry.In.Opening; opening != "" && a.entry.Lane == sessions.LaneTurn {
+		if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+			return a, err
+		}
+		if err := outbox.AddNotice(ctx, tx, conv.ID, "", opening); err != nil {
+			return a, err
+		}
+	}
+	if v.State.Halted() && a.entry.Lane == sessions.LaneTurn {
+		return i.acceptHalted(ctx, tx, conv, a, v.State)
+	}
+	var open sessions.OpenWork
+	if !conv.Leased && a.entry.Lane == sessions.LaneTurn {
+		if open, err = tx.OpenWork(ctx, conv.ID); err != nil {
+			return a, err
+		}
+	}
+	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
+	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && i.Turns.Reserve()
+	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
+	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
+	if a.waits && !unmarked {
+		if a, err = i.crowd(ctx, tx, a); err != nil || a.overflow {
+			return a, err
+		}
+		unmarked = a.behind
+	}
+	a.entry.In.Queued = a.waits && !unmarked
+	if slot {
+		a.fresh, a.work, err = i.Turns.Admit(ctx, tx, &a.entry, conv, open, v, atOnce)
+		return a, err
+	}
+	a, err = i.store(ctx, tx, a)
+	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
+		a.waits = false
+		return a, err
+	}
+	if !unmarked {
+		i.Outbox.WillMark(a.entry)
+	}
+	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
+		if err := i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
+			return a, err
+		}
+	}
+	if a.waits = !unmarked; unmarked {
+		return a, nil
+	}
+	return a, i.Outbox.AddWaiting(ctx, tx, a.entry)
+}
+
+// acceptHalted puts a message into the inbox of a conversation while the service is
+// halted: nothing is started and nobody is rung.
+func (i *Inbox) acceptHalted(ctx context.Context, tx port.Tx, conv sessions.Conversation, a accepted, state sessions.ServiceState) (accepted, error) {
+	var err error
+	if a.entry.In.Schedule == 0 {
+		if a, err = i.crowd(ctx, tx, a); err != nil || a.overflow {
+			return a, err
+		}
+	}
+	a, err = i.store(ctx, tx, a)
+	if err != nil || !a.fresh {
+		return a, err
+	}
+	if a.notice, err = i.Outbox.AddHalted(ctx, tx, conv, a.entry, state, true); err != nil {
+		return a, err
+	}
+	return a, nil
+}
+
+// acceptClosed ends the session of what was closed. Nobody is answered.
+func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	if first, err := i.firstOfGesture(ctx, tx, a.entry.In); err != nil || !first {
+		return a, err
+	}
+	a, err := i.store(ctx, tx, a)
+	if err != nil || !a.fresh {
+		return a, err
+	}
+	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	if fault.Is(err, fault.NotFound) {
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	a.closed = &conv
+	s, active, err := tx.ActiveSession(ctx, conv.ID)
+	if err != nil || !active {
+		return a, err
+	}
+	if err := tx.DeactivateSession(ctx, s.ID, "closed"); err != nil {
+		return a, err
+	}
+	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "session.closed", ConversationID: conv.ID, Target: s.ID})
+}

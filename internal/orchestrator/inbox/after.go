@@ -1,0 +1,74 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// afterAccept starts what the transaction decided. Nothing here may be
+// necessary: if the process dies now, the sweep finds the work.
+func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
+	p := a.entry.In.Conversation.Platform
+	if a.fresh && a.entry.State == sessions.EntryWaiting && (i.Access.Gated(p) || i.Outbox.MarksOutcomes(p)) {
+		defer i.Background.Go(func(ctx context.Context) { i.arrive(ctx, a.entry, !a.behind) })
+	}
+	if a.notice != nil {
+		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, a.entry.In.Conversation, *a.notice) })
+	}
+	log := i.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
+	switch {
+	case !a.fresh:
+		log.DebugContext(ctx, "Ignored a repeated event", "event", a.entry.In.Event)
+	case a.closed != nil:
+		conv := *a.closed
+		i.Background.Go(func(ctx context.Context) { i.Release(ctx, conv) })
+	case a.work != nil:
+		a.work.Start(ctx)
+	case a.entry.State == sessions.EntryRefused:
+		i.refused(ctx, a)
+	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
+		i.Control.Start(a.entry)
+	case a.waits && i.Outbox.MarksOutcomes(a.entry.In.Conversation.Platform):
+		i.Outbox.Marked(a.entry) // it says that the message arrived, see arrive
+	case a.waits:
+		if !i.Background.Go(func(ctx context.Context) { i.Outbox.ShowWaiting(ctx, a.entry) }) {
+			i.Outbox.Marked(a.entry)
+		}
+	}
+}
+
+// refused follows an entry that was refused as it came.
+func (i *Inbox) refused(ctx context.Context, a accepted) {
+	in := a.entry.In
+	if a.overflow {
+		i.Metrics.Overflowed(string(in.Conversation.Platform))
+		return
+	}
+	i.Metrics.Refused(string(in.Conversation.Platform))
+	if s := i.strangers[in.Conversation.Platform]; s != nil {
+		s.recorded()
+	}
+	i.Log.InfoContext(ctx, "Refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
+	if a.refuse {
+		i.Outbox.Refuse(in, fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.", in.Sender.ID))
+	}
+}
+
+// arrive follows the acceptance of a message on a platform with a gatekeeper or
+// with marks for outcomes: who may not is told so at once, also while a turn
+// runs, and everybody else sees that the message arrived, unless one of theirs that
+// waits before it shows it.
+func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
+	if ok, err := i.Access.Admitted(ctx, entry.In); !ok {
+		if err := i.Control.Refuse(ctx, entry, err); err != nil {
+			i.Log.WarnContext(ctx, "Could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)
+		}
+		return
+	}
+	if mark {
+		i.Outbox.MarkOutcome(ctx, entry, platform.MarkSeen)
+	}
+}

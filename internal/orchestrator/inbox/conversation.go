@@ -1,0 +1,133 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/sessions"
+)
+
+// lane says who handles a message: the conversation's worker, in order, or the
+// control lane, at once. Unknown commands go there too: the answer is the
+// nearest name.
+func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
+	if in.Kind == messages.KindAction {
+		return sessions.LaneControl, nil
+	}
+	call, ok := command.Parse(in.Text)
+	if !ok {
+		return sessions.LaneTurn, nil
+	}
+	name := call.Invoked().Name
+	if c, ok := i.Commands.Find(call.Name); ok {
+		if c.Lane == command.Job {
+			return sessions.LaneTurn, nil
+		}
+		return sessions.LaneControl, nil
+	}
+	if i.Lookup != nil {
+		if ok, err := i.Lookup(ctx, tx, conv, name); ok || err != nil {
+			return sessions.LaneTurn, err
+		}
+	}
+	return sessions.LaneControl, nil
+}
+
+// conversation returns the conversation of the entry, locked. One that began
+// with a placeholder assistant is put aside as soon as a real one is
+// configured: its row keeps its assistant, the chat gets a new row.
+func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sessions.Conversation, error) {
+	key := a.entry.In.Conversation
+	fallback, err := i.fallback(ctx, tx, a.entry.In)
+	if err != nil {
+		return sessions.Conversation{}, err
+	}
+	conv, created, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	if err != nil || created || !i.outgrown(conv) || conv.Leased {
+		return conv, err
+	}
+	if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+		return conv, err // a repeated event changes nothing
+	}
+	if open, err := tx.OpenWork(ctx, conv.ID); err != nil || open.Waiting || open.Deliveries {
+		return conv, err
+	}
+	archived := messages.ConversationKey{
+		Platform: key.Platform,
+		ID:       fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[len(conv.ID)-12:]),
+	}
+	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
+		return conv, err
+	}
+	err = tx.Audit(ctx, sessions.AuditEntry{
+		Actor: "system", Action: "conversation.archive", ConversationID: conv.ID, Target: archived.String(),
+	})
+	if err != nil {
+		return conv, err
+	}
+	next, _, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	if err != nil {
+		return conv, err
+	}
+	if err := takeAlong(ctx, tx, conv, next); err != nil {
+		return conv, err
+	}
+	next.AgentID = conv.AgentID
+	a.entry.ConversationID = next.ID
+	return next, outbox.AddNotice(ctx, tx, next.ID, "", fmt.Sprintf(
+		"This chat began with the %s assistant. From here on %s answers, in a fresh conversation; the earlier one is kept.",
+		conv.Assistant, fallback))
+}
+
+// fallback returns the assistant of a new conversation: that of the repository
+// which it is about, if that is known and its assistant is there, else the
+// default.
+func (i *Inbox) fallback(ctx context.Context, tx port.Tx, in messages.Inbound) (string, error) {
+	if in.Repository != nil {
+		c, ok, err := tx.FindCodebase(ctx, strings.TrimSuffix(in.Repository.URL, ".git"))
+		if err != nil {
+			return "", err
+		}
+		if name := assistant.Name(c.Assistant); ok && i.Assistants[name] != nil && !i.Placeholder[name] {
+			return c.Assistant, nil
+		}
+	}
+	return string(i.Default), nil
+}
+
+// outgrown reports whether a conversation belongs to a placeholder assistant
+// although a real one is configured.
+func (i *Inbox) outgrown(conv sessions.Conversation) bool {
+	for name := range i.Placeholder {
+		if string(name) == conv.Assistant {
+			return name != i.Default
+		}
+	}
+	return false
+}
+
+// takeAlong has a conversation go on as another one did whose place it takes: with
+// its profile and its standing task.
+func takeAlong(ctx context.Context, tx port.Tx, from, to sessions.Conversation) error {
+	if from.AgentID == "" {
+		return nil
+	}
+	if err := tx.UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
+		return err
+	}
+	s, ok, err := tx.Schedule(ctx, from.ID)
+	if err != nil || !ok {
+		return err
+	}
+	if _, err := tx.EndSchedule(ctx, from.ID); err != nil {
+		return err
+	}
+	s.ConversationID = to.ID
+	return tx.SaveSchedule(ctx, &s)
+}
