@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
-	"internal/platform":            {"internal/fault", "internal/messages"},
+	"internal/platform":            {"internal/failpoint", "internal/fault", "internal/messages"},
 	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},

@@ -116,9 +116,6 @@ func (b *Break) Error() string {
 // Verifier checks a chain, row by row in its order.
 type Verifier struct{ head Head }
 
-// Head returns the end of what was checked.
-func (v *Verifier) Head() Head { return v.head }
-
 // Next checks the next row. The error is a *Break.
 func (v *Verifier) Next(r Row) error {
 	want := v.head.Seq + 1

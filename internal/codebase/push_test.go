@@ -58,7 +58,7 @@ func TestIssueToBranch(t *testing.T) {
 	tip := b.server.Commit("acme/web", map[string]string{"a": "2\n"})
 	start := codebase.Start{Branch: "bot/issue-42"}
 	tree := b.treeAt(repo, conversation, start)
-	if !tree.Created || tree.Base != tip || tree.Remote != "bot/issue-42" || tree.Branch != codebase.BranchOf(conversation) || tree.ReadOnly || tree.Protected {
+	if !tree.Created || tree.Base != tip || tree.Remote != "bot/issue-42" || tree.Branch != "bot/"+codebase.Short(conversation) || tree.ReadOnly || tree.Protected {
 		t.Errorf("tree %+v", tree)
 	}
 	if head, changed, err := b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "nothing"}); err != nil || changed || head != tip {

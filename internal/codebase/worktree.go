@@ -87,9 +87,6 @@ func Short(conversation string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// BranchOf returns the name of a conversation's branch.
-func BranchOf(conversation string) string { return "bot/" + Short(conversation) }
-
 // Worktree returns the worktree of a conversation. On first need it is made from
 // the default branch, freshly fetched; if fetching fails, from what was fetched
 // last, and Note says so. If it was swept it comes back as it was saved. An

@@ -59,9 +59,6 @@ func Relate(before, after string) Relation {
 	return Different
 }
 
-// Contradicts reports whether a text clearly denies another one; see Relate.
-func Contradicts(before, after string) bool { return Relate(before, after) == Opposite }
-
 // word is a word that carries meaning.
 type word struct {
 	concept string // what stands for it and for all words that mean the same

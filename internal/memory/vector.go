@@ -68,13 +68,6 @@ func Comparable(raw []byte) bool {
 	return len(raw) == EncodedSize && sum > 0 && !math.IsInf(sum, 1)
 }
 
-// Cosine returns the similarity of two vectors, from -1 to 1. Vectors that do not
-// pass Check have the similarity -1: they are like nothing.
-func Cosine(a, b Vector) float64 {
-	p := NewProbe(a)
-	return p.Cosine(b.Encode())
-}
-
 // Probe compares one vector with many encoded ones.
 type Probe struct {
 	vector [Dimensions]float32

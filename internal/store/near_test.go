@@ -97,7 +97,7 @@ func exactly(list []stored, to memory.Vector, limit int, threshold float64) []st
 	}
 	var rows []row
 	for _, s := range list {
-		if similarity := memory.Cosine(to, s.vector); similarity >= threshold {
+		if similarity := memory.NewProbe(to).Cosine(s.vector.Encode()); similarity >= threshold {
 			rows = append(rows, row{s.text, similarity})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 )
 
 const (
@@ -113,14 +114,14 @@ func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullR
 		labels = append(labels, oneLine(l.GetName(), 60))
 	}
 	if len(labels) > 0 {
-		fmt.Fprintf(&b, "Labels: %s\n", cut(strings.Join(labels, ", "), 500))
+		fmt.Fprintf(&b, "Labels: %s\n", platform.Cut(strings.Join(labels, ", "), 500))
 	}
 	relation := "issue"
 	if p != nil {
 		relation = "pull request"
 		r.branches(&b, p)
 	}
-	body = Sanitize(cut(body, 4*maxText))
+	body = Sanitize(platform.Cut(body, 4*maxText))
 	switch {
 	case r.in.Message == (post{kind: postBody, id: int64(r.at.number)}).message():
 		b.WriteString("\n(Its text is the request itself.)")
@@ -214,7 +215,7 @@ func (r *reader) comments(ctx context.Context, total int) error {
 	from := len(last)
 	texts := make([]string, len(last))
 	for i, c := range slices.Backward(last) {
-		texts[i] = clip(Sanitize(cut(c.GetBody(), maxText)), maxOneComment)
+		texts[i] = clip(Sanitize(platform.Cut(c.GetBody(), maxText)), maxOneComment)
 		if budget -= len(texts[i]); budget < 0 {
 			break
 		}
@@ -290,7 +291,7 @@ func (r *reader) reviews(ctx context.Context) error {
 	}
 	budget := r.share(1)
 	for _, v := range last[max(0, len(last)-maxReviews):] {
-		text := clip(Sanitize(cut(v.GetBody(), maxText)), min(maxOneComment, budget))
+		text := clip(Sanitize(platform.Cut(v.GetBody(), maxText)), min(maxOneComment, budget))
 		if budget -= len(text); text == "" {
 			continue
 		}
@@ -321,7 +322,7 @@ func (r *reader) lines(ctx context.Context) error {
 		if own.kind == postLine && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, c.GetUpdatedAt().Time) && !r.a.isOurs(r.me, c) {
 			continue
 		}
-		text := clip(Sanitize(cut(c.GetBody(), maxText)), maxOneComment)
+		text := clip(Sanitize(platform.Cut(c.GetBody(), maxText)), maxOneComment)
 		thread := post{id: c.GetID(), root: c.GetInReplyTo()}.thread()
 		if !shown[thread] && own.thread() != thread {
 			text = hunk(c.GetDiffHunk()) + "\n\n" + text
@@ -344,7 +345,7 @@ func where(c comment) string {
 // hunk returns the end of a piece of a diff: the line that is meant is its last.
 func hunk(diff string) string {
 	all := strings.Split(strings.TrimRight(visible(normal(diff)), "\n"), "\n")
-	return cut(strings.Join(all[max(0, len(all)-maxHunk):], "\n"), maxOneComment)
+	return platform.Cut(strings.Join(all[max(0, len(all)-maxHunk):], "\n"), maxOneComment)
 }
 
 var issueNumber = regexp.MustCompile(`(?:^|[\s(,;:])#([1-9][0-9]{0,8})\b`)
@@ -372,7 +373,7 @@ func (r *reader) linked(ctx context.Context, body string) error {
 		if r.stale(out.GetCreatedAt().Time, out.GetUpdatedAt().Time) {
 			text += "(Its text is left out: it may have been changed after the request.)"
 		} else {
-			text += clip(Sanitize(cut(out.GetBody(), maxText)), maxOneLinked)
+			text += clip(Sanitize(platform.Cut(out.GetBody(), maxText)), maxOneLinked)
 		}
 		if budget -= len(text); budget < 0 {
 			break
@@ -384,7 +385,7 @@ func (r *reader) linked(ctx context.Context, body string) error {
 
 // oneLine returns at most n bytes of a stranger's text in one line.
 func oneLine(s string, n int) string {
-	return cut(strings.TrimSpace(blanks.ReplaceAllString(visible(normal(cut(s, 4*n))), " ")), n)
+	return platform.Cut(strings.TrimSpace(blanks.ReplaceAllString(visible(normal(platform.Cut(s, 4*n))), " ")), n)
 }
 
 // clip returns at most about n bytes of s and says so if that is not all.
@@ -393,5 +394,5 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.TrimSpace(cut(s, max(n, 0))) + "\n(cut: the rest is longer than is read)"
+	return strings.TrimSpace(platform.Cut(s, max(n, 0))) + "\n(cut: the rest is longer than is read)"
 }

@@ -123,8 +123,7 @@ type Adapter struct {
 	only    map[string]bool // repositories, lower case; empty is all
 	links   map[string]bool // hosts
 
-	self      atomic.Pointer[identity]
-	selfing   chan struct{}                       // has room for the one who asks who we are
+	self      *platform.Self[identity]
 	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
 	narrowed  atomic.Bool                         // only allowed may, among those who may write
 	tokens    *platform.Recent[tokenKey, *minted] // of installations
@@ -172,7 +171,7 @@ func New(cfg Config) (*Adapter, error) {
 		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
 		only:      make(map[string]bool),
 		links:     make(map[string]bool),
-		selfing:   make(chan struct{}, 1),
+		self:      platform.NewSelf[identity](),
 		tokens:    platform.NewRecent[tokenKey, *minted](1024),
 		homes:     platform.NewRecent[string, int64](4096),
 		admits:    platform.NewRecent[string, time.Time](4096),
@@ -227,12 +226,12 @@ func (c Config) check() error {
 	}
 	for _, r := range c.Repositories {
 		if _, ok := repoName(r); !ok {
-			return fault.Newf(fault.Invalid, "GITHUB_REPOSITORIES: %q is not owner/repo", cut(r, 100))
+			return fault.Newf(fault.Invalid, "GITHUB_REPOSITORIES: %q is not owner/repo", platform.Cut(r, 100))
 		}
 	}
 	for _, who := range c.Allowed {
 		if !loginForm.MatchString(who) {
-			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is neither the number of an account nor its login", cut(who, 100))
+			return fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is neither the number of an account nor its login", platform.Cut(who, 100))
 		}
 	}
 	for name, address := range map[string]string{"GITHUB_API_URL": c.APIURL, "GITHUB_WEB_URL": c.WebURL} {
@@ -331,26 +330,16 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are, and who is allowed, until GitHub answers. It
 // returns an error for what an operator has to change.
 func (a *Adapter) introduce(ctx context.Context) error {
-	wait := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
-	for ctx.Err() == nil {
+	return exchange.UntilDone(ctx, a.log, "github does not answer", func(ctx context.Context) error {
 		_, err := a.whoami(ctx)
 		if err == nil {
 			err = a.resolveAllowed(ctx)
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			a.warnPermissions(ctx)
-			return nil
-		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
-			return err
-		case ctx.Err() == nil:
-			a.log.WarnContext(ctx, "github does not answer, trying again", "error", err)
-			if wait.Sleep(ctx, exchange.RetryAfter(err)) != nil {
-				return nil //nolint:nilerr // the end of ctx is no failure
-			}
 		}
-	}
-	return nil
+		return err
+	}, fault.Unauthorized, fault.Invalid)
 }
 
 // every runs a task at once and then again and again until ctx is done. Only

@@ -233,7 +233,7 @@ func (a *Adapter) askRepository(ctx context.Context, repo string) (*github.Repos
 func (a *Adapter) ownRepo(repository string) (string, error) {
 	rest := repository
 	if strings.HasPrefix(rest, "/") {
-		return "", fault.Newf(fault.Invalid, "%q is a folder, not a repository on GitHub.", cut(rest, 100))
+		return "", fault.Newf(fault.Invalid, "%q is a folder, not a repository on GitHub.", platform.Cut(rest, 100))
 	}
 	if strings.Contains(rest, "://") {
 		u, err := url.Parse(rest)
@@ -251,7 +251,7 @@ func (a *Adapter) ownRepo(repository string) (string, error) {
 	}
 	repo, ok := repoName(rest)
 	if !ok {
-		return "", fault.Newf(fault.Invalid, "%q is not a repository on GitHub.", cut(rest, 100))
+		return "", fault.Newf(fault.Invalid, "%q is not a repository on GitHub.", platform.Cut(rest, 100))
 	}
 	if len(a.only) > 0 && !a.only[repo] {
 		return "", fault.Newf(fault.Forbidden, "%s is not among the repositories that the bot works in.", repo)
@@ -264,21 +264,7 @@ func errForeignHost() error {
 }
 
 // whoami returns the bot's account, asking GitHub the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) {
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	select {
-	case a.selfing <- struct{}{}:
-	case <-ctx.Done():
-		return identity{}, fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "finding out who the bot is")
-	}
-	defer func() { <-a.selfing }()
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	return a.askSelf(ctx)
-}
+func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
 
 func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	var me identity

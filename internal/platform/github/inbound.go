@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 )
 
 // result is what an event means: events to accept, or, if it was not
@@ -42,13 +43,13 @@ func (a *Adapter) translate(ctx context.Context, event string, guid messages.Eve
 	r := result{event: guid, raw: raw}
 	var p payload
 	if err := lenient(raw, &p); err != nil {
-		r.reason = "not a JSON object: " + cut(err.Error(), 200)
+		r.reason = "not a JSON object: " + platform.Cut(err.Error(), 200)
 		return r
 	}
 	if _, known := handled[event]; !known {
 		if !a.housekeeping(ctx, event, p) {
 			a.observe("foreign_event") // nobody here asked for it: it is counted and not kept
-			a.log.DebugContext(ctx, "github sent an event of a kind that is not used", "event", cut(event, 40))
+			a.log.DebugContext(ctx, "github sent an event of a kind that is not used", "event", platform.Cut(event, 40))
 		}
 		return r
 	}
@@ -93,7 +94,7 @@ func (a *Adapter) housekeeping(ctx context.Context, event string, p payload) boo
 		if p.Action == "deleted" || p.Action == "suspend" {
 			a.tokens.Put(tokenKey{installation: p.Installation.GetID()}, nil)
 		}
-		a.log.InfoContext(ctx, "the installation of the github app changed", "action", cut(p.Action, 40), "account", cut(p.Installation.GetAccount().GetLogin(), 100))
+		a.log.InfoContext(ctx, "the installation of the github app changed", "action", platform.Cut(p.Action, 40), "account", platform.Cut(p.Installation.GetAccount().GetLogin(), 100))
 		return true
 	case "installation_repositories":
 		for _, r := range p.Removed {
@@ -288,7 +289,7 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 // commits (docs.github.com, Setting your commit email address).
 func (a *Adapter) senderOf(u *github.User) messages.Sender {
 	id := strconv.FormatInt(u.GetID(), 10)
-	s := messages.Sender{ID: messages.UserID(id), Name: cut(u.GetLogin(), 100)}
+	s := messages.Sender{ID: messages.UserID(id), Name: platform.Cut(u.GetLogin(), 100)}
 	if loginForm.MatchString(u.GetLogin()) {
 		s.Email = id + "+" + u.GetLogin() + "@users.noreply." + a.web.Hostname()
 	}
@@ -340,10 +341,10 @@ var blanks = regexp.MustCompile(`\s+`)
 
 // reference names an issue in one line. Its title is a stranger's.
 func reference(s said) string {
-	title := strings.TrimSpace(blanks.ReplaceAllString(Sanitize(cut(s.title, 1024)), " "))
-	line := fmt.Sprintf("GitHub %s %s#%d: %s", s.subject(), s.repo.GetFullName(), s.number, cut(title, 256))
+	title := strings.TrimSpace(blanks.ReplaceAllString(Sanitize(platform.Cut(s.title, 1024)), " "))
+	line := fmt.Sprintf("GitHub %s %s#%d: %s", s.subject(), s.repo.GetFullName(), s.number, platform.Cut(title, 256))
 	if strings.HasPrefix(s.url, "https://") || strings.HasPrefix(s.url, "http://") {
-		line += " (" + cut(blanks.ReplaceAllString(s.url, ""), 300) + ")"
+		line += " (" + platform.Cut(blanks.ReplaceAllString(s.url, ""), 300) + ")"
 	}
 	return line
 }

@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 )
 
 var (
@@ -44,7 +45,7 @@ func parseKey(key messages.ConversationKey) (place, error) {
 	repo, ok := repoName(full)
 	number, err := strconv.ParseInt(digits, 10, 32)
 	if key.Platform != Name || !ok || err != nil || number < 1 {
-		return place{}, fault.Newf(fault.Invalid, "%q is not an issue of GitHub like owner/repo#42.", cut(key.String(), 100))
+		return place{}, fault.Newf(fault.Invalid, "%q is not an issue of GitHub like owner/repo#42.", platform.Cut(key.String(), 100))
 	}
 	return place{repo: repo, number: int(number)}, nil
 }
@@ -113,7 +114,7 @@ func parseRef(ref messages.Ref) (place, post, error) {
 	}
 	p, ok := parsePost(ref.Message)
 	if !ok {
-		return at, p, fault.Newf(fault.NotFound, "%q is not a comment on GitHub.", cut(string(ref.Message), 60))
+		return at, p, fault.Newf(fault.NotFound, "%q is not a comment on GitHub.", platform.Cut(string(ref.Message), 60))
 	}
 	return at, p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 )
 
 // permission is one that an App is given.
@@ -76,10 +77,10 @@ func Manifest(publicURL, name string) ([]byte, error) {
 	if publicURL != "" {
 		u, err := url.Parse(publicURL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" {
-			return nil, fault.Newf(fault.Invalid, "PUBLIC_URL %q is not an http or https URL.", cut(publicURL, 200))
+			return nil, fault.Newf(fault.Invalid, "PUBLIC_URL %q is not an http or https URL.", platform.Cut(publicURL, 200))
 		}
 		if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {
-			return nil, fault.Newf(fault.Invalid, "PUBLIC_URL %q is this machine, which GitHub cannot reach; leave it empty to poll.", cut(publicURL, 200))
+			return nil, fault.Newf(fault.Invalid, "PUBLIC_URL %q is this machine, which GitHub cannot reach; leave it empty to poll.", platform.Cut(publicURL, 200))
 		}
 		m.URL = strings.TrimRight(publicURL, "/")
 		m.Hook = &manifestHook{URL: m.URL + webhookPath, Active: true}

@@ -293,15 +293,4 @@ func decoded(ref, also string) (string, bool) {
 	return "", false
 }
 
-// cut returns at most n bytes of s, without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
-}
-
 func splitLines(s string) []string { return strings.Split(strings.TrimRight(s, "\n "), "\n") }

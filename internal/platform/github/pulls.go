@@ -25,7 +25,7 @@ func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.Conversation
 		return "", err
 	}
 	if !isBranch(pr.Head) || pr.Base != "" && !isBranch(pr.Base) {
-		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", cut(pr.Head+" "+pr.Base, 100))
+		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", platform.Cut(pr.Head+" "+pr.Base, 100))
 	}
 	title, body := quietTitle(pr.Title), a.pullBody(pr.Body, at.number)
 	if units(body) > maxComment {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"remote-agent/internal/failpoint"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -129,26 +128,13 @@ func readBody(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]by
 	return b.Bytes(), http.StatusOK
 }
 
-// store makes durable what an event means. It returns nil once that is done, or
-// if there is nothing to store. It may run again for the same event: what is
-// stored has the same id.
+// store makes durable what an event means; see platform.Store.
 func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
-	switch {
-	case len(r.events) > 0:
-		err := sink.Accept(ctx, r.events...)
-		if err == nil {
-			failpoint.Hit(failpoint.Stored)
-		}
-		if !fault.Is(err, fault.Invalid) {
-			return err
-		}
-		r.reason = cut("refused: "+err.Error(), 200) // and would be again
-		fallthrough
-	case r.reason != "":
+	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
+		Platform: Name, Account: a.account(), Event: r.event, Raw: r.raw, Reason: r.reason,
+	})
+	if kept {
 		a.observe("malformed")
-		return sink.Keep(ctx, messages.RawEvent{
-			Platform: Name, Account: a.account(), Event: r.event, Raw: r.raw, Reason: r.reason,
-		})
 	}
-	return nil
+	return err
 }

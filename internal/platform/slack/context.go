@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -91,7 +92,7 @@ func (a *Adapter) quoted(ctx context.Context, all []slack.Message) []messages.Qu
 
 // author returns the name of who wrote m, asking for at most maxNames names.
 func (a *Adapter) author(ctx context.Context, m slack.Message, asked *int) string {
-	name := first(cut(m.Username, 80), a.nameOf(m.User))
+	name := first(platform.Cut(m.Username, 80), a.nameOf(m.User))
 	if name != "" || !isID(m.User) || *asked >= maxNames {
 		return first(name, m.User)
 	}

@@ -118,14 +118,3 @@ func (a *Adapter) failed(ctx context.Context, r request, c *exchange.Call, err e
 	}
 	return f
 }
-
-// cut returns at most n bytes of s, without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
-}

@@ -172,7 +172,7 @@ func (f sharedFile) in(channel string) string {
 // uploadName returns a plain name of one line.
 func uploadName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = cut(strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }), " "), 255)
+	name = platform.Cut(strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }), " "), 255)
 	if strings.Trim(name, ". ") == "" {
 		return fallbackName
 	}

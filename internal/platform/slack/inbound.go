@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 )
 
 // result is what a payload means: events to accept, or, if it was not
@@ -31,7 +32,7 @@ func (a *Adapter) removed() {
 // foreign counts what Slack sends and nobody here uses. It is not kept.
 func (a *Adapter) foreign(ctx context.Context, kind string) {
 	a.observe("foreign_event")
-	a.log.DebugContext(ctx, "slack sent an event of a kind that is not used", "event", cut(kind, 40))
+	a.log.DebugContext(ctx, "slack sent an event of a kind that is not used", "event", platform.Cut(kind, 40))
 }
 
 // translateEvent reads an event of the Events API. It returns an error only if
@@ -40,7 +41,7 @@ func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, e
 	r := result{raw: withoutSecrets(payload)}
 	var env envelope
 	if err := lenient(payload, &env); err != nil {
-		r.reason = "not JSON: " + cut(err.Error(), 200)
+		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
 	r.event = eventID("ev", env.EventID)
@@ -56,7 +57,7 @@ func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, e
 	}
 	var ev event
 	if err := lenient(env.Event, &ev); err != nil {
-		r.reason = "the event is not an object: " + cut(err.Error(), 200)
+		r.reason = "the event is not an object: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
 	me, err := a.receiver(ctx, env)
@@ -377,7 +378,7 @@ func quotes(all []shared) []messages.Quote {
 	var out []messages.Quote
 	for _, s := range all {
 		if (s.Share || s.Unfurl) && s.Text != "" && len(out) < maxAttachments {
-			out = append(out, messages.Quote{Relation: "shared from", Author: cut(s.Author, 80), Text: cut(plain(s.Text, nil), maxQuote)})
+			out = append(out, messages.Quote{Relation: "shared from", Author: platform.Cut(s.Author, 80), Text: platform.Cut(plain(s.Text, nil), maxQuote)})
 		}
 	}
 	return out

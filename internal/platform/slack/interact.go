@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 )
 
 // maxOpening bounds the request that is shown as the root of a thread.
@@ -27,7 +28,7 @@ func (a *Adapter) translateCommand(payload []byte) result {
 		Account: a.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
 		Event:   eventID("cmd", s.Trigger),
 		Kind:    messages.KindMessage,
-		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: cut(s.UserName, 80)},
+		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80)},
 		Trigger: s.Trigger,
 		SentAt:  time.Now().UTC(),
 		Raw:     r.raw,
@@ -81,7 +82,7 @@ func (a *Adapter) translateInteraction(payload []byte) result {
 	r := result{raw: withoutSecrets(payload)}
 	var p interaction
 	if err := lenient(payload, &p); err != nil {
-		r.reason = "not JSON: " + cut(err.Error(), 200)
+		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r
 	}
 	if p.Type == "view_closed" {
@@ -92,7 +93,7 @@ func (a *Adapter) translateInteraction(payload []byte) result {
 	in := messages.Inbound{
 		Account: a.accountOf(team, enterprise, bool(p.OrgWide)),
 		Kind:    messages.KindAction,
-		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: cut(first(p.User.Name, p.User.Username), 80)},
+		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: platform.Cut(first(p.User.Name, p.User.Username), 80)},
 		Trigger: p.Trigger,
 		SentAt:  time.Now().UTC(),
 		Raw:     r.raw,
@@ -112,7 +113,7 @@ func (a *Adapter) translateInteraction(payload []byte) result {
 		r.events, r.reason = sentDialog(p, in)
 	default:
 		r.event = eventID("act", p.Trigger)
-		r.reason = "unknown type of interaction " + strconv.Quote(cut(p.Type, 40))
+		r.reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
 	}
 	for _, e := range r.events {
 		a.rememberURL(e, p.ResponseURL)
@@ -193,5 +194,5 @@ func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return cut(s, n) + " …"
+	return platform.Cut(s, n) + " …"
 }

@@ -91,9 +91,8 @@ type Adapter struct {
 	linkGap time.Duration
 
 	// self is who auth.test says that we are, once known.
-	self    atomic.Pointer[identity]
-	selfing chan struct{} // has room for the one who asks auth.test
-	scopes  atomic.Pointer[[]string]
+	self   *platform.Self[identity]
+	scopes atomic.Pointer[[]string]
 
 	// revoked has room for one word that the app was removed; Run looks into it.
 	revoked chan struct{}
@@ -176,7 +175,7 @@ func New(cfg Config) (*Adapter, error) {
 		limits:   newLimiter(),
 		linkGap:  linkGap,
 		revoked:  make(chan struct{}, 1),
-		selfing:  make(chan struct{}, 1),
+		self:     platform.NewSelf[identity](),
 		gestures: platform.NewRecent[string, string](4096),
 		replyTo:  platform.NewRecent[string, string](4096),
 		names:    platform.NewRecent[string, string](4096),
@@ -276,39 +275,17 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are until Slack answers. It returns an error only for
 // refused credentials.
 func (a *Adapter) introduce(ctx context.Context) error {
-	wait := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
-	for ctx.Err() == nil {
+	return exchange.UntilDone(ctx, a.log, "slack does not answer", func(ctx context.Context) error {
 		_, err := a.whoami(ctx)
-		switch {
-		case err == nil:
+		if err == nil {
 			a.warnScopes(ctx)
-			return nil
-		case fault.Is(err, fault.Unauthorized):
-			return err
-		case ctx.Err() == nil:
-			a.log.WarnContext(ctx, "slack does not answer, trying again", "error", err)
-			_ = wait.Sleep(ctx, exchange.RetryAfter(err))
 		}
-	}
-	return nil
+		return err
+	}, fault.Unauthorized)
 }
 
 // whoami returns the account, asking Slack the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) {
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	select {
-	case a.selfing <- struct{}{}:
-	case <-ctx.Done():
-		return identity{}, fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "finding out who the bot is")
-	}
-	defer func() { <-a.selfing }()
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	return a.askSelf(ctx)
-}
+func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
 
 func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	var install struct {

@@ -14,7 +14,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"remote-agent/internal/failpoint"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -193,24 +192,13 @@ func (a *Adapter) translate(ctx context.Context, kind payloadKind, payload []byt
 }
 
 func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
-	switch {
-	case len(r.events) > 0:
-		err := sink.Accept(ctx, r.events...)
-		if err == nil {
-			failpoint.Hit(failpoint.Stored)
-		}
-		if !fault.Is(err, fault.Invalid) {
-			return err
-		}
-		r.event, r.reason = r.events[0].Event, cut("refused: "+err.Error(), 200) // and would be again
-		fallthrough
-	case r.reason != "":
+	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
+		Platform: Name, Account: a.ownAccount(), Event: r.event, Raw: r.raw, Reason: r.reason,
+	})
+	if kept {
 		a.observe("malformed")
-		return sink.Keep(ctx, messages.RawEvent{
-			Platform: Name, Account: a.ownAccount(), Event: r.event, Raw: r.raw, Reason: r.reason,
-		})
 	}
-	return nil
+	return err
 }
 
 func (a *Adapter) ownAccount() string {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"remote-agent/internal/platform"
 )
 
 // The wire types hold what is read of Slack's payloads and no more. They are
@@ -75,7 +77,7 @@ type profile struct {
 func (p profile) name() string {
 	for _, s := range []string{p.DisplayName, p.RealName, p.Name} {
 		if s = strings.TrimSpace(s); s != "" {
-			return cut(s, 80)
+			return platform.Cut(s, 80)
 		}
 	}
 	return ""

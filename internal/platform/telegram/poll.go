@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -29,39 +27,15 @@ const (
 	// same just before holds the request back for up to 3 s; that it was sent is
 	// enough.
 	lastConfirm = 500 * time.Millisecond
+
+	// leastConflict is the shortest pause where somebody else polls (contract A1.9).
+	leastConflict = 3 * time.Second
 )
 
 // allowedUpdates are the kinds of updates that we want. It is sent with every
 // request: without it the setting of an earlier program would persist.
 func allowedUpdates() []string {
 	return []string{"message", "edited_message", "my_chat_member", "callback_query"}
-}
-
-// waiter sleeps with growing pauses.
-type waiter struct {
-	b    *backoff.ExponentialBackOff
-	fail bool // the last thing that happened was a failure
-}
-
-func newBackoff(first, longest time.Duration) *waiter {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = first, longest
-	b.Reset()
-	return &waiter{b: b}
-}
-
-// sleep waits for the next pause, but at least for least, or until ctx is done.
-func (w *waiter) sleep(ctx context.Context, least time.Duration) {
-	w.fail = true
-	_ = platform.Sleep(ctx, max(w.b.NextBackOff(), least))
-}
-
-// reset makes the next pause the first again.
-func (w *waiter) reset() {
-	if w.fail {
-		w.b.Reset()
-		w.fail = false
-	}
 }
 
 // poll asks for updates until ctx is done. It returns an error only for refused
@@ -73,9 +47,8 @@ func (w *waiter) reset() {
 func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 	var offset int64    // the next update to ask for; 0 is the oldest there is
 	var confirmed int64 // the offset that Telegram has seen last
-	failed := newBackoff(200*time.Millisecond, 30*time.Second)
-	conflict := newBackoff(3*time.Second, time.Minute)
-	conflict.b.RandomizationFactor = 0 // never less than 3 s: contract A1.9
+	failed := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
+	conflict := platform.NewBackoff(leastConflict, time.Minute)
 	a.log.InfoContext(ctx, "polling telegram for messages", "account", a.account)
 
 	var garbage garbled
@@ -98,9 +71,9 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			a.pollFailed(ctx, err, failed, conflict)
 			continue
 		}
-		conflict.reset()
+		conflict.Reset()
 		if len(updates) == 0 {
-			failed.reset()
+			failed.Reset()
 			if time.Since(started) < 100*time.Millisecond {
 				// A server without long polling: do not ask in a tight loop.
 				_ = platform.Sleep(ctx, 100*time.Millisecond)
@@ -115,9 +88,9 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			// Nothing that could be confirmed, or confirmed updates once more
 			// (after a week of silence ids start anew): go on, but not in a
 			// tight loop.
-			failed.sleep(ctx, 0)
+			_ = failed.Sleep(ctx, 0)
 		default:
-			failed.reset()
+			failed.Reset()
 		}
 		if next != 0 {
 			offset = next
@@ -128,7 +101,7 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 }
 
 // takeBatch is take for the poll loop: it reports failure to the log and waits.
-func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *waiter) (next int64, ok bool) {
+func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *platform.Backoff) (next int64, ok bool) {
 	next, err := a.take(ctx, sink, updates)
 	if err == nil {
 		return next, true
@@ -136,7 +109,7 @@ func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []j
 	if ctx.Err() == nil {
 		a.observe("sink_error")
 		a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "error", err, "updates", len(updates))
-		failed.sleep(ctx, 0)
+		_ = failed.Sleep(ctx, 0)
 	}
 	return 0, false
 }
@@ -156,7 +129,7 @@ func (a *Adapter) confirm(ctx context.Context, offset, confirmed int64) {
 }
 
 // pollFailed waits as long as the error demands and says what is wrong.
-func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *waiter) {
+func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *platform.Backoff) {
 	switch {
 	case ctx.Err() != nil:
 	case fault.Is(err, fault.Conflict) && strings.Contains(err.Error(), "webhook"):
@@ -165,11 +138,11 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *w
 		if err := a.deleteWebhook(ctx); err != nil {
 			a.log.ErrorContext(ctx, "the webhook could not be taken down", "error", err)
 		}
-		conflict.sleep(ctx, 0)
+		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.Conflict):
 		a.observe("conflict")
 		a.log.ErrorContext(ctx, "another process is polling with this TELEGRAM_BOT_TOKEN; only one can get the messages", "error", err)
-		conflict.sleep(ctx, 0)
+		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.RateLimited):
 		a.observe("rate_limited")
 		a.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", exchange.RetryAfter(err))
@@ -177,7 +150,7 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *w
 	default:
 		a.observe("poll_error")
 		a.log.WarnContext(ctx, "polling telegram failed, trying again", "error", err)
-		failed.sleep(ctx, exchange.RetryAfter(err))
+		_ = failed.Sleep(ctx, exchange.RetryAfter(err))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -88,8 +87,7 @@ type Adapter struct {
 	menu atomic.Pointer[[]models.BotCommand]
 
 	// self is who getMe says that we are, once known.
-	self    atomic.Pointer[identity]
-	selfing sync.Mutex // held while getMe is asked, so that it is asked once
+	self *platform.Self[identity]
 }
 
 type identity struct {
@@ -139,6 +137,7 @@ func New(cfg Config) (*Adapter, error) {
 		render:  newRenderer(),
 		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),
 		presses: newPresses(),
+		self:    platform.NewSelf[identity](),
 	}
 	a.client.CheckRedirect = noRedirect
 	if a.base == "" {
@@ -221,33 +220,14 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are until Telegram answers. It returns an error only
 // for refused credentials.
 func (a *Adapter) introduce(ctx context.Context) error {
-	wait := newBackoff(200*time.Millisecond, 30*time.Second)
-	for ctx.Err() == nil {
+	return exchange.UntilDone(ctx, a.log, "telegram does not answer", func(ctx context.Context) error {
 		_, err := a.whoami(ctx)
-		if err == nil || fault.Is(err, fault.Unauthorized) {
-			return err
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		a.log.WarnContext(ctx, "telegram does not answer, trying again", "error", err)
-		wait.sleep(ctx, exchange.RetryAfter(err))
-	}
-	return nil //nolint:nilerr // told to stop before it worked
+		return err
+	}, fault.Unauthorized)
 }
 
 // whoami returns the account, asking Telegram the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) {
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	a.selfing.Lock()
-	defer a.selfing.Unlock()
-	if me := a.self.Load(); me != nil {
-		return *me, nil
-	}
-	return a.askSelf(ctx)
-}
+func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
 
 func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	var user *models.User

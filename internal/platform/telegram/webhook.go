@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-telegram/bot"
 
@@ -27,27 +26,17 @@ const (
 
 // runWebhook tells Telegram where to deliver and waits for ctx.
 func (a *Adapter) runWebhook(ctx context.Context) error {
-	wait := newBackoff(time.Second, time.Minute)
-	for ctx.Err() == nil {
-		err := a.setWebhook(ctx)
-		if err == nil {
-			a.log.InfoContext(ctx, "telegram delivers to the webhook", "account", a.account)
-			<-ctx.Done()
-			break
-		}
-		if fault.Is(err, fault.Unauthorized) {
-			return err
-		}
-		if fault.Is(err, fault.Invalid) {
-			return &fault.Error{Kind: fault.Invalid, Public: "Telegram does not accept PUBLIC_URL as a webhook address.", Err: err}
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		a.log.WarnContext(ctx, "the webhook could not be set, trying again", "error", err)
-		wait.sleep(ctx, exchange.RetryAfter(err))
+	err := exchange.UntilDone(ctx, a.log, "the webhook could not be set", a.setWebhook, fault.Unauthorized, fault.Invalid)
+	switch {
+	case fault.Is(err, fault.Invalid):
+		return &fault.Error{Kind: fault.Invalid, Public: "Telegram does not accept PUBLIC_URL as a webhook address.", Err: err}
+	case err != nil:
+		return err
+	case ctx.Err() == nil:
+		a.log.InfoContext(ctx, "telegram delivers to the webhook", "account", a.account)
+		<-ctx.Done()
 	}
-	return nil //nolint:nilerr // told to stop before it worked
+	return nil
 }
 
 // setWebhook leaves undelivered updates in place.

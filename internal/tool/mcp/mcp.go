@@ -90,62 +90,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Connect connects to servers, all at the same time, and returns their tools in
-// a fixed order: that of the servers, then by name. A tool is named
-// mcp__<server>__<tool>, cut to 64 characters and unique. Its effect has
-// assistant.KindOther and its rule is its name.
-//
-// A problem is about one server or tool, which it names, and is a fault.Error
-// whose public text is for people; what has no problem works. Connect takes no
-// longer than the ConnectTimeout and 2 s. closeAll ends all servers; it is
-// called once no call is running, and may be called when there are none.
-func Connect(ctx context.Context, servers []Server, opts Options) (tools []tool.Tool, closeAll func() error, problems []error) {
-	opts = opts.withDefaults()
-	type outcome struct {
-		conn     *connection
-		offers   []offer
-		problems []error
-	}
-	outcomes := make([]outcome, len(servers))
-	var wg sync.WaitGroup
-	seen := make(map[string]bool)
-	for i, s := range servers {
-		if seen[s.Name] {
-			problems = append(problems, fault.Newf(fault.Invalid, "Two MCP servers have the name %q; the second is left out.", s.Name))
-			continue
-		}
-		seen[s.Name] = true
-		wg.Go(func() {
-			o := &outcomes[i]
-			o.conn, o.offers, o.problems = open(ctx, s, opts)
-		})
-	}
-	wg.Wait()
-	var open []*connection
-	taken := make(map[string]bool)
-	for _, o := range outcomes {
-		problems = append(problems, o.problems...)
-		if o.conn == nil {
-			continue
-		}
-		open = append(open, o.conn)
-		for _, f := range o.offers {
-			tools = append(tools, newTool(o.conn, f, taken))
-		}
-	}
-	return tools, func() error { return closeConnections(open) }, problems
-}
-
-func closeConnections(open []*connection) error {
-	errs := make([]error, len(open))
-	var wg sync.WaitGroup
-	for i, c := range open {
-		wg.Go(func() { errs[i] = c.close() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
 // connection is a server that answered.
 type connection struct {
 	server  Server
