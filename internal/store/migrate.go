@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -56,7 +58,15 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 			return applied, err
 		}
 	}
-	ours, err := s.up(ctx, db)
+	current, err := provider.GetDBVersion(ctx)
+	var ours []string
+	switch {
+	case err != nil:
+	case s.pg != nil && current == 0:
+		ours, err = s.applyFresh(ctx, provider)
+	default:
+		ours, err = s.up(ctx, db)
+	}
 	if err != nil {
 		return applied, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
 	}
@@ -81,6 +91,32 @@ func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error
 		for _, result := range results {
 			applied = append(applied, migrationName(result.Source.Path))
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
+}
+
+// applyFresh makes the schema of an empty PostgreSQL database, in one transaction and
+// one round trip.
+func (s *Store) applyFresh(ctx context.Context, provider *goose.Provider) (applied []string, err error) {
+	files, err := s.steps(s.dialect)
+	if err != nil {
+		return nil, err
+	}
+	var all strings.Builder
+	for _, source := range provider.ListSources() {
+		text, err := fs.ReadFile(files, source.Path)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&all, "%s\n;INSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n", text, goose.DefaultTablename, source.Version)
+		applied = append(applied, migrationName(source.Path))
+	}
+	err = pgx.BeginFunc(ctx, s.pg, func(tx pgx.Tx) error {
+		_, err := tx.Conn().PgConn().Exec(ctx, all.String()).ReadAll()
 		return err
 	})
 	if err != nil {

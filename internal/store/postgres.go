@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	defaultMaxConns  = 20
+	defaultMaxConns  = 8 // each is a process of the server, which reads the schema and plans each statement for itself
 	postgresAttempts = 8
 	connectTimeout   = 5 * time.Second
 )

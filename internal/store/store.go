@@ -37,7 +37,7 @@ type Options struct {
 	// SQLite not a byte of the file is changed, and InTx is fault.Unsupported.
 	Foreign bool
 
-	// MaxConns limits the connections to PostgreSQL. Zero is 20. A limit in URL
+	// MaxConns limits the connections to PostgreSQL. Zero is 8. A limit in URL
 	// (pool_max_conns) wins.
 	MaxConns int
 
