@@ -69,7 +69,8 @@ type Chat struct {
 	// React, if not nil, says how the platform answers. It is called without locks.
 	React func(a Asked) Reaction
 
-	// Earlier, if not nil, returns what was said before the bot was called.
+	// Earlier, if not nil, returns what was said before the bot was called. Then each
+	// first turn of a conversation is prepared before it begins.
 	Earlier func(in messages.Inbound) ([]messages.Quote, error)
 
 	// Files has the content of attachments by their source.
@@ -192,6 +193,9 @@ func (c *Chat) deliver(p *Process, in messages.Inbound) {
 		p.life.serve()
 		failpoint.Hit(failpoint.Received)
 		if err := p.Engine.Accept(c.world.T.Context(), in); err != nil {
+			if p.life.fail.Load() == nil && !p.life.over() {
+				c.world.T.Errorf("accepting %q: %v", in.Text, err)
+			}
 			return
 		}
 		failpoint.Hit(failpoint.Stored)
@@ -343,6 +347,8 @@ func (c *Chat) adapter(p *Process) platform.Adapter {
 		return port
 	case c.Admits != nil:
 		return gatedPort{editingPort{port}}
+	case c.Earlier != nil:
+		return contextPort{editingPort{port}}
 	default:
 		return editingPort{port}
 	}
@@ -401,7 +407,7 @@ func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Re
 }
 
 // editingPort can edit, mark, show that it types, and tell one person something; it
-// reads attachments and what was said before, and posts files.
+// reads attachments and posts files.
 type editingPort struct{ port }
 
 var (
@@ -410,7 +416,6 @@ var (
 	_ platform.Typer     = editingPort{}
 	_ platform.Whisperer = editingPort{}
 	_ platform.Fetcher   = editingPort{}
-	_ platform.Contexter = editingPort{}
 	_ platform.Filer     = editingPort{}
 )
 
@@ -471,15 +476,6 @@ func (p editingPort) Fetch(_ context.Context, a messages.Attachment) (io.ReadClo
 	return io.NopCloser(strings.NewReader(content)), nil
 }
 
-// Context implements platform.Contexter.
-func (p editingPort) Context(_ context.Context, in messages.Inbound) ([]messages.Quote, error) {
-	p.life.serve()
-	if p.chat.Earlier == nil {
-		return nil, nil
-	}
-	return p.chat.Earlier(in)
-}
-
 // SendFile implements platform.Filer.
 func (p editingPort) SendFile(_ context.Context, f platform.File) (messages.Ref, error) {
 	r := p.chat.call(p.life, Asked{What: "file", Room: f.Conversation.ID, Text: f.Name})
@@ -495,4 +491,15 @@ var _ platform.Gatekeeper = gatedPort{}
 func (p gatedPort) Admits(ctx context.Context, in messages.Inbound) (bool, error) {
 	p.life.serve()
 	return p.chat.Admits(ctx, in)
+}
+
+// contextPort reads what was said before the bot was called.
+type contextPort struct{ editingPort }
+
+var _ platform.Contexter = contextPort{}
+
+// Context implements platform.Contexter.
+func (p contextPort) Context(_ context.Context, in messages.Inbound) ([]messages.Quote, error) {
+	p.life.serve()
+	return p.chat.Earlier(in)
 }

@@ -95,6 +95,14 @@ func Then(fn func(), step Step) Step {
 	}
 }
 
+// Given goes on with a step, and calls fn when that is over.
+func Given(fn func(), step Step) Step {
+	return func(r *Requested) (messages.Message, error) {
+		defer fn()
+		return step(r)
+	}
+}
+
 // Panic breaks.
 func Panic() Step {
 	return func(*Requested) (messages.Message, error) { panic("the model's client broke") }

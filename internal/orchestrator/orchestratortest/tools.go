@@ -22,7 +22,7 @@ const (
 type Tools struct {
 	mu   sync.Mutex
 	did  []string
-	hold func(ctx context.Context, what string) // before a tool runs
+	hold <-chan struct{} // nil: nobody waits
 }
 
 func newTools() *Tools { return &Tools{} }
@@ -34,11 +34,11 @@ func (t *Tools) Did() []string {
 	return append([]string(nil), t.did...)
 }
 
-// Before has fn called before each tool runs, in its goroutine.
-func (t *Tools) Before(fn func(ctx context.Context, what string)) {
+// Hold has tools that change something wait for ch, or for the end of their turn.
+func (t *Tools) Hold(ch <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hold = fn
+	t.hold = ch
 }
 
 // toolPort hands the tools to a process.
@@ -96,8 +96,14 @@ func (s scriptedTool) Run(ctx context.Context, args json.RawMessage) (tool.Resul
 	s.port.tools.mu.Lock()
 	hold := s.port.tools.hold
 	s.port.tools.mu.Unlock()
-	if hold != nil {
-		hold(ctx, what(args))
+	if hold != nil && s.kind != assistant.KindRead {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return tool.Result{}, context.Cause(ctx)
+		case <-s.port.life.dead:
+		}
+		s.port.life.serve()
 	}
 	s.port.tools.mu.Lock()
 	defer s.port.tools.mu.Unlock()

@@ -39,10 +39,13 @@ type World struct {
 func Run(t *testing.T, test func(w *World)) {
 	t.Helper()
 	dir := t.TempDir()
-	storetest.SQLiteFile(t, dir)              // outside of the bubble: the schema is made once for all
-	began := time.Now().Truncate(time.Second) // what is kept in milliseconds loses nothing
+	storetest.SQLiteFile(t, dir) // outside of the bubble: the schema is made once for all
+	// SQLite has a clock of its own for the seeds' timestamps. The bubble's is ahead of it, so
+	// that what it stamped is never later than what the program does next, and begins with
+	// a full second, so that what is kept in milliseconds loses nothing.
+	begins := time.Now().Truncate(time.Second).Add(time.Hour)
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(began)) // SQL has a clock of its own, from which the bubble's shall not be decades away
+		time.Sleep(time.Until(begins))
 		w := &World{T: t, dir: dir, reader: storetest.NewReader(t, dir)}
 		w.Chat, w.Model, w.Tools = newChat(w), newModel(w), newTools()
 		defer w.end()
@@ -175,6 +178,10 @@ func (p *Process) Kill() {
 	synctest.Wait()
 }
 
+// Die is Kill for where the process itself is at work, as in Chat.React and After. It does
+// not settle.
+func (p *Process) Die() { p.life.die() }
+
 // Dead reports whether the process was killed or has stopped.
 func (p *Process) Dead() bool {
 	select {
@@ -187,7 +194,13 @@ func (p *Process) Dead() bool {
 
 // Fail has every access of the process to the database fail with err until it is called
 // with nil, as when the server is away.
-func (p *Process) Fail(err error) { p.life.fail.Store(&err) }
+func (p *Process) Fail(err error) {
+	if err == nil {
+		p.life.fail.Store(nil)
+		return
+	}
+	p.life.fail.Store(&err)
+}
 
 // After has fn called after each transaction of the process that may write, before its
 // caller goes on; nil: no more. It may do on the platform what a person would, and pass

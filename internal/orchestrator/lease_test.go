@@ -1,0 +1,231 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// TestLeaseThatCannotBeRenewed has the database go away while a turn runs: its process
+// gives up before anybody else may take over, changes nothing afterwards, and the turn
+// goes on elsewhere.
+func TestLeaseThatCannotBeRenewed(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var ended atomic.Int64 // when the first request was given up
+		begin := time.Now()
+		w.Model.On("hello", ot.Given(func() { ended.Store(int64(time.Since(begin))) }, ot.Hold("I think ", ot.Say("I am late."))), ot.Say("In time."))
+		first := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		first.Fail(errUnavailable)
+		second := w.Replica()
+		w.Pass(time.Minute)
+		if at := time.Duration(ended.Load()); at == 0 || at > 20*time.Second {
+			t.Errorf("the turn was ended after %v, want less than the 20 s of its lease", at)
+		}
+		w.Chat.Want("In time.")
+		first.Fail(nil)
+		w.Pass(time.Minute)
+		w.Chat.Want("In time.")
+		if got := w.Runs(); got != "interrupted completed" {
+			t.Errorf("the runs are %q", got)
+		}
+		if said := w.Said(); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "late") }) {
+			t.Errorf("the late answer is on record: %q", said)
+		}
+		second.Stop()
+	})
+}
+
+// TestLeaseThatIsRenewed is the other half: a turn may take many times as long as its
+// lease, and nobody else begins it.
+func TestLeaseThatIsRenewed(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Later(5*time.Minute, ot.Say("At last.")))
+		first := w.Start()
+		w.Chat.Say("hello")
+		second := w.Replica()
+		w.Pass(6 * time.Minute)
+		w.Chat.Want("✔ Worked for 5:00", "At last.")
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		second.Stop()
+		first.Stop()
+	})
+}
+
+// TestLateProcessChangesNothing has a process go on after somebody else took over: the
+// model has answered it, and the answer is nowhere.
+func TestLateProcessChangesNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Hold("I think ", ot.Say("I am late.")), ot.Say("In time."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		steal(w, 10*time.Second)
+		w.Model.Release() // before the next renewal tells
+		w.Settle()
+		w.Chat.Want("I think")
+		w.Pass(30 * time.Second)
+		w.Chat.Want("In time.")
+		if said := w.Said(); !slices.Equal(said, []string{"user|hello", "assistant|In time."}) {
+			t.Errorf("on record is %q", said)
+		}
+	})
+}
+
+// TestStopOnAnotherReplica reaches the turn with the next renewal.
+func TestStopOnAnotherReplica(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Hold("I think ", ot.Say("Never.")))
+		first := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		second := w.Replica()
+		w.Chat.Say("/stop")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("⏹ Stopped after")
+		if got := w.States("hello"); got != "stopped" {
+			t.Errorf("the entry is %s", got)
+		}
+		second.Stop()
+		first.Stop()
+	})
+}
+
+// commandAnswer has a process die between the answer to a command being stored and it
+// being sent.
+func commandAnswer(w *ot.World) {
+	w.T.Helper()
+	p := w.Start()
+	w.Chat.React = func(a ot.Asked) ot.Reaction {
+		if strings.Contains(a.Text, "You are") || a.Text == "…" {
+			p.Die()
+		}
+		return ot.Reaction{}
+	}
+	w.Chat.Say("/whoami")
+	w.Settle()
+	w.Chat.React = nil
+	if !p.Dead() {
+		w.T.Fatal("the process did not come to send the answer")
+	}
+	w.Chat.Want()
+	if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "done" {
+		w.T.Fatalf("the command is %s, want done", got)
+	}
+}
+
+func TestAnswerToACommandOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	t.Run("TheNextOneAtOnce", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			commandAnswer(w)
+			w.Start()
+			w.Pass(time.Second)
+			w.Chat.Want("You are")
+		})
+	})
+	t.Run("AnotherReplicaWhenItIsOverdue", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			commandAnswer(w)
+			w.Replica()
+			w.Chat.Say("hello")
+			w.Pass(20 * time.Second)
+			w.Chat.Want("re: hello") // the process that gave the other one may be about to send it
+			w.Pass(20 * time.Second)
+			w.Chat.Want("re: hello", "You are")
+		})
+	})
+}
+
+// TestCommandOfADeadProcess has it die before the command ran.
+func TestCommandOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(w *ot.World) *ot.Process{
+		"TheNextOne":     func(w *ot.World) *ot.Process { return w.Start() },
+		"AnotherReplica": func(w *ot.World) *ot.Process { return w.Replica() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				p := w.Start()
+				var once atomic.Bool
+				p.After(func() {
+					if once.CompareAndSwap(false, true) {
+						p.Die()
+					}
+				})
+				w.Chat.Say("/whoami")
+				w.Settle()
+				if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "waiting" {
+					t.Fatalf("the command is %s, want waiting", got)
+				}
+				start(w)
+				w.Pass(20 * time.Second)
+				w.Chat.Want("You are")
+				if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "done" {
+					t.Errorf("the command is %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestSweepFindsWhatNobodyRangFor loses every wake-up: the message is answered with the
+// next sweep.
+func TestSweepFindsWhatNobodyRangFor(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		w.Model.On("busy", ot.Hold("", ot.Say("Done.")))
+		w.Start()
+		w.Chat.Say("busy", ot.In("elsewhere"))
+		w.Chat.Say("hello")
+		w.Settle()
+		w.Process().Kill() // with the wake-up of the second message
+		w.Model.On("busy", ot.Say("Done."))
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Want("re: hello")
+		w.Chat.WantIn("elsewhere", "Done.")
+	})
+}
+
+// TestConversationThatIsDeletedMeanwhile rings for nothing.
+func TestConversationThatIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		err := p.Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+			c, err := tx.FindConversation(w.T.Context(), room(ot.Room))
+			if err != nil {
+				return err
+			}
+			return tx.DeleteConversation(w.T.Context(), c.ID)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Engine.Ring(w.T.Context(), "00000000-0000-0000-0000-000000000000"); err != nil {
+			t.Errorf("ringing for a conversation that is not there: %v", err)
+		}
+		w.Chat.Say("hello again")
+		w.Pass(time.Second)
+		w.Chat.Want("re: hello", "re: hello again")
+	})
+}

@@ -1,0 +1,213 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// TestWhatIsSaidWhileATurnWorks says something while a tool of a turn runs. What belongs to
+// the turn is in its next request, and the turn's answer is the answer to it; all else,
+// and whatever is behind it, waits for a turn of its own.
+func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
+	t.Parallel()
+	said := func(text string, options ...ot.Option) func(w *ot.World) {
+		return func(w *ot.World) { w.Chat.Say(text, options...) }
+	}
+	attached := ot.With(func(in *messages.Inbound) {
+		in.Attachments = []messages.Attachment{{Name: "log.txt", MediaType: "text/plain", Source: "f1", Size: 4}}
+	})
+	for name, tt := range map[string]struct {
+		say      []func(w *ot.World)
+		room     string
+		steered  []string // what the turn's second request ends with, besides the result
+		answers  []string // after that of the turn
+		requests int      // to the model, altogether
+	}{
+		"Nothing":          {nil, ot.Room, nil, nil, 2},
+		"Words":            {[]func(w *ot.World){said("and quickly")}, ot.Room, []string{"and quickly"}, nil, 2},
+		"TwoOfThem":        {[]func(w *ot.World){said("and quickly"), said("please")}, ot.Room, []string{"and quickly", "please"}, nil, 2},
+		"ACommandThatAsks": {[]func(w *ot.World){said("/plan a trip"), said("by train")}, ot.Room, nil, []string{"A plan.", "re: by train"}, 4},
+		"WordsThenACommand": {
+			[]func(w *ot.World){said("quickly"), said("/plan a trip"), said("by train")}, ot.Room,
+			[]string{"quickly"}, []string{"A plan.", "re: by train"}, 4,
+		},
+		"ACommandAtOnce":  {[]func(w *ot.World){said("/whoami"), said("and quickly")}, ot.Room, []string{"and quickly"}, []string{"You are"}, 2},
+		"AFile":           {[]func(w *ot.World){said("look at this", attached), said("well?")}, ot.Room, nil, []string{"re: look at this", "re: well?"}, 4},
+		"SomebodyElse":    {[]func(w *ot.World){said("and me?", ot.From(ot.Bob), ot.In("team"))}, "team", nil, []string{"re: BOB: and me?"}, 3},
+		"AStranger":       {[]func(w *ot.World){said("and me?", ot.From(ot.Stranger), ot.In("team"))}, "team", nil, nil, 2},
+		"ANewSession":     {[]func(w *ot.World){said("/new"), said("hello")}, ot.Room, nil, []string{"Session ended", "re: hello"}, 3},
+		"BeforeANewOne":   {[]func(w *ot.World){said("quickly"), said("/new"), said("hello")}, ot.Room, nil, []string{"Session ended", "re: hello"}, 4},
+		"AnEditOfTheTurn": {[]func(w *ot.World){func(w *ot.World) { editFirst(w, "do it twice") }}, ot.Room, nil, nil, 2},
+		"AnEditOfWhatWaits": {
+			[]func(w *ot.World){func(w *ot.World) { w.Chat.Edit(w.Chat.Say("and slowly"), "and quickly") }}, ot.Room, []string{"and quickly"}, nil, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Files["f1"] = "text"
+				w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Say("It is done."))
+				for _, also := range []string{"quickly", "please"} {
+					w.Model.On(also, ot.Say("It is done."))
+				}
+				w.Model.On("Write a plan", ot.Say("A plan."))
+				for _, text := range []string{"by train", "well?", "hello", "and me?", "look at this"} {
+					w.Model.On(text, ot.Say("re: "+text))
+				}
+				goOn := make(chan struct{})
+				w.Tools.Hold(goOn)
+				w.Start()
+				w.Chat.Say("do it", ot.In(tt.room))
+				w.Pass(time.Second)
+				for _, say := range tt.say {
+					say(w)
+				}
+				w.Settle()
+				close(goOn)
+				w.Pass(20 * time.Second)
+				if did := w.Tools.Did(); len(did) != 1 {
+					t.Fatalf("the tools did %q", did)
+				}
+				requests := w.Model.Requests()
+				if len(requests) != tt.requests {
+					t.Errorf("the model was asked %d times, want %d: %q", len(requests), tt.requests, w.Model.Asked())
+				}
+				if got := afterResult(requests[1].Array); !slices.Equal(got, tt.steered) {
+					t.Errorf("the second request ends with %q, want %q", got, tt.steered)
+				}
+				texts := slices.DeleteFunc(w.Chat.Texts(tt.room), func(s string) bool { return strings.HasPrefix(s, "✔ Worked") || strings.Contains(s, "It is done.") })
+				ok := len(texts) == len(tt.answers)
+				for _, answer := range tt.answers {
+					ok = ok && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, strings.TrimPrefix(answer, "re: BOB: ")) })
+				}
+				if !ok {
+					t.Errorf("besides the turn's answer stands %q, want %q", texts, tt.answers)
+				}
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}
+
+func editFirst(w *ot.World, text string) {
+	w.Chat.Do(func(in *messages.Inbound) { in.Kind, in.Message, in.Text = messages.KindEdit, "m1", text })
+}
+
+// afterResult returns what people say behind the last result of a tool.
+func afterResult(array []messages.Message) []string {
+	var out []string
+	for _, m := range array {
+		switch m.Role {
+		case messages.RoleTool:
+			out = nil
+		case messages.RoleUser:
+			for _, b := range m.Blocks {
+				if text, ok := b.(messages.Text); ok {
+					out = append(out, text.Text)
+				}
+			}
+		case messages.RoleAssistant:
+		}
+	}
+	return out
+}
+
+// TestSteeredWordsOutliveTheProcess kills the process when the turn's words have been
+// taken in: they are on record with it, and are not said again.
+func TestSteeredWordsOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call(ot.WriteTool, "it"))
+		w.Model.On("quickly", ot.Hold("", ot.Say("Never.")), ot.Say("It is done."))
+		goOn := make(chan struct{})
+		w.Tools.Hold(goOn)
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(time.Second)
+		w.Chat.Say("and quickly")
+		close(goOn)
+		w.Settle()
+		if w.Model.Held() != 1 {
+			t.Fatal("the second request did not come")
+		}
+		w.Process().Kill()
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("It is done.")
+		if n := strings.Count(strings.Join(w.Said(), "\n"), "and quickly"); n != 1 {
+			t.Errorf("the words are %d times in the session: %q", n, w.Said())
+		}
+		if got := w.States("and quickly"); got != "done" {
+			t.Errorf("the entry is %s", got)
+		}
+	})
+}
+
+// TestFilesReachTheModel has text files of a message read before its turn.
+func TestFilesReachTheModel(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"Read": {map[string]string{"f1": "the content"}, "the content"},
+		"Gone": {nil, "log.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				for source, content := range tt.files {
+					w.Chat.Files[source] = content
+				}
+				w.Start()
+				w.Chat.Say("look", ot.With(func(in *messages.Inbound) {
+					in.Attachments = []messages.Attachment{{Name: "log.txt", MediaType: "text/plain", Source: "f1", Size: 11}}
+				}))
+				w.Pass(5 * time.Second)
+				if got := fmt.Sprint(w.Model.Requests()[0].Array); !strings.Contains(got, tt.want) {
+					t.Errorf("the model got %s, want %q in it", got, tt.want)
+				}
+				w.Chat.Find("re: look")
+			})
+		})
+	}
+}
+
+// TestCrowd has one person send more than is kept: what is too much is refused once, and
+// taken again when there is room.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxWaiting = 2 }
+		w.Model.On("one", ot.Hold("", ot.Say("1")))
+		w.Start()
+		for _, text := range []string{"one", "two", "three", "four", "five"} {
+			w.Chat.Say(text)
+			w.Settle()
+		}
+		w.Chat.Say("/whoami")
+		w.Settle()
+		w.Chat.Find("2 of your messages are waiting here, which is as many as I keep")
+		w.Chat.Find("You are")
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		w.Chat.Say("six")
+		w.Pass(10 * time.Second)
+		if got, want := w.Model.Asked(), []string{"one", "two", "three", "six"}; !slices.Equal(got, want) {
+			t.Errorf("the model was asked %q, want %q", got, want)
+		}
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%four%' OR data LIKE '%five%'`); n != "0" {
+			t.Error("the text of what was refused is kept")
+		}
+	})
+}
