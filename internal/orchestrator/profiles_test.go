@@ -38,7 +38,8 @@ func TestAProfileOnlyTakesAwayFromTheMode(t *testing.T) {
 
 func TestRoundsOfAProfile(t *testing.T) {
 	t.Parallel()
-	w := &worker{o: &Orchestrator{config: Config{MaxRounds: 50}}}
+	w := &worker{o: new(Orchestrator)}
+	w.o.settings.Store(&Live{MaxRounds: 50})
 	for iterations, want := range map[int]int64{15: 15, 50: 50, 1000: 50, 0: 50} {
 		d := decision{begun: begunTurn{profile: &profile.Profile{MaxIterations: iterations}}}
 		if got := w.maxRounds(d); got != want {
