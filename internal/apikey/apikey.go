@@ -8,12 +8,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Scope is one thing that a key may do. No scope includes another.
@@ -69,9 +69,9 @@ const (
 )
 
 var (
-	names  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	ids    = regexp.MustCompile(`^[a-z2-7]{10}$`)
-	tokens = regexp.MustCompile(`^rak_([a-z2-7]{10})_[a-z2-7]{52}$`)
+	names  = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	ids    = pattern.Lazy(`^[a-z2-7]{10}$`)
+	tokens = pattern.Lazy(`^rak_([a-z2-7]{10})_[a-z2-7]{52}$`)
 )
 
 // Key is a key as it is stored. The secret is not in it.

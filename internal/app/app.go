@@ -154,10 +154,9 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
-	if err := d.openWorkspace(ctx); err != nil {
-		return err
-	}
-	if err := d.openSandbox(ctx); err != nil {
+	// The schema, git's version and what the sandbox can do here are found out at the
+	// same time: none needs another, and two of them wait for other programs.
+	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.openSandbox); err != nil {
 		return err
 	}
 	if err := d.buildAssistants(); err != nil {
@@ -185,6 +184,26 @@ func (d *daemon) open(ctx context.Context) error {
 	return nil
 }
 
+// sideBySide runs steps at the same time, waits for all, and returns the error of
+// the first one in order that has any.
+func sideBySide(ctx context.Context, steps ...func(context.Context) error) error {
+	errs := make([]error, len(steps))
+	var group errgroup.Group
+	for i, step := range steps {
+		group.Go(func() error {
+			errs[i] = step(ctx)
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hosts are the names that the outside knows the service by.
 func hosts(c config.Config) []string {
 	u, err := url.Parse(c.PublicURL)
@@ -202,14 +221,17 @@ func makeDataDir(dir string) error {
 	return nil
 }
 
-func (d *daemon) openStore(ctx context.Context) error {
+// openStore opens the database, which on SQLite no other daemon may have open.
+func (d *daemon) openStore(ctx context.Context) (err error) {
 	env := d.env
 	env.Trace = d.trace()
-	s, err := openStore(ctx, d.config, env, true)
-	if err != nil {
-		return err
-	}
-	d.store = s
+	d.store, err = openStore(ctx, d.config, env, true)
+	return err
+}
+
+// prepareStore brings the schema up to date and takes over what a dead process left.
+func (d *daemon) prepareStore(ctx context.Context) error {
+	s := d.store
 	applied, err := s.Migrate(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", explainDamage(d.config, err))

@@ -150,6 +150,7 @@ var allowed = map[string][]string{
 // import them besides what allowed says.
 var leaves = map[string][]string{
 	"internal/wording":   {"internal/chat", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
+	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
 	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/history", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},

@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/codebase/remote"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Progress is how far a clone is.
@@ -156,7 +156,7 @@ func parallel() []gitcmd.Pair {
 	return []gitcmd.Pair{{Key: "checkout.workers", Value: "4"}, {Key: "checkout.thresholdForParallelism", Value: "500"}}
 }
 
-var progressLine = regexp.MustCompile(`^(?:remote: )?([A-Z][a-z]+(?: [a-z]+)?):\s+(?:(\d{1,3})%)?`)
+var progressLine = pattern.Lazy(`^(?:remote: )?([A-Z][a-z]+(?: [a-z]+)?):\s+(?:(\d{1,3})%)?`)
 
 func lineReader(progress func(Progress)) func(string) {
 	if progress == nil {

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // CommitOptions say what a commit is called and whose it is.
@@ -32,10 +32,10 @@ type CommitOptions struct {
 const maxMessage = 64 << 10
 
 var (
-	personForm  = regexp.MustCompile(`^[^<>\x00-\x1f\x7f]{1,100} <[^<>\s\x00-\x1f\x7f]{1,200}>$`)
-	trailerForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,60}: [^\x00-\x1f\x7f]{1,500}$`)
-	nameForm    = regexp.MustCompile(`^[^<>\x00-\x1f\x7f]{1,100}$`)
-	emailForm   = regexp.MustCompile(`^[^<>\s\x00-\x1f\x7f]{1,200}$`)
+	personForm  = pattern.Lazy(`^[^<>\x00-\x1f\x7f]{1,100} <[^<>\s\x00-\x1f\x7f]{1,200}>$`)
+	trailerForm = pattern.Lazy(`^[A-Za-z][A-Za-z0-9-]{0,60}: [^\x00-\x1f\x7f]{1,500}$`)
+	nameForm    = pattern.Lazy(`^[^<>\x00-\x1f\x7f]{1,100}$`)
+	emailForm   = pattern.Lazy(`^[^<>\s\x00-\x1f\x7f]{1,200}$`)
 )
 
 // text returns the message with its trailers.

@@ -10,12 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/codebase/remote"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // place is where git's data of a codebase is, and how git has to be run on it.
@@ -101,7 +101,7 @@ func localKey(dir string) string {
 	return name + "-" + hex.EncodeToString(sum[:5])
 }
 
-var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unsafeName = pattern.Lazy(`[^A-Za-z0-9._-]+`)
 
 // checkLocal checks the path of a local folder. root is the workspace's.
 func checkLocal(root, dir string) error {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Start says where a worktree begins. The zero value is the default branch,
@@ -40,8 +40,8 @@ type Start struct {
 }
 
 var (
-	fetchForm  = regexp.MustCompile(`^refs/(?:pull|merge-requests)/[1-9][0-9]{0,9}/(?:head|merge)$`)
-	objectForm = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+	fetchForm  = pattern.Lazy(`^refs/(?:pull|merge-requests)/[1-9][0-9]{0,9}/(?:head|merge)$`)
+	objectForm = pattern.Lazy(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
 // foreign reports whether somebody else decides what is in the worktree.

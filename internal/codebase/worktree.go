@@ -11,11 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Tree is the worktree of a conversation. It is a value of the moment: get it
@@ -71,8 +71,8 @@ func (t *Tree) set(o origins) {
 }
 
 var (
-	uuidForm  = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	shortForm = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	uuidForm  = pattern.Lazy(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	shortForm = pattern.Lazy(`^[0-9a-f]{12}$`)
 )
 
 // Short returns what stands for a conversation in the names of branches and

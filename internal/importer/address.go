@@ -2,13 +2,14 @@ package importer
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
+
+	"remote-agent/internal/pattern"
 )
 
 var (
-	scpForm = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9.-]+):([^/].*)$`)
-	sshPort = regexp.MustCompile(`^([^:/]+):[0-9]+$`)
+	scpForm = pattern.Lazy(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9.-]+):([^/].*)$`)
+	sshPort = pattern.Lazy(`^([^:/]+):[0-9]+$`)
 )
 
 // canonical writes the address of a repository as this program stores it, over

@@ -3,7 +3,6 @@ package importer
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -212,7 +212,7 @@ var timeForms = []string{
 	"2006-01-02 15:04Z07:00", "2006-01-02 15:04", "2006-01-02",
 }
 
-var digits = regexp.MustCompile(`^[0-9]{9,14}$`)
+var digits = pattern.Lazy(`^[0-9]{9,14}$`)
 
 // time reads a time to the microsecond; NULL is the zero time. A whole number is
 // Unix seconds, or milliseconds if it has more than ten digits.

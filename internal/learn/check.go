@@ -1,12 +1,12 @@
 package learn
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"remote-agent/internal/memory"
+	"remote-agent/internal/pattern"
 )
 
 // Limits of what is learned from one message.
@@ -63,7 +63,7 @@ func quotes(part, own string) bool {
 
 // commands are texts that tell an assistant what it may do, or speak of what
 // opens doors. A person who means it has /remember, /mode and /allow.
-var commands = regexp.MustCompile(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|overrid\w*|bypass\w*|circumvent\w*|jailbreak\w*|` +
+var commands = pattern.Lazy(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|overrid\w*|bypass\w*|circumvent\w*|jailbreak\w*|` +
 	`instruction\w*|system prompt|prompt injection|developer mode|safety|guardrails?|sandbox\w*|` +
 	`permissions?|permitted|privileg\w*|authoriz\w*|authoris\w*|authority|approv\w*|allow\w*|grant\w*|trusted|admin\w*|owner|superuser|sudo|root|` +
 	`without asking|without confirmation|without review|do(es)? not ask|don'?t ask|never ask|no confirmation|auto mode|` +
@@ -79,7 +79,7 @@ var commands = regexp.MustCompile(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|
 func commanding(text string) bool { return commands.MatchString(text) || cyrillic.MatchString(text) }
 
 // cyrillic is what \b does not find: it knows ASCII only.
-var cyrillic = regexp.MustCompile(`(?i)игнорир|разреш|парол|токен|секрет`)
+var cyrillic = pattern.Lazy(`(?i)игнорир|разреш|парол|токен|секрет`)
 
 // supported reports whether a text stays with the words of a message: every name
 // and number of it, and at least half of the rest, but for the few words with

@@ -1,13 +1,13 @@
 package learn
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -98,15 +98,15 @@ func visible(text string) string {
 }
 
 var (
-	comment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
-	fence   = regexp.MustCompile("^\\s*(```|~~~)")
+	comment = pattern.Lazy(`(?s)<!--.*?(?:-->|$)`)
+	fence   = pattern.Lazy("^\\s*(```|~~~)")
 
 	// rest begins what somebody else wrote, to the end of the message.
-	rest = regexp.MustCompile(`(?i)^\s*(-{2,}\s*(original message|forwarded message|ursprüngliche nachricht)|begin forwarded message|(on|am|le|el) .{4,120}(wrote|schrieb|a écrit|escribió)\s*:\s*$)`)
+	rest = pattern.Lazy(`(?i)^\s*(-{2,}\s*(original message|forwarded message|ursprüngliche nachricht)|begin forwarded message|(on|am|le|el) .{4,120}(wrote|schrieb|a écrit|escribió)\s*:\s*$)`)
 
 	// foreign is a line that is not the sender's own: a quotation, a log line, a
 	// stack, a diff, a prompt of a shell, a header, a table, a line with its speaker.
-	foreign = regexp.MustCompile(`^(\s*[>|│»]|\t| {4}|[+@-]{3} |diff --git |\s*at [\w.$]+\(|\s*File "|Traceback |goroutine \d|panic: |` +
+	foreign = pattern.Lazy(`^(\s*[>|│»]|\t| {4}|[+@-]{3} |diff --git |\s*at [\w.$]+\(|\s*File "|Traceback |goroutine \d|panic: |` +
 		`\s*[\[(]?\d{1,4}[-:/.]\d{1,2}([-:/.]\d{1,4})?[\])T ,]|\s*[\[(](INFO|WARN|ERROR|DEBUG|FATAL|TRACE)|(INFO|WARN|WARNING|ERROR|DEBUG|FATAL|TRACE)\b|` +
 		`[$%#] ?\S|\w+@[\w.-]+:.*[$#] |[\[{<]|"|\s*(?:[\p{Lu}@][\p{L}\p{N}_.-]*)(?: [\p{Lu}][\p{L}.-]*){0,2} ?(?:\([^)]{0,40}\) ?)?:(?:\s|$))`)
 )
@@ -133,7 +133,7 @@ func ownLines(text string) (own []string) {
 }
 
 // spoken are quotation marks with what stands between them.
-var spoken = regexp.MustCompile("(?s)\"[^\"]*\"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』|‘[^’]*’|`[^`]*`")
+var spoken = pattern.Lazy("(?s)\"[^\"]*\"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』|‘[^’]*’|`[^`]*`")
 
 // cutSpoken takes out longer quotations inside of a line.
 func cutSpoken(text string) string {

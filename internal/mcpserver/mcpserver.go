@@ -9,13 +9,13 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Limits of one server, and of how many there may be in one place.
@@ -49,9 +49,9 @@ type File struct {
 }
 
 var (
-	serverName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	serverName   = pattern.Lazy(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	variableName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerName   = pattern.Lazy("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // CheckName checks what a server is called: its name is a part of the names of

@@ -1,11 +1,12 @@
 package memory
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"remote-agent/internal/pattern"
 )
 
 // Relation is how a text relates to one that is much like it.
@@ -73,7 +74,7 @@ type reading struct {
 	behind  []string // concepts that come directly behind a comparison such as "over"
 }
 
-var typedWord = regexp.MustCompile(`[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*`)
+var typedWord = pattern.Lazy(`[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*`)
 
 // read takes a text apart.
 func read(text string) (r reading) {

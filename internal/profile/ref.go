@@ -1,17 +1,17 @@
 package profile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // name is what profiles and groups are called: it is typed in chats, stands in
 // commands and file names.
-var name = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var name = pattern.Lazy(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // Ref is what a person typed to name a profile.
 type Ref struct {

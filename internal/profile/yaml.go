@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -18,6 +17,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // MaxFile is the longest YAML that is read, in bytes; MaxProfiles is how many
@@ -154,8 +154,8 @@ func plain(node *yaml.Node, left *int) error {
 }
 
 var (
-	unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
-	wrongType    = regexp.MustCompile("cannot unmarshal !!(\\w+)( `.*`)? into (\\S+)")
+	unknownField = pattern.Lazy(`field (\S+) not found in type \S+`)
+	wrongType    = pattern.Lazy("cannot unmarshal !!(\\w+)( `.*`)? into (\\S+)")
 )
 
 // readable is an error of the library in words for people.

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/redact"
 )
 
@@ -112,7 +112,7 @@ var (
 	_ assistant.Checker = (*Assistant)(nil)
 )
 
-var validName = regexp.MustCompile(`^[a-z0-9_-]{1,20}$`)
+var validName = pattern.Lazy(`^[a-z0-9_-]{1,20}$`)
 
 // New checks c and starts nothing. Its errors are fault.Invalid.
 func New(c Config) (*Assistant, error) {
@@ -157,7 +157,7 @@ func positive(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential|cookie`)
+var secretName = pattern.Lazy(`(?i)key|token|secret|passw|auth|credential|cookie`)
 
 // secrets returns the values of env that must not show in a log.
 func secrets(env []string) []string {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Error codes of the protocol.
@@ -127,12 +127,12 @@ func exitOf(err error) (how string, code int) {
 
 // What the texts of agents say. There is no code for these in the protocol.
 var (
-	saysLimit    = regexp.MustCompile(`(?i)rate.?limit|too many requests|\b429\b`)
-	saysOverload = regexp.MustCompile(`(?i)overloaded|server_error|high demand|stream disconnected|\b5(00|02|03|29)\b|ECONN|connection (error|dropped|refused|reset)|timed? ?out|unavailable`)
-	saysQuota    = regexp.MustCompile(`(?i)billing|quota|credit balance|usage.?limit|account_on_hold|budget`)
-	saysFull     = regexp.MustCompile(`(?i)prompt is too long|context (window|length)|context_exhausted`)
-	saysLogin    = regexp.MustCompile(`(?i)authentication_failed|invalid (x-)?api.?key|not logged in|please (log ?in|run /login)|unauthorized|\b401\b`)
-	saysUnknown  = regexp.MustCompile(`(?i)not found|no rollout|unknown (session|thread)|no (such )?(session|conversation|thread)|does not exist|invalid session|valid session`)
+	saysLimit    = pattern.Lazy(`(?i)rate.?limit|too many requests|\b429\b`)
+	saysOverload = pattern.Lazy(`(?i)overloaded|server_error|high demand|stream disconnected|\b5(00|02|03|29)\b|ECONN|connection (error|dropped|refused|reset)|timed? ?out|unavailable`)
+	saysQuota    = pattern.Lazy(`(?i)billing|quota|credit balance|usage.?limit|account_on_hold|budget`)
+	saysFull     = pattern.Lazy(`(?i)prompt is too long|context (window|length)|context_exhausted`)
+	saysLogin    = pattern.Lazy(`(?i)authentication_failed|invalid (x-)?api.?key|not logged in|please (log ?in|run /login)|unauthorized|\b401\b`)
+	saysUnknown  = pattern.Lazy(`(?i)not found|no rollout|unknown (session|thread)|no (such )?(session|conversation|thread)|does not exist|invalid session|valid session`)
 )
 
 // detail returns all that an error of an agent says.

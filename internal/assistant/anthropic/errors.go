@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // words are how the errors of this package speak of the API.
@@ -58,13 +59,13 @@ func request(id string) string {
 func (m *Model) clean(text string) string { return modelhttp.Clean(text, m.key) }
 
 var (
-	noCredit    = regexp.MustCompile(`enforced_spend_limit|spend(?:ing)? limit|credit balance|billing_error|specified api usage limits|insufficient (?:credits|funds|quota)`)
-	filtered    = regexp.MustCompile(`content filtering policy|content_filter|usage policy`)
-	thinkingBad = regexp.MustCompile("^invalid_request_error messages\\..*thinking|invalid `(?:signature|data)` in|`?thinking`? or `?redacted_thinking")
-	thinkingOff = regexp.MustCompile(`thinking`)
-	effortOff   = regexp.MustCompile(`\beffort\b|output_config`)
-	maxTokens   = regexp.MustCompile(`max_tokens: \d+ >|max_tokens.{0,60}(?:maximum|must be)`)
-	badModel    = regexp.MustCompile(`^not_found_error model|model_not_found|unknown model|no such model`)
+	noCredit    = pattern.Lazy(`enforced_spend_limit|spend(?:ing)? limit|credit balance|billing_error|specified api usage limits|insufficient (?:credits|funds|quota)`)
+	filtered    = pattern.Lazy(`content filtering policy|content_filter|usage policy`)
+	thinkingBad = pattern.Lazy("^invalid_request_error messages\\..*thinking|invalid `(?:signature|data)` in|`?thinking`? or `?redacted_thinking")
+	thinkingOff = pattern.Lazy(`thinking`)
+	effortOff   = pattern.Lazy(`\beffort\b|output_config`)
+	maxTokens   = pattern.Lazy(`max_tokens: \d+ >|max_tokens.{0,60}(?:maximum|must be)`)
+	badModel    = pattern.Lazy(`^not_found_error model|model_not_found|unknown model|no such model`)
 
 	// overflowTexts are the ways in which the API, and those that pass its
 	// requests on, say in lower case that the prompt does not fit the context
@@ -78,7 +79,7 @@ var (
 		regexp.MustCompile(`exceeds? the (?:model'?s? )?(?:available |maximum )?context (?:size|window|length|limit)`),
 	}
 	// rateLimit recognizes texts that speak of tokens or limits but mean a rate.
-	rateLimit = regexp.MustCompile(`rate.?limit|too many requests|per (?:minute|hour|day)|overloaded|concurren`)
+	rateLimit = pattern.Lazy(`rate.?limit|too many requests|per (?:minute|hour|day)|overloaded|concurren`)
 )
 
 // overflows reports whether f means that the array does not fit the model, and

@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -121,7 +121,7 @@ func Describe(err error) string {
 	return err.Error()
 }
 
-var keyPattern = regexp.MustCompile(`\b(sk|gsk|xai|AIza|pk|key)[-_A-Za-z0-9*.]{12,}`)
+var keyPattern = pattern.Lazy(`\b(sk|gsk|xai|AIza|pk|key)[-_A-Za-z0-9*.]{12,}`)
 
 // Clean returns a foreign text for the log: without key and what looks like
 // one, on one line, cut at 400 bytes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // words are how the errors of this package speak of the API.
@@ -97,12 +97,12 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 }
 
 var (
-	badKey   = regexp.MustCompile(`invalid_api_key|incorrect api key|api key not valid|authentication_error|invalid_authentication`)
-	noModel  = regexp.MustCompile(`model_not_found|model .{0,80}(does not exist|not found)|unknown model|no such model`)
-	filtered = regexp.MustCompile(`content_filter|content_policy|responsibleai|content management policy|input was flagged|moderation`)
-	noQuota  = regexp.MustCompile(`insufficient_quota|enforced_spend_limit|billing_hard_limit|billing_not_active|insufficient (balance|credits|funds)|credit balance`)
-	quota    = regexp.MustCompile(`exceeded your (current|monthly) quota`)
-	tryAgain = regexp.MustCompile(`(?:try|retry)(?: again)? (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
+	badKey   = pattern.Lazy(`invalid_api_key|incorrect api key|api key not valid|authentication_error|invalid_authentication`)
+	noModel  = pattern.Lazy(`model_not_found|model .{0,80}(does not exist|not found)|unknown model|no such model`)
+	filtered = pattern.Lazy(`content_filter|content_policy|responsibleai|content management policy|input was flagged|moderation`)
+	noQuota  = pattern.Lazy(`insufficient_quota|enforced_spend_limit|billing_hard_limit|billing_not_active|insufficient (balance|credits|funds)|credit balance`)
+	quota    = pattern.Lazy(`exceeded your (current|monthly) quota`)
+	tryAgain = pattern.Lazy(`(?:try|retry)(?: again)? (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
 )
 
 // outOfQuota reports whether waiting will not help. A quota text with a time to

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"remote-agent/internal/pattern"
 )
 
 // overflowTexts are the ways in which providers say, in lower case, that the
@@ -27,11 +29,11 @@ var overflowTexts = []*regexp.Regexp{
 }
 
 // rateLimit recognizes texts that speak of tokens or limits but mean a rate.
-var rateLimit = regexp.MustCompile(`rate.?limit|too many requests|throttl|per (?:minute|hour|day)|\((?:tpm|rpm|tpd)\)|quota|overloaded|concurren`)
+var rateLimit = pattern.Lazy(`rate.?limit|too many requests|throttl|per (?:minute|hour|day)|\((?:tpm|rpm|tpd)\)|quota|overloaded|concurren`)
 
 // tooLargeForRate is a request that alone is above the tokens per minute of the
 // account: no wait makes it fit, a smaller window does.
-var tooLargeForRate = regexp.MustCompile(`request too large for .*limit:? (\d+)`)
+var tooLargeForRate = pattern.Lazy(`request too large for .*limit:? (\d+)`)
 
 // overflows reports whether f means that the array does not fit the model, and
 // the limit in tokens if it says so. text is the error in lower case.

@@ -2,9 +2,10 @@ package commandfile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -27,7 +28,7 @@ type Meta struct {
 	Model        string
 }
 
-var modelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
+var modelName = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
 // Split reads the front matter of a command file and returns the rest as body. A
 // file whose first line is not "---" has none.

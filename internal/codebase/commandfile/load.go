@@ -16,13 +16,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"remote-agent/internal/codebase/confine"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -55,7 +55,7 @@ type Command struct {
 	Body string
 }
 
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var fileName = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Fold returns the form of a name in which names are compared.
 func Fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }

@@ -7,12 +7,12 @@ package remote
 
 import (
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // GitHub is the host that is allowed if none is configured.
@@ -28,8 +28,8 @@ type host struct {
 }
 
 var (
-	hostName = regexp.MustCompile(`^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
-	portText = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+	hostName = pattern.Lazy(`^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
+	portText = pattern.Lazy(`^[1-9][0-9]{0,4}$`)
 )
 
 // ParseHosts reads GIT_ALLOWED_HOSTS: host names, each with a port if it is not

@@ -3,10 +3,10 @@ package remote
 import (
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // maxLength is the longest address that is looked at.
@@ -25,11 +25,11 @@ type Remote struct {
 var (
 	// gitHubOwner has no dot, so that no owner looks like the directory of
 	// another host. The underscore is in the names of managed users.
-	gitHubOwner = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	otherOwner  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,98}$`)
-	repoName    = regexp.MustCompile(`^[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
-	scpForm     = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:`)
-	schemeForm  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	gitHubOwner = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	otherOwner  = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,98}$`)
+	repoName    = pattern.Lazy(`^[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
+	scpForm     = pattern.Lazy(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:`)
+	schemeForm  = pattern.Lazy(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 )
 
 // Parse reads what a person typed: the https address of a repository, or

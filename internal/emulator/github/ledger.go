@@ -2,11 +2,12 @@ package github
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"remote-agent/internal/pattern"
 )
 
 // Version is a text before an edit.
@@ -237,10 +238,10 @@ func (s *Server) WaitComment(ctx context.Context, repoName string, number int, c
 }
 
 var (
-	htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	codeSpan    = regexp.MustCompile("`[^`\n]*`")
-	mention     = regexp.MustCompile(`(?:^|[^A-Za-z0-9_/.@-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?(?:/[A-Za-z0-9_.-]+)?)`)
-	closing     = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+#(\d{1,9})\b`)
+	htmlComment = pattern.Lazy(`(?s)<!--.*?-->`)
+	codeSpan    = pattern.Lazy("`[^`\n]*`")
+	mention     = pattern.Lazy(`(?:^|[^A-Za-z0-9_/.@-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?(?:/[A-Za-z0-9_.-]+)?)`)
+	closing     = pattern.Lazy(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+#(\d{1,9})\b`)
 )
 
 // Visible returns a text without HTML comments and space around it.

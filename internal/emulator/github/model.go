@@ -3,10 +3,11 @@ package github
 import (
 	"crypto/sha1" //nolint:gosec // what git uses
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"remote-agent/internal/pattern"
 )
 
 // post is what issues, comments and reviews have in common.
@@ -183,7 +184,7 @@ func (i *issue) reviewComment(id int64) *comment {
 	return nil
 }
 
-var task = regexp.MustCompile(`(?m)^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t])`)
+var task = pattern.Lazy(`(?m)^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t])`)
 
 // tick turns the nth task of a list over, counted from 1, and reports whether
 // there is one. Lists in code blocks do not count.

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"remote-agent/internal/pattern"
 )
 
 // Permission is what somebody may do in a repository.
@@ -187,7 +188,7 @@ type repo struct {
 
 func (r *repo) fullName() string { return r.owner.login + "/" + r.name }
 
-var repoForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(?:\[bot\])?/[A-Za-z0-9._-]+$`)
+var repoForm = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9-]*(?:\[bot\])?/[A-Za-z0-9._-]+$`)
 
 // AddRepo makes a repository, or replaces the settings of one. It panics if the
 // name is not owner/name: that is a mistake in the test.

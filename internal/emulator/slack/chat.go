@@ -2,10 +2,11 @@ package slack
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/pattern"
 )
 
 // content is what a message shows, read from a call.
@@ -79,7 +80,7 @@ func (c content) put(m *Message) {
 	m.Text, m.Blocks, m.Attachments, m.Plain, m.Pings = c.text, c.blocks, c.attachments, c.plain, c.pings
 }
 
-var tsPattern = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{6}$`)
+var tsPattern = pattern.Lazy(`^[0-9]{1,12}\.[0-9]{6}$`)
 
 // root checks thread_ts: it must be the root of a thread. The timestamp of an
 // answer and one that never was are refused with thread_not_found; for a root

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/emulator/platformapi"
+	"remote-agent/internal/pattern"
 )
 
 // Sent tells what became of something that a person did.
@@ -354,7 +354,7 @@ func (p Person) Stops(root string) Sent {
 	})
 }
 
-var userMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
+var userMention = pattern.Lazy(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
 // richText returns the block that Slack makes of what people type.
 func richText(text string) []byte {

@@ -3,8 +3,9 @@ package slack
 import (
 	"encoding/json"
 	"html"
-	"regexp"
 	"strings"
+
+	"remote-agent/internal/pattern"
 )
 
 // plainBlocks renders blocks as lines of plain text. Markup characters of
@@ -143,7 +144,7 @@ func plainText(t textObject) string {
 	return t.Text
 }
 
-var angle = regexp.MustCompile(`<([^<>\n]+)>`)
+var angle = pattern.Lazy(`<([^<>\n]+)>`)
 
 // plainMrkdwn resolves links, mentions and entities.
 func plainMrkdwn(text string) string {
@@ -170,9 +171,9 @@ func plainMrkdwn(text string) string {
 }
 
 var (
-	ping      = regexp.MustCompile(`<(!(?:channel|here|everyone|subteam\^[A-Z0-9]+)|@[UW][A-Z0-9]+)(?:\|[^<>\n]*)?>`)
-	fences    = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]+`")
-	backslash = regexp.MustCompile(`\\.`)
+	ping      = pattern.Lazy(`<(!(?:channel|here|everyone|subteam\^[A-Z0-9]+)|@[UW][A-Z0-9]+)(?:\|[^<>\n]*)?>`)
+	fences    = pattern.Lazy("(?s)```.*?(?:```|$)|`[^`\n]+`")
+	backslash = pattern.Lazy(`\\.`)
 )
 
 // pingsIn returns the mentions that notify somebody, such as "!channel" and

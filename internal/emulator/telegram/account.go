@@ -5,10 +5,11 @@ import (
 	"maps"
 	"net/http"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/pattern"
 )
 
 // maxDownload is the largest file that getFile gives out.
@@ -33,7 +34,7 @@ func (s *Server) getChat(p params) (any, *apiError) {
 	return *c.info, nil
 }
 
-var commandPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+var commandPattern = pattern.Lazy(`^[a-z0-9_]{1,32}$`)
 
 func (s *Server) setMyCommands(p params) (any, *apiError) {
 	var commands []Command

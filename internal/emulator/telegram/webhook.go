@@ -6,18 +6,18 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/platformapi"
+	"remote-agent/internal/pattern"
 )
 
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
 
-var secretPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{0,256}$`)
+var secretPattern = pattern.Lazy(`^[A-Za-z0-9_-]{0,256}$`)
 
 // webhook delivers updates by POST: one after the other for each chat, several
 // chats at once. The server's lock guards queues and the last error.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -348,7 +348,7 @@ func hunk(diff string) string {
 	return platform.Cut(strings.Join(all[max(0, len(all)-maxHunk):], "\n"), maxOneComment)
 }
 
-var issueNumber = regexp.MustCompile(`(?:^|[\s(,;:])#([1-9][0-9]{0,8})\b`)
+var issueNumber = pattern.Lazy(`(?:^|[\s(,;:])#([1-9][0-9]{0,8})\b`)
 
 // linked quotes the issues of the same repository that a text names. Those of
 // others are not read: their words have no business here.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -143,4 +144,4 @@ func unsure(err error) error {
 
 // secretForm is what GitHub's tokens look like, old and new (contract C8), and
 // an App's assertion.
-var secretForm = regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{16,}|github_pat_[A-Za-z0-9_]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9._-]{16,}`)
+var secretForm = pattern.Lazy(`gh[a-z]_[A-Za-z0-9._-]{16,}|github_pat_[A-Za-z0-9_]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9._-]{16,}`)

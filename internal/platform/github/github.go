@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +25,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -167,7 +167,7 @@ func New(cfg Config) (*Adapter, error) {
 		observe:   cfg.Observe,
 		http:      exchange.Client(exchange.Transport(cmp.Or(cfg.MaxConns, 50))),
 		limits:    newBudget(),
-		scrub:     exchange.NewScrubber(secretForm, cfg.Token, cfg.WebhookSecret),
+		scrub:     exchange.NewScrubber(secretForm.Regexp(), cfg.Token, cfg.WebhookSecret),
 		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
 		only:      make(map[string]bool),
 		links:     make(map[string]bool),
@@ -201,7 +201,7 @@ func New(cfg Config) (*Adapter, error) {
 	return a, nil
 }
 
-var mentionForm = regexp.MustCompile(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
+var mentionForm = pattern.Lazy(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
 
 func (c Config) check() error {
 	switch {

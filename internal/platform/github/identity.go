@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,14 +21,15 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
 var (
-	appIDForm = regexp.MustCompile(`^(?:[1-9][0-9]{0,18}|Iv[A-Za-z0-9.]{6,60})$`)
+	appIDForm = pattern.Lazy(`^(?:[1-9][0-9]{0,18}|Iv[A-Za-z0-9.]{6,60})$`)
 
 	// tokenForm leaves room for formats to come (contract C8).
-	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._-]{8,}$`)
+	tokenForm = pattern.Lazy(`^[A-Za-z0-9._-]{8,}$`)
 )
 
 // caller is whose credentials a call is made with: an installation by its

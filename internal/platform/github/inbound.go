@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -337,7 +337,7 @@ func (a *Adapter) closed(s said, when github.Timestamp, in messages.Inbound) []m
 	return []messages.Inbound{in}
 }
 
-var blanks = regexp.MustCompile(`\s+`)
+var blanks = pattern.Lazy(`\s+`)
 
 // reference names an issue in one line. Its title is a stranger's.
 func reference(s said) string {

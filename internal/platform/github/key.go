@@ -1,21 +1,21 @@
 package github
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
 var (
-	ownerForm  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?$`)
-	nameForm   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
-	loginForm  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?$`)
-	shaForm    = regexp.MustCompile(`^[0-9a-f]{40}(?:[0-9a-f]{24})?$`)
-	branchForm = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?*\[\\]{1,240}$`)
+	ownerForm  = pattern.Lazy(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?$`)
+	nameForm   = pattern.Lazy(`^[A-Za-z0-9._-]{1,100}$`)
+	loginForm  = pattern.Lazy(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?$`)
+	shaForm    = pattern.Lazy(`^[0-9a-f]{40}(?:[0-9a-f]{24})?$`)
+	branchForm = pattern.Lazy(`^[^\x00-\x20\x7f~^:?*\[\\]{1,240}$`)
 )
 
 // place is an issue or pull request.

@@ -2,7 +2,6 @@ package github
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +12,8 @@ import (
 	extensionast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+
+	"remote-agent/internal/pattern"
 )
 
 // class says what a byte of a Markdown text is part of.
@@ -269,7 +270,7 @@ func normal(s string) string {
 	return s
 }
 
-var entity = regexp.MustCompile(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,40});`)
+var entity = pattern.Lazy(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,40});`)
 
 // decoded returns what a character reference stands for: a letter, a digit or
 // one of the characters in also, or nothing if all that it stands for is

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -89,7 +89,7 @@ func (a *Adapter) updateExisting(ctx context.Context, at place, want *github.New
 	return "", fault.New(fault.Conflict, "GitHub says that there is a pull request of the branch already, and shows none.")
 }
 
-var closesLine = regexp.MustCompile(`(?im)^[ \t]*(?:closes|fixes|resolves):? #(\d+)\.?[ \t]*$`)
+var closesLine = pattern.Lazy(`(?im)^[ \t]*(?:closes|fixes|resolves):? #(\d+)\.?[ \t]*$`)
 
 // pullBody writes the description of a pull request: quieted but for the line
 // that closes the conversation's own issue, and marked so that it does not call
@@ -111,7 +111,7 @@ func (a *Adapter) pullBody(body string, number int) string {
 	return strings.TrimSpace(body + "\n\n" + markPrefix + "pull -->")
 }
 
-var closesInTitle = regexp.MustCompile(`(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+(?:[\w.-]+/[\w.-]+)?)#(\d)`)
+var closesInTitle = pattern.Lazy(`(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+(?:[\w.-]+/[\w.-]+)?)#(\d)`)
 
 // quietTitle returns a title in one line that closes nothing when the commits are
 // squashed under it.

@@ -3,12 +3,12 @@ package github
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf16"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -26,10 +26,10 @@ const (
 const markPrefix = "<!-- bot:"
 
 var (
-	anyMark      = regexp.MustCompile(`<!-- bot:[a-z][A-Za-z0-9=_-]* -->\s*$`)
-	deliveryMark = regexp.MustCompile(`<!-- bot:delivery=([A-Za-z0-9_-]{1,100}) -->\s*$`)
-	buttonLine   = regexp.MustCompile(`^- \[([ xX])\] .* <!-- bot:button=([A-Za-z0-9_-]{1,40}) -->$`)
-	deliveryID   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+	anyMark      = pattern.Lazy(`<!-- bot:[a-z][A-Za-z0-9=_-]* -->\s*$`)
+	deliveryMark = pattern.Lazy(`<!-- bot:delivery=([A-Za-z0-9_-]{1,100}) -->\s*$`)
+	buttonLine   = pattern.Lazy(`^- \[([ xX])\] .* <!-- bot:button=([A-Za-z0-9_-]{1,40}) -->$`)
+	deliveryID   = pattern.Lazy(`^[A-Za-z0-9_-]{1,100}$`)
 )
 
 // marked reports whether a text ends with a mark of this program.
@@ -95,13 +95,13 @@ func (a *Adapter) measure(markdown string) int {
 
 var (
 	// harmless are tags that change how a text looks and nothing else.
-	harmless = regexp.MustCompile(`(?i)^</?(?:details|summary|br|sub|sup|kbd|b|i|em|strong)(?: open)?\s*/?>`)
+	harmless = pattern.Lazy(`(?i)^</?(?:details|summary|br|sub|sup|kbd|b|i|em|strong)(?: open)?\s*/?>`)
 
-	bareURL   = regexp.MustCompile("(?i)^(?:https?://|ftp://|www\\.)[^\\s<>`]+")
-	angleURL  = regexp.MustCompile(`^<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>`)
-	atName    = regexp.MustCompile(`^@[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9._-]+)?`)
-	closing   = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b`)
-	closingAt = regexp.MustCompile(`(?i)^(close[sd]?|fix(?:e[sd])?|resolve[sd]?)\\?:?[\s*_~()\[\]<>\\]+(?:#\d|GH-\d|[\w.-]+/[\w.-]+#\d|https?://)`)
+	bareURL   = pattern.Lazy("(?i)^(?:https?://|ftp://|www\\.)[^\\s<>`]+")
+	angleURL  = pattern.Lazy(`^<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>`)
+	atName    = pattern.Lazy(`^@[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9._-]+)?`)
+	closing   = pattern.Lazy(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b`)
+	closingAt = pattern.Lazy(`(?i)^(close[sd]?|fix(?:e[sd])?|resolve[sd]?)\\?:?[\s*_~()\[\]<>\\]+(?:#\d|GH-\d|[\w.-]+/[\w.-]+#\d|https?://)`)
 )
 
 // defused returns a text of the model in which nothing notifies anybody, closes

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"remote-agent/internal/pattern"
 )
 
 // maxRounds bounds how often a text is gone over: what is taken out can make
@@ -68,15 +70,15 @@ func visible(s string) string {
 
 var (
 	// hiddenHTML are comments, processing instructions, declarations and CDATA.
-	hiddenHTML = regexp.MustCompile(`(?s)<!-->|<!--->|<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>`)
+	hiddenHTML = pattern.Lazy(`(?s)<!-->|<!--->|<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>`)
 
-	tag = regexp.MustCompile(`(?s)<([A-Za-z][A-Za-z0-9-]*)((?:\s+[A-Za-z_:@#.*\[(][^\s"'=<>` + "`" + `/]*(?:\s*=\s*(?:[^\s"'=<>` + "`" + `]+|'[^']*'|"[^"]*"))?)+)\s*(/?)>`)
+	tag = pattern.Lazy(`(?s)<([A-Za-z][A-Za-z0-9-]*)((?:\s+[A-Za-z_:@#.*\[(][^\s"'=<>` + "`" + `/]*(?:\s*=\s*(?:[^\s"'=<>` + "`" + `]+|'[^']*'|"[^"]*"))?)+)\s*(/?)>`)
 
-	address = regexp.MustCompile(`(?is)\s(href|src)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>` + "`" + `]+)`)
+	address = pattern.Lazy(`(?is)\s(href|src)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>` + "`" + `]+)`)
 
-	linkTitle = regexp.MustCompile(`(?s)\]\([ \t\n]*(<[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()]*)*)[ \t\n]+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))[ \t\n]*\)`)
+	linkTitle = pattern.Lazy(`(?s)\]\([ \t\n]*(<[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()]*)*)[ \t\n]+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))[ \t\n]*\)`)
 
-	footnote = regexp.MustCompile(`(?m)^[ >\t]{0,12}\[(\^[^\]\s]{1,100})\]:`)
+	footnote = pattern.Lazy(`(?m)^[ >\t]{0,12}\[(\^[^\]\s]{1,100})\]:`)
 )
 
 // unhide takes out once what a page does not show.
@@ -97,16 +99,16 @@ func unhide(s string) string {
 			}
 		}
 	}
-	replace(hiddenHTML, func([]int) (string, bool) { return "", true })
+	replace(hiddenHTML.Regexp(), func([]int) (string, bool) { return "", true })
 	for i := 0; i+4 <= len(s); i++ { // what is left open hides the rest of a block
 		if s[i] == '<' && shown(i) && s[i:i+4] == "<!--" && !strings.Contains(s[i+4:], "-->") {
 			edits = append(edits, p.openComment(i))
 			break
 		}
 	}
-	replace(tag, func(m []int) (string, bool) { return bareTag(s, m), true })
-	replace(entity, func(m []int) (string, bool) { return decoded(s[m[0]:m[1]], " .,:;?/-") })
-	replace(linkTitle, func(m []int) (string, bool) { return "](" + s[m[2]:m[3]] + ")", true })
+	replace(tag.Regexp(), func(m []int) (string, bool) { return bareTag(s, m), true })
+	replace(entity.Regexp(), func(m []int) (string, bool) { return decoded(s[m[0]:m[1]], " .,:;?/-") })
+	replace(linkTitle.Regexp(), func(m []int) (string, bool) { return "](" + s[m[2]:m[3]] + ")", true })
 	for _, l := range p.links {
 		if from, to := p.label(l); l.image && to > from {
 			edits = append(edits, edit{from, to, ""})
@@ -126,7 +128,7 @@ func unhide(s string) string {
 	return apply(s, edits)
 }
 
-var languageForm = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,20}$`)
+var languageForm = pattern.Lazy(`^[A-Za-z0-9+#._-]{1,20}$`)
 
 // languageOf returns the language of a code block. What else stands behind the
 // marks that open the block is not shown.

@@ -1,13 +1,14 @@
 package github
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
+
+	"remote-agent/internal/pattern"
 )
 
 // agentWord begins a line that is for the bot without a mention.
-var agentWord = regexp.MustCompile(`(?im)^ {0,3}(/agent)(?:[ \t]+(.*))?$`)
+var agentWord = pattern.Lazy(`(?im)^ {0,3}(/agent)(?:[ \t]+(.*))?$`)
 
 // order returns what a text asks the bot to do, and whether it is for the bot at
 // all: it mentions it, or has a line that begins with /agent, outside of code,

@@ -8,11 +8,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"time"
 
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -33,8 +33,8 @@ const (
 )
 
 var (
-	deliveryForm = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
-	eventForm    = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+	deliveryForm = pattern.Lazy(`^[A-Za-z0-9-]{8,64}$`)
+	eventForm    = pattern.Lazy(`^[a-z0-9_]{1,64}$`)
 )
 
 // Webhook implements platform.WebhookReceiver. It makes no call to GitHub.

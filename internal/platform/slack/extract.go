@@ -3,10 +3,10 @@ package slack
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -128,15 +128,15 @@ func unindented(line string, n int) string {
 
 var (
 	// fileName is what looks like the name of a file, with or without its path.
-	fileName = regexp.MustCompile(`^[A-Za-z0-9_.@/-]{0,200}[A-Za-z0-9_-]\.[A-Za-z0-9]{1,10}$`)
+	fileName = pattern.Lazy(`^[A-Za-z0-9_.@/-]{0,200}[A-Za-z0-9_-]\.[A-Za-z0-9]{1,10}$`)
 
 	// titled is how an info string names a file.
-	titled = regexp.MustCompile(`^(?:title|file|filename|path|name)=`)
+	titled = pattern.Lazy(`^(?:title|file|filename|path|name)=`)
 
 	// caption is a line above a code block that says no more than a file's name.
-	caption = regexp.MustCompile("^[#>*_` \t]*([A-Za-z0-9_.@/-]+)[*_`: \t]*$")
+	caption = pattern.Lazy("^[#>*_` \t]*([A-Za-z0-9_.@/-]+)[*_`: \t]*$")
 
-	language = regexp.MustCompile(`^[a-z0-9]{1,5}$`)
+	language = pattern.Lazy(`^[a-z0-9]{1,5}$`)
 )
 
 // endings are the names of files by language, where they are not the language

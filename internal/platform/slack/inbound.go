@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -256,10 +256,10 @@ func (a *Adapter) rememberAsker(me identity, env envelope, ev event) {
 
 // startCode is how the owner's code is sent, as Slack would take "/start" for
 // one of its own commands.
-var startCode = regexp.MustCompile(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
+var startCode = pattern.Lazy(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
 
 // linkCode is how a code that links two accounts is sent, for the same reason.
-var linkCode = regexp.MustCompile(`^/?(?i:link) ([A-Za-z2-7-]{26,32})$`)
+var linkCode = pattern.Lazy(`^/?(?i:link) ([A-Za-z2-7-]{26,32})$`)
 
 // senderName returns the name of who wrote ev. One that is not known is asked
 // for and missing until then: an event does not wait for a name.

@@ -1,12 +1,12 @@
 package slack
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/slack-go/slack"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -32,10 +32,10 @@ const gap = "\u200b"
 
 var (
 	// control sequences: <@U…>, <#C…>, <!channel>, <!subteam^…>, <!date^…>.
-	pings = regexp.MustCompile(`(?i)<([@#][a-z0-9]|!(?:channel|here|everyone|group|subteam|date)\b)`)
+	pings = pattern.Lazy(`(?i)<([@#][a-z0-9]|!(?:channel|here|everyone|group|subteam|date)\b)`)
 
 	// and their names without brackets, where they do not follow a word.
-	calls = regexp.MustCompile(`(?i)(^|[^a-z0-9_@/.` + gap + `-])@(channel|here|everyone|group)\b`)
+	calls = pattern.Lazy(`(?i)(^|[^a-z0-9_@/.` + gap + `-])@(channel|here|everyone|group)\b`)
 )
 
 // defused returns a text in which nothing notifies anybody. It changes only
@@ -94,7 +94,7 @@ func withoutBlocks(markdown string, buttons []messages.Button) content {
 	return c
 }
 
-var asker = regexp.MustCompile(`^<@([UW][A-Z0-9]{1,30})> asked: `)
+var asker = pattern.Lazy(`^<@([UW][A-Z0-9]{1,30})> asked: `)
 
 // renderOpening writes the root of a thread that a slash command asked for.
 // Only the name of who asked stays a mention.

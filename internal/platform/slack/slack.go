@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -143,8 +143,8 @@ var (
 )
 
 var (
-	botTokenForm = regexp.MustCompile(`^xox[abep][A-Za-z0-9.-]*-[A-Za-z0-9-]+$`)
-	appTokenForm = regexp.MustCompile(`^xapp-[A-Za-z0-9-]+$`)
+	botTokenForm = pattern.Lazy(`^xox[abep][A-Za-z0-9.-]*-[A-Za-z0-9-]+$`)
+	appTokenForm = pattern.Lazy(`^xapp-[A-Za-z0-9-]+$`)
 )
 
 // minSecret is the shortest signing secret that is taken for one. Slack's have

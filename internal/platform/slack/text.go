@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"remote-agent/internal/pattern"
 )
 
 // control is what Slack writes in angle brackets: a mention, a link, a date.
 // Angle brackets that people type are escaped.
-var control = regexp.MustCompile(`<([^<>\n]+)>`)
+var control = pattern.Lazy(`<([^<>\n]+)>`)
 
 var unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 

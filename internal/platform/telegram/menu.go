@@ -2,12 +2,12 @@ package telegram
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -17,7 +17,7 @@ const (
 	maxDescription = 256 // characters
 )
 
-var commandForm = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+var commandForm = pattern.Lazy(`^[a-z0-9_]{1,32}$`)
 
 // SetMenu implements platform.Menu. Commands that Telegram would refuse are
 // left out, and descriptions cut to its limit.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -235,7 +235,7 @@ func (a *Adapter) keep(ctx context.Context, sink platform.Sink, raw []byte, caus
 
 var (
 	errGarbled = errors.New("the answer with this update is not JSON")
-	updateMark = regexp.MustCompile(`"update_id"\s*:\s*([0-9]{1,18})\b`)
+	updateMark = pattern.Lazy(`"update_id"\s*:\s*([0-9]{1,18})\b`)
 )
 
 // garbledError is an answer of getUpdates that is not JSON.

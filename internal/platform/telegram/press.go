@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -35,7 +35,7 @@ const (
 // opaqueForm is what callback data of ours looks like, and the ids of callback
 // queries. Telegram takes 64 bytes of data (Bot API, InlineKeyboardButton);
 // people can send any data with a client of their own.
-var opaqueForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var opaqueForm = pattern.Lazy(`^[A-Za-z0-9_-]{1,64}$`)
 
 // keyboard returns what shows buttons under a message, or nil for none: a
 // message that is edited without a keyboard loses the one it had.

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -111,8 +111,8 @@ var (
 )
 
 var (
-	tokenForm  = regexp.MustCompile(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
-	secretForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,256}$`)
+	tokenForm  = pattern.Lazy(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
+	secretForm = pattern.Lazy(`^[A-Za-z0-9_-]{16,256}$`)
 )
 
 // New returns an adapter for the account of cfg.Token. It does no I/O. What is

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/tool"
 )
 
@@ -218,7 +218,7 @@ func (d *DB) write(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) 
 }
 
 // code at the end of the driver's texts, such as " (1555)".
-var errorCode = regexp.MustCompile(` \(\d+\)$`)
+var errorCode = pattern.Lazy(` \(\d+\)$`)
 
 // classify turns an error of SQLite into one that a model can act on. The texts
 // of SQLite about a statement name what the model itself wrote.

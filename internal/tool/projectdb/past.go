@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
 
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/tool"
 )
 
@@ -27,7 +27,7 @@ var pastTables = []struct{ name, columns string }{
 	{"agent_tool_calls", "id, session_id, message_id, tool_call_id, tool_name, request, response, status, created_at, completed_at, execution_time_ms, error_details"},
 }
 
-var pastName = regexp.MustCompile(`(?i)\bagent_(sessions|messages|tool_calls)\b`)
+var pastName = pattern.Lazy(`(?i)\bagent_(sessions|messages|tool_calls)\b`)
 
 // describePast names the tables with their columns.
 func describePast() string {

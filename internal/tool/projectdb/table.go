@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/tool"
 )
 
@@ -162,8 +162,8 @@ func decodeTable(raw json.RawMessage) (a tableArgs, err error) {
 }
 
 var (
-	tableName  = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)+$`)
-	columnName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	tableName  = pattern.Lazy(`^[a-z][a-z0-9]*(_[a-z0-9]+)+$`)
+	columnName = pattern.Lazy(`^[a-z][a-z0-9_]*$`)
 )
 
 const maxName = 63

@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/tool"
 )
 
@@ -195,7 +195,7 @@ func result(output, how, note string, took time.Duration, failed bool) tool.Resu
 
 // sequence is a control sequence of a terminal (ECMA-48): CSI, OSC and the like,
 // or a single escape.
-var sequence = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+var sequence = pattern.Lazy("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
 // plain makes text for a model of the output of a program: without the control
 // sequences of terminals, and of a line that was written over with carriage
