@@ -1,0 +1,320 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+)
+
+const team = "team" // a room where several people talk
+
+func inTeam(who messages.UserID) []ot.Option { return []ot.Option{ot.In(team), ot.From(who)} }
+
+// planned has Ann ask for a plan in the team's room, and returns the post that shows it.
+func planned(w *ot.World) ot.Post {
+	w.T.Helper()
+	w.Model.On("Write a plan", ot.Say("1. Pack.\n2. Go."))
+	w.Model.On("Carry out this plan", ot.Say("I packed and went."))
+	w.Start()
+	w.Chat.Say("/plan a trip", inTeam(ot.Ann)...)
+	w.Pass(5 * time.Second)
+	return w.Chat.Find("1. Pack.")
+}
+
+func planState(w *ot.World) string {
+	w.T.Helper()
+	return w.Value(`SELECT state || coalesce(' ' || decided_by, '') FROM plans ORDER BY version DESC LIMIT 1`)
+}
+
+// TestWhoDecidesOnAPlan has the requester, somebody else and an owner decide, by command
+// and by button.
+func TestWhoDecidesOnAPlan(t *testing.T) {
+	t.Parallel()
+	say := func(text string) func(w *ot.World, shown ot.Post, who messages.UserID) {
+		return func(w *ot.World, _ ot.Post, who messages.UserID) { w.Chat.Say(text, inTeam(who)...) }
+	}
+	press := func(label string) func(w *ot.World, shown ot.Post, who messages.UserID) {
+		return func(w *ot.World, shown ot.Post, who messages.UserID) { w.Chat.Press(shown, label, ot.From(who)) }
+	}
+	for name, tt := range map[string]struct {
+		decide func(w *ot.World, shown ot.Post, who messages.UserID)
+		state  string // of the plan, if whoever decides may
+		runs   bool
+	}{
+		"Execute":       {say("/execute"), "done", true},
+		"ExecuteByName": {say("/execute p-1"), "done", true},
+		"Approve":       {say("/approve"), "approved", false},
+		"Reject":        {say("/reject p-1 too far"), "rejected", false},
+		"Edit":          {say("/edit p-1 1. Stay."), "proposed", false},
+		"ApproveButton": {press("Approve"), "approved", false},
+		"ExecuteButton": {press("Approve and run"), "done", true},
+		"RejectButton":  {press("Reject"), "rejected", false},
+	} {
+		for _, who := range []messages.UserID{ot.Ann, ot.Bob, ot.Olga} {
+			t.Run(name+"/"+string(who), func(t *testing.T) {
+				t.Parallel()
+				ot.Run(t, func(w *ot.World) {
+					shown := planned(w)
+					tt.decide(w, shown, who)
+					w.Pass(10 * time.Second)
+					may := who != ot.Bob
+					asked := slices.ContainsFunc(w.Model.Asked(), func(s string) bool {
+						return strings.Contains(s, "Carry out this plan") && strings.Contains(s, "1. Pack.")
+					})
+					if asked != (may && tt.runs) {
+						t.Errorf("the plan was carried out: %v", asked)
+					}
+					want := "proposed"
+					if may {
+						want = tt.state
+					}
+					if got, _, _ := strings.Cut(planState(w), " "); got != want {
+						t.Errorf("the plan is %s, want %s", got, want)
+					}
+					if told := strings.Join(append(w.Chat.Texts(team), w.Chat.Notes()...), "\n"); strings.Contains(told, "Only the person who asked for plan p-1, or an owner, can decide on it.") == may {
+						t.Errorf("they read %q", told)
+					}
+					if may && tt.state != "proposed" && !strings.HasSuffix(planState(w), string(who)) {
+						t.Errorf("decided by %q, want %s", planState(w), who)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestPlanIsDecidedOnce presses each button twice, and carries a plan out that is settled.
+func TestPlanIsDecidedOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		shown := planned(w)
+		w.Chat.Press(shown, "Reject")
+		w.Pass(2 * time.Second)
+		w.Chat.Press(shown, "Approve and run")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("/execute p-1", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		if got := planState(w); got != "rejected chat/ann" {
+			t.Errorf("the plan is %s", got)
+		}
+		if asked := strings.Join(w.Model.Asked(), "\n"); strings.Contains(asked, "1. Pack.") {
+			t.Errorf("it was carried out: %q", asked)
+		}
+		w.Chat.Find("Plan p-1 (version 1) is rejected already.")
+	})
+}
+
+// TestPlanBeginsAFreshSession is seed 002's rule: what is carried out knows the plan and
+// nothing of the talk before it.
+func TestPlanBeginsAFreshSession(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		planned(w)
+		w.Chat.Say("/execute", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("I packed and went.")
+		if n := w.Value(`SELECT count(*) FROM remote_agent_sessions`); n != "2" {
+			t.Errorf("%s sessions, want 2", n)
+		}
+		requests := w.Model.Requests()
+		if n := len(requests[len(requests)-1].Array); n != 1 {
+			t.Errorf("it began with %d messages, want the plan only", n)
+		}
+	})
+}
+
+// asking has a turn of Ann ask whether it may run a program, and returns the question.
+func asking(w *ot.World) ot.Post {
+	w.T.Helper()
+	w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
+	w.Start()
+	w.Chat.Say("do it", inTeam(ot.Ann)...)
+	w.Pass(5 * time.Second)
+	return w.Chat.Find("run `make it so`?")
+}
+
+// TestWhoDecidesOnAQuestion: Ann asked. Anybody in the room may say no; yes is hers and
+// the owners', or with the rule of the second person everybody's but hers.
+func TestWhoDecidesOnAQuestion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		second bool
+		who    messages.UserID
+		where  string
+		say    string // or a label
+		ran    bool
+		state  string
+	}{
+		"Requester":            {false, ot.Ann, team, "/approve a-1", true, "allowed"},
+		"RequesterByButton":    {false, ot.Ann, team, "Run it", true, "allowed"},
+		"SomebodyElse":         {false, ot.Bob, team, "/approve a-1", false, "waiting"},
+		"SomebodyElseByButton": {false, ot.Bob, team, "Run it", false, "waiting"},
+		"Owner":                {false, ot.Olga, team, "/approve a-1", true, "allowed"},
+		"OwnerByButton":        {false, ot.Olga, team, "Run it", true, "allowed"},
+		"OwnerFromElsewhere":   {false, ot.Olga, ot.Room, "/approve a-1", true, "allowed"},
+		"UserFromElsewhere":    {false, ot.Bob, ot.Room, "/deny a-1", false, "waiting"},
+		"AnybodyMaySayNo":      {false, ot.Bob, team, "/deny a-1 no", false, "denied"},
+		"AnybodyByButton":      {false, ot.Bob, team, "Do not", false, "denied"},
+		"Second/Requester":     {true, ot.Ann, team, "/approve a-1", false, "waiting"},
+		"Second/SomebodyElse":  {true, ot.Bob, team, "/approve a-1", true, "allowed"},
+		"Second/Owner":         {true, ot.Olga, team, "/approve a-1", true, "allowed"},
+		"Stranger":             {false, ot.Stranger, team, "/approve a-1", false, "waiting"},
+		"StrangerByButton":     {false, ot.Stranger, team, "Run it", false, "waiting"},
+		"NotAQuestion":         {false, ot.Ann, team, "/approve a-9", false, "waiting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.SecondApprover = tt.second }
+				question := asking(w)
+				if strings.HasPrefix(tt.say, "/") {
+					w.Chat.Say(tt.say, ot.In(tt.where), ot.From(tt.who))
+				} else {
+					w.Chat.Press(question, tt.say, ot.From(tt.who))
+				}
+				w.Pass(10 * time.Second)
+				if ran := len(w.Tools.Did()) == 1; ran != tt.ran {
+					t.Errorf("it ran: %v, want %v; %q", ran, tt.ran, w.Chat.Texts(team))
+				}
+				if got := w.Value(`SELECT state FROM approvals`); got != tt.state {
+					t.Errorf("the question is %s, want %s", got, tt.state)
+				}
+				open := w.Open()
+				if waits := len(open) > 0; waits != (tt.state == "waiting") {
+					t.Errorf("open: %q", open)
+				}
+				if settled := len(w.Chat.Find("run `make it so`?").Buttons) == 0; settled != (tt.state != "waiting") {
+					t.Errorf("the buttons are gone: %v", settled)
+				}
+			})
+		})
+	}
+}
+
+// TestQuestionThatNobodyDecides expires, and the turn goes on without what it asked for.
+func TestQuestionThatNobodyDecides(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asking(w)
+		w.Process().Stop() // nobody has to look for that
+		w.Pass(25 * time.Hour)
+		w.Start()
+		w.Chat.Say("/approve a-1", inTeam(ot.Ann)...)
+		w.Pass(20 * time.Second)
+		if got := w.Value(`SELECT state FROM approvals`); got != "expired" || len(w.Tools.Did()) != 0 {
+			t.Errorf("the question is %s, and the tools did %q", got, w.Tools.Did())
+		}
+		w.Chat.Find("It is done.")
+		w.Chat.Find("Expired: it was not run")
+	})
+}
+
+// TestStopOfATurnThatAsks takes its question back.
+func TestStopOfATurnThatAsks(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		question := asking(w)
+		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
+		w.Chat.Say("/stop", inTeam(ot.Ann)...)
+		w.Pass(10 * time.Second)
+		w.Chat.Find("(asked for chat/ann)")
+		w.Chat.Find("The turn has ended: it was not run")
+		w.Chat.Press(question, "Run it")
+		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
+		w.Pass(10 * time.Second)
+		w.Chat.Find("Nothing waits for a decision.")
+		if did := w.Tools.Did(); len(did) != 0 {
+			t.Errorf("the tools did %q", did)
+		}
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
+		}
+	})
+}
+
+// TestModes: a conversation that only reads asks nobody, and an owner's in auto neither.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		mode  approval.Mode
+		who   messages.UserID
+		tool  string
+		ran   bool
+		asked bool
+	}{
+		"AskRefuses":        {approval.ModeAsk, ot.Olga, ot.WriteTool, false, false},
+		"AskReads":          {approval.ModeAsk, ot.Ann, ot.ReadTool, true, false},
+		"EditWrites":        {approval.ModeEdit, ot.Ann, ot.WriteTool, true, false},
+		"EditAsksToRun":     {approval.ModeEdit, ot.Olga, ot.ExecuteTool, false, true},
+		"AutoOfAnOwner":     {approval.ModeAuto, ot.Olga, ot.ExecuteTool, true, false},
+		"AutoOfAUserIsEdit": {approval.ModeAuto, ot.Ann, ot.ExecuteTool, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Mode = tt.mode }
+				w.Model.On("do it", ot.Call(tt.tool, "it"), ot.Say("It is over."))
+				w.Start()
+				w.Chat.Say("do it", ot.From(tt.who))
+				w.Pass(5 * time.Second)
+				if ran := len(w.Tools.Did()) == 1; ran != tt.ran {
+					t.Errorf("it ran: %v", ran)
+				}
+				if asked := len(w.Rows(`SELECT number FROM approvals`)) == 1; asked != tt.asked {
+					t.Errorf("somebody was asked: %v", asked)
+				}
+			})
+		})
+	}
+}
+
+// TestBudgetOfATurn asks before it is overdrawn, and goes on where that is allowed.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		configure func(c *orchestrator.Config)
+		question  string
+	}{
+		"Rounds":     {func(c *orchestrator.Config) { c.MaxRounds = 2 }, "It has asked the model 2 times."},
+		"TurnTokens": {func(c *orchestrator.Config) { c.Budget = spend.Budget{TurnTokens: 20} }, "30 of 20 tokens"},
+	} {
+		for decision, shown := range map[string]string{"/approve a-1": "It is done.", "/deny a-1": "✖"} {
+			t.Run(name+strings.ReplaceAll(decision, " a-1", ""), func(t *testing.T) {
+				t.Parallel()
+				ot.Run(t, func(w *ot.World) {
+					w.Configure = func(c *orchestrator.Config, _ *store.Store) { tt.configure(c) }
+					w.Model.On("do it", ot.Call(ot.ReadTool, "a"), ot.Call(ot.ReadTool, "b"), ot.Call(ot.ReadTool, "c"), ot.Say("It is done."))
+					w.Start()
+					w.Chat.Say("do it")
+					w.Pass(5 * time.Second)
+					if got := w.Value(`SELECT state FROM approvals`); got != "waiting" || w.Model.Held() != 0 {
+						t.Fatalf("the question is %s", got)
+					}
+					if !strings.Contains(w.Chat.Find("Let this turn go on?").Text, tt.question) {
+						t.Errorf("the question is %q", w.Chat.Find("Let this turn go on?").Text)
+					}
+					w.Chat.Say(decision)
+					w.Pass(10 * time.Second)
+					for i := 2; i < 5 && decision == "/approve a-1" && w.Value(`SELECT count(*) FROM approvals WHERE state = 'waiting'`) == "1"; i++ {
+						w.Chat.Say("/approve a-" + string(rune('0'+i)))
+						w.Pass(10 * time.Second)
+					}
+					if texts := strings.Join(w.Chat.Texts(ot.Room), "\n"); !strings.Contains(texts, shown) {
+						t.Errorf("they read %q, want %q in it", texts, shown)
+					}
+					if open := w.Open(); len(open) > 0 {
+						t.Errorf("still open: %q", open)
+					}
+				})
+			})
+		}
+	}
+}
