@@ -274,8 +274,11 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stop()
 	doors, closeDoors := context.WithCancel(context.WithoutCancel(ctx))
 	defer closeDoors()
-	group, ctx := errgroup.WithContext(ctx)
 	var intake errgroup.Group
+	if err := d.beginLife(ctx, doors, &intake); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.core.Run(ctx) })
 	intake.Go(func() error {
 		err := d.web.Run(doors)
@@ -316,6 +319,28 @@ func (d *daemon) run(ctx context.Context) error {
 		err = last
 	}
 	return err
+}
+
+// beginLife has other replicas know that this one lives, until doors ends, and takes
+// over from those that die.
+func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) error {
+	life, err := d.store.BeginLife(ctx, store.LifeConfig{
+		Owner: d.core.Owner(), Log: d.log, Lost: d.core.LeasesLost,
+		Died: func(ctx context.Context, _ []string) {
+			group.Go(func() error { // the life goes on meanwhile
+				d.core.TakeOver(ctx)
+				return nil
+			})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		life.Run(doors)
+		return nil
+	})
+	return nil
 }
 
 // isSentTo reports whether an adapter receives what a platform sends and would not

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/slack"
@@ -14,8 +12,12 @@ import (
 )
 
 // singleTTL is how long a named lease holds without being renewed, and so the
-// longest pause in a poll after its replica died.
-const singleTTL = 15 * time.Second
+// longest pause in a poll after its replica froze; that of a dead one is void at
+// once. singleAsk is how often the others ask for it.
+const (
+	singleTTL = 15 * time.Second
+	singleAsk = time.Second
+)
 
 // singleton returns the name of the lease that an adapter needs to receive, or
 // nothing if every replica may: the adapter receives over HTTP, belongs to this
@@ -34,7 +36,7 @@ func (d *daemon) singleton(a platform.Adapter) string {
 // until ctx ends or fn fails. fn's context ends before the lease can be taken by
 // another replica.
 func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context.Context) error) error {
-	owner := uuid.Must(uuid.NewV7()).String()
+	owner := d.core.Owner() // whose leases are void when this process dies
 	defer d.releaseNamed(ctx, name, owner)
 	for {
 		if d.acquireNamed(ctx, name, owner) {
@@ -44,7 +46,7 @@ func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context
 				return err
 			}
 		}
-		if !sleep(ctx, singleTTL/3) {
+		if !sleep(ctx, singleAsk) {
 			return nil
 		}
 	}

@@ -163,6 +163,8 @@ type Orchestrator struct {
 	outbox     *outbox.Outbox
 	inbox      *inbox.Inbox
 	control    *control.Control
+
+	holders sync.Map // *worker -> context.CancelCauseFunc: who works under a lease
 }
 
 // New returns an Orchestrator. It starts nothing.

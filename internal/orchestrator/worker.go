@@ -166,6 +166,8 @@ func (o *Orchestrator) workOn(ctx context.Context, w *worker) {
 	defer cancel(nil)
 	w.ctx = ctx
 	defer w.slot.release(o.slots)
+	o.holders.Store(w, cancel)
+	defer o.holders.Delete(w)
 	beat := make(chan struct{})
 	go func() {
 		defer close(beat)

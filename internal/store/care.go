@@ -282,6 +282,7 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{nil, `DELETE FROM buttons`, nil},
 		{nil, `DELETE FROM platform_cursors`, nil},
 		{nil, `DELETE FROM named_leases`, nil},
+		{nil, `DELETE FROM replicas`, nil},
 		{nil, `DELETE FROM owner_codes`, nil},
 		{nil, `DELETE FROM link_codes`, nil},
 		{nil, `DELETE FROM memory_lessons`, nil},

@@ -386,3 +386,9 @@ func AddMigrations(s *Store, texts map[string]string) {
 		return all, err
 	}
 }
+
+// Drop breaks the connection of a life, as the end of its process does.
+func (l *Life) Drop() { l.hangUp() }
+
+// Beat says once that the process lives.
+func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }

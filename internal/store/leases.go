@@ -101,7 +101,7 @@ func (t *Tx) ReleaseNamed(ctx context.Context, name, owner string) error {
 
 // ClearLeases ends all leases on SQLite, where the one process that may have
 // held them is gone; call it at start, before any work. On PostgreSQL it does
-// nothing: other replicas hold leases, and those of the dead run out.
+// nothing: other replicas hold leases, and Life voids those of the dead.
 func (s *Store) ClearLeases(ctx context.Context) error {
 	if s.pg != nil {
 		return nil

@@ -175,6 +175,12 @@ type rewritten struct {
 
 func newRewriter(dialect migrations.Dialect) *rewriter { return &rewriter{dialect: dialect} }
 
+// sql returns the text of a query without {now} on SQLite, for a connection of its own.
+func (r *rewriter) sql(query string) string {
+	text, _ := r.rewrite(query, nil)
+	return text
+}
+
 func (r *rewriter) rewrite(query string, args []any) (string, []any) {
 	found, ok := r.done.Load(query)
 	if !ok {

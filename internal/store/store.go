@@ -66,7 +66,8 @@ type Store struct {
 	writes    writes
 	integrity integrity
 
-	pg *pgxpool.Pool
+	pg     *pgxpool.Pool
+	pooled bool // a pooler gives each transaction another session of the server
 
 	writerDB *sql.DB // one connection
 	readerDB *sql.DB

@@ -1,0 +1,32 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/sessions"
+)
+
+// Owner returns the name of this process as a holder of leases.
+func (o *Orchestrator) Owner() string { return o.owner }
+
+// TakeOver looks at once for what dead processes have left, whose leases are void. What
+// this process has no slot for, or may not begin because it stops, is offered to all.
+func (o *Orchestrator) TakeOver(ctx context.Context) {
+	defer background.Recover(ctx, o.config.Log, "take over", nil)
+	if err := o.firstSweep(ctx); err != nil && ctx.Err() == nil {
+		o.config.Log.WarnContext(ctx, "Could not take over at once; the next sweep does", "err", err)
+	}
+}
+
+// LeasesLost ends the workers of this process without settling anything: others took
+// it for dead and work on their conversations.
+func (o *Orchestrator) LeasesLost() {
+	o.holders.Range(func(_, cancel any) bool {
+		if cancel, ok := cancel.(context.CancelCauseFunc); ok {
+			cancel(fmt.Errorf("%w: this process was taken for dead", sessions.ErrLeaseLost))
+		}
+		return true
+	})
+}

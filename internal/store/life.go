@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"remote-agent/internal/fault"
+)
+
+// A replica's life. A dead process is known within deadLooks times lifeLook, one that
+// is frozen or cut off after lifeTTL. A process that could not say that it lives for
+// lifeGivesUp stops working on what others are about to take.
+const (
+	lifeLook    = 400 * time.Millisecond
+	lifeBeat    = 3 * time.Second
+	lifeTTL     = 14 * time.Second
+	lifeGivesUp = 11 * time.Second
+	lifeTimeout = 3 * time.Second // of a question to the database
+	deadLooks   = 2               // one may fall between the end of a connection and the next one
+
+	// lifeSettles is how long after a connection broke nobody is judged by theirs: the
+	// server may have been started again, and all have to come back.
+	lifeSettles = 3 * time.Second
+
+	// lifeClass is the first key of the advisory locks of lives.
+	lifeClass = 0x62_6f_74
+)
+
+// LifeConfig configures a Life.
+type LifeConfig struct {
+	Owner string // as in the leases of this process
+	Log   *slog.Logger
+
+	// Died is called after the leases of dead processes were voided: what they worked
+	// on waits for somebody.
+	Died func(ctx context.Context, owners []string)
+
+	// Lost is called when others may have voided the leases of this process, or are
+	// about to: whoever works under one stops.
+	Lost func()
+}
+
+// Life keeps this process known as alive to the other processes on a PostgreSQL
+// database, and voids what dead ones held. On SQLite, where one process works, it
+// does nothing. It is used by one goroutine.
+type Life struct {
+	store  *Store
+	config LifeConfig
+	key    int64
+
+	conn    *pgx.Conn // holds the advisory lock; nil while there is none
+	broke   time.Time // when a connection was lost last
+	beaten  time.Time // when this process was last on record
+	known   bool      // it was on record once
+	missing map[string]int
+}
+
+// BeginLife puts this process on record, before it takes any lease. End or Run ends
+// it.
+func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error) {
+	l := &Life{store: s, config: config, missing: make(map[string]int)}
+	if s.pg == nil {
+		return l, nil
+	}
+	if !s.pooled {
+		l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
+	}
+	if err := l.beat(ctx); err != nil {
+		l.hangUp()
+		return nil, fmt.Errorf("say that this process lives: %w", err)
+	}
+	return l, nil
+}
+
+// Run says that this process lives, and looks after the others, until ctx ends. Then
+// it takes the process off the record.
+func (l *Life) Run(ctx context.Context) {
+	if l.store.pg == nil {
+		return
+	}
+	defer l.end(context.WithoutCancel(ctx))
+	tick := time.NewTicker(lifeLook)
+	defer tick.Stop()
+	lost := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := l.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			l.config.Log.DebugContext(ctx, "Could not say that this process lives", "err", err)
+		}
+		silent := time.Since(l.beaten) > lifeGivesUp
+		if silent && !lost {
+			l.config.Log.WarnContext(ctx, "The database does not answer; other replicas take over what this one works on")
+			l.config.Lost()
+		}
+		lost = silent
+	}
+}
+
+// step says that this process lives, if it is time to, and looks after the others.
+func (l *Life) step(ctx context.Context) error {
+	if l.conn == nil || l.conn.IsClosed() || time.Since(l.beaten) >= lifeBeat {
+		if err := l.beat(ctx); err != nil {
+			return err
+		}
+	}
+	dead, err := l.look(ctx)
+	if err != nil {
+		return l.failed(err)
+	}
+	var voided []string
+	for _, owner := range dead {
+		done, err := l.void(ctx, owner)
+		if err != nil {
+			return l.failed(err)
+		}
+		if done {
+			l.config.Log.WarnContext(ctx, "A replica is gone; its work is taken over", "replica", owner)
+			voided = append(voided, owner)
+		}
+	}
+	if len(voided) > 0 {
+		l.config.Died(ctx, voided)
+	}
+	return nil
+}
+
+// failed drops a connection that cannot be trusted any more.
+func (l *Life) failed(err error) error {
+	l.hangUp()
+	return classifyPostgres(err)
+}
+
+func (l *Life) hangUp() {
+	if l.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = l.conn.Close(ctx) // it may be broken
+	l.conn, l.broke = nil, time.Now()
+}
+
+// beat moves this process's time on, over a connection that holds its lock.
+func (l *Life) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
+	defer cancel()
+	if l.conn == nil || l.conn.IsClosed() {
+		if err := l.connect(ctx); err != nil {
+			return l.failed(err)
+		}
+	}
+	asked := time.Now()
+	var fresh bool
+	err := l.conn.QueryRow(ctx, l.store.text.sql(`
+		INSERT INTO replicas AS r (owner, lock_key, until_ms) VALUES ($1, $2, {now} + $3)
+		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms
+		RETURNING xmax = 0`), l.config.Owner, l.key, lifeTTL.Milliseconds()).Scan(&fresh)
+	if err != nil {
+		return l.failed(err)
+	}
+	if fresh && l.known {
+		l.config.Log.WarnContext(ctx, "Other replicas took this one for dead; it begins anew")
+		l.config.Lost()
+	}
+	l.beaten, l.known = asked, true
+	return nil
+}
+
+// connect opens the connection that is this process's life.
+func (l *Life) connect(ctx context.Context) error {
+	config := l.store.pg.Config().ConnConfig.Copy()
+	config.RuntimeParams["application_name"] = "bot life"
+	config.Tracer = nil // none of what anybody asked for
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	l.conn = conn
+	if l.key == 0 {
+		return nil
+	}
+	var held bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, lifeClass, l.key).Scan(&held); err != nil {
+		return err
+	}
+	if !held { // by what is left of the connection before
+		return errors.New("the lock of this process is still held")
+	}
+	return nil
+}
+
+// locked says whether the process in row r holds its lock.
+const locked = `EXISTS (SELECT 1 FROM pg_locks AS l
+	WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+	AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+	AND l.classid::bigint = $2 AND l.objid::bigint = r.lock_key)`
+
+// look returns the processes that are dead.
+func (l *Life) look(ctx context.Context) (dead []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
+	defer cancel()
+	rows, err := l.conn.Query(ctx, l.store.text.sql(`
+		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`
+		FROM replicas AS r WHERE r.owner <> $1`), l.config.Owner, int64(lifeClass))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	missing := make(map[string]int)
+	for rows.Next() {
+		var (
+			owner            string
+			silent, unlocked bool
+		)
+		if err := rows.Scan(&owner, &silent, &unlocked); err != nil {
+			return nil, err
+		}
+		if unlocked && time.Since(l.broke) > lifeSettles {
+			missing[owner] = l.missing[owner] + 1
+		}
+		if silent || missing[owner] >= deadLooks {
+			dead = append(dead, owner)
+		}
+	}
+	l.missing = missing
+	return dead, rows.Err()
+}
+
+// void ends all leases of a process that is dead still, and reports whether it was
+// this call that did.
+func (l *Life) void(ctx context.Context, owner string) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
+		gone, err := tx.Exec(ctx, l.store.text.sql(`
+			DELETE FROM replicas AS r WHERE r.owner = $1
+			AND (r.until_ms <= {now} OR r.lock_key <> 0 AND NOT `+locked+`)`), owner, int64(lifeClass))
+		if err != nil || gone.RowsAffected() == 0 {
+			return err
+		}
+		done = true
+		if _, err := tx.Exec(ctx, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1`, owner); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM named_leases WHERE owner = $1`, owner)
+		return err
+	})
+	return done && err == nil, err
+}
+
+// end takes this process off the record, so that nobody takes it for dead.
+func (l *Life) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
+	defer cancel()
+	if l.conn != nil && !l.conn.IsClosed() {
+		if _, err := l.conn.Exec(ctx, `DELETE FROM replicas WHERE owner = $1`, l.config.Owner); err != nil && !fault.Is(err, fault.Canceled) {
+			l.config.Log.InfoContext(ctx, "Could not take this process off the record; the others see that it is gone", "err", err)
+		}
+	}
+	l.hangUp()
+}

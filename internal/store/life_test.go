@@ -1,0 +1,117 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+// lives runs the life of a process until the test ends or stop is called, and returns
+// the owners that it found dead and a value for each time that it was taken for dead.
+func lives(t *testing.T, s *store.Store, owner string) (died chan string, lost chan struct{}) {
+	t.Helper()
+	died, lost = make(chan string, 10), make(chan struct{}, 10)
+	life, err := s.BeginLife(t.Context(), store.LifeConfig{
+		Owner: owner, Log: storetest.Log(t),
+		Died: func(_ context.Context, owners []string) {
+			for _, o := range owners {
+				died <- o
+			}
+		},
+		Lost: func() { lost <- struct{}{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		life.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return died, lost
+}
+
+// TestLeasesOfTheDeadAreVoid has a process that dies with its connection, one that
+// says nothing any more although its connection stands, and two that live.
+func TestLeasesOfTheDeadAreVoid(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	var thawed []string
+	begin := func(owner string) *store.Life {
+		t.Helper()
+		l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(t), Lost: func() { thawed = append(thawed, owner) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Drop)
+		return l
+	}
+	claim := func(owner, chat string) (lease sessions.Lease, ok bool) {
+		t.Helper()
+		err := s.InTx(t.Context(), func(tx *store.Tx) error {
+			conv, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: chat}, "demo")
+			if err != nil {
+				return err
+			}
+			if lease, ok, err = tx.ClaimLease(t.Context(), conv.ID, owner, time.Hour); err != nil {
+				return err
+			}
+			_, err = tx.AcquireNamed(t.Context(), chat, owner, time.Hour)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease, ok
+	}
+	dead, frozen := begin("dead"), begin("frozen")
+	begin("alive")
+	run := func(query string) {
+		t.Helper()
+		if err := s.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, query) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`UPDATE replicas SET until_ms = {now} + 3600000`) // none of them says so again
+	old, _ := claim("dead", "1")
+	claim("frozen", "2")
+	claim("alive", "3")
+	died, lost := lives(t, s, "heir")
+
+	dead.Drop()
+	if got := <-died; got != "dead" {
+		t.Fatalf("%s is taken for dead", got)
+	}
+	if _, ok := claim("heir", "1"); !ok {
+		t.Error("the lease of the dead holds")
+	}
+	if err := s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.HoldLease(t.Context(), old); return err }); err == nil {
+		t.Error("the dead may write")
+	}
+	run(`UPDATE replicas SET until_ms = 1 WHERE owner = 'frozen'`)
+	if got := <-died; got != "frozen" {
+		t.Fatalf("%s is taken for dead", got)
+	}
+	if _, ok := claim("heir", "2"); !ok {
+		t.Error("the lease of the frozen holds")
+	}
+	if _, ok := claim("heir", "3"); ok {
+		t.Error("the lease of a living process is void")
+	}
+	if err := frozen.Beat(t.Context()); err != nil || len(thawed) != 1 {
+		t.Errorf("who thaws is told %d times that it was taken for dead: %v", len(thawed), err)
+	}
+	if len(lost) > 0 {
+		t.Error("the heir was taken for dead")
+	}
+}
