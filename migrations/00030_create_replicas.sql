@@ -1,4 +1,4 @@
--- 00029, works with binaries from 00001: which processes live
+-- 00030, works with binaries from 00001: which processes live
 
 -- +goose Up
 -- A process that works on this database, on PostgreSQL. It lives while it holds the
