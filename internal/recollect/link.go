@@ -123,7 +123,6 @@ type use struct {
 	says   string // why nothing was linked
 	joined memory.Joined
 	host   string
-	others []memory.Account
 }
 
 func (s *Service) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
@@ -160,7 +159,7 @@ func (s *Service) join(ctx context.Context, tx Tx, r command.Request) (u use, er
 	for _, a := range mine {
 		if a.Name == actor && a.Key == r.Entry.ID { // done before a crash
 			others := slices.DeleteFunc(slices.Clone(mine), func(a memory.Account) bool { return a.Name == actor })
-			return use{host: others[0].Name, others: others}, nil
+			return use{host: others[0].Name}, nil
 		}
 	}
 	tries, err := tx.LinkTries(ctx, actor, now.Add(-triesFor))
