@@ -43,11 +43,14 @@ func (w *World) build(p *Process, exclusive bool) (*orchestrator.Orchestrator, e
 // config is what a process runs with.
 func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
 	return orchestrator.Config{
-		Storage:    storage{store: p.Store, life: p.life},
-		Queue:      newQueue(w.T),
-		Adapters:   []platform.Adapter{w.Chat.adapter(p)},
-		Assistants: map[assistant.Name]assistant.Assistant{ModelName: loop.New(modelPort{w.Model, p.life}, loop.Config{})},
-		Default:    ModelName,
+		Storage:  storage{store: p.Store, life: p.life},
+		Queue:    newQueue(w.T),
+		Adapters: []platform.Adapter{w.Chat.adapter(p)},
+		Assistants: map[assistant.Name]assistant.Assistant{
+			ModelName: loop.New(modelPort{w.Model, p.life}, loop.Config{}),
+			AgentName: agentPort{w.Agent, p.life},
+		},
+		Default: ModelName,
 		Access: map[messages.Platform]orchestrator.AccessRule{PlatformName: {
 			IDs:    map[messages.UserID]bool{Ann: true, Bob: true},
 			Owners: map[messages.UserID]bool{Olga: true},

@@ -23,6 +23,7 @@ type World struct {
 	Chat  *Chat
 	Model *Model
 	Tools *Tools
+	Agent *Agent // of conversations that are handed to it
 
 	// Configure changes the configuration of every process that starts from now on;
 	// s is its database. Nil changes nothing.
@@ -47,7 +48,7 @@ func Run(t *testing.T, test func(w *World)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begins))
 		w := &World{T: t, dir: dir, reader: storetest.NewReader(t, dir)}
-		w.Chat, w.Model, w.Tools = newChat(w), newModel(w), newTools()
+		w.Chat, w.Model, w.Tools, w.Agent = newChat(w), newModel(w), newTools(), new(Agent)
 		defer w.end()
 		test(w)
 	})

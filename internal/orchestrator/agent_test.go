@@ -1,0 +1,218 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// agents has new conversations belong to the external agent.
+func agents(w *ot.World, more ...func(c *orchestrator.Config)) {
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+		c.Default = ot.AgentName
+		for _, change := range more {
+			change(c)
+		}
+	}
+}
+
+var mayI = assistant.Permission{
+	Call: messages.ToolCall{ID: "c1", Name: "bash", Arguments: `{"command":"make"}`}, Kind: assistant.KindExecute,
+	Title: "make", Detail: "`make`", Always: true,
+}
+
+// errand asks whether it may run make, and says what it was told.
+func errand(r *ot.Errands) (string, error) {
+	r.Tell(assistant.Resumable{Session: "s-1"})
+	r.Tell(assistant.PlanUpdated{Steps: []assistant.Step{{Text: "Build it", Now: true}, {Text: "Run it"}}})
+	r.Tell(assistant.ThoughtDelta{Text: "Let me see.\n"})
+	r.Tell(assistant.ToolStarted{ID: "c1", Name: "bash", Summary: "make", Kind: assistant.KindExecute})
+	may := mayI
+	may.Call.ID += r.Resume // a later run has other names for what it does
+	v, err := r.Ask(may)
+	if err != nil {
+		return "", err
+	}
+	r.Tell(assistant.ToolFinished{ID: "c1", OK: v.Allow})
+	r.Tell(assistant.TextDelta{Text: "I was told: "})
+	if v.Allow {
+		return "I was told: yes", nil
+	}
+	return "I was told: " + v.Reason, nil
+}
+
+// TestAgentAsks has the agent wait for a person: its turn keeps its place, and neither its
+// time nor its slot counts meanwhile.
+func TestAgentAsks(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ say, answer string }{
+		"Yes": {"/approve a-1", "I was told: yes"},
+		"No":  {"/deny a-1 later", "a person said no: later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w, func(c *orchestrator.Config) { c.Slots, c.TurnTimeout = 1, time.Minute })
+				w.Agent.On("build", errand)
+				w.Start()
+				w.Chat.Say("build it")
+				w.Pass(10 * time.Second)
+				w.Chat.Find("a-1: run `make`?")
+				w.Chat.Say("and you?", ot.In("elsewhere"))
+				w.Pass(5 * time.Minute)
+				w.Chat.WantIn("elsewhere", "agent: Ann: and you?")
+				w.Chat.Say(tt.say)
+				w.Pass(10 * time.Second)
+				w.Chat.Find(tt.answer)
+				if got := w.States("build it") + " " + w.Value(`SELECT assistant_session_id FROM remote_agent_sessions WHERE user_prompt = 'build it'`); got != "done s-1" {
+					t.Errorf("entry and session are %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestStopOfAnAgentThatAsks(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", errand)
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Chat.Say("/stop")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("⏹ Stopped after 10 s.")
+		if got := w.Value(`SELECT state FROM approvals`); got == "waiting" {
+			t.Error("the question still waits")
+		}
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
+		}
+	})
+}
+
+// TestAgentWhoseProcessDies goes on in its own session, and asks again.
+func TestAgentWhoseProcessDies(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", errand)
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Process().Kill()
+		w.Start()
+		w.Pass(10 * time.Second)
+		turns := w.Agent.Turns()
+		if len(turns) != 2 || turns[1].Resume != "s-1" {
+			t.Fatalf("the agent had %d turns, the last one goes on with %q", len(turns), turns[len(turns)-1].Resume)
+		}
+		w.Chat.Say("/approve a-2")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("I was told: yes")
+		if got := strings.Join(w.Rows(`SELECT state FROM approvals ORDER BY number`), " "); got != "canceled allowed" {
+			t.Errorf("the questions are %s", got)
+		}
+	})
+}
+
+// TestAgentThatFailed is not begun again on its own once it has done something: the
+// person decides.
+func TestAgentThatFailed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before assistant.Event
+		turns  int
+		shown  string
+	}{
+		"BeforeItBegan":     {nil, 2, "agent says hello"},
+		"AfterItSaidAThing": {assistant.TextDelta{Text: "Well, "}, 1, "✖ The other side is away."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w)
+				w.Agent.On("build", func(r *ot.Errands) (string, error) {
+					if tt.before != nil {
+						r.Tell(tt.before)
+					}
+					return "", errUnavailable
+				}, func(*ot.Errands) (string, error) { return "agent says hello", nil })
+				w.Start()
+				w.Chat.Say("build it")
+				w.Pass(30 * time.Second)
+				w.Chat.Find(tt.shown)
+				if n := len(w.Agent.Turns()); n != tt.turns {
+					t.Errorf("the agent had %d turns, want %d", n, tt.turns)
+				}
+			})
+		})
+	}
+}
+
+// TestHandoff gives the conversation to the other assistant, with what was said.
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		w.Chat.Say("remember the cat")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("/handoff agent")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("which animal?")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("/handoff scripted")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("and now?")
+		w.Pass(2 * time.Second)
+		w.Chat.Want("re: remember the cat", "**agent** goes on here from now on; scripted is done.", "agent: which animal?", "**scripted** goes on here", "re: and now?")
+		if got := w.Agent.Turns()[0].Array; len(got) != 3 || got[0].PlainText() != "remember the cat" {
+			t.Errorf("the agent got %+v", got)
+		}
+		if n := len(w.Agent.Released()); n != 1 {
+			t.Errorf("the agent's process was ended %d times", n)
+		}
+		if got := w.Rows(`SELECT ai_assistant_type FROM remote_agent_conversations ORDER BY id`); !slices.Equal(got, []string{"scripted", "agent", "scripted"}) {
+			t.Errorf("the conversations are of %q", got)
+		}
+	})
+}
+
+func TestHandoffIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ say, text string }{
+		"NoName":  {"/handoff", "Say to whom: `/handoff agent`."},
+		"Itself":  {"/handoff scripted", "scripted answers here already."},
+		"Unknown": {"/handoff nobody", "There is no assistant \"nobody\" here. You can choose: agent."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Start()
+				w.Chat.Say(tt.say)
+				w.Pass(2 * time.Second)
+				w.Chat.Want(tt.text)
+			})
+		})
+	}
+	t.Run("WhileATurnRuns", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Model.On("hello", ot.Hold("", ot.Say("Hello.")))
+			w.Start()
+			w.Chat.Say("hello")
+			w.Settle()
+			w.Chat.Say("/handoff agent")
+			w.Pass(2 * time.Second)
+			w.Chat.Find("Something still runs or waits here.")
+		})
+	})
+}

@@ -1,0 +1,314 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/store"
+)
+
+// TestEventsThatComeAgain are answered once: the same event, and another one of the same
+// gesture.
+func TestEventsThatComeAgain(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		said := w.Chat.Say("hello")
+		w.Chat.Again(said)
+		w.Pass(2 * time.Second)
+		w.Chat.Again(said)
+		alias := ot.With(func(in *messages.Inbound) { in.Aliases = []messages.EventID{"the gesture"} })
+		mention := w.Chat.Say("twice told", alias)
+		w.Chat.Say("twice told", alias)
+		w.Chat.Again(mention)
+		w.Pass(2 * time.Second)
+		w.Chat.Want("re: hello", "re: twice told")
+	})
+}
+
+func TestConversationThatMoves(t *testing.T) {
+	t.Parallel()
+	t.Run("AsThePlatformTells", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Start()
+			w.Chat.Say("hello", ot.In("group"))
+			w.Pass(2 * time.Second)
+			w.Chat.Do(ot.In("group"), ot.With(func(in *messages.Inbound) { in.Kind, in.MigratedTo = messages.KindMigrated, "supergroup" }))
+			w.Chat.Say("still there?", ot.In("supergroup"))
+			w.Pass(2 * time.Second)
+			w.Chat.WantIn("supergroup", "re: Ann: still there?")
+			if n := len(w.Model.Requests()[1].Array); n != 3 {
+				t.Errorf("the second request has %d messages: it is not the same conversation", n)
+			}
+		})
+	})
+	t.Run("AsASendFindsOut", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Chat.React = func(a ot.Asked) ot.Reaction {
+				if a.Room == "group" {
+					return ot.Reaction{Err: &fault.Error{Kind: fault.Conflict, Err: &platform.MovedError{To: "supergroup"}}}
+				}
+				return ot.Reaction{}
+			}
+			w.Start()
+			w.Chat.Say("hello", ot.In("group"))
+			w.Pass(20 * time.Second)
+			w.Chat.WantIn("supergroup", "re: Ann: hello")
+			w.Chat.WantIn("group")
+			if got := w.Rows(`SELECT platform_conversation_id FROM remote_agent_conversations`); !slices.Equal(got, []string{"supergroup"}) {
+				t.Errorf("the conversations are %q", got)
+			}
+		})
+	})
+}
+
+// TestWhatIsClosedEndsItsSession and leaves what is said later to another one.
+func TestWhatIsClosedEndsItsSession(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		kind := func(k messages.InboundKind) ot.Option {
+			return ot.With(func(in *messages.Inbound) { in.Kind = k })
+		}
+		w.Chat.Do(kind(messages.KindClosed)) // of what nobody talked about
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		w.Chat.Do(kind(messages.KindGone))
+		w.Chat.Do(kind(messages.KindClosed))
+		w.Chat.Do(kind(messages.KindClosed))
+		w.Pass(2 * time.Second)
+		w.Chat.Say("hello again")
+		w.Pass(2 * time.Second)
+		w.Chat.Want("re: hello", "re: hello again")
+		if got := w.Rows(`SELECT active, json_extract(metadata, '$.endReason') FROM remote_agent_sessions ORDER BY id`); !slices.Equal(got, []string{"0|closed", "1|-"}) {
+			t.Errorf("the sessions are %q", got)
+		}
+	})
+}
+
+func TestEventOfAnUnknownKindIsRefused(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		in := messages.Inbound{Event: "x", Kind: "telepathy", Conversation: room(ot.Room), Sender: messages.Sender{ID: ot.Ann}}
+		if err := p.Engine.Accept(w.T.Context(), in); !fault.Is(err, fault.Invalid) {
+			t.Errorf("accepting it: %v", err)
+		}
+		if err := p.Engine.Accept(w.T.Context()); err != nil {
+			t.Errorf("accepting nothing: %v", err)
+		}
+		raw := messages.RawEvent{Platform: ot.PlatformName, Account: "bot", Event: "y", Raw: []byte(`{"odd":1}`), Reason: "no idea"}
+		for range 2 {
+			if err := p.Engine.Keep(w.T.Context(), raw); err != nil {
+				t.Errorf("keeping what was not understood: %v", err)
+			}
+		}
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE state = 'raw'`); n != "1" {
+			t.Errorf("%s raw events, want 1", n)
+		}
+	})
+}
+
+// TestManyEventsAtOnce come in one webhook or poll: each is answered, in its order.
+func TestManyEventsAtOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		var all []messages.Inbound
+		for i := range 12 {
+			all = append(all, messages.Inbound{
+				Event: messages.EventID(fmt.Sprint("b", i)), Kind: messages.KindMessage, Message: messages.MessageID(fmt.Sprint("n", i)), Private: true,
+				Conversation: room(fmt.Sprint("r", 2-i%3)), Sender: messages.Sender{ID: ot.Ann}, Text: fmt.Sprint("say ", i),
+			})
+		}
+		if err := p.Engine.Accept(w.T.Context(), all...); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(20 * time.Second)
+		w.Chat.WantIn("r0", "re: say 2", "re: say 5", "re: say 8", "re: say 11")
+		w.Chat.WantIn("r1", "re: say 1", "re: say 4", "re: say 7", "re: say 10")
+		w.Chat.WantIn("r2", "re: say 0", "re: say 3", "re: say 6", "re: say 9")
+	})
+}
+
+// TestMarks: what waits has a sign until its turn begins; where the platform shows
+// outcomes, each message ends with one.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		w.Start()
+		first := w.Chat.Say("first")
+		second := w.Chat.Say("second")
+		third := w.Chat.Say("third")
+		w.Pass(2 * time.Second)
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		for _, m := range []struct {
+			of   messages.Inbound
+			want []platform.Mark
+		}{{first, nil}, {second, []platform.Mark{platform.MarkQueued, platform.MarkNone}}, {third, nil}} {
+			if got := w.Chat.Marks(m.of); !slices.Equal(got, m.want) {
+				t.Errorf("%q had the marks %q, want %q", m.of.Text, got, m.want)
+			}
+		}
+	})
+	t.Run("OfOutcomes", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Chat.Caps.OutcomeMarks = true
+			w.Model.On("bad", ot.Fail("", fault.New(fault.Invalid, "")))
+			w.Start()
+			good, bad, told := w.Chat.Say("good"), w.Chat.Say("bad"), w.Chat.Say("/whoami")
+			w.Pass(10 * time.Second)
+			for _, m := range []struct {
+				of   messages.Inbound
+				want platform.Mark
+			}{{good, platform.MarkDone}, {bad, platform.MarkFailed}, {told, platform.MarkDone}} {
+				if got := w.Chat.Marks(m.of); len(got) == 0 || got[len(got)-1] != m.want {
+					t.Errorf("%q had the marks %q, want %q in the end", m.of.Text, got, m.want)
+				}
+			}
+		})
+	})
+}
+
+// TestWhatWasSaidBefore reaches the first turn of a conversation, and its failure keeps
+// nobody from an answer.
+func TestWhatWasSaidBefore(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"Read": nil, "Forbidden": fault.New(fault.Forbidden, "May not."), "Away": errUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) {
+					return []messages.Quote{{Relation: "thread", Author: "Bob", Text: "The build is red."}}, err
+				}
+				w.Start()
+				w.Chat.Say("why?")
+				w.Pass(time.Minute)
+				w.Chat.Say("really?")
+				w.Pass(5 * time.Second)
+				requests := w.Model.Requests()
+				if len(requests) != 2 {
+					t.Fatalf("the model was asked %d times: %q", len(requests), w.Chat.Texts(ot.Room))
+				}
+				if got := strings.Contains(requests[0].Array[0].PlainText(), "> The build is red."); got != (err == nil) {
+					t.Errorf("the first request begins with %q", requests[0].Array[0].PlainText())
+				}
+				if got := requests[1].Array[2].PlainText(); got != "really?" {
+					t.Errorf("the second one ends with %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestLongAnswers are cut where the platform's messages end, in order.
+func TestLongAnswers(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.MaxText = 200
+		long := strings.Repeat("This is a sentence of the answer. ", 20)
+		w.Model.On("hello", ot.Say(long))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(10 * time.Second)
+		posts := w.Chat.Texts(ot.Room)
+		if len(posts) < 4 {
+			t.Fatalf("%d posts", len(posts))
+		}
+		joined := strings.Join(posts, " ")
+		if got, want := strings.Count(joined, "This is a sentence of the answer."), 20; got != want {
+			t.Errorf("%d sentences arrived, want %d", got, want)
+		}
+		for _, p := range posts {
+			if len(p) > 200 {
+				t.Errorf("a post has %d bytes", len(p))
+			}
+		}
+	})
+}
+
+// TestPlainPlatform can neither edit nor look up: it gets the answer only.
+func TestPlainPlatform(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Plain = true
+		w.Model.On("slow", ot.Later(time.Minute, ot.Say("At last.")))
+		w.Start()
+		w.Chat.Say("slow")
+		w.Chat.Say("quick")
+		w.Pass(2 * time.Minute)
+		var texts []string
+		for _, p := range w.Chat.Posts(ot.Room) {
+			texts = append(texts, p.Text)
+		}
+		if len(texts) != 3 || texts[1] != "At last." || texts[2] != "re: quick" || !strings.Contains(texts[0], "wait") {
+			t.Errorf("posted: %q", texts)
+		}
+	})
+}
+
+// TestProgress shows a turn while it runs: first that it began, then what it says, then how
+// long it takes, with a button; and the answer in a message of its own where the turn took so long
+// that people have gone away.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Hold("I begin with ", ot.Say("I begin with the end.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(100 * time.Millisecond)
+		if n := w.Chat.Strays(ot.Room); n != 1 {
+			t.Errorf("%d placeholders after 100 ms", n)
+		}
+		w.Pass(2 * time.Second)
+		if p := w.Chat.Find("I begin with"); len(p.Buttons) != 0 {
+			t.Error("there is a button already")
+		}
+		if n := w.Chat.Typed(); n == 0 {
+			t.Error("nothing shows that an answer is coming")
+		}
+		w.Pass(48 * time.Second)
+		if p := w.Chat.Find("I begin with"); len(p.Buttons) != 1 {
+			t.Error("there is no button")
+		}
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		w.Chat.Want("✔ Worked for 50 s", "I begin with the end.")
+	})
+}
+
+// TestStandInIsOutgrown: a chat that began with the stand-in goes on with the assistant
+// that was configured since, in a conversation of its own.
+func TestStandInIsOutgrown(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Default = ot.AgentName }
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Placeholder = map[assistant.Name]bool{ot.AgentName: true}
+		}
+		w.Restart()
+		w.Chat.Say("hello again")
+		w.Pass(2 * time.Second)
+		w.Chat.Want("agent: hello", "This chat began with the agent assistant. From here on scripted answers", "re: hello again")
+		if n := len(w.Model.Requests()[0].Array); n != 1 {
+			t.Errorf("the new one begins with %d messages", n)
+		}
+	})
+}
