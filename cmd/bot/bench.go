@@ -13,6 +13,8 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/bench"
+	"remote-agent/internal/profiling"
+	"remote-agent/internal/resident"
 )
 
 // benchCommand measures the program against the emulators. The program that is
@@ -96,8 +98,7 @@ func systemEnviron(environ []string) []string {
 }
 
 // runChild is the measured process: the daemon without a console, which stops
-// when its input ends. Profiles are written by it alone; the ordinary daemon has
-// no way to be profiled from outside.
+// when its input ends, with the profiles that were asked for.
 func (c benchCommand) runChild(p *program) error {
 	cfg, err := p.load()
 	if err != nil {
@@ -110,6 +111,10 @@ func (c benchCommand) runChild(p *program) error {
 	defer closeLog()
 	ctx, cancel := p.untilInputEnds()
 	defer cancel()
+	if c.Memprofile != "" {
+		profiling.SampleMemory()
+	}
+	resident.ReleaseProgram()
 	stopProfile, err := startCPUProfile(c.Cpuprofile)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/resident"
 )
 
 // maxLogFile is how large the log file may be at a start; a larger one is set
@@ -29,6 +30,7 @@ func (p *program) env(log *slog.Logger, console bool) app.Env {
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
 		Console: console, Terminal: bothTerminals(p.process), Version: version(), Log: log,
 		Lookup: p.lookup, EnvFile: cmp.Or(p.source.EnvFile, config.EnvFile),
+		Started: func(app.Info) { resident.Release() },
 	}
 }
 

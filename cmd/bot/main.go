@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ const (
 const gcPercent = 50
 
 func main() {
-	sandbox.RunIfHelper() // this process may be the one that confines a program of an assistant
+	sandbox.RunIfHelper()      // this process may be the one that confines a program of an assistant
+	runtime.MemProfileRate = 0 // its tables take a megabyte and more; see profiling.SampleMemory
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/term"
 
 	"remote-agent/internal/app"
+	"remote-agent/internal/profiling"
+	"remote-agent/internal/resident"
 	"remote-agent/internal/web"
 )
 
@@ -22,11 +25,20 @@ func (startCommand) Run(p *program) error {
 // serveCommand is the daemon. It reads only a terminal: what a service manager
 // connects to its input is not meant for it.
 type serveCommand struct {
-	NoConsole bool `help:"No console chat, also on a terminal."`
+	NoConsole bool   `help:"No console chat, also on a terminal."`
+	PprofAddr string `help:"Serve Go's profiles under /debug/pprof/ on this loopback address, such as 127.0.0.1:6060 (default: nowhere)." placeholder:"HOST:PORT"`
 }
 
 // Run implements the command.
 func (c serveCommand) Run(p *program) error {
+	if c.PprofAddr != "" {
+		at, stop, err := profiling.Listen(p.ctx, c.PprofAddr)
+		if err != nil {
+			return err
+		}
+		defer stop()                                                                 //nolint:errcheck // the process ends
+		_, _ = fmt.Fprintf(p.stderr, "Profiles are at http://%s/debug/pprof/\n", at) // a closed terminal
+	}
 	return p.serve(!c.NoConsole && bothTerminals(p.process))
 }
 
@@ -49,6 +61,7 @@ func (p *program) serve(console bool) error {
 	if env.Listeners, err = web.Inherited(env.Lookup); err != nil {
 		return err
 	}
+	resident.ReleaseProgram() // nothing of what reads the command line comes again
 	env.Hangup, env.Reload, env.SetLogLevel = hangups, p.load, p.levels.set
 	return app.Run(p.ctx, cfg, env)
 }

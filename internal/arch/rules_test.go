@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/sandbox", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -113,7 +113,8 @@ var allowed = map[string][]string{
 		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
 	},
 
-	"internal/config": {},
+	"internal/config":    {},
+	"internal/profiling": {"internal/fault"},
 
 	// Care of the data.
 	"internal/importer":   {"internal/codebase/remote", "internal/fault", "internal/messages", "internal/sessions", "internal/store"},
@@ -150,6 +151,7 @@ var allowed = map[string][]string{
 // import them besides what allowed says.
 var leaves = map[string][]string{
 	"internal/wording":   {"internal/chat", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
+	"internal/resident":  {"cmd/bot"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
