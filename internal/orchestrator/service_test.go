@@ -1,0 +1,445 @@
+package orchestrator_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+)
+
+// inTx changes the database as an operator does on the command line.
+func inTx(w *ot.World, fn func(ctx context.Context, tx *store.Tx) error) {
+	w.T.Helper()
+	ctx := w.T.Context()
+	if err := w.Process().Store.InTx(ctx, func(tx *store.Tx) error { return fn(ctx, tx) }); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func halt(w *ot.World) {
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Halt(ctx, "chat/olga", "a fire")
+		return err
+	})
+}
+
+func resume(w *ot.World) {
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Resume(ctx)
+		return err
+	})
+}
+
+// TestHalt ends what runs, keeps what comes, tells so once, and goes on after the resume,
+// also in another process.
+func TestHalt(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"SameProcess": false, "AfterARestart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("first", ot.Hold("I begin ", ot.Say("Never.")))
+				w.Start()
+				w.Chat.Say("first")
+				w.Chat.Say("second")
+				w.Pass(2 * time.Second)
+				halt(w)
+				w.Pass(2 * time.Second)
+				w.Chat.Find("the bot was halted.")
+				w.Chat.Say("third")
+				w.Chat.Say("elsewhere", ot.In("elsewhere"))
+				w.Chat.Say("/whoami")
+				w.Pass(time.Minute)
+				w.Chat.Find("You are")
+				w.Chat.WantIn("elsewhere", "⏸ This bot is halted: a fire. Your message is kept")
+				told := 0
+				for _, text := range w.Chat.Texts(ot.Room) {
+					if strings.Contains(text, "This bot is halted") {
+						told++
+					}
+				}
+				if told != 1 {
+					t.Errorf("they were told %d times: %q", told, w.Chat.Texts(ot.Room))
+				}
+				if !w.Process().Engine.Halted().Halted() {
+					t.Error("the process does not know")
+				}
+				if restart {
+					w.Restart()
+					w.Pass(10 * time.Second)
+				}
+				if n := len(w.Model.Requests()); n != 1 {
+					t.Errorf("the model was asked %d times while the bot was halted", n)
+				}
+				resume(w)
+				w.Pass(10 * time.Second)
+				w.Chat.Find("re: second")
+				w.Chat.Find("re: third")
+				w.Chat.Find("re: Ann: elsewhere")
+				if got := w.States("first"); got != "stopped" {
+					t.Errorf("the turn that was ended is %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRemovedWhileTheirTurnRuns ends it, and what of theirs waits is refused.
+func TestRemovedWhileTheirTurnRuns(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("I begin ", ot.Say("Never.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Pass(2 * time.Second)
+		inTx(w, func(ctx context.Context, tx *store.Tx) error {
+			return tx.SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
+		})
+		w.Process().Engine.AccessChanged()
+		w.Pass(5 * time.Second)
+		w.Chat.Find("⏹ Stopped: who asked for this may not use the bot any more.")
+		w.Chat.Find("You are not allowed to talk to this bot any more, so I did not start on this.")
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if got := w.States("first"); got != "stopped" {
+			t.Errorf("the entry is %s", got)
+		}
+	})
+}
+
+// TestReload takes other settings while the process works: who may talk to it, how many
+// conversations it works on.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		w.Model.On("slow", ot.Hold("I begin ", ot.Say("It was slow.")))
+		p := w.Start()
+		w.Chat.Say("slow")
+		w.Chat.Say("hello", ot.In("elsewhere"), ot.From(ot.Bob))
+		w.Pass(2 * time.Second)
+		p.Engine.Reload(w.T.Context(), orchestrator.Live{
+			Slots:  2,
+			Access: map[messages.Platform]orchestrator.AccessRule{ot.PlatformName: {IDs: only(ot.Bob)}},
+		})
+		w.Pass(10 * time.Second)
+		w.Chat.WantIn("elsewhere", "re: BOB: hello")
+		w.Chat.Find("⏹ Stopped: who asked for this may not use the bot any more.")
+	})
+}
+
+func TestReadyAndIdle(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		idle := func(want bool, questions ...string) {
+			t.Helper()
+			got, asked, err := p.Engine.Idle(w.T.Context(), room(ot.Room))
+			if err != nil || got != want || !slices.Equal(asked, questions) {
+				t.Errorf("idle: %v, waiting for %q, %v; want %v and %q", got, asked, err, want, questions)
+			}
+		}
+		if err := p.Engine.Ready(); err != nil {
+			t.Errorf("a process that runs is not ready: %v", err)
+		}
+		idle(true)
+		w.Model.On("hello", ot.Hold("", ot.Call(ot.ExecuteTool, "it")), ot.Say("Done."))
+		w.Chat.Say("hello")
+		w.Settle()
+		idle(false)
+		if n := p.Engine.RunningTurns(); n != 1 {
+			t.Errorf("%d turns run, want 1", n)
+		}
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		idle(true, "a-1")
+		w.Chat.Say("/approve a-1")
+		w.Pass(5 * time.Second)
+		idle(true)
+		p.Stop()
+		if err := p.Engine.Ready(); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a process that has stopped: %v", err)
+		}
+	})
+}
+
+// memo remembers one thing of everybody, and notes what it was asked.
+type memo struct {
+	err     error
+	noted   int
+	asked   []orchestrator.RecallLimits
+	teaches bool
+}
+
+func (m *memo) Recall(_ context.Context, _ sessions.Conversation, entry sessions.Entry, limits orchestrator.RecallLimits) ([]messages.Quote, error) {
+	m.asked = append(m.asked, limits)
+	return []messages.Quote{{Relation: "remembered", Text: string(entry.In.Sender.ID) + " likes tea"}}, m.err
+}
+
+func (m *memo) Teaches(messages.Inbound) bool { return m.teaches }
+func (m *memo) Noted()                        { m.noted++ }
+
+// TestMemory shows what is remembered to the model and keeps it nowhere; a message that
+// teaches is noted with its answer.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err   error
+		shown bool
+	}{"Remembered": {nil, true}, "Away": {errUnavailable, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				m := &memo{err: tt.err, teaches: true}
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Memory, c.Learner = m, m }
+				w.Model.On("", ot.Say("Right."))
+				w.Start()
+				w.Chat.Say("hello")
+				w.Pass(5 * time.Second)
+				w.Chat.Say("again")
+				w.Pass(5 * time.Second)
+				for i, r := range w.Model.Requests() {
+					last := r.Array[len(r.Array)-1].PlainText()
+					if strings.Contains(last, "ann likes tea") != tt.shown {
+						t.Errorf("request %d ends with %q", i, last)
+					}
+				}
+				if n := strings.Count(strings.Join(w.Said(), "\n"), "likes tea"); n != 0 {
+					t.Errorf("it is kept in the session %d times", n)
+				}
+				if n := w.Value(`SELECT count(*) FROM memory_lessons`); n != "2" || m.noted != 2 {
+					t.Errorf("%s lessons, told of %d", n, m.noted)
+				}
+			})
+		})
+	}
+}
+
+// create stores a profile.
+func create(w *ot.World, p profile.Profile) profile.Profile {
+	w.T.Helper()
+	inTx(w, func(ctx context.Context, tx *store.Tx) (err error) {
+		p, err = tx.CreateAgent(ctx, p)
+		return err
+	})
+	return p
+}
+
+// TestProfile narrows what a turn gets: its prompt, its window, its rounds, its memory.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		m := &memo{}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Memory = m
+			c.Tiers = map[string]spend.Tier{"fast": {Provider: string(ot.ModelName), Model: "script-fast"}}
+		}
+		w.Start()
+		p := create(w, profile.Profile{
+			Name: "scribe", Mode: profile.Mode("ask"), SystemPrompt: "You are a scribe.", MaxIterations: 20, ModelTier: "fast",
+			Memory: profile.Memory{Enabled: false}, Plugins: profile.Texts{"look", "fly"},
+		})
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		inTx(w, func(ctx context.Context, tx *store.Tx) error {
+			c, err := tx.FindConversation(ctx, room(ot.Room))
+			if err != nil {
+				return err
+			}
+			s, _, err := tx.ActiveSession(ctx, c.ID)
+			if err != nil {
+				return err
+			}
+			if err := tx.DeactivateSession(ctx, s.ID, "test"); err != nil {
+				return err
+			}
+			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
+		})
+		asked := len(m.asked)
+		w.Model.On("note it", ot.Call(ot.WriteTool, "it"), ot.Say("I may not."))
+		w.Chat.Say("note it")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("I may not.")
+		r := w.Model.Requests()[1]
+		if !strings.Contains(r.System, "You are a scribe.") || r.Model != "script-fast" {
+			t.Errorf("it is asked of %q with %q", r.Model, r.System)
+		}
+		if did := w.Tools.Did(); len(did) != 0 {
+			t.Errorf("a profile that only reads did %q", did)
+		}
+		if len(m.asked) != asked {
+			t.Error("a profile without memory was told what is remembered")
+		}
+		if got := w.Value(`SELECT agent_name FROM remote_agent_sessions WHERE active`); got != "scribe" {
+			t.Errorf("the session is of %q", got)
+		}
+	})
+}
+
+// standing has Ann's conversation run a profile's standing task every hour.
+func standing(w *ot.World) {
+	w.T.Helper()
+	w.Start()
+	p := create(w, profile.Profile{Name: "watch", Interval: 3600, Objectives: profile.Texts{"Look at the clock."}, Mode: profile.Mode("edit"), MaxIterations: 5})
+	w.Chat.Say("/whoami") // so that there is a conversation
+	w.Pass(2 * time.Second)
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		c, err := tx.FindConversation(ctx, room(ot.Room))
+		if err != nil {
+			return err
+		}
+		return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
+	})
+	w.Model.On("Look at the clock", ot.Say("It is late."))
+	w.Chat.Say("/schedule on")
+	w.Pass(2 * time.Second)
+}
+
+// TestStandingTask runs when it is due, once, also over restarts, in the name of who
+// switched it on, and not while a run of it is at work.
+func TestStandingTask(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standing(w)
+		w.Pass(50 * time.Minute)
+		if n := len(w.Model.Requests()); n != 0 {
+			t.Fatalf("the model was asked %d times before the time", n)
+		}
+		w.Pass(11 * time.Minute)
+		w.Chat.Find("It is late.")
+		w.Restart()
+		w.Pass(30 * time.Second)
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times, want once an hour", n)
+		}
+		w.Process().Kill()
+		w.Pass(3 * time.Hour) // runs that are missed are not made up for
+		w.Start()
+		w.Pass(30 * time.Second)
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("the model was asked %d times after three hours away, want 2", n)
+		}
+		w.Chat.Say("/schedule off")
+		w.Pass(2 * time.Second)
+		w.Process().Stop()
+		w.Pass(2 * time.Hour)
+		w.Start()
+		w.Pass(30 * time.Second)
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("it went on after it was switched off: %d", n)
+		}
+	})
+}
+
+// TestStandingTaskOfSomebodyWhoWasRemoved ends.
+func TestStandingTaskOfSomebodyWhoWasRemoved(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standing(w)
+		inTx(w, func(ctx context.Context, tx *store.Tx) error {
+			return tx.SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
+		})
+		w.Process().Stop()
+		w.Pass(61 * time.Minute)
+		w.Start()
+		w.Pass(30 * time.Second)
+		if n := len(w.Model.Requests()); n != 0 {
+			t.Errorf("the model was asked %d times in the name of somebody who was removed", n)
+		}
+		if n := w.Value(`SELECT count(*) FROM agent_schedules`); n != "0" {
+			t.Errorf("%s tasks stand", n)
+		}
+	})
+}
+
+// TestBudgetOfADay is everybody's: what comes later is refused until the next day.
+func TestBudgetOfADay(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{DayTokens: 20} }
+		w.Start()
+		for _, text := range []string{"one", "two", "three"} {
+			w.Chat.Say(text)
+			w.Pass(5 * time.Second)
+		}
+		w.Chat.Want("re: one", "re: two", "✖ The budget of the day is used up (30 of 20 tokens).")
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("the model was asked %d times, want 2: 15 tokens each of 20", n)
+		}
+		w.Process().Stop()
+		w.Pass(24 * time.Hour)
+		w.Model.On("four", ot.Say("It is four."))
+		w.Start()
+		w.Chat.Say("four")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is four.")
+	})
+}
+
+// TestSecretsAreRedacted from what is shown, stored and given to the model by tools.
+func TestSecretsAreRedacted(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Redact = func(s string) string { return strings.ReplaceAll(s, "sesame", "[secret]") }
+		}
+		w.Model.On("hello", ot.Call(ot.WriteTool, "sesame"), ot.Say("It is sesame."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is [secret].")
+		for _, p := range w.Chat.Posts(ot.Room) {
+			if strings.Contains(strings.Join(p.Texts, "\n"), "sesame") {
+				t.Errorf("shown: %q", p.Texts)
+			}
+		}
+		for _, b := range w.Model.Requests()[1].Array[2].Blocks {
+			if r, ok := b.(messages.ToolResult); ok && strings.Contains(r.Content, "sesame") {
+				t.Errorf("the model got %q", r.Content)
+			}
+		}
+		if n := w.Value(`SELECT count(*) FROM agent_messages WHERE role = 'tool' AND (content LIKE '%sesame%' OR data_json LIKE '%sesame%')`); n != "0" {
+			t.Error("a result is stored with the secret")
+		}
+	})
+}
+
+// TestManyStrangers are told no by and by, and everybody else is answered meanwhile.
+func TestManyStrangers(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		for i := range 60 {
+			id := messages.UserID("s" + string(rune('A'+i/10)) + string(rune('0'+i%10)))
+			w.Chat.Say("let me in", ot.From(id), ot.In(string(id)), ot.With(func(in *messages.Inbound) { in.Private = true }))
+		}
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		w.Chat.Want("re: hello")
+		w.Pass(10 * time.Minute)
+		told := 0
+		for _, a := range w.Chat.Calls() {
+			if strings.Contains(a.Text, "private bot") {
+				told++
+			}
+		}
+		if told == 0 || told > 60 {
+			t.Errorf("%d were told no", told)
+		}
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%let me in%'`); n != "0" {
+			t.Error("what strangers wrote is kept")
+		}
+	})
+}
