@@ -38,6 +38,7 @@ type commandLine struct {
 	Export    exportCommand    `cmd:"" group:"Keep" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
 	Import    importCommand    `cmd:"" group:"Keep" help:"Read what export wrote; nothing old is sent again."`
 	Migrate   migrateCommand   `cmd:"" group:"Keep" help:"Show or apply changes to the schema; serve applies them."`
+	Salvage   salvageCommand   `cmd:"" group:"Keep" help:"Copy what can be read of a damaged database."`
 	Retention retentionCommand `cmd:"" group:"Keep" help:"Remove what is past its time; serve does so as well."`
 	Scrub     scrubCommand     `cmd:"" group:"Keep" help:"Rewrite the database without a trace of what was deleted."`
 

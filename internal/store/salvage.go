@@ -1,0 +1,539 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"remote-agent/internal/fault"
+)
+
+// SalvagedTable is what became of a table.
+type SalvagedTable struct {
+	Name   string
+	Copied int64
+
+	// Lost is how many rows are missing. It is exact if Known: an index of the table
+	// could still be counted. Otherwise there may be more.
+	Lost  int64
+	Known bool
+
+	Problem string // why the table could not be read at all; empty if it could
+}
+
+// Salvaged is what Salvage did.
+type Salvaged struct {
+	Tables  []SalvagedTable // in order of their names
+	Mended  string          // what of the beginning of the file had to be guessed; empty if nothing
+	Settled Settled
+}
+
+// probesPerTable bounds how often is looked for rows behind damage. Each look reads a
+// few pages.
+const (
+	probesPerTable = 3000
+	probesInVain   = 200 // after which a table is given up of which nothing was read
+)
+
+// Salvage copies what can be read of a damaged SQLite database into a new file, which
+// must not exist and can be used as the database afterwards. The damaged file, and
+// its write-ahead log beside it, are only read; the work is done on a copy that needs
+// as much room again beside the new file. Nobody may work on the damaged one:
+// fault.Conflict if somebody does, or if the new file exists. What was open is ended,
+// as by a restore, and notice is put into the conversations concerned: what was lost
+// may have been the answer. fault.Damaged means that nothing could be read.
+func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r Salvaged, err error) {
+	if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() {
+		return r, &fault.Error{Kind: fault.NotFound, Public: "There is no file " + from + ".", Err: err}
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return r, fault.Newf(fault.Conflict, "%s exists already; name a file that does not.", to)
+	}
+	lock, err := lockFile(from)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	work, err := os.MkdirTemp(filepath.Dir(to), ".salvage-*")
+	if err != nil {
+		return r, unreadable(to, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	source := filepath.Join(work, "damaged.db")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyIfThere(from+suffix, source+suffix); err != nil {
+			return r, unreadable(to, err)
+		}
+	}
+	if r.Mended, err = mendHeader(source); err != nil {
+		return r, err
+	}
+	// Built beside its place, so that nothing half done has its name.
+	target := filepath.Join(work, "salvaged.db")
+	if err := salvageInto(ctx, source, target, notice, log, &r); err != nil {
+		return r, err
+	}
+	if err := errors.Join(syncFile(target), os.Rename(target, to)); err != nil {
+		return r, unreadable(to, err)
+	}
+	return r, nil
+}
+
+func copyIfThere(from, to string) error {
+	in, err := os.Open(from) //nolint:gosec // the operator's own path
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()                                                      //nolint:errcheck // only read
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in a folder of ours
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func salvageInto(ctx context.Context, source, target, notice string, log *slog.Logger, r *Salvaged) (err error) {
+	// What can be read of the schema is used, even if not all of it can.
+	damagedDB, err := openFile(source, url.Values{"mode": {"rw"}, "_pragma": {busySetting, "writable_schema(1)", "trusted_schema(0)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, damagedDB.Close()) }()
+	s, err := Open(ctx, Options{URL: "sqlite:" + target, Log: log, Exclusive: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if _, err := s.Migrate(ctx); err != nil {
+		return err
+	}
+	if err := refuseOtherSchema(ctx, damagedDB); err != nil {
+		return err
+	}
+	v := &salvage{from: damagedDB, to: s.writerDB}
+	if r.Tables, err = v.run(ctx); err != nil {
+		return err
+	}
+	var copied int64
+	for _, t := range r.Tables {
+		copied += t.Copied
+	}
+	if copied == 0 {
+		return fault.New(fault.Damaged, "Nothing of the database can be read.")
+	}
+	return s.InTx(ctx, func(tx *Tx) (err error) {
+		r.Settled, err = tx.SettleRestored(ctx, notice)
+		return err
+	})
+}
+
+// refuseOtherSchema refuses a database of another version where that can be read:
+// its rows would have to be migrated, which this does not do.
+func refuseOtherSchema(ctx context.Context, db *sql.DB) error {
+	var version int64
+	if err := db.QueryRowContext(ctx, schemaVersionSQL).Scan(&version); err != nil || version == 0 {
+		return nil //nolint:nilerr // it cannot be read, and most likely it is ours
+	}
+	if latest := LatestSchema(); version != latest {
+		return fault.Newf(fault.Invalid, "The database has schema version %d and this bot makes %d: salvage it with the version of the bot that used it last.", version, latest)
+	}
+	return nil
+}
+
+// salvage copies rows from one database to another with the same schema.
+type salvage struct {
+	from, to *sql.DB
+}
+
+// table is a table of the target, and what is needed to copy it.
+type table struct {
+	name      string
+	columns   []string
+	key       []string // of one without rowids
+	withRowid bool
+}
+
+func (v *salvage) run(ctx context.Context) (list []SalvagedTable, err error) {
+	tables, err := v.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	restore, err := v.dropTriggers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.to.ExecContext(ctx, `PRAGMA foreign_keys = OFF`); err != nil {
+		return nil, classifySQLite(err)
+	}
+	for _, t := range tables {
+		done, err := v.table(ctx, t)
+		if err != nil {
+			return nil, fmt.Errorf("salvage %s: %w", t.name, err)
+		}
+		list = append(list, done)
+	}
+	if err := v.dropOrphans(ctx, list); err != nil {
+		return nil, err
+	}
+	for _, statement := range restore {
+		if _, err := v.to.ExecContext(ctx, statement); err != nil {
+			return nil, classifySQLite(err)
+		}
+	}
+	if _, err := v.to.ExecContext(ctx, `PRAGMA foreign_keys = ON`); err != nil {
+		return nil, classifySQLite(err)
+	}
+	return list, nil
+}
+
+// tables lists the tables that hold data of their own; indexes of words are made
+// again from it.
+func (v *salvage) tables(ctx context.Context) ([]table, error) {
+	rows, err := queryAll(ctx, v.to, `
+		SELECT name, wr FROM pragma_table_list
+		WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name <> 'goose_db_version' ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	var list []table
+	for _, row := range rows {
+		t := table{name: fmt.Sprint(row[0]), withRowid: fmt.Sprint(row[1]) == "0"}
+		columns, err := queryAll(ctx, v.to, `SELECT name, pk FROM pragma_table_info(?) ORDER BY cid`, t.name)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range columns {
+			t.columns = append(t.columns, fmt.Sprint(c[0]))
+			if fmt.Sprint(c[1]) != "0" {
+				t.key = append(t.key, quoted(fmt.Sprint(c[0])))
+			}
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// dropTriggers has rows copied as they are, and returns what makes the triggers
+// again and brings the indexes of words up to date.
+func (v *salvage) dropTriggers(ctx context.Context) (restore []string, err error) {
+	rows, err := queryAll(ctx, v.to, `
+		SELECT type, name, sql FROM sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE VIRTUAL TABLE%fts5%' ORDER BY type`)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		name := quoted(fmt.Sprint(row[1]))
+		if fmt.Sprint(row[0]) != "trigger" {
+			restore = append(restore, `INSERT INTO `+name+`(`+name+`) VALUES ('rebuild')`)
+			continue
+		}
+		if _, err := v.to.ExecContext(ctx, `DROP TRIGGER `+name); err != nil {
+			return nil, classifySQLite(err)
+		}
+		restore = append(restore, fmt.Sprint(row[2]))
+	}
+	return restore, nil
+}
+
+// table copies one table, in one transaction.
+func (v *salvage) table(ctx context.Context, t table) (SalvagedTable, error) {
+	done := SalvagedTable{Name: t.name}
+	tx, err := v.to.BeginTx(ctx, nil)
+	if err != nil {
+		return done, classifySQLite(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to roll back
+	c := &copier{ctx: ctx, table: t, from: v.from, to: tx}
+	c.insert = `INSERT OR IGNORE INTO ` + quoted(t.name) + ` (` + c.names() + `) VALUES (?` + strings.Repeat(", ?", len(t.columns)-1) + `)`
+	if err := c.clear(); err != nil {
+		return done, err
+	}
+	if t.withRowid {
+		c.whole()
+	} else {
+		c.withoutRowid()
+	}
+	if c.failed != nil {
+		return done, classifySQLite(c.failed)
+	}
+	done.Copied = c.copied
+	total, known := v.count(ctx, t)
+	switch {
+	case known:
+		done.Known, done.Lost = true, max(total-c.copied, 0)
+	case c.damage == nil:
+		done.Known, done.Lost = true, c.refused
+	default:
+		done.Lost = 1 + c.refused
+	}
+	if c.damage != nil && c.copied == 0 {
+		done.Problem = c.damage.Error()
+	}
+	if c.copied == 0 && done.Lost > 0 {
+		return done, nil // rolled back: the rows that every database has stay
+	}
+	return done, classifySQLite(tx.Commit())
+}
+
+// count returns how many rows a table had, by whichever index, or the table itself,
+// can be read.
+func (v *salvage) count(ctx context.Context, t table) (total int64, known bool) {
+	by := []string{`NOT INDEXED`}
+	if rows, err := queryAll(ctx, v.from, `SELECT name FROM pragma_index_list(?) WHERE partial = 0`, t.name); err == nil {
+		for _, row := range rows {
+			by = append(by, `INDEXED BY `+quoted(fmt.Sprint(row[0])))
+		}
+	}
+	for _, how := range by {
+		var n int64
+		if err := v.from.QueryRowContext(ctx, `SELECT count(*) FROM `+quoted(t.name)+` `+how).Scan(&n); err == nil {
+			total, known = max(total, n), true
+		}
+	}
+	return total, known
+}
+
+// dropOrphans removes rows that refer to others which were lost, or takes the
+// reference out where it may be missing.
+func (v *salvage) dropOrphans(ctx context.Context, list []SalvagedTable) error {
+	for {
+		rows, err := queryAll(ctx, v.to, `
+			SELECT c."table", c.rowid, f."from", (SELECT i."notnull" OR i.pk FROM pragma_table_info(c."table") i WHERE i.name = f."from")
+			FROM pragma_foreign_key_check c JOIN pragma_foreign_key_list(c."table") f ON f.id = c.fkid`)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			name := fmt.Sprint(row[0])
+			if row[1] == nil {
+				return fault.Newf(fault.Damaged, "Rows of %s refer to others that were lost.", name)
+			}
+			change := `UPDATE ` + quoted(name) + ` SET ` + quoted(fmt.Sprint(row[2])) + ` = NULL WHERE rowid = ?`
+			if fmt.Sprint(row[3]) != "0" {
+				change = `DELETE FROM ` + quoted(name) + ` WHERE rowid = ?`
+			}
+			result, err := v.to.ExecContext(ctx, change, row[1])
+			if err != nil {
+				return classifySQLite(err)
+			}
+			if n, _ := result.RowsAffected(); n > 0 && strings.HasPrefix(change, "DELETE") {
+				for i := range list {
+					if list[i].Name == name {
+						list[i].Copied, list[i].Lost = list[i].Copied-1, list[i].Lost+1
+					}
+				}
+			}
+		}
+	}
+}
+
+// copier copies the rows of one table.
+type copier struct {
+	ctx     context.Context
+	table   table
+	from    *sql.DB
+	to      *sql.Tx
+	insert  string
+	probes  int
+	copied  int64
+	refused int64 // read, but not taken: no row could be so
+	damage  error // the first one that was met
+	failed  error // of the target: ends everything
+}
+
+func (c *copier) names() string {
+	names := make([]string, len(c.table.columns))
+	for i, name := range c.table.columns {
+		names[i] = quoted(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// clear removes what every new database has: the rows of the damaged one take their
+// place.
+func (c *copier) clear() error {
+	_, err := c.to.ExecContext(c.ctx, `DELETE FROM `+quoted(c.table.name))
+	return classifySQLite(err)
+}
+
+// whole copies a table from its beginning up to damage, from its end down to damage,
+// and then looks between.
+func (c *copier) whole() {
+	c.between(math.MinInt64, math.MaxInt64)
+}
+
+// between copies the rows with rowids from a to b. Where the way up and the way down
+// meet damage, the halves of what is left are looked at, the lower one first.
+func (c *copier) between(a, b int64) {
+	if a > b || c.failed != nil || c.ctx.Err() != nil {
+		return
+	}
+	if c.probes >= probesPerTable || c.copied == 0 && c.probes >= probesInVain {
+		return
+	}
+	last, err := c.read(a, b, "ASC")
+	if err == nil {
+		return
+	}
+	c.noteDamage(err)
+	if last != nil {
+		if *last == math.MaxInt64 {
+			return
+		}
+		a = *last + 1
+	}
+	first, err := c.read(a, b, "DESC")
+	if err == nil {
+		return
+	}
+	if first != nil {
+		if *first == math.MinInt64 {
+			return
+		}
+		b = *first - 1
+	}
+	if a >= b {
+		return
+	}
+	// Rowids begin at 1: what is below is one place.
+	middle := a + int64((uint64(b)-uint64(a))/2) //nolint:gosec // wraps to the middle
+	if a < 1 && b >= 1 {
+		middle = 0
+	}
+	c.between(a, middle)
+	c.between(middle+1, b)
+}
+
+func (c *copier) noteDamage(err error) {
+	if c.damage == nil {
+		c.damage = err
+	}
+}
+
+// read copies rows in one direction until there are no more, or until damage, and
+// returns the rowid of the last one.
+func (c *copier) read(a, b int64, direction string) (last *int64, err error) {
+	c.probes++
+	rows, err := c.from.QueryContext(c.ctx, `SELECT rowid, `+c.names()+` FROM `+quoted(c.table.name)+
+		` NOT INDEXED WHERE rowid BETWEEN ? AND ? ORDER BY rowid `+direction, a, b)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // only read
+	for rows.Next() {
+		values, err := scanRow(rows, len(c.table.columns)+1)
+		if err != nil {
+			return last, err
+		}
+		id, ok := values[0].(int64)
+		inOrder := last == nil || direction == "ASC" && id > *last || direction == "DESC" && id < *last
+		if !ok || id < a || id > b || !inOrder {
+			return last, errors.New("rows are not in order")
+		}
+		last = &id
+		if !c.take(values[1:]) {
+			return last, c.failed
+		}
+	}
+	return last, rows.Err()
+}
+
+// withoutRowid copies a table without rowids from both ends.
+func (c *copier) withoutRowid() {
+	for _, direction := range []string{"ASC", "DESC"} {
+		err := c.readByKey(direction)
+		if err == nil {
+			return
+		}
+		c.noteDamage(err)
+	}
+}
+
+func (c *copier) readByKey(direction string) error {
+	order := strings.Join(c.table.key, " "+direction+", ") + " " + direction
+	rows, err := c.from.QueryContext(c.ctx, `SELECT `+c.names()+` FROM `+quoted(c.table.name)+` ORDER BY `+order)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // only read
+	for rows.Next() {
+		values, err := scanRow(rows, len(c.table.columns))
+		if err != nil {
+			return err
+		}
+		if !c.take(values) {
+			return c.failed
+		}
+	}
+	return rows.Err()
+}
+
+// take stores a row. One that breaks the rules of its table, or has text that is no
+// text, is damage that looks like a row, and is left out. It reports false if the
+// target failed.
+func (c *copier) take(values []any) bool {
+	for _, value := range values {
+		if text, ok := value.(string); ok && !utf8.ValidString(text) {
+			c.refused++
+			return true
+		}
+	}
+	result, err := c.to.ExecContext(c.ctx, c.insert, values...)
+	if err != nil {
+		switch fault.KindOf(classifySQLite(err)) {
+		case fault.Invalid, fault.Conflict, fault.NotFound:
+			c.refused++
+			return true
+		default:
+			c.failed = err
+			return false
+		}
+	}
+	if n, _ := result.RowsAffected(); n > 0 {
+		c.copied++
+	}
+	return true
+}
+
+func scanRow(rows *sql.Rows, columns int) ([]any, error) {
+	values, to := make([]any, columns), make([]any, columns)
+	for i := range values {
+		to[i] = &values[i]
+	}
+	return values, rows.Scan(to...)
+}
+
+func queryAll(ctx context.Context, db *sql.DB, query string, args ...any) (list [][]any, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, classifySQLite(err)
+	}
+	defer rows.Close() //nolint:errcheck // only read
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, classifySQLite(err)
+	}
+	for rows.Next() {
+		values, err := scanRow(rows, len(names))
+		if err != nil {
+			return nil, classifySQLite(err)
+		}
+		list = append(list, values)
+	}
+	return list, classifySQLite(rows.Err())
+}
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
