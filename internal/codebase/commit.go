@@ -149,15 +149,7 @@ func (w *Workspace) reindex(ctx context.Context, t Tree) error {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	if t.Protected {
-		head, err := w.Head(ctx, t)
-		if err != nil {
-			return err
-		}
-		own, err := w.protectedIn(ctx, t.place, head)
-		if err != nil {
-			return err
-		}
-		if err := w.hide(ctx, t, head, own); err != nil {
+		if _, err := w.hide(ctx, t); err != nil {
 			return err
 		}
 	}

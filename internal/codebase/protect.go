@@ -85,15 +85,8 @@ func (w *Workspace) protect(ctx context.Context, t Tree) error {
 	if err != nil {
 		return err
 	}
-	head, err := w.Head(ctx, t)
+	own, err := w.hide(ctx, t)
 	if err != nil {
-		return err
-	}
-	own, err := w.protectedIn(ctx, t.place, head)
-	if err != nil {
-		return err
-	}
-	if err := w.hide(ctx, t, head, own); err != nil {
 		return err
 	}
 	if err := clearProtected(t, own, wanted); err != nil {
@@ -114,14 +107,26 @@ func list(entries []treeEntry) *bytes.Buffer {
 	return &b
 }
 
-// hide makes the protected files of the index own, those of head, and has git not
-// look at the files themselves.
-func (w *Workspace) hide(ctx context.Context, t Tree, head string, own []treeEntry) error {
+// protectedNow returns HEAD and its protected files.
+func (w *Workspace) protectedNow(ctx context.Context, t Tree) (head string, own []treeEntry, err error) {
+	if head, err = w.Head(ctx, t); err == nil {
+		own, err = w.protectedIn(ctx, t.place, head)
+	}
+	return head, own, err
+}
+
+// hide makes the protected files of the index those of HEAD, which it returns, and
+// has git not look at the files themselves.
+func (w *Workspace) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
+	head, own, err := w.protectedNow(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	out, err := w.git.Run(ctx, gitcmd.Call{
 		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 128 << 20, Args: []string{"ls-files", "-z", "--cached"},
 	})
 	if err != nil {
-		return fmt.Errorf("reading the index: %w", err)
+		return nil, fmt.Errorf("reading the index: %w", err)
 	}
 	var script bytes.Buffer
 	for name := range bytes.SplitSeq(out.Data, []byte{0}) {
@@ -134,25 +139,21 @@ func (w *Workspace) hide(ctx context.Context, t Tree, head string, own []treeEnt
 	}
 	if script.Len() > 0 {
 		if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &script}); err != nil {
-			return fmt.Errorf("setting the index: %w", err)
+			return nil, fmt.Errorf("setting the index: %w", err)
 		}
 	}
 	if len(own) == 0 {
-		return nil
+		return nil, nil
 	}
 	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
-		return fmt.Errorf("setting the index: %w", err)
+		return nil, fmt.Errorf("setting the index: %w", err)
 	}
-	return nil
+	return own, nil
 }
 
 // unprotect has git look at all files again, before they are replaced.
 func (w *Workspace) unprotect(ctx context.Context, t Tree) error {
-	head, err := w.Head(ctx, t)
-	if err != nil {
-		return err
-	}
-	own, err := w.protectedIn(ctx, t.place, head)
+	_, own, err := w.protectedNow(ctx, t)
 	if err != nil || len(own) == 0 {
 		return err
 	}

@@ -208,7 +208,7 @@ func TestSubmit(t *testing.T) {
 	}
 	w.Inject("x", fault{End: platformapi.Short})
 	resp, body, err := w.Submit(ctx, w.URL()+"/x", nil, nil)
-	if resp == nil || resp.StatusCode != 200 || len(body) != len(answer)/2 || err == nil {
+	if resp == nil || resp.StatusCode != http.StatusOK || len(body) != len(answer)/2 || err == nil {
 		t.Errorf("half an answer: %v %s %v", resp, body, err)
 	}
 	if resp, _, err := w.Submit(ctx, "http://127.0.0.1:1/", nil, nil); resp != nil || err == nil {
