@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/chat"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/egress"
@@ -116,7 +117,7 @@ type daemon struct {
 	github     *github.Adapter     // nil without GitHub
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
-	shop       *work.Shop
+	work       *work.Service
 	people     *people.Service
 	models     map[assistant.Name]assistant.Model // the model APIs
 	memory     *recollect.Service                 // nil with MEMORY=off
@@ -124,6 +125,7 @@ type daemon struct {
 	judge      *learn.Judge                       // nil without a cheap model
 	embedder   *embed.Client                      // nil without an embeddings API
 	vectors    store.VectorState                  // as it was at the start
+	chat       *chat.Handler
 	core       *orchestrator.Orchestrator
 	web        *web.Server
 	plan       resource.Plan // what of the configuration fits into this machine

@@ -15,9 +15,9 @@ import (
 	"remote-agent/internal/assistant/demo"
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/chat"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/history"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
@@ -116,7 +116,7 @@ func (d *daemon) addSlack() error {
 		APIURL:        c.APIURL,
 		Streaming:     c.Streaming,
 		Engaged:       d.engaged,
-		Commands:      func() []string { return d.core.CommandNames() },
+		Commands:      func() []string { return d.chat.Names() },
 		Log:           d.log,
 		Observe:       d.metrics.Platform,
 		MaxConns:      d.plan.PerPlatform,
@@ -234,11 +234,10 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
 	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() })
-	shelf := history.New(history.Config{Store: d.store, Adapters: d.adapters, Redact: d.redact})
-	shop := work.New(work.Config{Storage: storage{d.store}, Workspace: d.space, Adapters: d.adapters, Log: d.log})
 	var workshop orchestrator.Workshop
 	if d.space != nil {
-		workshop = shop
+		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
+		workshop = d.work
 	}
 	if err := d.buildMemory(ctx); err != nil {
 		return err
@@ -253,6 +252,27 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		return err
 	}
 	d.buildLearner(ctx, tiers)
+	placeholders := map[assistant.Name]bool{config.AssistantDemo: true}
+	d.chat, err = chat.New(chat.Config{
+		Storage:     d.store,
+		Adapters:    d.adapters,
+		Redact:      d.redact,
+		Assistants:  d.assistants,
+		Missing:     d.missing,
+		Placeholder: placeholders,
+		Mode:        modeOf(d.config),
+		Tools:       tools,
+		People:      d.people,
+		Memory:      d.memory,
+		Work:        d.work,
+		Workspace:   d.space,
+		Version:     d.env.Version,
+		Now:         d.env.Now,
+		Log:         d.log,
+	})
+	if err != nil {
+		return err
+	}
 	core, err := orchestrator.New(orchestrator.Config{
 		Toolroom:       tools,
 		Mode:           modeOf(d.config),
@@ -261,20 +281,18 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		MaxRounds:      d.config.Tools.MaxRounds,
 		Budget:         spend.Budget(d.config.Budget),
 		Tiers:          tiers,
-		Missing:        d.missing,
 		Redact:         d.redact.String,
 		RedactPart:     d.redact.Partial,
 		Storage:        storage{d.store},
-		Commands:       slices.Concat(shop.Commands(), shelf.Commands(), d.memoryCommands(), d.people.Commands()),
+		Commands:       d.chat,
 		Workshop:       workshop,
 		Memory:         d.memoryPort(),
 		Learner:        d.learnerPort(),
-		Pressed:        shop.Pressed,
 		Queue:          d.queue,
 		Adapters:       d.adapters,
 		Assistants:     d.assistants,
 		Default:        assistant.Name(d.config.Assistant),
-		Placeholder:    map[assistant.Name]bool{config.AssistantDemo: true},
+		Placeholder:    placeholders,
 		Access:         accessRules(d.config),
 		SystemPrompt:   d.config.SystemPrompt,
 		ContextTokens:  d.config.ContextTokens,
@@ -285,15 +303,14 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		RenewEvery:     renew,
 		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
 		Now:            d.env.Now,
-		Version:        d.env.Version,
 		Log:            d.log,
 		Metrics:        d.metrics,
 	})
 	if err != nil {
 		return err
 	}
-	shop.Bind(core)
-	d.core, d.shop = core, shop
+	d.chat.Bind(core)
+	d.core = core
 	return nil
 }
 
@@ -354,7 +371,7 @@ func ownerLink(a platform.Adapter, account platform.Account, code string) string
 func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := menu.SetMenu(ctx, d.core.Menu()); err != nil && ctx.Err() == nil {
+	if err := menu.SetMenu(ctx, d.chat.Menu(menu.Capabilities())); err != nil && ctx.Err() == nil {
 		d.log.WarnContext(ctx, "Could not set the menu of commands", "platform", menu.Platform(), "err", err)
 	}
 }

@@ -31,7 +31,7 @@ func (d *daemon) addGitHub() error {
 		Streaming:     c.Streaming,
 		PollEvery:     c.PollEvery,
 		SweepEvery:    c.SweepEvery,
-		Commands:      func() []string { return d.core.CommandNames() },
+		Commands:      func() []string { return d.chat.Names() },
 		Cursor:        cursors{d.store},
 		Log:           d.log,
 		Observe:       d.metrics.Platform,

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/command"
 	"remote-agent/internal/learn"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/embed"
@@ -144,13 +143,6 @@ func (d *daemon) memoryPort() orchestrator.Memory {
 		return nil
 	}
 	return d.memory
-}
-
-func (d *daemon) memoryCommands() []command.Command {
-	if d.memory == nil {
-		return nil
-	}
-	return d.memory.Commands()
 }
 
 func (d *daemon) closeMemory() {

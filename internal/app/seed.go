@@ -153,12 +153,12 @@ func cloneMissing(ctx context.Context, cfg config.Config, env Env, s *store.Stor
 		return err
 	}
 	defer space.Close() //nolint:errcheck // nothing is under way
-	shop := work.New(work.Config{Storage: storage{s}, Workspace: space, Log: env.Log})
+	repos := work.New(work.Config{Store: s, Workspace: space, Log: env.Log})
 	var failed []string
 	for _, m := range missing {
 		err := m.Clone
 		if err == nil {
-			err = shop.Clone(ctx, m.URL)
+			err = repos.Clone(ctx, m.URL)
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -12,8 +12,8 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 	"remote-agent/internal/work"
 )
 
@@ -59,7 +59,7 @@ func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger, repo
 // sweepWorktrees puts worktrees of idle conversations away, now and then.
 func (d *daemon) sweepWorktrees(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		swept, err := d.shop.Sweep(ctx, time.Now().Add(-idleWorktree))
+		swept, err := d.work.Sweep(ctx, time.Now().Add(-idleWorktree))
 		if err != nil && ctx.Err() == nil {
 			d.log.WarnContext(ctx, "Could not put all idle worktrees away", "err", err)
 		}
@@ -109,20 +109,20 @@ func Repo(ctx context.Context, cfg config.Config, env Env, action RepoAction, wh
 		return err
 	}
 	defer space.Close() //nolint:errcheck // nothing is under way
-	shop := work.New(work.Config{Storage: storage{s}, Workspace: space, Log: env.Log})
+	repos := work.New(work.Config{Store: s, Workspace: space, Log: env.Log})
 	switch action {
 	case RepoAdd:
-		return addRepo(ctx, shop, space, env.Stdout, what)
+		return addRepo(ctx, repos, space, env.Stdout, what)
 	case RepoSync:
-		return shop.SyncNamed(ctx, env.Stdout, what)
+		return repos.SyncNamed(ctx, env.Stdout, what)
 	case RepoRemove:
-		return shop.RemoveNamed(ctx, env.Stdout, what)
+		return repos.RemoveNamed(ctx, env.Stdout, what)
 	default:
-		return listRepos(ctx, storage{s}, env.Stdout)
+		return listRepos(ctx, s, env.Stdout)
 	}
 }
 
-func addRepo(ctx context.Context, shop *work.Shop, space *codebase.Workspace, out io.Writer, what string) error {
+func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace, out io.Writer, what string) error {
 	repo, err := space.Clone(ctx, what, func(p codebase.Progress) { fmt.Fprintf(out, "%s %d %%\n", p.Stage, p.Percent) }) //nolint:errcheck // a closed terminal
 	if fault.Is(err, fault.Invalid) {
 		local, localErr := space.AddLocal(ctx, what)
@@ -134,7 +134,7 @@ func addRepo(ctx context.Context, shop *work.Shop, space *codebase.Workspace, ou
 	if err != nil {
 		return err
 	}
-	c, created, problems, err := shop.Register(ctx, repo)
+	c, created, problems, err := repos.Register(ctx, repo)
 	if err != nil {
 		return err
 	}
@@ -149,9 +149,9 @@ func addRepo(ctx context.Context, shop *work.Shop, space *codebase.Workspace, ou
 	return nil
 }
 
-func listRepos(ctx context.Context, s orchestrator.Storage, out io.Writer) error {
+func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
 	var all []sessions.Codebase
-	err := s.InRead(ctx, func(tx orchestrator.Tx) error {
+	err := s.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		all, err = tx.Codebases(ctx)
 		return err

@@ -95,6 +95,35 @@ func ParseName(text string) (int64, bool) {
 	return number, ok && err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
 }
 
+// Question is what a person is asked, in a line.
+func (a Approval) Question() string {
+	switch {
+	case a.Tool == ToolContinue, a.Tool == ToolBudget:
+		return a.Title
+	case a.Kind == assistant.KindExecute:
+		return "run `" + strings.ReplaceAll(a.Title, "`", "'") + "`?"
+	}
+	return a.Title + "?"
+}
+
+// Outcome says what became of a settled approval, and by whom.
+func (a Approval) Outcome() string {
+	by := ""
+	if a.DecidedBy != "" && a.DecidedBy != "system" {
+		by = " by " + a.DecidedBy
+	}
+	switch a.State {
+	case Allowed:
+		return "✔ Allowed" + by
+	case Denied:
+		return "✖ Not allowed" + by
+	case Expired:
+		return "Expired: it was not run"
+	default:
+		return "The turn has ended: it was not run"
+	}
+}
+
 // Sum returns the SHA-256 in hex that binds a decision to a call.
 func Sum(tool, arguments string) string {
 	h := sha256.New()

@@ -86,27 +86,28 @@ var allowed = map[string][]string{
 	},
 	"internal/orchestrator/background": {"internal/fault"},
 	"internal/orchestrator/port": {
-		"internal/approval", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
+		"internal/approval", "internal/command", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},
 	"internal/orchestrator/orchestratortest": {
 		"internal/*", "internal/*/*",
 	},
 
 	"internal/work": {
-		"internal/approval", "internal/codebase", "internal/codebase/*", "internal/command", "internal/failpoint", "internal/fault", "internal/messages", "internal/orchestrator",
-		"internal/plan", "internal/platform", "internal/sessions",
+		"internal/codebase", "internal/codebase/*", "internal/command", "internal/fault", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/store",
 	},
 
 	"internal/recollect": {
 		"internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/tool", "internal/tool/memo",
 	},
 
-	"internal/history": {
-		"internal/command", "internal/fault", "internal/messages", "internal/orchestrator", "internal/platform", "internal/sessions", "internal/spend", "internal/store", "internal/transcript",
-	},
-
 	"internal/people": {
 		"internal/command", "internal/fault", "internal/messages", "internal/orchestrator", "internal/sessions", "internal/store",
+	},
+
+	"internal/chat": {
+		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/commandfile", "internal/codebase/confine", "internal/command", "internal/failpoint",
+		"internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/people", "internal/plan", "internal/platform", "internal/profile",
+		"internal/recollect", "internal/sessions", "internal/spend", "internal/store", "internal/transcript", "internal/work",
 	},
 
 	"internal/learn": {
@@ -150,12 +151,12 @@ var allowed = map[string][]string{
 // leaves are packages that import nothing of this module, with those that may
 // import them besides what allowed says.
 var leaves = map[string][]string{
-	"internal/wording":   {"internal/chat", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
+	"internal/wording":   {"internal/chat", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
-	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/history", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
+	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/chat", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
 }
 
 // external lists who may import what from outside. A module that is not here may

@@ -30,22 +30,61 @@ const (
 	// Job commands run in the conversation's order, like turns: they may take long,
 	// show what they do, and are ended by /stop.
 	Job
+
+	// Turn commands are prompts: the assistant gets their text, in a turn like any
+	// other.
+	Turn
 )
 
-// Command is something a person asks for by name. It is handled by code and
-// never sent to a model.
-type Command struct {
-	Name    string // canonical: lower case, "_" for "-"
-	Usage   string // "repo <name|number>"
-	Summary string // one line for /help and for menus
-	Menu    bool   // shown in the platforms' menus
-	Hidden  bool   // not listed by /help
-	Lane    Lane
+// Where says where a command is offered: in help, menus and completion. Given
+// elsewhere it says itself what is in the way.
+type Where int
 
-	// Run answers the command. It may run twice, after a crash, and must then
-	// have the same effect once. Its error is shown by its public text.
-	Run func(ctx context.Context, r Request) (Reply, error)
+// The places.
+const (
+	Anywhere Where = iota
+
+	// Aside commands answer only where nobody else reads along. A platform that has
+	// no such place, because its messages are comments, does not offer them.
+	Aside
+)
+
+// Need is what an installation must have for a command to be there.
+type Need int
+
+// The needs.
+const (
+	Nothing      Need = iota
+	Repositories      // git, and a place for clones
+	Memory            // what is remembered of people
+)
+
+// Run answers a command. It may run twice, after a crash, and must then have the
+// same effect once. Its error is shown by its public text.
+type Run func(ctx context.Context, r Request) (Reply, error)
+
+// Command is something a person asks for by name. It is handled by code and never
+// sent to a model, except for a Prompt.
+type Command struct {
+	Name    string   // canonical: lower case, "_" for "-"
+	Aliases []string // other names, canonical as well
+	Usage   string   // "repo <name|number>"
+	Summary string   // one line for /help and for menus
+	Details string   // what /help NAME says besides, in whole sentences; may be empty
+	Words   []string // what may stand behind the name, to be completed
+	Menu    bool     // shown in the platforms' menus
+	Hidden  bool     // not listed by /help
+	Owners  bool     // refused to everybody but owners of the bot
+	Lane    Lane
+	Where   Where
+	Needs   Need
+
+	Run    Run     // nil for a Prompt
+	Prompt *Prompt // only of lane Turn
 }
+
+// Names returns the name and the aliases.
+func (c Command) Names() []string { return append([]string{c.Name}, c.Aliases...) }
 
 // Request is a command that somebody gave, or a button that they pressed.
 type Request struct {
@@ -100,10 +139,8 @@ type File struct {
 // Prompt is a command whose text goes to the assistant: a turn like any other,
 // with a place in the plan->execute rule.
 type Prompt struct {
-	Meta    sessions.CommandMeta
-	Model   string // asked for this turn; empty is the assistant's own
-	Usage   string
-	Summary string
+	Meta  sessions.CommandMeta
+	Model string // asked for this turn; empty is the assistant's own
 
 	// Expand returns the text for the assistant. plan is the text of the plan
 	// that the command consumes, or empty. Warnings are shown to the person.

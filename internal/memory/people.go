@@ -2,6 +2,12 @@ package memory
 
 import "time"
 
+// An account may send LinkTries wrong link codes within LinkTriesFor.
+const (
+	LinkTries    = 5
+	LinkTriesFor = time.Hour
+)
+
 // Account is an account of a platform in so far as its person has others.
 type Account struct {
 	Name string // "telegram/42"

@@ -167,6 +167,15 @@ func (in Inbound) Actor() string {
 	return string(in.Conversation.Platform) + "/" + string(in.Sender.ID)
 }
 
+// Origin is what a standing task keeps of the message that switched it on: who, and
+// where.
+func (in Inbound) Origin() Inbound {
+	in.Kind, in.Message, in.Text, in.Action, in.Trigger, in.Opening = KindMessage, "", "", "", "", ""
+	in.Aliases, in.Quotes, in.Attachments, in.Raw = nil, nil, nil, nil
+	in.Whispered, in.Queued = false, false
+	return in
+}
+
 // Aside reports whether only the sender may see the answer, in a place where
 // others read along.
 func (in Inbound) Aside() bool { return in.Whispered && !in.Private }

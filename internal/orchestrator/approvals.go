@@ -2,9 +2,7 @@ package orchestrator
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"strings"
 	"time"
 
 	"remote-agent/internal/approval"
@@ -13,7 +11,6 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/outbox"
-	"remote-agent/internal/plan"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
@@ -123,44 +120,19 @@ func (o *Orchestrator) showApproval(ctx context.Context, tx Tx, conv sessions.Co
 		always = fmt.Sprintf(" `%sapprove %s always` also allows the same from now on.", prefix, name)
 	}
 	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` runs exactly this; `%sdeny %s` does not.%s %s decides; without an answer it is not run. It expires in %d hours.",
-		name, question(a), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
+		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
 	if adapter := o.adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
 		return text, nil, nil
 	}
-	choices := []struct {
-		decision approval.Decision
-		label    string
-		style    messages.ButtonStyle
-	}{
-		{approval.Once, verb(a), messages.ButtonPrimary},
-		{approval.Always, "Always allow this", messages.ButtonPlain},
-		{approval.Deny, "Do not", messages.ButtonPlain},
+	choices := []command.Choice{{Decision: string(approval.Once), Label: verb(a), Style: messages.ButtonPrimary}}
+	if a.Rule != "" {
+		choices = append(choices, command.Choice{Decision: string(approval.Always), Label: "Always allow this", Style: messages.ButtonPlain})
 	}
-	var buttons []messages.Button
-	for _, c := range choices {
-		if c.decision == approval.Always && a.Rule == "" {
-			continue
-		}
-		id := rand.Text()
-		err := tx.SaveButton(ctx, Button{
-			ID: id, ConversationID: conv.ID, Decision: buttonDecision(c.decision), PlanNumber: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
-		})
-		if err != nil {
-			return "", nil, err
-		}
-		buttons = append(buttons, messages.Button{ID: id, Label: c.label, Style: c.style})
-	}
-	return text, buttons, nil
-}
-
-func question(a approval.Approval) string {
-	switch {
-	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
-		return a.Title
-	case a.Kind == assistant.KindExecute:
-		return "run `" + strings.ReplaceAll(a.Title, "`", "'") + "`?"
-	}
-	return a.Title + "?"
+	choices = append(choices, command.Choice{Decision: string(approval.Deny), Label: "Do not", Style: messages.ButtonPlain})
+	buttons, err := command.Offer(ctx, tx, command.Button{
+		ConversationID: conv.ID, On: command.OnApproval, Number: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
+	}, choices...)
+	return text, buttons, err
 }
 
 func verb(a approval.Approval) string {
@@ -192,9 +164,9 @@ func (o *Orchestrator) settledQuestion(ctx context.Context, tx Tx, key messages.
 		d.Message = pressed // pressed before our own record of sending it
 	}
 	d.Buttons = nil
-	end := "\n\n**" + became(a) + "**"
+	end := "\n\n**" + a.Outcome() + "**"
 	if len(o.outbox.Split(key.Platform, d.Text+end)) > 1 {
-		d.Text = "**" + a.Name() + ":** " + question(a) // the whole of it is in the database
+		d.Text = "**" + a.Name() + ":** " + a.Question() // the whole of it is in the database
 	}
 	d.Text += end
 	d.NextAt = time.Time{}
@@ -205,23 +177,6 @@ func (o *Orchestrator) settledQuestion(ctx context.Context, tx Tx, key messages.
 		d.State, d.Final = messages.DeliveryPlaced, true
 	}
 	return d, true, tx.UpdateDelivery(ctx, d)
-}
-
-func became(a approval.Approval) string {
-	by := ""
-	if a.DecidedBy != "" && a.DecidedBy != "system" {
-		by = " by " + a.DecidedBy
-	}
-	switch a.State {
-	case approval.Allowed:
-		return "✔ Allowed" + by
-	case approval.Denied:
-		return "✖ Not allowed" + by
-	case approval.Expired:
-		return "Expired: it was not run"
-	default:
-		return "The turn has ended: it was not run"
-	}
 }
 
 // expire settles an approval that nobody decided in time.
@@ -270,10 +225,10 @@ type Decision struct {
 	Shown    string // SHA-256 of what the decision was made on; empty where it was named
 }
 
-// DecideApproval settles an approval, once, and lets the turn that asked go on,
-// wherever it is. Any conversation will do: what was asked in one can be decided
-// in another by somebody who may.
-func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v Decision) (command.Reply, error) {
+// Decide settles an approval, once, and lets the turn that asked go on, wherever it
+// is, and returns it as it is now. Any conversation will do: what was asked in one
+// can be decided in another by somebody who may.
+func (o *Orchestrator) Decide(ctx context.Context, r command.Request, v Decision) (approval.Approval, error) {
 	var (
 		a       approval.Approval
 		shown   messages.Delivery
@@ -321,7 +276,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v 
 		return err
 	})
 	if err != nil {
-		return command.Reply{}, err
+		return a, err
 	}
 	o.decided.tell(a.Number)
 	o.background.Go(func(ctx context.Context) {
@@ -330,14 +285,7 @@ func (o *Orchestrator) DecideApproval(ctx context.Context, r command.Request, v 
 		}
 		_ = o.Ring(ctx, conv.ID) // else its job rings
 	})
-	if refused != nil {
-		return command.Reply{}, refused
-	}
-	reply := command.Reply{Note: became(a)}
-	if r.Entry.In.Kind != messages.KindAction || conv.ID != r.Conv.ID {
-		reply = command.Reply{Text: fmt.Sprintf("%s: %s.", a.Name(), became(a))}
-	}
-	return reply, nil
+	return a, refused
 }
 
 // settleApproval stores a decision and wakes the turn that waits for it.
@@ -368,75 +316,4 @@ func (o *Orchestrator) settleApproval(ctx context.Context, tx Tx, key messages.C
 		Actor: a.DecidedBy, Action: "approval." + string(a.State), ConversationID: a.ConversationID,
 		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q,"always":%t}`, a.Tool, a.SHA256, d == approval.Always && a.State == approval.Allowed),
 	})
-}
-
-// buttonDecision is a decision as buttons are stored with it.
-func buttonDecision(d approval.Decision) plan.Decision { return plan.Decision(d) }
-
-// PressedApproval answers a button under a question.
-func (o *Orchestrator) PressedApproval(ctx context.Context, r command.Request, b Button) (command.Reply, error) {
-	return o.DecideApproval(ctx, r, Decision{Number: b.PlanNumber, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
-}
-
-// IsApproval reports whether a button decides on an approval.
-func IsApproval(b Button) bool {
-	switch approval.Decision(b.Decision) {
-	case approval.Once, approval.Always, approval.Deny:
-		return true
-	}
-	return false
-}
-
-// runDeny answers "/deny a-7 [why]", and "/approve a-7 [always]" comes here from
-// the command that decides on plans.
-func (o *Orchestrator) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
-	return o.ApproveByName(ctx, r, approval.Deny)
-}
-
-// ApproveByName decides on the approval that the first argument names.
-func (o *Orchestrator) ApproveByName(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
-	if len(r.Call.Args) == 0 {
-		return command.Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
-	}
-	number, ok := approval.ParseName(r.Call.Args[0])
-	if !ok {
-		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
-	}
-	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
-	if d == approval.Once && strings.EqualFold(note, "always") {
-		d, note = approval.Always, ""
-	}
-	return o.DecideApproval(ctx, r, Decision{Number: number, Decision: d, Note: note})
-}
-
-// runApprovals lists what waits for a decision: here, and everywhere for owners.
-func (o *Orchestrator) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
-	where := r.Conv.ID
-	if r.Role == sessions.Owner {
-		where = ""
-	}
-	var list []approval.Approval
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
-		list, err = tx.WaitingApprovals(ctx, where, 50)
-		return err
-	})
-	if err != nil {
-		return command.Reply{}, err
-	}
-	if len(list) == 0 {
-		return command.Reply{Text: "Nothing waits for a decision."}, nil
-	}
-	var b strings.Builder
-	b.WriteString("Waiting for a decision:\n\n")
-	for _, a := range list {
-		elsewhere := ""
-		if a.ConversationID != r.Conv.ID {
-			elsewhere = ", in another conversation"
-		}
-		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), question(a), a.Requester, elsewhere)
-	}
-	prefix := o.outbox.Prefix(r.Conv.Key.Platform)
-	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
-	return command.Reply{Text: b.String()}, nil
 }

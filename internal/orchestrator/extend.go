@@ -4,9 +4,10 @@ import (
 	"context"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/control"
 	"remote-agent/internal/orchestrator/port"
-	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 )
 
@@ -16,32 +17,28 @@ type (
 	Tx      = port.Tx
 )
 
-// Button is what pressing a messages.Button means.
-type Button = plan.Button
+// Commands are the chat commands; package chat has them.
+type Commands = control.Commands
 
-// Commands are the chat commands. Everything in it is safe for concurrent use.
-type Commands interface {
-	// Find returns the command that has a canonical name.
-	Find(name string) (command.Command, bool)
+// noCommands knows none.
+type noCommands struct{}
 
-	// Unknown answers a call whose name Find does not know, and neither the
-	// prompts nor the codebase of the conversation.
-	Unknown(ctx context.Context, r command.Request) (command.Reply, error)
+// Find implements Commands.
+func (noCommands) Find(string) (command.Command, bool) { return command.Command{}, false }
 
-	// Press answers a button: r.Entry.In.Action is its id.
-	Press(ctx context.Context, r command.Request) (command.Reply, error)
+// Unknown implements Commands.
+func (noCommands) Unknown(context.Context, command.Request) (command.Reply, error) {
+	return command.Reply{}, fault.New(fault.NotFound, "There are no commands here.")
+}
+
+// Press implements Commands.
+func (noCommands) Press(context.Context, command.Request) (command.Reply, error) {
+	return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
 }
 
 // Workshop prepares what turns work on: the directory, and the prompts that a
 // codebase's command files hold. A nil Workshop has neither.
 type Workshop interface {
-	// Lookup reports whether the codebase of a conversation has a prompt command
-	// of that canonical name. It reads the database only.
-	Lookup(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error)
-
-	// Status returns what /status says of the codebase, a line each.
-	Status(ctx context.Context, conv sessions.Conversation) []string
-
 	// Prepare gets everything ready for the turn of an entry, outside of any
 	// transaction. It may take seconds, and is called again after a crash. A
 	// conversation without a codebase gets the one that the entry is about, which
@@ -52,11 +49,6 @@ type Workshop interface {
 	// codebases of it whose folder is not on this machine. Prepare says with
 	// NeedsClone that it is wanted. A second time it changes nothing.
 	Clone(ctx context.Context, url string) error
-
-	// Fork gives a conversation a worktree of its own that begins as that of another
-	// one of the same codebase is now. It returns what could not be taken along, for a
-	// person. A second time it changes nothing.
-	Fork(ctx context.Context, from, to sessions.Conversation) (left []string, err error)
 
 	// Release frees the worktree of a conversation; its state is saved.
 	Release(ctx context.Context, conv sessions.Conversation) error

@@ -198,8 +198,3 @@ func (r *running) judged(h *turnHandle, seq int64, removed bool) {
 		h.cancel(errRemoved)
 	}
 }
-
-// haltLine is what /status says of a halt.
-func haltLine(s sessions.ServiceState) string {
-	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, wording.Moment(s.HaltedAt), wording.Because(s.HaltReason))
-}

@@ -28,9 +28,6 @@ type Toolroom interface {
 	// every turn of a session as far as possible. The caller closes the box.
 	Open(ctx context.Context, t ToolTurn) (*tool.Box, error)
 
-	// Status returns what /status says of tools, a line each.
-	Status() []string
-
 	// Missing returns which tools the profile of an opened turn names that there
 	// are none of here. Those that only lack a codebase are not among them.
 	Missing(t ToolTurn) []string

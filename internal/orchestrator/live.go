@@ -38,6 +38,9 @@ func (c *Config) live() Live {
 // live returns the settings as they are now. What it returns is not changed.
 func (o *Orchestrator) live() *Live { return o.settings.Load() }
 
+// Live returns the settings as they are now. What it returns may not be changed.
+func (o *Orchestrator) Live() *Live { return o.live() }
+
 // Reload takes other settings. A zero value means the default, as in Config. What
 // begins from now on goes by them; running turns keep their limits, and end if
 // their person may not any more. Fewer slots take effect as turns end.

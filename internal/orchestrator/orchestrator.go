@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,6 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -53,9 +51,6 @@ type Config struct {
 	Default    assistant.Name // of new conversations; a key of Assistants
 	Access     map[messages.Platform]AccessRule
 
-	// Missing names agents that are not installed, with how to.
-	Missing map[assistant.Name]string
-
 	// Placeholder names assistants that only stand in until a real one is
 	// configured: their conversations are archived and begun anew.
 	Placeholder map[assistant.Name]bool
@@ -77,13 +72,10 @@ type Config struct {
 	// out an end that could become a secret. Nil means Redact.
 	RedactPart func(string) string
 
-	Commands []command.Command // besides the built-in ones
-	Workshop Workshop          // may be nil
-	Memory   Memory            // may be nil
-	Learner  Learner           // may be nil
-
-	// Pressed answers a button; nil where there are none.
-	Pressed func(ctx context.Context, r command.Request) (command.Reply, error)
+	Commands Commands // the chat commands; nil for none
+	Workshop Workshop // may be nil
+	Memory   Memory   // may be nil
+	Learner  Learner  // may be nil
 
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
@@ -103,7 +95,6 @@ type Config struct {
 	// Now is the clock of standing tasks; default time.Now.
 	Now func() time.Time
 
-	Version string // for /status
 	Log     *slog.Logger
 	Metrics *metrics.Metrics // may be nil
 }
@@ -120,6 +111,9 @@ func (c *Config) defaults() {
 	set(&c.RenewEvery, 5*time.Second)
 	if c.Mode == "" {
 		c.Mode = approval.ModeEdit
+	}
+	if c.Commands == nil {
+		c.Commands = noCommands{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -150,7 +144,6 @@ type Orchestrator struct {
 	settings atomic.Pointer[Live]
 	adapters map[messages.Platform]platform.Adapter
 	commands Commands
-	prompts  map[string]command.Prompt
 	slots    *slots
 	running  running
 	windows  *windowCache
@@ -179,6 +172,7 @@ func New(config Config) (*Orchestrator, error) {
 		started:    time.Now(),
 		adapters:   make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
 		slots:      newSlots(config.Slots),
+		commands:   config.Commands,
 		background: new(background.Group),
 		windows:    newWindowCache(config.Slots * 4),
 	}
@@ -197,15 +191,6 @@ func New(config Config) (*Orchestrator, error) {
 		}
 		o.adapters[a.Platform()] = a
 	}
-	o.prompts = builtinPrompts()
-	all := registry{o: o, commands: make(map[string]command.Command)}
-	for _, c := range slices.Concat(o.builtinCommands(), o.workCommands(), config.Commands) {
-		if _, twice := all.commands[c.Name]; twice {
-			return nil, fmt.Errorf("command %q is defined twice", c.Name)
-		}
-		all.commands[c.Name] = c
-	}
-	o.commands = all
 	o.connect()
 	return o, nil
 }
@@ -225,10 +210,15 @@ func (o *Orchestrator) connect() {
 		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Log: c.Log, Metrics: c.Metrics,
 	}
 	in.Lookup = func(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error) {
-		if _, ok := o.prompts[name]; ok || c.Workshop == nil {
-			return ok, nil
+		if found, ok := o.commands.Find(name); ok && found.Prompt != nil {
+			return true, nil
 		}
-		return c.Workshop.Lookup(ctx, tx, conv, name)
+		if c.Workshop == nil || conv.CodebaseID == "" {
+			return false, nil
+		}
+		files, err := tx.CodebaseCommands(ctx, conv.CodebaseID)
+		_, ok := files[name]
+		return ok, err
 	}
 	o.inbox = inbox.New(in)
 }

@@ -160,6 +160,19 @@ func TestDeliveryHasNoLastTry(t *testing.T) {
 	})
 }
 
+// withCommand are commands and one more.
+type withCommand struct {
+	orchestrator.Commands
+	more command.Command
+}
+
+func (c withCommand) Find(name string) (command.Command, bool) {
+	if name == c.more.Name {
+		return c.more, true
+	}
+	return c.Commands.Find(name)
+}
+
 // TestJobWaitsBeforeItIsTriedAgain is for commands that run in order, like turns.
 func TestJobWaitsBeforeItIsTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -174,7 +187,7 @@ func TestJobWaitsBeforeItIsTriedAgain(t *testing.T) {
 				}
 				return command.Reply{Text: "Fetched."}, nil
 			}}
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Commands = append(c.Commands, job) }
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Commands = withCommand{c.Commands, job} }
 		w.Start()
 		w.Chat.Say("/fetch")
 		w.Chat.Say("and then?")

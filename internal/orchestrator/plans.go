@@ -2,16 +2,13 @@ package orchestrator
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 )
@@ -21,7 +18,7 @@ import (
 // decide, or a plan that is settled, is a refusal. Without any plan it returns
 // nil: the prompt then says that there is none.
 func (w *worker) takePlan(ctx context.Context, tx Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
-	p, named, err := FindPlan(ctx, tx, w.conv.ID, b.call.Invoked().Args)
+	p, named, err := plan.Find(ctx, tx, w.conv.ID, b.call.Invoked().Args)
 	if fault.Is(err, fault.NotFound) {
 		if named && b.prompt.Meta.Consumes == sessions.Plan {
 			return nil, &refusal{err: err}
@@ -92,7 +89,7 @@ func namesPlan(call command.Call) bool {
 	if len(args) == 0 || !strings.HasPrefix(strings.ToLower(args[0]), "p-") {
 		return false
 	}
-	_, ok := PlanNumber(args[0])
+	_, ok := plan.ParseName(args[0])
 	return ok
 }
 
@@ -105,40 +102,12 @@ func (b *begunTurn) planned() (command.Call, string) {
 	}
 	call := b.call.Invoked()
 	if len(call.Args) > 0 {
-		if n, ok := PlanNumber(call.Args[0]); ok && n == b.plan.Number {
+		if n, ok := plan.ParseName(call.Args[0]); ok && n == b.plan.Number {
 			call = call.WithoutFirst()
 		}
 	}
 	call.Rest = strings.TrimSpace(b.plan.Note + "\n" + call.Rest)
 	return call, b.plan.Text
-}
-
-// FindPlan returns the plan of a conversation that the first argument names
-// ("p-9" or "9"), else the newest one, locked. named reports which it was. It is
-// a fault.NotFound if there is none, also for a plan of another conversation.
-func FindPlan(ctx context.Context, tx Tx, conversationID string, args []string) (p plan.Plan, named bool, err error) {
-	if len(args) > 0 {
-		if number, ok := PlanNumber(args[0]); ok {
-			p, err = tx.Plan(ctx, number)
-			if fault.Is(err, fault.NotFound) || err == nil && p.ConversationID != conversationID {
-				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
-			}
-			return p, true, err
-		}
-	}
-	p, ok, err := tx.LatestPlan(ctx, conversationID)
-	if err == nil && !ok {
-		err = fault.New(fault.NotFound, "There is no plan here yet.")
-	}
-	return p, false, err
-}
-
-// PlanNumber reads "p-9", "P-9" or "9". Anything else, such as "2fa", is not a
-// plan.
-func PlanNumber(arg string) (int64, bool) {
-	rest := strings.TrimPrefix(strings.ToLower(arg), "p-")
-	number, err := strconv.ParseInt(rest, 10, 64)
-	return number, err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
 }
 
 // drift says how the codebase has moved since the plan was made.
@@ -171,40 +140,6 @@ func (w *worker) propose(ctx context.Context, tx Tx, d decision, text string) (p
 	}
 	err := tx.InsertPlan(ctx, &p)
 	return p, err
-}
-
-// ShowPlan returns how a plan that waits is shown: its text, how to decide on
-// it, and buttons where the platform has them. Each button is bound to the
-// version that is shown.
-func (o *Orchestrator) ShowPlan(ctx context.Context, tx Tx, conv sessions.Conversation, p plan.Plan) (string, []messages.Button, error) {
-	prefix, name := o.outbox.Prefix(conv.Key.Platform), p.Name()
-	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` runs exactly this; `%sedit %s <text>` replaces it; `%sreject %s` drops it. "+
-		"Only the one who asked, or an owner, decides; it expires in %d hours.",
-		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))
-	if a := o.adapters[conv.Key.Platform]; a == nil || !a.Capabilities().Buttons {
-		return text, nil, nil
-	}
-	var buttons []messages.Button
-	for _, b := range []struct {
-		decision plan.Decision
-		label    string
-		style    messages.ButtonStyle
-	}{
-		{plan.Execute, "Approve and run", messages.ButtonPrimary},
-		{plan.Approve, "Approve", messages.ButtonPlain},
-		{plan.Edit, "Edit", messages.ButtonPlain},
-		{plan.Reject, "Reject", messages.ButtonDanger},
-	} {
-		id := rand.Text()
-		err := tx.SaveButton(ctx, Button{
-			ID: id, ConversationID: conv.ID, Decision: b.decision, PlanNumber: p.Number, SHA256: p.SHA256, ExpiresAt: p.ExpiresAt,
-		})
-		if err != nil {
-			return "", nil, err
-		}
-		buttons = append(buttons, messages.Button{ID: id, Label: b.label, Style: b.style})
-	}
-	return text, buttons, nil
 }
 
 // finishPlan moves the plan that a turn carried out to its next state: done, or

@@ -7,20 +7,6 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func TestPlanNumber(t *testing.T) {
-	t.Parallel()
-	for arg, want := range map[string]int64{"p-9": 9, "P-9": 9, "9": 9} {
-		if got, ok := PlanNumber(arg); !ok || got != want {
-			t.Errorf("PlanNumber(%q) = %d, %v", arg, got, ok)
-		}
-	}
-	for _, arg := range []string{"", "p-", "p-0", "-1", "2fa", "09", "p-9x", "1.", "quickly"} {
-		if got, ok := PlanNumber(arg); ok {
-			t.Errorf("PlanNumber(%q) = %d", arg, got)
-		}
-	}
-}
-
 func TestDriftIsToldOnlyWhenTheBranchMoved(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

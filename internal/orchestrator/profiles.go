@@ -8,12 +8,11 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
-	"remote-agent/internal/wording"
 )
 
 // metaTold is the key of a session's metadata under which it stands what the
@@ -72,7 +71,7 @@ func (w *worker) applyProfile(ctx context.Context, tx Tx, entry sessions.Entry, 
 		return nil
 	default:
 		text := fmt.Sprintf("The profile **%s** is gone; I go on here without one.", s.AgentName)
-		if err := addNotice(ctx, tx, w.conv.ID, entry.ID, text); err != nil {
+		if err := outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, text); err != nil {
 			return err
 		}
 	}
@@ -132,6 +131,13 @@ func (o *Orchestrator) profileModel(p *profile.Profile, conv sessions.Conversati
 	return wanted, ""
 }
 
+// ModelProblem says why a profile cannot have the model that it wants in a
+// conversation; empty if it can.
+func (o *Orchestrator) ModelProblem(p *profile.Profile, conv sessions.Conversation) string {
+	_, problem := o.profileModel(p, conv)
+	return problem
+}
+
 // tellOfProfile tells the person, once for a session, what of the turn's profile
 // does not hold here: tools that are gone, a model that cannot be used.
 func (h *host) tellOfProfile(ctx context.Context) error {
@@ -155,155 +161,11 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 		return nil
 	}
 	return h.w.hold(ctx, func(tx Tx) error {
-		if err := addNotice(ctx, tx, h.w.conv.ID, h.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
+		if err := outbox.AddNotice(ctx, tx, h.w.conv.ID, h.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
 			return err
 		}
 		return tx.UpdateSessionMetadata(ctx, session.ID, sessions.Metadata{metaTold: text})
 	})
-}
-
-// runAgent shows the profiles, or has the conversation use another one.
-func (o *Orchestrator) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
-	prefix := o.prefix(r.Conv.Key.Platform)
-	switch {
-	case len(r.Call.Args) == 0:
-		return o.listAgents(ctx, r)
-	case len(r.Call.Args) > 1:
-		return command.Reply{}, fault.Newf(fault.Invalid, "Name one profile: `%sagent reviewer`; `%sagent` lists them.", prefix, prefix)
-	case strings.EqualFold(r.Call.Args[0], profile.Default):
-		return o.switchTo(ctx, r, nil)
-	}
-	ref, err := profile.ParseRef(r.Call.Args[0])
-	if err != nil {
-		return command.Reply{}, err
-	}
-	var p profile.Profile
-	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
-		p, err = tx.FindAgent(ctx, ref)
-		return err
-	})
-	if err != nil {
-		return command.Reply{}, err
-	}
-	return o.switchTo(ctx, r, &p)
-}
-
-func (o *Orchestrator) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
-	var all []profile.Profile
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
-		all, err = tx.ListAgents(ctx, "")
-		return err
-	})
-	if err != nil {
-		return command.Reply{}, err
-	}
-	if len(all) == 0 {
-		return command.Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
-	}
-	prefix := o.prefix(r.Conv.Key.Platform)
-	var b strings.Builder
-	b.WriteString("Profiles:\n\n")
-	line := func(used bool, name, about string) {
-		mark := ""
-		if used {
-			mark = ", used here"
-		}
-		if about = wording.Head(strings.Join(strings.Fields(about), " "), 100); about != "" {
-			about = ": " + about
-		}
-		fmt.Fprintf(&b, "- **%s**%s%s\n", name, mark, about)
-	}
-	line(r.Conv.AgentID == "", profile.Default, "")
-	for _, p := range all {
-		line(p.ID == r.Conv.AgentID, p.Title(), p.Description)
-	}
-	fmt.Fprintf(&b, "\n`%sagent <name>` has one answer here, in a fresh session.", prefix)
-	return command.Reply{Text: b.String()}, nil
-}
-
-// switchTo has a conversation use a profile, nil for the default. Its session ends
-// as by a reset. A repeat after a crash does not end a session that began since.
-func (o *Orchestrator) switchTo(ctx context.Context, r command.Request, p *profile.Profile) (command.Reply, error) {
-	id, title := "", profile.Default
-	if p != nil {
-		id, title = p.ID, p.Title()
-	}
-	var same, ended, unscheduled bool
-	err := o.config.Storage.InTx(ctx, func(tx Tx) error {
-		same, ended, unscheduled = false, false, false
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
-		if err != nil {
-			return err
-		}
-		if same = conv.AgentID == id; same {
-			return nil
-		}
-		settings := conv.Settings
-		if p != nil && p.ModelTier+p.Model != "" {
-			settings.Model = "" // the profile decides, until somebody chooses again
-		}
-		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
-			return err
-		}
-		if unscheduled, err = tx.EndSchedule(ctx, conv.ID); err != nil {
-			return err
-		}
-		s, active, err := tx.ActiveSession(ctx, conv.ID)
-		if err != nil {
-			return err
-		}
-		if ended = active && !s.StartedAt.After(r.Entry.AcceptedAt); ended {
-			if err := tx.DeactivateSession(ctx, s.ID, "agent"); err != nil {
-				return err
-			}
-		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: conv.ID, Target: title})
-	})
-	if err != nil {
-		return command.Reply{}, err
-	}
-	if same {
-		return command.Reply{Text: fmt.Sprintf("**%s** is used here already.", title)}, nil
-	}
-	text := fmt.Sprintf("**%s** answers here from now on, in a fresh session.", title)
-	if ended {
-		text += " The session before it ended; nothing is deleted."
-	}
-	if _, runs := o.running.sinceOf(r.Conv.ID); runs {
-		text += " The running turn still finishes as it was."
-	}
-	if unscheduled {
-		text += " The standing task of the profile before is off."
-	}
-	if p != nil && p.Interval > 0 {
-		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), o.prefix(r.Conv.Key.Platform))
-	}
-	if _, problem := o.profileModel(p, r.Conv); problem != "" {
-		text += " ⚠ But " + problem
-	}
-	return command.Reply{Text: text}, nil
-}
-
-// takeAlong has a conversation go on as another one did whose place it takes: with
-// its profile and its standing task.
-func takeAlong(ctx context.Context, tx Tx, from, to sessions.Conversation) error {
-	if from.AgentID == "" {
-		return nil
-	}
-	if err := tx.UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
-		return err
-	}
-	s, ok, err := tx.Schedule(ctx, from.ID)
-	if err != nil || !ok {
-		return err
-	}
-	if _, err := tx.EndSchedule(ctx, from.ID); err != nil {
-		return err
-	}
-	s.ConversationID = to.ID
-	return tx.SaveSchedule(ctx, &s)
 }
 
 // remembersHere reports whether the profile of a turn lets it remember.

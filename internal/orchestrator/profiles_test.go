@@ -1,12 +1,10 @@
 package orchestrator
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"remote-agent/internal/approval"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
@@ -48,24 +46,6 @@ func TestRoundsOfAProfile(t *testing.T) {
 	}
 	if got := w.maxRounds(decision{}); got != 50 {
 		t.Errorf("without a profile %d rounds", got)
-	}
-}
-
-// A run keeps who switched the task on and where, and nothing of what they wrote.
-func TestARunKeepsWhoAndWhere(t *testing.T) {
-	t.Parallel()
-	repository := &messages.Repository{URL: "https://example.com/a.git"}
-	in := originOf(messages.Inbound{
-		Account: "a", Event: "e", Aliases: []messages.EventID{"f"}, Kind: messages.KindAction, Message: "m", Text: "/schedule on", Action: "x", Trigger: "y",
-		Conversation: messages.ConversationKey{Platform: "p", ID: "c"}, Sender: messages.Sender{ID: "42", Name: "Ann"}, Private: true, Whispered: true,
-		Opening: "o", Queued: true, Quotes: []messages.Quote{{Text: "q"}}, Attachments: []messages.Attachment{{Name: "n"}}, Repository: repository, Reference: "r", Raw: []byte("{}"),
-	})
-	got := fmt.Sprintf("%+v", in)
-	want := fmt.Sprintf("%+v", messages.Inbound{
-		Account: "a", Event: "e", Kind: messages.KindMessage, Conversation: in.Conversation, Sender: in.Sender, Private: true, Repository: repository, Reference: "r",
-	})
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

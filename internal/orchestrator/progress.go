@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -119,7 +120,7 @@ func (w *worker) caps() platform.Capabilities { return w.o.outbox.Caps(w.conv.Ke
 func (w *worker) startProgress(d decision) *progress {
 	now := time.Now()
 	p := &progress{
-		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: stopButton(w.conv, d.entry.Seq),
+		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: command.StopButton(w.conv.ID, d.entry.Seq),
 		card: newCard(w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.stopped, p.stop = context.WithCancel(w.ctx)

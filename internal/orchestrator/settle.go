@@ -217,7 +217,7 @@ func (w *worker) answered(d decision, out outcome) ending {
 			return err
 		}
 		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = w.o.ShowPlan(ctx, tx, w.conv, p)
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, w.o.outbox.Prefix(w.conv.Key.Platform), w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx Tx, last messages.DeliveryID) error {

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
-	"remote-agent/internal/wording"
 )
 
 // builtinSystem is what assistants are told where nobody says anything else. %s
@@ -159,6 +157,12 @@ func (o *Orchestrator) systemOf(conv sessions.Conversation, in messages.Inbound,
 	return s
 }
 
+// SystemPrompt returns what the next session of a conversation begins with, without
+// what a repository adds.
+func (o *Orchestrator) SystemPrompt(conv sessions.Conversation, in messages.Inbound, p *profile.Profile) string {
+	return o.systemOf(conv, in, p, Prepared{}).text()
+}
+
 // sessionConfig is the column config of a session (seed 003): with what its last
 // turn ran.
 type sessionConfig struct {
@@ -171,19 +175,6 @@ type sessionConfig struct {
 	Codebase       string   `json:"codebase,omitempty"`
 	Branch         string   `json:"branch,omitempty"`
 	SystemPrompt   []string `json:"system_prompt"` // what it is made of
-}
-
-// promptStatus says with what the active session runs, or the next one would.
-func (o *Orchestrator) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
-	of, text := "of the session", session.SystemPrompt
-	if text == "" {
-		of, text = "of the next session, without what a repository adds", o.systemOf(r.Conv, r.Entry.In, used, Prepared{}).text()
-	}
-	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", o.redact(text)))
-	if len(session.Config) > 0 {
-		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", wording.Fenced("json", o.redact(string(session.Config))))
-	}
-	return out
 }
 
 // describe gives a turn its system prompt and configuration. Both are stored with

@@ -7,9 +7,12 @@
 package plan
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -116,13 +119,41 @@ func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State,
 	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is %s already.", p.Name(), p.Version, p.State)
 }
 
-// Button is what pressing a button means. It is kept under a random id, which is
-// all that the platform gets to see.
-type Button struct {
-	ID             string // at most 40 bytes of [A-Za-z0-9_-]
-	ConversationID string
-	Decision       Decision
-	PlanNumber     int64
-	SHA256         string // of the text that was shown
-	ExpiresAt      time.Time
+// Reader finds plans; a transaction of the database is one, and locks what it
+// returns.
+type Reader interface {
+	// Plan returns the newest version of a plan by its number; fault.NotFound if
+	// there is none.
+	Plan(ctx context.Context, number int64) (Plan, error)
+
+	// LatestPlan returns the newest plan of a conversation in its newest version; ok
+	// is false if there is none.
+	LatestPlan(ctx context.Context, conversationID string) (p Plan, ok bool, err error)
+}
+
+// Find returns the plan of a conversation that the first argument names ("p-9" or
+// "9"), else the newest one. named reports which it was. It is a fault.NotFound if
+// there is none, also for a plan of another conversation.
+func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
+	if len(args) > 0 {
+		if number, ok := ParseName(args[0]); ok {
+			p, err = tx.Plan(ctx, number)
+			if fault.Is(err, fault.NotFound) || err == nil && p.ConversationID != conversationID {
+				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
+			}
+			return p, true, err
+		}
+	}
+	p, ok, err := tx.LatestPlan(ctx, conversationID)
+	if err == nil && !ok {
+		err = fault.New(fault.NotFound, "There is no plan here yet.")
+	}
+	return p, false, err
+}
+
+// ParseName reads "p-9", "P-9" or "9". Anything else, such as "2fa", is not a plan.
+func ParseName(arg string) (int64, bool) {
+	rest := strings.TrimPrefix(strings.ToLower(arg), "p-")
+	number, err := strconv.ParseInt(rest, 10, 64)
+	return number, err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
 }

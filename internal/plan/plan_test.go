@@ -60,3 +60,17 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func TestParseName(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]int64{"p-9": 9, "P-9": 9, "9": 9} {
+		if got, ok := plan.ParseName(arg); !ok || got != want {
+			t.Errorf("ParseName(%q) = %d, %v", arg, got, ok)
+		}
+	}
+	for _, arg := range []string{"", "p-", "p-0", "-1", "2fa", "09", "p-9x", "1.", "quickly"} {
+		if got, ok := plan.ParseName(arg); ok {
+			t.Errorf("ParseName(%q) = %d", arg, got)
+		}
+	}
+}

@@ -1,5 +1,6 @@
-// Package recollect is what people and models do with memory: commands and tools
-// to remember, list, correct and forget, and what is recalled before a turn.
+// Package recollect is what models and turns do with memory: tools to remember,
+// correct and forget, what is recalled before a turn, and the care of it in the
+// background. The chat commands about it are in package chat.
 //
 // Whose memory it is follows from who speaks: there is no way to name another
 // person. The rules are in package memory. It names no platform and no database.
@@ -22,6 +23,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // Storage keeps memories.
@@ -36,24 +38,17 @@ type Storage interface {
 // Tx is one transaction of a Storage. Package store implements it and says more
 // about each method.
 type Tx interface {
-	linkTx
-
-	MemoryOn(ctx context.Context, person string) (bool, error)
-	SetMemoryOn(ctx context.Context, person string, on bool) error
 	UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error)
 	CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error)
-	Memories(ctx context.Context, person string, before int64, limit int, now time.Time) ([]memory.Memory, error)
-	CountMemories(ctx context.Context, person string, now time.Time) (int64, error)
 	ForgetMemory(ctx context.Context, person string, number int64) (memory.Memory, error)
-	ForgetMemories(ctx context.Context, person string) (int64, error)
 	Recallable(ctx context.Context, person string, now time.Time) (bool, error)
 	Recall(ctx context.Context, q memory.Query) ([]memory.Match, error)
 	Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error)
 	BareMemories(ctx context.Context, model string, limit int, now time.Time) ([]memory.Memory, error)
 	SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
+	SweepLinkCodes(ctx context.Context, now, since time.Time) error
 	IndexWords(ctx context.Context, limit int) (int, error)
-	Entry(ctx context.Context, id string) (sessions.Entry, error)
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 }
 
@@ -222,7 +217,7 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 	if any, err := s.any(ctx, scope.Person); !any {
 		return nil, err
 	}
-	text := head(entry.In.Text, 4*memory.MaxText)
+	text := wording.Cut(entry.In.Text, 4*memory.MaxText)
 	limit := cmp.Or(limits.Max, maxRecalled)
 	q := memory.Query{Scope: scope, Text: text, Embedding: s.embedWithin(ctx, text, s.config.Patience, limits), Limit: limit, Now: s.config.Now()}
 	var matches []memory.Match
@@ -291,7 +286,7 @@ func forModel(m memory.Memory, now time.Time) string {
 	if what != "" {
 		what += ", "
 	}
-	return fmt.Sprintf("- [%d] %s (%s%s)", m.Number, m.Text, what, ago(m.UpdatedAt, now))
+	return fmt.Sprintf("- [%d] %s (%s%s)", m.Number, m.Text, what, wording.Ago(m.UpdatedAt, now))
 }
 
 // Timing of the background.
@@ -350,7 +345,7 @@ func (s *Service) repeat(ctx context.Context, what string, limit int, step func(
 
 func (s *Service) sweep(ctx context.Context) {
 	now := s.config.Now()
-	err := s.config.Storage.InTx(ctx, func(tx Tx) error { return tx.SweepLinkCodes(ctx, now, now.Add(-triesFor)) })
+	err := s.config.Storage.InTx(ctx, func(tx Tx) error { return tx.SweepLinkCodes(ctx, now, now.Add(-memory.LinkTriesFor)) })
 	if err != nil && ctx.Err() == nil {
 		s.config.Log.WarnContext(ctx, "Could not sweep link codes", "err", err)
 	}

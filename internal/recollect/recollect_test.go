@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"remote-agent/internal/command"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
 	"remote-agent/internal/messages"
@@ -64,34 +62,14 @@ func entry(user, text string, private bool) sessions.Entry {
 	}}
 }
 
-// gives runs a command of a person in a private chat, as a new message.
-func (d *desk) gives(user, text string) (string, error) {
+// knows has something remembered of a person.
+func (d *desk) knows(user, text string) {
+	d.t.Helper()
 	d.runs++
 	e := entry(user, text, true)
 	e.ID = fmt.Sprintf(runID, d.runs)
-	return d.run(e)
-}
-
-func (d *desk) run(e sessions.Entry) (string, error) {
-	d.t.Helper()
-	call, ok := command.Parse(e.In.Text)
-	for _, c := range d.Commands() {
-		if ok && c.Name == call.Name {
-			r, err := c.Run(d.t.Context(), command.Request{Entry: e, Call: call})
-			return r.Text, err
-		}
-	}
-	d.t.Fatalf("no command: %q", e.In.Text)
-	return "", nil
-}
-
-func (d *desk) says(user, text string, parts ...string) {
-	d.t.Helper()
-	got, err := d.gives(user, text)
-	for _, p := range parts {
-		if err != nil || !strings.Contains(got, p) {
-			d.t.Errorf("%s answers %q, %v; want %q in it", text, got, err, p)
-		}
+	if _, err := d.Remember(d.t.Context(), e, memory.Fact{Scope: memory.Scope{Person: "test/" + user}, Text: text, Origin: memory.ByPerson}); err != nil {
+		d.t.Fatal(err)
 	}
 }
 
@@ -107,83 +85,15 @@ func (d *desk) recalls(user, text string) string {
 	return quotes[0].Relation + ": " + quotes[0].Text
 }
 
-func TestCommands(t *testing.T) {
-	t.Parallel()
-	d := setup(t)
-	d.says("ann", "/memory", "I remember nothing about you (memory is on)")
-	d.says("ann", "/remember I like *green* tea", "number 1")
-	d.says("ann", "/remember i like *green* TEA.", "I knew that already: it is number 1") // the new spelling is kept
-	d.says("ann", "/remember I do not like *green* tea", "in place of what number 1 said")
-	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "you said so", "before:")
-	d.says("ann", "/memory edit 1 I drink cocoa", "Number 1 says that now")
-	d.says("ann", "/memory cocoa", "I drink cocoa")
-	d.says("ann", "/memory whisky", "I remember nothing like that")
-	d.says("bob", "/memory", "I remember nothing")
-	for text, kind := range map[string]fault.Kind{
-		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
-		"/forget": fault.Invalid, "/forget cocoa": fault.Invalid, "/forget -1": fault.Invalid, "/forget 7": fault.NotFound,
-		"/memory edit": fault.Invalid, "/memory edit 1": fault.Invalid, "/memory edit 9 x": fault.NotFound, "/memory edit 1 hunter2": fault.Invalid,
-	} {
-		if got, err := d.gives("ann", text); !fault.Is(err, kind) {
-			t.Errorf("%.30s: %q, %v; want %s", text, got, err, kind)
-		}
-	}
-	if got, err := d.gives("bob", "/forget 1"); !fault.Is(err, fault.NotFound) {
-		t.Errorf("Bob forgets Ann's memory: %q, %v", got, err)
-	}
-	d.says("ann", "/forget all", "(1)", "/forget all yes")
-	d.says("ann", "/memory", "cocoa")
-	d.says("ann", "/forget all yes", "all 1")
-	d.says("ann", "/forget all yes", "nothing")
-}
-
-// A command may run again after a crash, with the same entry.
-func TestCommandsHaveTheirEffectOnce(t *testing.T) {
-	t.Parallel()
-	d := setup(t)
-	e := entry("ann", "/remember I like tea", true)
-	e.ID = fmt.Sprintf(runID, 1)
-	first, err := d.run(e)
-	again, err2 := d.run(e)
-	if err != nil || err2 != nil || first != again {
-		t.Errorf("%q, %v, then %q, %v", first, err, again, err2)
-	}
-	d.says("ann", "/memory", "I remember 1 about you", "0.50 sure")
-}
-
-func TestListsArePrivate(t *testing.T) {
-	t.Parallel()
-	d := setup(t)
-	d.says("ann", "/remember I am a canary", "number 1")
-	for text, want := range map[string]bool{"/memory": false, "/memory canary": false, "/memory here": true, "/memory here canary": true} {
-		got, err := d.run(entry("ann", text, false))
-		if err != nil || strings.Contains(got, "a canary") != want {
-			t.Errorf("%s where others read: %q, %v", text, got, err)
-		}
-	}
-}
-
-func TestPagesOfTheList(t *testing.T) {
-	t.Parallel()
-	d := setup(t)
-	for i := range 22 {
-		d.says("ann", fmt.Sprintf("/remember thing%d", i), "number")
-	}
-	d.says("ann", "/memory", "I remember 22", "thing21", "thing2 ", "Older ones: `/memory 3`")
-	got, err := d.gives("ann", "/memory 3")
-	if err != nil || !strings.Contains(got, "thing1 ") || strings.Contains(got, "thing2 ") || strings.Contains(got, "Older") {
-		t.Errorf("the second page: %q, %v", got, err)
-	}
-}
-
 func TestRecallBeforeATurn(t *testing.T) {
 	t.Parallel()
-	d := setup(t, func(c *recollect.Config) { c.Tokens = 150 })
+	db := storetest.SQLite(t)(t)
+	d := setup(t, func(c *recollect.Config) { c.Tokens, c.Storage = 150, storage{db} })
 	if got := d.recalls("ann", "hello"); got != "" {
 		t.Errorf("with nothing: %q", got)
 	}
 	for i := range 12 {
-		d.says("ann", fmt.Sprintf("/remember something about topic%d that is rather long", i), "number")
+		d.knows("ann", fmt.Sprintf("something about topic%d that is rather long", i))
 	}
 	got := d.recalls("ann", "tell me of topic3")
 	if !strings.HasPrefix(got, "remembered about you: ") || !strings.Contains(got, "topic3 ") || len(got) > 900 {
@@ -197,7 +107,10 @@ func TestRecallBeforeATurn(t *testing.T) {
 	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot, orchestrator.RecallLimits{}); len(quotes) != 0 || err != nil {
 		t.Errorf("a bot: %v, %v", quotes, err)
 	}
-	d.says("ann", "/memory off", "off")
+	err := db.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetMemoryOn(t.Context(), "test/ann", false) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := d.recalls("ann", "topic3"); got != "" {
 		t.Errorf("switched off: %q", got)
 	}
@@ -225,7 +138,7 @@ func TestEmbeddingsAreMadeLater(t *testing.T) {
 	api.hang.Store(true)
 	var db recollect.Storage
 	d := setup(t, func(c *recollect.Config) { c.Embedder, c.Patience, db = api, time.Millisecond, c.Storage })
-	d.says("ann", "/remember I like green tea", "number 1")
+	d.knows("ann", "I like green tea")
 	if got := d.recalls("ann", "tea?"); !strings.Contains(got, "green tea") {
 		t.Errorf("while the API hangs: %q", got)
 	}
@@ -315,7 +228,7 @@ func TestAProfileLimitsRecall(t *testing.T) {
 	e := &counted{}
 	d := setup(t, func(c *recollect.Config) { c.Embedder, c.Patience = e, time.Minute })
 	for i := range 4 {
-		d.says("ann", fmt.Sprintf("/remember Fact %d is about tea", i), fmt.Sprint("number ", i+1))
+		d.knows("ann", fmt.Sprintf("Fact %d is about tea", i))
 	}
 	for name, tt := range map[string]struct {
 		limits orchestrator.RecallLimits

@@ -23,7 +23,7 @@ func (s *Service) Tools(t orchestrator.ToolTurn) []tool.Tool {
 	ports := memo.Ports{
 		Remember: func(ctx context.Context, n memo.Note) (string, error) { return s.note(ctx, t, n) },
 		Forget: func(ctx context.Context, number int64) (string, error) {
-			_, err := s.forget(ctx, who, number)
+			err := s.Forget(ctx, who, number)
 			return fmt.Sprintf("Memory %d is deleted.", number), err
 		},
 	}
@@ -37,20 +37,13 @@ func (s *Service) Tools(t orchestrator.ToolTurn) []tool.Tool {
 
 // note remembers what the model chose to.
 func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note) (string, error) {
-	text, err := s.learnable(n.Text)
-	if err != nil {
-		return "", err
-	}
 	category, err := memory.ParseCategory(n.Category)
 	if err != nil {
 		return "", err
 	}
-	f := memory.Fact{
-		Scope: memory.Scope{Person: person(t.Entry.In)}, RunID: t.Entry.ID, Text: text, Category: category,
-		Origin: memory.ByAssistant, Key: t.Entry.ID, Now: s.config.Now(),
-	}
+	f := memory.Fact{Scope: memory.Scope{Person: person(t.Entry.In)}, Text: n.Text, Category: category, Origin: memory.ByAssistant}
 	if n.Replaces != 0 {
-		_, err := s.correct(ctx, n.Replaces, f)
+		_, err := s.Correct(ctx, t.Entry, n.Replaces, f)
 		return fmt.Sprintf("Memory %d says that now.", n.Replaces), err
 	}
 	// What is said of a person holds wherever they are; a plain fact is likely to
@@ -58,19 +51,9 @@ func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note
 	if n.Where == "repository" || n.Where == "" && (category == memory.General || category == "") {
 		f.Codebase = t.Conversation.CodebaseID
 	}
-	f.Embedding = s.embed(ctx, text, storePatience)
-	f.Judged = s.config.Judge(ctx, t.Entry, f)
-	var out memory.Outcome
-	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
-		var err error
-		out, err = tx.UpsertFact(ctx, f)
-		return err
-	})
+	out, err := s.Remember(ctx, t.Entry, f)
 	if err != nil {
 		return "", err
-	}
-	if f.Embedding.IsZero() {
-		s.later()
 	}
 	told := fmt.Sprintf("%s: it is memory %d.", out.Operation, out.Memory.Number)
 	if out.Contradicted {

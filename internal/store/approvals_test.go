@@ -13,8 +13,8 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -401,8 +401,8 @@ func TestApprovalsOfATurn(t *testing.T) {
 func buttonsOfApprovals(t *testing.T, b bundle) {
 	a := b.question(t, b.accept(t, "chat", "buttons"))
 	for _, d := range []approval.Decision{approval.Once, approval.Always, approval.Deny} {
-		want := plan.Button{
-			ID: "b-" + string(d), ConversationID: a.ConversationID, Decision: plan.Decision(d), PlanNumber: a.Number, SHA256: a.SHA256,
+		want := command.Button{
+			ID: "b-" + string(d), ConversationID: a.ConversationID, On: command.OnApproval, Decision: string(d), Number: a.Number, SHA256: a.SHA256,
 			ExpiresAt: a.ExpiresAt,
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {

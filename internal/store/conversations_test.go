@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
@@ -247,7 +248,7 @@ func (b bundle) fill(tb testing.TB, e sessions.Entry, s sessions.Session) {
 		if err := tx.InsertPlan(ctx, &p); err != nil {
 			return err
 		}
-		if err := tx.SaveButton(ctx, plan.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, PlanNumber: p.Number}); err != nil {
+		if err := tx.SaveButton(ctx, command.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, Number: p.Number}); err != nil {
 			return err
 		}
 		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{

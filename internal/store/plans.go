@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/plan"
 )
@@ -192,7 +194,7 @@ const maxButtonID = 40
 // SaveButton stores what pressing a button means. Its ID has 1 to 40 bytes of
 // [A-Za-z0-9_-], or it is a fault.Invalid; one that is taken is a
 // fault.Conflict. Without ExpiresAt it lives for plan.TTL.
-func (t *Tx) SaveButton(ctx context.Context, b plan.Button) error {
+func (t *Tx) SaveButton(ctx context.Context, b command.Button) error {
 	if !validButtonID(b.ID) {
 		return fault.New(fault.Invalid, "A button needs an id of up to 40 letters, digits, hyphens and underscores.")
 	}
@@ -203,7 +205,7 @@ func (t *Tx) SaveButton(ctx context.Context, b plan.Button) error {
 		INSERT INTO buttons (id, conversation_id, decision, plan_number, sha256, expires_ms)
 		VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (id) DO NOTHING`,
-		b.ID, b.ConversationID, string(b.Decision), b.PlanNumber, b.SHA256, millis(b.ExpiresAt))
+		b.ID, b.ConversationID, b.Decision, b.Number, b.SHA256, millis(b.ExpiresAt))
 	if err != nil {
 		return fmt.Errorf("store button: %w", err)
 	}
@@ -230,10 +232,21 @@ const buttonSQL = `
 
 // Button returns a stored button; fault.NotFound if there is none or it has
 // expired. Reading does not use it up.
-func (t *Tx) Button(ctx context.Context, id string) (plan.Button, error) {
-	var b plan.Button
+func (t *Tx) Button(ctx context.Context, id string) (command.Button, error) {
+	var b command.Button
 	ok, err := t.one(ctx, []any{
-		&b.ID, text{&b.ConversationID}, &b.Decision, &b.PlanNumber, &b.SHA256, msTime{&b.ExpiresAt},
+		&b.ID, text{&b.ConversationID}, &b.Decision, &b.Number, &b.SHA256, msTime{&b.ExpiresAt},
 	}, buttonSQL, id)
+	b.On = subjectOf(b.Decision)
 	return found(b, ok, err, "button")
+}
+
+// subjectOf says on what a decision is: plans and approvals have no decision in
+// common.
+func subjectOf(decision string) command.Subject {
+	switch approval.Decision(decision) {
+	case approval.Once, approval.Always, approval.Deny:
+		return command.OnApproval
+	}
+	return command.OnPlan
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/store"
@@ -388,23 +389,23 @@ func TestButtons(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
-		want := plan.Button{
-			ID: strings.Repeat("aZ9_-", 8), ConversationID: c.ID, Decision: plan.Approve, PlanNumber: 9, SHA256: plan.Sum("x"),
+		want := command.Button{
+			ID: strings.Repeat("aZ9_-", 8), ConversationID: c.ID, On: command.OnPlan, Decision: string(plan.Approve), Number: 9, SHA256: plan.Sum("x"),
 			ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC(),
 		}
-		save := func(change func(*plan.Button)) error {
+		save := func(change func(*command.Button)) error {
 			button := want
 			change(&button)
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveButton(ctx, button) })
 		}
-		read := func(id string) (got plan.Button, err error) {
+		read := func(id string) (got command.Button, err error) {
 			err = b.InRead(t.Context(), func(tx *store.Tx) (err error) {
 				got, err = tx.Button(t.Context(), id)
 				return err
 			})
 			return got, err
 		}
-		if err := save(func(*plan.Button) {}); err != nil {
+		if err := save(func(*command.Button) {}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // reading does not use it up
@@ -413,17 +414,17 @@ func TestButtons(t *testing.T) {
 				t.Errorf("button, %v (-want +got):\n%s", err, diff)
 			}
 		}
-		wantKind(t, save(func(b *plan.Button) { b.Decision = plan.Execute }), fault.Conflict)
+		wantKind(t, save(func(b *command.Button) { b.Decision = string(plan.Execute) }), fault.Conflict)
 		for _, id := range []string{"", want.ID + "x", "a b", "é", "a;b"} {
-			wantKind(t, save(func(b *plan.Button) { b.ID = id }), fault.Invalid)
+			wantKind(t, save(func(b *command.Button) { b.ID = id }), fault.Invalid)
 		}
-		wantKind(t, save(func(b *plan.Button) {
+		wantKind(t, save(func(b *command.Button) {
 			b.ID, b.ConversationID = "x", "01900000-0000-7000-8000-000000000000"
 		}), fault.NotFound)
-		if err := save(func(b *plan.Button) { b.ID, b.ExpiresAt = "late", time.Now().Add(-time.Second) }); err != nil {
+		if err := save(func(b *command.Button) { b.ID, b.ExpiresAt = "late", time.Now().Add(-time.Second) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := save(func(b *plan.Button) { b.ID, b.ExpiresAt = "default", time.Time{} }); err != nil {
+		if err := save(func(b *command.Button) { b.ID, b.ExpiresAt = "default", time.Time{} }); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := read("default"); err != nil || time.Until(got.ExpiresAt) < plan.TTL-time.Minute {

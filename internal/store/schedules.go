@@ -91,3 +91,23 @@ func (t *Tx) EndSchedule(ctx context.Context, conversationID string) (ok bool, e
 	n, err := t.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
 	return n > 0, wrap(err, "end a standing task")
 }
+
+// TakePlace has a conversation go on as another one did whose place it takes: with
+// its profile and its standing task.
+func (t *Tx) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
+	if from.AgentID == "" {
+		return nil
+	}
+	if err := t.UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
+		return err
+	}
+	s, ok, err := t.Schedule(ctx, from.ID)
+	if err != nil || !ok {
+		return err
+	}
+	if _, err := t.EndSchedule(ctx, from.ID); err != nil {
+		return err
+	}
+	s.ConversationID = to.ID
+	return t.SaveSchedule(ctx, &s)
+}

@@ -62,10 +62,15 @@ type writer struct {
 	shown map[int64]bool // calls, by row
 }
 
+// Storage reads the database; *store.Store is one.
+type Storage interface {
+	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
+}
+
 // Write writes the transcript of a session. Messages are read one by one; only
 // the calls of the session are held in memory. It is fault.NotFound if there is
 // no such session, fault.Invalid if id is none.
-func Write(ctx context.Context, s *store.Store, out io.Writer, id string, o Options) error {
+func Write(ctx context.Context, s Storage, out io.Writer, id string, o Options) error {
 	w := &writer{out: bufio.NewWriter(out), o: o, calls: make(map[callKey]sessions.ToolCall), shown: make(map[int64]bool)}
 	err := s.InRead(ctx, func(tx *store.Tx) error {
 		if _, err := tx.MeasureSession(ctx, id); err != nil { // checks the id

@@ -41,6 +41,30 @@ func Head(text string, n int) string {
 	return text
 }
 
+// Cut returns at most n runes of a text, and says so if it goes on.
+func Cut(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return text
+}
+
+// Ago writes how long a time is past, roughly: 3 hours ago.
+func Ago(then, now time.Time) string {
+	d := now.Sub(then)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return Count(int(d.Minutes()), "minute", "minutes") + " ago"
+	case d < 24*time.Hour:
+		return Count(int(d.Hours()), "hour", "hours") + " ago"
+	case d < 60*24*time.Hour:
+		return Count(int(d.Hours()/24), "day", "days") + " ago"
+	}
+	return Count(int(d.Hours()/24/30), "month", "months") + " ago"
+}
+
 // OneLine puts a text on one line, with single spaces.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

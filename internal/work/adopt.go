@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 )
 
 // adopt gives a conversation without a codebase the repository that its platform
 // says it is about: found if it is there already, cloned if not. It is safe to
 // repeat after a crash.
-func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) (sessions.Conversation, error) {
+func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry sessions.Entry) (sessions.Conversation, error) {
 	about := entry.In.Repository
 	if conv.CodebaseID != "" || about == nil {
 		return conv, nil
@@ -27,7 +27,7 @@ func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sess
 	for _, p := range problems {
 		s.log.InfoContext(ctx, "A command file was not loaded", "codebase", c.Name, "problem", p)
 	}
-	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
+	err = s.store.InTx(ctx, func(tx *store.Tx) error {
 		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID}); err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func (s *Shop) adopt(ctx context.Context, conv sessions.Conversation, entry sess
 }
 
 // Fork implements orchestrator.Workshop.
-func (s *Shop) Fork(ctx context.Context, from, to sessions.Conversation) ([]string, error) {
-	_, tree, err := s.workOf(ctx, from)
+func (s *Service) Fork(ctx context.Context, from, to sessions.Conversation) ([]string, error) {
+	_, tree, err := s.Worktree(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (s *Shop) Fork(ctx context.Context, from, to sessions.Conversation) ([]stri
 
 // Release implements orchestrator.Workshop: the worktree is put away, and what
 // is in it is saved. The next turn brings it back.
-func (s *Shop) Release(ctx context.Context, conv sessions.Conversation) error {
-	c, err := s.codebaseOf(ctx, conv)
+func (s *Service) Release(ctx context.Context, conv sessions.Conversation) error {
+	c, err := s.Codebase(ctx, conv)
 	if err != nil {
 		return err
 	}

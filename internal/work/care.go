@@ -9,8 +9,9 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // maxIdle bounds one look for idle conversations. Those that were put away before
@@ -19,9 +20,9 @@ const maxIdle = 200_000
 
 // Sweep puts the worktrees of conversations away that have rested since before
 // and have no open work. Their state is saved; the next turn brings it back.
-func (s *Shop) Sweep(ctx context.Context, before time.Time) (codebase.Swept, error) {
+func (s *Service) Sweep(ctx context.Context, before time.Time) (codebase.Swept, error) {
 	idle := make(map[string]bool)
-	err := s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+	err := s.store.InRead(ctx, func(tx *store.Tx) error {
 		clear(idle)
 		ids, err := tx.IdleConversations(ctx, before, maxIdle)
 		if err != nil {
@@ -49,7 +50,7 @@ func (s *Shop) Sweep(ctx context.Context, before time.Time) (codebase.Swept, err
 
 // SyncNamed fetches a repository, or all of them without a name, and loads the
 // command files again.
-func (s *Shop) SyncNamed(ctx context.Context, out io.Writer, name string) error {
+func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) error {
 	chosen, err := s.chosen(ctx, name)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (s *Shop) SyncNamed(ctx context.Context, out io.Writer, name string) error 
 
 // RemoveNamed forgets a repository and deletes its clone. It refuses while
 // conversations use it.
-func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) error {
+func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) error {
 	if name == "" {
 		return fault.New(fault.Invalid, "Say which repository; `bot repo list` lists them.")
 	}
@@ -95,13 +96,13 @@ func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) erro
 	c := chosen[0]
 	repo, openErr := s.repoOf(ctx, c)
 	shared := false
-	err = s.storage.InTx(ctx, func(tx orchestrator.Tx) error {
+	err = s.store.InTx(ctx, func(tx *store.Tx) error {
 		n, err := tx.CodebaseUse(ctx, c.ID)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return fault.Newf(fault.Conflict, "%s is used by %s; switch them to another repository first.", c.Name, plural(n, "conversation"))
+			return fault.Newf(fault.Conflict, "%s is used by %s; switch them to another repository first.", c.Name, wording.Count(n, "conversation", "conversations"))
 		}
 		all, err := tx.Codebases(ctx)
 		if err != nil {
@@ -126,8 +127,8 @@ func (s *Shop) RemoveNamed(ctx context.Context, out io.Writer, name string) erro
 }
 
 // chosen returns the codebase of a name or number, or all without one.
-func (s *Shop) chosen(ctx context.Context, name string) (all []sessions.Codebase, err error) {
-	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error {
+func (s *Service) chosen(ctx context.Context, name string) (all []sessions.Codebase, err error) {
+	err = s.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		all, err = tx.Codebases(ctx)
 		return err

@@ -30,7 +30,7 @@ const (
 // In the worktree of a pull request these files are those of the base branch; see
 // codebase.Protected. A file that cannot be used is named to the person if it is
 // meant for us; the turn runs without.
-func (s *Shop) guide(ctx context.Context, tree codebase.Tree, cwd string, p *orchestrator.Prepared) {
+func (s *Service) guide(ctx context.Context, tree codebase.Tree, cwd string, p *orchestrator.Prepared) {
 	root, err := os.OpenRoot(tree.Dir)
 	if err != nil {
 		return // there is nothing to read

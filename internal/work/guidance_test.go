@@ -56,7 +56,7 @@ func TestGuideReadsWhatTheRepositorySays(t *testing.T) {
 				}
 			}
 			var p orchestrator.Prepared
-			(&Shop{log: slog.New(slog.DiscardHandler)}).guide(t.Context(), codebase.Tree{Dir: dir}, tt.cwd, &p)
+			(&Service{log: slog.New(slog.DiscardHandler)}).guide(t.Context(), codebase.Tree{Dir: dir}, tt.cwd, &p)
 			if name == "long" {
 				if len(p.Notes) > maxGuidance+100 || !utf8.ValidString(p.Notes) || !strings.Contains(p.Notes, "more bytes of AGENTS.md") {
 					t.Errorf("%d bytes of notes, ending with %q", len(p.Notes), p.Notes[len(p.Notes)-80:])

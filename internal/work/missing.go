@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 )
 
 // A codebase that was imported may be in a folder that is not on this machine.
@@ -22,7 +23,7 @@ import (
 // absent says why a codebase cannot be used here, nil if its folder is there:
 // with orchestrator.NeedsClone if its repository can be cloned, and else with
 // what an operator has to do.
-func (s *Shop) absent(c sessions.Codebase) error {
+func (s *Service) absent(c sessions.Codebase) error {
 	why := codebase.Present(s.space.Root(), c.DefaultCwd)
 	if why == nil {
 		return nil
@@ -49,7 +50,7 @@ func lower(text string) string {
 }
 
 // Clone implements orchestrator.Workshop.
-func (s *Shop) Clone(ctx context.Context, url string) error {
+func (s *Service) Clone(ctx context.Context, url string) error {
 	repo, err := s.space.Clone(ctx, url, nil)
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
@@ -61,7 +62,7 @@ func (s *Shop) Clone(ctx context.Context, url string) error {
 // obtain returns a conversation and its codebase, which can be used here, or why
 // it cannot. It clones the one that the platform says the conversation is about: there nobody has to be
 // asked.
-func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (sessions.Codebase, sessions.Conversation, error) {
+func (s *Service) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (sessions.Codebase, sessions.Conversation, error) {
 	err := s.absent(c)
 	need, ok := errors.AsType[*orchestrator.NeedsClone](err)
 	if !ok || about == nil || !sameRepository(need.URL, about.URL) {
@@ -70,7 +71,7 @@ func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Co
 	if err = s.Clone(ctx, need.URL); err != nil {
 		return c, conv, err
 	}
-	err = s.storage.InRead(ctx, func(tx orchestrator.Tx) error { // it has moved
+	err = s.store.InRead(ctx, func(tx *store.Tx) error { // it has moved
 		var err error
 		if conv, err = tx.Conversation(ctx, conv.ID); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (s *Shop) obtain(ctx context.Context, c sessions.Codebase, conv sessions.Co
 
 // bringHome notes where the codebases of a repository are whose folder is not on
 // this machine: in repo, which is. It returns them all.
-func (s *Shop) bringHome(ctx context.Context, tx orchestrator.Tx, repo codebase.Repo) ([]sessions.Codebase, error) {
+func (s *Service) bringHome(ctx context.Context, tx *store.Tx, repo codebase.Repo) ([]sessions.Codebase, error) {
 	if repo.URL == "" {
 		return nil, nil
 	}

@@ -185,7 +185,7 @@ func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 	action := r.Entry.In.Kind == messages.KindAction
 	if action {
 		answer = c.Commands.Press
-	} else if found, ok := c.Commands.Find(r.Call.Name); ok {
+	} else if found, ok := c.Commands.Find(r.Call.Name); ok && found.Run != nil {
 		answer = found.Run
 	}
 	reply, err := answer(ctx, r)

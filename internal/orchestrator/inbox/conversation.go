@@ -25,7 +25,7 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		return sessions.LaneTurn, nil
 	}
 	name := call.Invoked().Name
-	if c, ok := i.Commands.Find(call.Name); ok {
+	if c, ok := i.Commands.Find(call.Name); ok && c.Run != nil {
 		if c.Lane == command.Job {
 			return sessions.LaneTurn, nil
 		}
@@ -75,7 +75,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 	if err != nil {
 		return conv, err
 	}
-	if err := takeAlong(ctx, tx, conv, next); err != nil {
+	if err := tx.TakePlace(ctx, conv, next); err != nil {
 		return conv, err
 	}
 	next.AgentID = conv.AgentID
@@ -110,24 +110,4 @@ func (i *Inbox) outgrown(conv sessions.Conversation) bool {
 		}
 	}
 	return false
-}
-
-// takeAlong has a conversation go on as another one did whose place it takes: with
-// its profile and its standing task.
-func takeAlong(ctx context.Context, tx port.Tx, from, to sessions.Conversation) error {
-	if from.AgentID == "" {
-		return nil
-	}
-	if err := tx.UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
-		return err
-	}
-	s, ok, err := tx.Schedule(ctx, from.ID)
-	if err != nil || !ok {
-		return err
-	}
-	if _, err := tx.EndSchedule(ctx, from.ID); err != nil {
-		return err
-	}
-	s.ConversationID = to.ID
-	return tx.SaveSchedule(ctx, &s)
 }

@@ -61,7 +61,7 @@ func (i *Inbox) runDue(ctx context.Context) {
 // last one still waits or works, it is none. Sweeps on several replicas meet at the
 // lock of the conversation, and only the first finds the task still due.
 func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time) error {
-	in := originOf(s.Origin)
+	in := s.Origin.Origin()
 	allowed, err := i.Access.Admitted(ctx, in)
 	if err != nil {
 		return fmt.Errorf("ask the platform who may: %w", err) // it stays due
@@ -177,13 +177,4 @@ func (i *Inbox) endTask(ctx context.Context, tx port.Tx, s sessions.Schedule, p 
 	return tx.Audit(ctx, sessions.AuditEntry{
 		Actor: "system", Action: "schedule.revoked", ConversationID: s.ConversationID, Target: p.Title(), Detail: fmt.Sprintf(`{"created_by":%q}`, s.CreatedBy),
 	})
-}
-
-// originOf is what a run keeps of the message that switched the task on: who, and
-// where.
-func originOf(in messages.Inbound) messages.Inbound {
-	in.Kind, in.Message, in.Text, in.Action, in.Trigger, in.Opening = messages.KindMessage, "", "", "", "", ""
-	in.Aliases, in.Quotes, in.Attachments, in.Raw = nil, nil, nil, nil
-	in.Whispered, in.Queued = false, false
-	return in
 }

@@ -7,13 +7,13 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/loop"
+	"remote-agent/internal/chat"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
-	"remote-agent/internal/work"
 )
 
 // Who is there, if nobody configures it otherwise: two users, one owner, and everybody
@@ -28,14 +28,19 @@ const (
 // build builds the engine of a process, with the chat commands that need no git.
 func (w *World) build(p *Process, exclusive bool) (*orchestrator.Orchestrator, error) {
 	c := w.config(p, exclusive)
-	shop := work.New(work.Config{Storage: c.Storage, Adapters: c.Adapters, Log: c.Log})
-	c.Commands, c.Pressed = shop.Commands(), shop.Pressed
+	commands, err := chat.New(chat.Config{
+		Storage: commandStorage{storage{store: p.Store, life: p.life}}, Adapters: c.Adapters, Assistants: c.Assistants, Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Commands = commands
 	if w.Configure != nil {
 		w.Configure(&c, p.Store)
 	}
 	core, err := orchestrator.New(c)
 	if err == nil {
-		shop.Bind(core)
+		commands.Bind(core)
 	}
 	return core, err
 }
@@ -110,4 +115,25 @@ func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) 
 		return err
 	}
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// commandStorage is a storage as the chat commands see it.
+type commandStorage struct{ storage }
+
+var _ chat.Storage = commandStorage{}
+
+// InTx implements chat.Storage.
+func (s commandStorage) InTx(ctx context.Context, fn func(tx *store.Tx) error) error {
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.store.InTx(ctx, fn)
+}
+
+// InRead implements chat.Storage.
+func (s commandStorage) InRead(ctx context.Context, fn func(tx *store.Tx) error) error {
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.store.InRead(ctx, fn)
 }

@@ -58,9 +58,6 @@ func (p toolPort) Open(context.Context, orchestrator.ToolTurn) (*tool.Box, error
 	)
 }
 
-// Status implements orchestrator.Toolroom.
-func (toolPort) Status() []string { return []string{"scripted tools"} }
-
 // Missing implements orchestrator.Toolroom.
 func (toolPort) Missing(orchestrator.ToolTurn) []string { return nil }
 

@@ -70,9 +70,6 @@ type inboxTx interface {
 	// conversation has is a fault.Conflict.
 	UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error
 
-	// DeleteConversation deletes a conversation with its sessions.
-	DeleteConversation(ctx context.Context, id string) error
-
 	// InsertEntry stores an inbound event. It reports false, and changes
 	// nothing, if the event of that platform, account and id is stored already.
 	// For a fresh entry with a conversation it takes the next inbox sequence
@@ -165,14 +162,6 @@ type leaseTx interface {
 	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
 	// same transaction, that there is nothing left to do.
 	ReleaseLease(ctx context.Context, l sessions.Lease) error
-
-	// AcquireNamed takes or renews the lease with a free name, for work that
-	// one replica does at a time (the Telegram poll). It reports whether owner
-	// has it now.
-	AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
-
-	// ReleaseNamed gives a named lease up if owner has it.
-	ReleaseNamed(ctx context.Context, name, owner string) error
 }
 
 type sessionTx interface {
@@ -196,10 +185,6 @@ type sessionTx interface {
 
 	// UpdateSessionMetadata merges the given keys into the metadata.
 	UpdateSessionMetadata(ctx context.Context, id string, m sessions.Metadata) error
-
-	// RecordTurn adds a finished turn to a session: its result or error, the
-	// model that answered and what it cost.
-	RecordTurn(ctx context.Context, id string, t sessions.TurnRecord) error
 }
 
 type runTx interface {
@@ -225,18 +210,6 @@ type messageTx interface {
 
 	// RunMessages returns the messages that a run has stored, in order.
 	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
-
-	// ForkSession begins the active session of a conversation from the first
-	// messages of an earlier one, or from all of them; see store.
-	ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error)
-
-	// ForkAfter returns the newest fork of a conversation that began after a
-	// session of it, or any if that is empty.
-	ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error)
-
-	// CopyMessages appends the messages of a session that were not undone to
-	// another, in order, and returns how many there were.
-	CopyMessages(ctx context.Context, from, to string) (int, error)
 
 	// InsertToolCall records a call in the given status.
 	InsertToolCall(ctx context.Context, c sessions.ToolCall) error

@@ -1,0 +1,165 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) agentCommand() command.Command {
+	return command.Command{
+		Name:    "agent",
+		Usage:   "agent [name|default]",
+		Summary: "which profile answers here",
+		Lane:    command.Ahead,
+		Words:   []string{profile.Default},
+		Run:     h.runAgent,
+	}
+}
+
+// runAgent shows the profiles, or has the conversation use another one.
+func (h *Handler) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
+	prefix := h.prefix(r.Conv.Key.Platform)
+	switch {
+	case len(r.Call.Args) == 0:
+		return h.listAgents(ctx, r)
+	case len(r.Call.Args) > 1:
+		return command.Reply{}, fault.Newf(fault.Invalid, "Name one profile: `%sagent reviewer`; `%sagent` lists them.", prefix, prefix)
+	case strings.EqualFold(r.Call.Args[0], profile.Default):
+		return h.switchTo(ctx, r, nil)
+	}
+	ref, err := profile.ParseRef(r.Call.Args[0])
+	if err != nil {
+		return command.Reply{}, err
+	}
+	var p profile.Profile
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		p, err = tx.FindAgent(ctx, ref)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return h.switchTo(ctx, r, &p)
+}
+
+func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
+	var all []profile.Profile
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		all, err = tx.ListAgents(ctx, "")
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if len(all) == 0 {
+		return command.Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
+	}
+	prefix := h.prefix(r.Conv.Key.Platform)
+	var b strings.Builder
+	b.WriteString("Profiles:\n\n")
+	line := func(used bool, name, about string) {
+		mark := ""
+		if used {
+			mark = ", used here"
+		}
+		if about = wording.Head(strings.Join(strings.Fields(about), " "), 100); about != "" {
+			about = ": " + about
+		}
+		fmt.Fprintf(&b, "- **%s**%s%s\n", name, mark, about)
+	}
+	line(r.Conv.AgentID == "", profile.Default, "")
+	for _, p := range all {
+		line(p.ID == r.Conv.AgentID, p.Title(), p.Description)
+	}
+	fmt.Fprintf(&b, "\n`%sagent <name>` has one answer here, in a fresh session.", prefix)
+	return command.Reply{Text: b.String()}, nil
+}
+
+// switchTo has a conversation use a profile, nil for the default. Its session ends
+// as by a reset. A repeat after a crash does not end a session that began since.
+func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Profile) (command.Reply, error) {
+	id, title := "", profile.Default
+	if p != nil {
+		id, title = p.ID, p.Title()
+	}
+	var same, ended, unscheduled bool
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		same, ended, unscheduled = false, false, false
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		if err != nil {
+			return err
+		}
+		if same = conv.AgentID == id; same {
+			return nil
+		}
+		settings := conv.Settings
+		if p != nil && p.ModelTier+p.Model != "" {
+			settings.Model = "" // the profile decides, until somebody chooses again
+		}
+		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
+			return err
+		}
+		if unscheduled, err = tx.EndSchedule(ctx, conv.ID); err != nil {
+			return err
+		}
+		s, active, err := tx.ActiveSession(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		if ended = active && !s.StartedAt.After(r.Entry.AcceptedAt); ended {
+			if err := tx.DeactivateSession(ctx, s.ID, "agent"); err != nil {
+				return err
+			}
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: conv.ID, Target: title})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if same {
+		return command.Reply{Text: fmt.Sprintf("**%s** is used here already.", title)}, nil
+	}
+	text := fmt.Sprintf("**%s** answers here from now on, in a fresh session.", title)
+	if ended {
+		text += " The session before it ended; nothing is deleted."
+	}
+	if _, runs := h.engine.Running(r.Conv.ID); runs {
+		text += " The running turn still finishes as it was."
+	}
+	if unscheduled {
+		text += " The standing task of the profile before is off."
+	}
+	if p != nil && p.Interval > 0 {
+		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), h.prefix(r.Conv.Key.Platform))
+	}
+	if problem := h.engine.ModelProblem(p, r.Conv); problem != "" {
+		text += " ⚠ But " + problem
+	}
+	return command.Reply{Text: text}, nil
+}
+
+// profileOf returns the profile of a conversation, or nil where there is none: it
+// chose none, or it was deleted.
+func profileOf(ctx context.Context, tx *store.Tx, conv sessions.Conversation) (*profile.Profile, error) {
+	if conv.AgentID == "" {
+		return nil, nil //nolint:nilnil // no profile is no error
+	}
+	p, err := tx.Agent(ctx, conv.AgentID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil //nolint:nilnil // as above
+	case err != nil:
+		return nil, err
+	}
+	return &p, nil
+}

@@ -1,0 +1,53 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func (h *Handler) approvalsCommand() command.Command {
+	return command.Command{
+		Name:    "approvals",
+		Usage:   "approvals",
+		Summary: "what waits for a decision",
+		Run:     h.runApprovals,
+	}
+}
+
+// runApprovals lists what waits for a decision: here, and everywhere for owners.
+func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
+	where := r.Conv.ID
+	if r.Role == sessions.Owner {
+		where = ""
+	}
+	var list []approval.Approval
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		list, err = tx.WaitingApprovals(ctx, where, 50)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if len(list) == 0 {
+		return command.Reply{Text: "Nothing waits for a decision."}, nil
+	}
+	var b strings.Builder
+	b.WriteString("Waiting for a decision:\n\n")
+	for _, a := range list {
+		elsewhere := ""
+		if a.ConversationID != r.Conv.ID {
+			elsewhere = ", in another conversation"
+		}
+		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), a.Question(), a.Requester, elsewhere)
+	}
+	prefix := h.prefix(r.Conv.Key.Platform)
+	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
+	return command.Reply{Text: b.String()}, nil
+}

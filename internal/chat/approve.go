@@ -1,0 +1,50 @@
+package chat
+
+import (
+	"context"
+	"strings"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/plan"
+)
+
+func (h *Handler) approveCommand() command.Command {
+	return command.Command{
+		Name:    "approve",
+		Usage:   "approve [plan] [note]",
+		Summary: "approve a plan",
+		Details: "`approve a-7` allows what was asked under that name, and `approve a-7 always` also the same from now on.",
+		Menu:    true,
+		Run:     h.runApprove,
+	}
+}
+
+func (h *Handler) runApprove(ctx context.Context, r command.Request) (command.Reply, error) {
+	if namesApproval(r) {
+		return h.decideApproval(ctx, r, approval.Once)
+	}
+	return h.decide(ctx, r, planVerdict(r, plan.Approve))
+}
+
+// namesApproval reports whether the first argument is the name of a question about a
+// tool, such as a-7, and not of a plan.
+func namesApproval(r command.Request) bool {
+	if len(r.Call.Args) == 0 {
+		return false
+	}
+	_, ok := approval.ParseName(r.Call.Args[0])
+	return ok
+}
+
+// planVerdict reads "[plan] [text]".
+func planVerdict(r command.Request, d plan.Decision) verdict {
+	v := verdict{decision: d, text: r.Call.Rest}
+	if len(r.Call.Args) > 0 {
+		if _, ok := plan.ParseName(r.Call.Args[0]); ok {
+			v.args = r.Call.Args[:1]
+			v.text = strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
+		}
+	}
+	return v
+}

@@ -1,0 +1,45 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/store"
+)
+
+// Press answers a button: that of a running turn, one under a plan or a question, or
+// the dialog that one opened. What a button means is what was stored when it was
+// shown; the press itself carries nothing.
+func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, error) {
+	in := r.Entry.In
+	if upTo, ok := command.StopPressed(in.Action, r.Conv.ID); ok {
+		return h.pressedStop(ctx, r, upTo)
+	}
+	var b command.Button
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		b, err = tx.Button(ctx, in.Action)
+		return err
+	})
+	switch {
+	case fault.Is(err, fault.NotFound), err == nil && b.ConversationID != r.Conv.ID:
+		return command.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
+	case err != nil:
+		return command.Reply{}, err
+	case b.On == command.OnApproval:
+		return h.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
+	}
+	v := verdict{
+		decision: plan.Decision(b.Decision), args: []string{fmt.Sprintf("p-%d", b.Number)}, text: strings.TrimSpace(in.Text), shown: b.SHA256,
+	}
+	if v.decision == plan.Edit && v.text == "" {
+		return h.askForText(ctx, r, b)
+	}
+	return h.decide(ctx, r, v)
+}

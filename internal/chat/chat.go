@@ -1,0 +1,173 @@
+// Package chat has every command that people can give the bot in a chat: a file
+// for each, and one list of them (see registry.go), from which help, the menus of
+// the platforms, "did you mean" and docs/commands.md come.
+//
+// A command is code and never sent to a model. It reads and writes through the
+// store, asks the engine for what only the engine can do (see Engine), and names
+// no platform: what only some have is asked for by capability.
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/people"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/recollect"
+	"remote-agent/internal/redact"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/work"
+)
+
+// Engine is what commands ask of the engine that runs them.
+type Engine interface {
+	// Stop ends the turn of a conversation and drops what waits there, up to a
+	// sequence number of its inbox, for somebody who is named as in the audit log.
+	Stop(ctx context.Context, conv sessions.Conversation, upTo int64, by string) (orchestrator.Stopped, error)
+
+	// Running returns since when a turn of a conversation runs in this process; ok
+	// is false if none does.
+	Running(conversationID string) (since time.Time, ok bool)
+
+	// RunningTurns returns how many turns run in this process.
+	RunningTurns() int
+
+	// Wake has somebody look for work in a conversation, soon.
+	Wake(conversationID string)
+
+	// ForgetSession drops what is remembered of a session's messages, because some
+	// were taken out of it.
+	ForgetSession(id string)
+
+	// Decide settles a question about a tool call, and lets the turn that asked go
+	// on, wherever it is.
+	Decide(ctx context.Context, r command.Request, v orchestrator.Decision) (approval.Approval, error)
+
+	// Live returns the settings that may change while the process works, as they are
+	// now.
+	Live() *orchestrator.Live
+
+	// SystemPrompt returns what the next session of a conversation begins with.
+	SystemPrompt(conv sessions.Conversation, in messages.Inbound, p *profile.Profile) string
+
+	// ModelProblem says why a profile cannot have the model that it wants in a
+	// conversation; empty if it can.
+	ModelProblem(p *profile.Profile, conv sessions.Conversation) string
+}
+
+// Storage is where commands read and write; *store.Store is one.
+type Storage interface {
+	// InTx runs fn in one transaction; fn may run more than once.
+	InTx(ctx context.Context, fn func(tx *store.Tx) error) error
+
+	// InRead runs fn in a read-only snapshot.
+	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
+}
+
+// Config configures a Handler. What is nil or zero is not there.
+type Config struct {
+	Storage  Storage
+	Adapters []platform.Adapter
+	Redact   *redact.Redactor // nil knows the credentials of services only
+
+	Assistants  map[assistant.Name]assistant.Assistant
+	Missing     map[assistant.Name]string      // agents that are not installed, with how to
+	Placeholder map[assistant.Name]bool        // assistants that only stand in until a real one is configured
+	Mode        approval.Mode                  // of conversations that chose none
+	Tools       interface{ Status() []string } // what /status says of tools, a line each
+
+	People    *people.Service
+	Memory    *recollect.Service
+	Work      *work.Service
+	Workspace *codebase.Workspace // goes with Work
+
+	Version string           // for /status
+	Now     func() time.Time // default time.Now
+	Log     *slog.Logger
+}
+
+// Handler has the commands. It is safe for concurrent use.
+type Handler struct {
+	config   Config
+	engine   Engine
+	store    Storage
+	space    *codebase.Workspace
+	adapters map[messages.Platform]platform.Adapter
+	started  time.Time
+	now      func() time.Time
+	log      *slog.Logger
+
+	list   []command.Command          // in the order in which people read them
+	byName map[string]command.Command // aliases, too
+}
+
+// New returns a Handler. Bind comes before anything is run.
+func New(config Config) (*Handler, error) {
+	h := &Handler{
+		config: config, store: config.Storage, space: config.Workspace, started: time.Now(), now: config.Now, log: config.Log,
+		adapters: make(map[messages.Platform]platform.Adapter, len(config.Adapters)), byName: make(map[string]command.Command),
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	if h.config.Redact == nil {
+		h.config.Redact = redact.New()
+	}
+	if h.config.Mode == "" {
+		h.config.Mode = approval.ModeEdit
+	}
+	for _, a := range config.Adapters {
+		h.adapters[a.Platform()] = a
+	}
+	return h, h.register(h.commands())
+}
+
+// Bind tells the Handler the engine that its commands run in. It is called once,
+// before anything runs.
+func (h *Handler) Bind(engine Engine) { h.engine = engine }
+
+func (h *Handler) redact(text string) string { return h.config.Redact.String(text) }
+
+// caps returns what a platform can do; nothing of one that is not there.
+func (h *Handler) caps(p messages.Platform) platform.Capabilities {
+	if a := h.adapters[p]; a != nil {
+		return a.Capabilities()
+	}
+	return platform.Capabilities{}
+}
+
+// prefix returns what stands before a command's name on a platform.
+func (h *Handler) prefix(p messages.Platform) string { return cmp.Or(h.caps(p).CommandPrefix, "/") }
+
+// lock locks the row of a conversation until the transaction ends, and returns it
+// as it is now.
+func lock(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Conversation, error) {
+	conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant)
+	return conv, err
+}
+
+// private reports whether nobody else reads an answer to a message.
+func private(in messages.Inbound) bool { return in.Private || in.Whispered }
+
+func reply(format string, args ...any) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf(format, args...)}, nil
+}
+
+// withProblems adds what went wrong besides.
+func withProblems(text string, problems []string) string {
+	for _, p := range problems {
+		text += "\n\n⚠ " + p
+	}
+	return text
+}

@@ -1,0 +1,82 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/sessions"
+)
+
+func (h *Handler) commandsCommand() command.Command {
+	return command.Command{
+		Name:    "commands",
+		Usage:   "commands [search]",
+		Summary: "the commands of this repository",
+		Menu:    true,
+		Needs:   command.Repositories,
+		Run:     h.runCommands,
+	}
+}
+
+// maxListed is how many commands one list shows.
+const maxListed = 50
+
+// planNote says what a command has to do with plans, and that its front matter
+// decides where its name says something else.
+func planNote(name string, def sessions.CommandDef) string {
+	is, byName := sessions.MetaOf(name, def.Produces, def.Consumes), sessions.MetaOf(name, "", "")
+	does := func(m sessions.CommandMeta) string {
+		switch {
+		case m.Produces != "" && m.Consumes != "":
+			return "carries a plan out and makes the next one"
+		case m.Produces != "":
+			return "makes a plan"
+		case m.Consumes != "":
+			return "carries a plan out"
+		}
+		return "has nothing to do with plans"
+	}
+	named := byName.Produces != "" || byName.Consumes != ""
+	switch {
+	case named && (is.Produces != byName.Produces || is.Consumes != byName.Consumes):
+		return fmt.Sprintf(" (⚠ %s: its front matter says so, and goes before its name, by which it %s)", does(is), does(byName))
+	case is.Produces != "" || is.Consumes != "":
+		return " (" + does(is) + ")"
+	}
+	return ""
+}
+
+func (h *Handler) runCommands(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := h.config.Work.Codebase(ctx, r.Conv)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	all, err := h.config.Work.Commands(ctx, c.ID)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	var b strings.Builder
+	shown, search := 0, strings.ToLower(r.Call.Rest)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		def := all[name]
+		if !strings.Contains(strings.ToLower(name+" "+def.Description+" "+def.Path), search) {
+			continue
+		}
+		if shown++; shown <= maxListed {
+			fmt.Fprintf(&b, "- `/%s` %s\n", name, strings.TrimSpace(def.Description+planNote(name, def)))
+		}
+	}
+	switch {
+	case shown == 0 && search != "":
+		return command.Reply{Text: fmt.Sprintf("No command of **%s** matches %q.", c.Name, r.Call.Rest)}, nil
+	case shown == 0:
+		return command.Reply{Text: fmt.Sprintf("**%s** has no command files. They are Markdown files in `.claude/commands` or `.agents/commands`; `/load-commands <folder>` takes another folder.", c.Name)}, nil
+	case shown > maxListed:
+		fmt.Fprintf(&b, "\n%d more: `/commands <search>`.", shown-maxListed)
+	}
+	return command.Reply{Text: b.String()}, nil
+}

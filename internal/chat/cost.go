@@ -1,0 +1,202 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) costCommand() command.Command {
+	return command.Command{
+		Name:    "cost",
+		Usage:   "cost [week] [by model]",
+		Summary: "what was used here, by you, and today, or by day, model, codebase, person",
+		Words:   []string{"week", "by"},
+		Run:     h.runCost,
+	}
+}
+
+// runCost says what was used: in short, or summed by something in some time. An
+// owner sees what all used, everybody else their own.
+func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply, error) {
+	if len(r.Call.Args) > 0 {
+		return h.runCostBy(ctx, r)
+	}
+	today := spend.Today(time.Now())
+	rows := []struct {
+		label  string
+		filter spend.Filter
+	}{
+		{"here, in all", spend.Filter{ConversationID: r.Conv.ID}},
+		{"here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today}},
+		{"you, today", spend.Filter{Actor: r.Actor(), Since: today}},
+		{"everybody, today", spend.Filter{Since: today}},
+	}
+	if r.Conv.CodebaseID != "" {
+		rows = slices.Insert(rows, 2, struct {
+			label  string
+			filter spend.Filter
+		}{"this codebase, in all", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
+	}
+	if r.Role != sessions.Owner {
+		rows = rows[:len(rows)-1]
+	}
+	var b strings.Builder
+	b.WriteString("Used so far:\n\n")
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		for _, row := range rows {
+			sum, err := tx.SumUsage(ctx, row.filter)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "- %s: %s\n", row.label, costText(sum))
+		}
+		return nil
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, h.prefix(r.Conv.Key.Platform))
+	if limits := budgetText(h.engine.Live().Budget); limits != "" {
+		b.WriteString(" Limits: " + limits + ".")
+	}
+	return command.Reply{Text: b.String()}, nil
+}
+
+func budgetText(b spend.Budget) string {
+	var parts []string
+	for _, l := range []struct {
+		what           string
+		micros, tokens int64
+	}{{"a turn", b.TurnMicros, b.TurnTokens}, {"a person and day", b.PersonMicros, b.PersonTokens}, {"a day", b.DayMicros, b.DayTokens}} {
+		switch {
+		case l.micros > 0:
+			parts = append(parts, spend.Dollars(l.micros)+" for "+l.what)
+		case l.tokens > 0:
+			parts = append(parts, spend.Tokens(l.tokens)+" tokens without a known price for "+l.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxGroups is how many sums one answer shows.
+const maxGroups = 15
+
+// runCostBy answers "/cost week by person". The words may stand in any order, and
+// each has something that it means if it is left out.
+func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Reply, error) {
+	by, since, label, err := costArgs(r.Call.Args, time.Now())
+	if err != nil {
+		return command.Reply{}, err
+	}
+	everybody := r.Role == sessions.Owner
+	f := spend.Filter{Since: since}
+	if !everybody {
+		f.Actor = r.Actor()
+	}
+	// Who else talks to the bot, and where, is not for a group to read.
+	if names := by == spend.ByConversation || by == spend.ByPerson && everybody; names && !r.Entry.In.Private && !r.Entry.In.Whispered {
+		return command.Reply{}, fault.Newf(fault.Invalid, "That names people and conversations, and others read here. Ask me in a private chat; on the server `bot costs --by %s` prints it.", by)
+	}
+	var groups []spend.Group
+	var total spend.Sum
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		if groups, err = tx.UsageBy(ctx, by, f, maxGroups+1); err != nil {
+			return err
+		}
+		total, err = tx.SumUsage(ctx, f)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	whose := "by you"
+	if everybody {
+		whose = "by everybody"
+	}
+	if len(groups) == 0 {
+		return command.Reply{Text: fmt.Sprintf("Nothing was used %s, %s.", whose, label)}, nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Used %s, %s, by %s:\n\n", whose, label, by)
+	for _, g := range groups[:min(maxGroups, len(groups))] {
+		fmt.Fprintf(&b, "- %s: %s\n", costName(g), costText(g.Sum))
+	}
+	if len(groups) > maxGroups {
+		fmt.Fprintf(&b, "- and more; on the server `bot costs --by %s` prints all\n", by)
+	}
+	fmt.Fprintf(&b, "\nIn all %s. Amounts are by the list prices of %s; days begin at 00:00 UTC.", costText(total), spend.List().Date)
+	return command.Reply{Text: b.String()}, nil
+}
+
+// costArgs reads what follows /cost.
+func costArgs(args []string, now time.Time) (by spend.By, since time.Time, label string, err error) {
+	by, label = spend.ByDay, ""
+	for i, arg := range args {
+		if strings.EqualFold(arg, "by") {
+			continue
+		}
+		parsed, byErr := spend.ParseBy(arg)
+		if byErr == nil {
+			by = parsed
+			continue
+		}
+		if i > 0 && strings.EqualFold(args[i-1], "by") {
+			return by, since, "", byErr
+		}
+		if label != "" {
+			return by, since, "", fault.New(fault.Invalid, "Say one time and one kind of sum: `/cost week by model`.")
+		}
+		if since, err = spend.ParseSince(arg, now); err != nil {
+			return by, since, "", err
+		}
+		label = sinceText(since)
+	}
+	if label == "" {
+		since = spend.Today(now).AddDate(0, 0, -6)
+		label = sinceText(since)
+	}
+	return by, since, label, nil
+}
+
+func sinceText(since time.Time) string {
+	switch {
+	case since.IsZero():
+		return "since the beginning"
+	case since.Equal(spend.Today(since)):
+		return "since " + since.Format(time.DateOnly)
+	}
+	return "since " + since.Format("2006-01-02 15:04 UTC")
+}
+
+// costText is a sum that says so if it has no price.
+func costText(s spend.Sum) string {
+	text := wording.Count(s.Turns, "turn", "turns") + ", " + s.String()
+	if s.Micros == 0 && s.UnpricedToken > 0 {
+		text += ", without a known price"
+	}
+	return text
+}
+
+func costName(g spend.Group) string {
+	name := g.Name
+	switch {
+	case g.Key == "":
+		return "(none, or deleted)"
+	case name == "":
+		name = g.Key
+	case strings.Contains(g.Key, "/"): // a person, whose name says nothing for sure
+		name += " " + g.Key
+	}
+	return "`" + strings.ReplaceAll(wording.Head(strings.Join(strings.Fields(name), " "), 100), "`", "'") + "`"
+}

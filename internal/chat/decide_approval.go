@@ -1,0 +1,42 @@
+package chat
+
+import (
+	"context"
+	"strings"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/wording"
+)
+
+// decideApproval decides on the question about a tool call that the first argument
+// names.
+func (h *Handler) decideApproval(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
+	if len(r.Call.Args) == 0 {
+		return command.Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
+	}
+	number, ok := approval.ParseName(r.Call.Args[0])
+	if !ok {
+		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
+	}
+	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
+	if d == approval.Once && strings.EqualFold(note, "always") {
+		d, note = approval.Always, ""
+	}
+	return h.decided(ctx, r, orchestrator.Decision{Number: number, Decision: d, Note: note})
+}
+
+// decided has the engine settle a question, and says what became of it.
+func (h *Handler) decided(ctx context.Context, r command.Request, v orchestrator.Decision) (command.Reply, error) {
+	a, err := h.engine.Decide(ctx, r, v)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case r.Entry.In.Kind == messages.KindAction && a.ConversationID == r.Conv.ID:
+		return command.Reply{Note: a.Outcome()}, nil // the question shows it to all
+	}
+	return reply("%s: %s.", a.Name(), a.Outcome())
+}

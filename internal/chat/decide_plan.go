@@ -1,0 +1,148 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// verdict is a decision that somebody took.
+type verdict struct {
+	decision plan.Decision
+	args     []string // the plan may be named by the first
+	text     string   // note, reason, or the new text of an edit
+	shown    string   // SHA-256 of what the decision was made on; empty for the current text
+}
+
+// decide settles a plan, once: the row is locked, the rule is plan.Decide, and
+// what people see of the plan is changed in the same step.
+func (h *Handler) decide(ctx context.Context, r command.Request, v verdict) (command.Reply, error) {
+	var (
+		reply   command.Reply
+		refused error
+	)
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		reply, refused = command.Reply{}, nil
+		p, _, err := plan.Find(ctx, tx, r.Conv.ID, v.args)
+		if err != nil {
+			return err
+		}
+		by := plan.Decider{Actor: r.Actor(), Owner: r.Role == sessions.Owner}
+		now := time.Now()
+		state, err := plan.Decide(p, v.decision, by, v.shown, now)
+		if err != nil {
+			refused = err
+			if state == p.State {
+				return nil
+			}
+		}
+		before := p
+		p.State, p.DecidedBy, p.DecidedAt, p.Note = state, by.Actor, now, v.text
+		switch {
+		case refused != nil: // it has expired
+			p.DecidedBy, p.Note = "system", ""
+			reply.Edits, err = settledMessage(ctx, tx, r, p)
+			if err != nil {
+				return err
+			}
+			return tx.SettlePlan(ctx, p)
+		case v.decision == plan.Edit:
+			reply, err = h.newVersion(ctx, tx, r, before, v.text)
+		case v.decision == plan.Execute:
+			// The turn itself takes the plan: what is decided here is only that
+			// it is asked for. Its name goes along, so that no other plan runs.
+			reply = command.Reply{Then: "/execute " + p.Name()}
+			p.State, p.DecidedBy, p.Note = before.State, before.DecidedBy, before.Note
+			reply.Edits, err = settledMessage(ctx, tx, r, p)
+			return err
+		default:
+			reply, err = settlePlan(ctx, tx, r, p)
+		}
+		if err != nil {
+			return err
+		}
+		return auditPlan(ctx, tx, r, p, v.decision)
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if refused != nil && len(reply.Edits) == 0 {
+		return command.Reply{}, refused
+	}
+	if refused != nil {
+		reply.Text = "✖ " + fault.Public(refused)
+	}
+	return reply, nil
+}
+
+// settlePlan stores an approval or a rejection.
+func settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
+	if err := tx.SettlePlan(ctx, p); err != nil {
+		return command.Reply{}, err
+	}
+	edits, err := settledMessage(ctx, tx, r, p)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	text := fmt.Sprintf("✔ Plan %s, version %d, is approved. `/execute %s` runs it.", p.Name(), p.Version, p.Name())
+	if p.State == plan.Rejected {
+		text = fmt.Sprintf("✖ Plan %s is rejected; nothing was run.", p.Name())
+	}
+	return command.Reply{Text: text, Edits: edits}, nil
+}
+
+// settledMessage returns the message that shows a plan, without its buttons and
+// with what became of it. There is none if it was not delivered yet.
+func settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) ([]messages.Delivery, error) {
+	if p.DeliveryID == "" {
+		return nil, nil
+	}
+	d, err := tx.Delivery(ctx, messages.DeliveryID(p.DeliveryID))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case d.Message == "" && r.Entry.In.Kind == messages.KindAction:
+		d.Message = r.Entry.In.Message // pressed before our own record of sending it
+	case d.Message == "":
+		return nil, nil
+	}
+	d.Buttons = nil
+	d.Text += "\n\n**" + planOutcome(p) + "**"
+	return []messages.Delivery{d}, nil
+}
+
+// planOutcome says what became of a plan.
+func planOutcome(p plan.Plan) string {
+	by := ""
+	if p.DecidedBy != "" && p.DecidedBy != "system" {
+		by = " by " + p.DecidedBy
+	}
+	switch p.State {
+	case plan.Approved:
+		return "✔ Approved" + by
+	case plan.Rejected:
+		return "✖ Rejected" + by
+	case plan.Expired:
+		return "Expired: nothing was run"
+	case plan.Superseded:
+		return "Replaced by a newer version"
+	default:
+		return "▶ Running"
+	}
+}
+
+func auditPlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, d plan.Decision) error {
+	return tx.Audit(ctx, sessions.AuditEntry{
+		Actor: r.Actor(), Action: "plan." + string(d), ConversationID: r.Conv.ID,
+		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),
+	})
+}

@@ -1,0 +1,75 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/store"
+)
+
+func (h *Handler) editCommand() command.Command {
+	return command.Command{
+		Name:    "edit",
+		Usage:   "edit [plan] <text>",
+		Summary: "replace a plan by your own text",
+		Run:     h.runEdit,
+	}
+}
+
+func (h *Handler) runEdit(ctx context.Context, r command.Request) (command.Reply, error) {
+	v := planVerdict(r, plan.Edit)
+	if v.text == "" {
+		return command.Reply{}, fault.New(fault.Invalid, "Write the new text of the plan after the command: `/edit p-1 1. ...`.")
+	}
+	return h.decide(ctx, r, v)
+}
+
+// askForText opens a dialog with the plan, where the platform has dialogs, or
+// says what to type.
+func (h *Handler) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
+	name := fmt.Sprintf("p-%d", b.Number)
+	dialoger, ok := h.adapters[r.Conv.Key.Platform].(platform.Dialoger)
+	if !ok || r.Entry.In.Trigger == "" {
+		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
+	}
+	var p plan.Plan
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		p, err = tx.Plan(ctx, b.Number)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	err = dialoger.OpenDialog(ctx, r.Entry.In, platform.Dialog{
+		Trigger: r.Entry.In.Trigger, ID: b.ID, Title: "Plan " + name, Label: "The plan, as it is to be carried out",
+		Text: p.Text, Submit: "Save",
+	})
+	if err != nil {
+		h.log.InfoContext(ctx, "Could not open a dialog", "conversation", r.Conv.Key, "err", err)
+		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
+	}
+	return command.Reply{}, nil
+}
+
+// newVersion stores a person's text as the next version of a plan and shows it.
+func (h *Handler) newVersion(ctx context.Context, tx *store.Tx, r command.Request, old plan.Plan, text string) (command.Reply, error) {
+	next := plan.Plan{
+		Number: old.Number, ConversationID: old.ConversationID, SessionID: old.SessionID, EntryID: old.EntryID,
+		Goal: old.Goal, Text: text, Author: r.Actor(), Requester: old.Requester, State: plan.Proposed, Head: old.Head,
+	}
+	if err := tx.InsertPlan(ctx, &next); err != nil {
+		return command.Reply{}, err
+	}
+	old.State = plan.Superseded
+	edits, err := settledMessage(ctx, tx, r, old)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	shown, buttons, err := command.ShowPlan(ctx, tx, next, h.prefix(r.Conv.Key.Platform), h.caps(r.Conv.Key.Platform).Buttons)
+	return command.Reply{Text: shown, Buttons: buttons, Edits: edits, Plan: &next}, err
+}

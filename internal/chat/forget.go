@@ -1,0 +1,68 @@
+package chat
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func (h *Handler) forgetCommand() command.Command {
+	return command.Command{
+		Name:    "forget",
+		Usage:   "forget <n|all>",
+		Summary: "delete what I remember about you",
+		Words:   []string{"all"},
+		Needs:   command.Memory,
+		Run:     h.runForget,
+	}
+}
+
+func (h *Handler) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
+	what := strings.ToLower(strings.Join(r.Call.Args, " "))
+	if what == "all" || what == "all yes" {
+		return h.forgetAll(ctx, r, what == "all yes")
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
+	if err != nil || number <= 0 {
+		return command.Reply{}, fault.New(fault.Invalid, "Give the number of a memory, as `/memory` shows it: `/forget 3`. `/forget all` deletes all.")
+	}
+	if err := h.config.Memory.Forget(ctx, r.Actor(), number); err != nil {
+		return command.Reply{}, err
+	}
+	return reply("I have forgotten number %d.", number)
+}
+
+func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
+	var n int64
+	do := h.store.InTx
+	if !sure {
+		do = h.store.InRead
+	}
+	err := do(ctx, func(tx *store.Tx) error {
+		var err error
+		if !sure {
+			n, err = tx.CountMemories(ctx, r.Actor(), h.now())
+			return err
+		}
+		if n, err = tx.ForgetMemories(ctx, r.Actor()); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case sure && n == 0:
+		return reply("I remember nothing about you.")
+	case sure:
+		return reply("I have forgotten all %d.", n)
+	case n == 0:
+		return reply("I remember nothing about you.")
+	}
+	return reply("This deletes everything I remember about you (%d), for good. If you want that: `/forget all yes`.", n)
+}

@@ -1,0 +1,116 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) forkCommand() command.Command {
+	return command.Command{
+		Name:    "fork",
+		Usage:   "fork [n] [here|thread]",
+		Summary: "go on from message n of this session, in a fresh one; thread: in a thread or topic of its own, with its own files",
+		Lane:    command.Ahead,
+		Words:   []string{"here", "thread"},
+		Run:     h.runFork,
+	}
+}
+
+// forkOrder is what somebody who gives /fork wants.
+type forkOrder struct {
+	n     int  // messages to go on from; 0 means all
+	aside bool // in a thread or topic of its own
+}
+
+func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
+	var place string
+	for _, arg := range r.Call.Args {
+		n, numErr := strconv.Atoi(arg)
+		word := strings.ToLower(arg)
+		switch {
+		case numErr == nil && n > 0 && f.n == 0:
+			f.n = n
+		case place == "" && (word == "here" || word == "thread" || word == "topic"):
+			place = word
+		default:
+			return f, fault.Newf(fault.Invalid, "Say with which message to go on: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
+				"With `thread` behind it the fork gets a thread or topic of its own.", h.prefix(r.Conv.Key.Platform))
+		}
+	}
+	f.aside = place == "thread" || place == "topic"
+	return f, nil
+}
+
+// runFork begins a session that goes on from a message of the active one: here,
+// where the files stay as they are, or in a place of its own.
+func (h *Handler) runFork(ctx context.Context, r command.Request) (command.Reply, error) {
+	order, err := h.forkOrder(r)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case order.aside:
+		return h.forkAside(ctx, r, order.n)
+	}
+	return h.forkHere(ctx, r, order.n)
+}
+
+// forkHere forks in the same conversation. A repeat after a crash finds the fork and
+// does nothing.
+func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
+	var done sessions.Forked
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		done = sessions.Forked{}
+		s, err := h.forkable(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		if s.Metadata.Forked() > 0 && s.StartedAt.After(r.Entry.AcceptedAt) {
+			done.Taken = s.Metadata.Forked()
+			return nil
+		}
+		if done, err = tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq}); err != nil || done.Again {
+			return err
+		}
+		return tx.Audit(ctx, forkAudit(r, s, done))
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return command.Reply{Text: "🍴 A fresh session goes on with " + takenText(done) + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
+}
+
+// forkable returns the session to fork, with the conversation's row locked.
+func (h *Handler) forkable(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Session, error) {
+	if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+		return sessions.Session{}, err
+	}
+	s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+	if err == nil && !active {
+		err = fault.New(fault.Invalid, "There is no session here to fork; your next message starts one.")
+	}
+	return s, err
+}
+
+func forkAudit(r command.Request, from sessions.Session, done sessions.Forked) sessions.AuditEntry {
+	return sessions.AuditEntry{
+		Actor: r.Actor(), Action: "session.fork", ConversationID: r.Conv.ID, Target: done.Session.ID,
+		Detail: fmt.Sprintf(`{"from":%q,"messages":%d,"of":%d,"conversation":%q}`, from.ID, done.Taken, done.Of, done.Session.ConversationID),
+	}
+}
+
+// takenText says with how much a fork goes on.
+func takenText(done sessions.Forked) string {
+	text := wording.Count(done.Taken, "message", "messages")
+	if done.Of > 0 {
+		text += fmt.Sprintf(" of %d", done.Of)
+	}
+	return text
+}

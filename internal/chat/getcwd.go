@@ -1,0 +1,27 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"remote-agent/internal/command"
+)
+
+func (h *Handler) getCwdCommand() command.Command {
+	return command.Command{
+		Name:    "getcwd",
+		Usage:   "getcwd",
+		Summary: "the folder this conversation works in",
+		Needs:   command.Repositories,
+		Run:     h.runGetCwd,
+	}
+}
+
+func (h *Handler) runGetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := h.config.Work.Codebase(ctx, r.Conv)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return command.Reply{Text: fmt.Sprintf("**%s**, folder `%s`", c.Name, cmp.Or(r.Conv.Cwd, "."))}, nil
+}

@@ -1,0 +1,15 @@
+package chat
+
+import "remote-agent/internal/command"
+
+// invokeCommand is seed 002's long form of another command. What it means is
+// command.Call.Invoked; alone it is answered by Unknown.
+func invokeCommand() command.Command {
+	return command.Command{
+		Name:    command.Invoke,
+		Usage:   "command-invoke <name> [arguments]",
+		Summary: "run a command of the repository, or `plan-feature` or `execute`, by its name",
+		Hidden:  true,
+		Lane:    command.Turn,
+	}
+}

@@ -1,0 +1,239 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) linkCommand() command.Command {
+	return command.Command{
+		Name:    "link",
+		Usage:   "link [code]",
+		Summary: "one memory for your accounts on several platforms",
+		Where:   command.Aside,
+		Needs:   command.Memory,
+		Run:     h.runLink,
+	}
+}
+
+// codeLife is how long a link code is good. It has 130 random bits and works once.
+const codeLife = 10 * time.Minute
+
+// hashCode is what is stored of a code. How people type it does not matter.
+func hashCode(code string) string {
+	sum := sha256.Sum256([]byte("link:" + strings.ToUpper(strings.ReplaceAll(code, "-", ""))))
+	return hex.EncodeToString(sum[:])
+}
+
+// linkAccount is who gave a command, and where they can be told something alone.
+func linkAccount(r command.Request, now time.Time) memory.Account {
+	return memory.Account{Name: r.Actor(), ConversationID: r.Conv.ID, Whispered: r.Entry.In.Aside(), Key: r.Entry.ID, LinkedAt: now}
+}
+
+func (h *Handler) runLink(ctx context.Context, r command.Request) (command.Reply, error) {
+	switch {
+	case len(r.Call.Args) > 1:
+		return command.Reply{}, fault.New(fault.Invalid, "`/link` shows a code, and `/link <code>` from your other account links the two.")
+	case len(r.Call.Args) == 0 && !private(r.Entry.In):
+		return reply("A code is for you alone, and others read here. Ask me in a private chat.")
+	case len(r.Call.Args) == 0:
+		return h.showCode(ctx, r)
+	case !private(r.Entry.In):
+		return h.burnCode(ctx, r)
+	}
+	return h.useCode(ctx, r)
+}
+
+// showCode lists what is linked and shows a fresh code, which is stored as a hash
+// only. Shown again after a crash it is another code.
+func (h *Handler) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	code, now := rand.Text(), h.now()
+	var accounts []memory.Account
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		if accounts, err = tx.Accounts(ctx, r.Actor()); err != nil {
+			return err
+		}
+		return tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return command.Reply{
+		Text: linked(accounts, r.Actor(), now) + "\n\nTo link another one, send me the next message as a command from it, in a private chat, within 10 minutes. " +
+			"Where the platform keeps the slash to itself, leave it out. Then I have one memory of you. " +
+			"**Whoever sends it shares your memory: show it to nobody.** It works once.",
+		Unkept: "`/link " + code + "`",
+	}, nil
+}
+
+// linked lists accounts for one of them.
+func linked(accounts []memory.Account, actor string, now time.Time) string {
+	if len(accounts) == 0 {
+		return "No other account is linked with this one."
+	}
+	var b strings.Builder
+	b.WriteString("Linked with this account:\n\n")
+	for _, a := range accounts {
+		if a.Name != actor {
+			fmt.Fprintf(&b, "- `%s`, %s; `/unlink %s` ends it\n", a.Name, wording.Ago(a.LinkedAt, now), a.Name)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// burnCode makes a code worthless that was written where others read.
+func (h *Handler) burnCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), h.now())
+		if err != nil || !ok {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.link_burned", ConversationID: r.Conv.ID, Target: c.Name})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return reply("Others read here, so I did not link anything, and the code is worthless now. `/link` in a private chat shows a new one; send that to me in private, too.")
+}
+
+// linkUse is what became of a code.
+type linkUse struct {
+	says   string // why nothing was linked
+	joined memory.Joined
+	host   string
+}
+
+func (h *Handler) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	var u linkUse
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		u, err = h.join(ctx, tx, r)
+		return err
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case u.says != "":
+		return reply("%s", u.says)
+	}
+	text := fmt.Sprintf("Linked with `%s`: I have one memory of you there and here now, and both accounts see it, change it and forget it.", u.host)
+	if n := u.joined.Moved; n > 0 {
+		text += fmt.Sprintf(" What I knew of this account has new numbers, above %d.", u.joined.FirstMoved)
+	}
+	if u.joined.Off {
+		text += " Memory is off, because it was off for one of the two; `/memory on` turns it on."
+	}
+	return reply("%s What you may do stays with each account. `/unlink %s` ends it; what I remember then stays with the account that is left.", text, u.host)
+}
+
+// join links whoever gave a command with whoever showed the code. What it decides
+// is kept, so its noes are texts and no errors.
+func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u linkUse, err error) {
+	now, actor := h.now(), r.Actor()
+	mine, err := tx.Accounts(ctx, actor)
+	if err != nil {
+		return u, err
+	}
+	for _, a := range mine {
+		if a.Name == actor && a.Key == r.Entry.ID { // done before a crash
+			others := slices.DeleteFunc(slices.Clone(mine), func(a memory.Account) bool { return a.Name == actor })
+			return linkUse{host: others[0].Name}, nil
+		}
+	}
+	tries, err := tx.LinkTries(ctx, actor, now.Add(-memory.LinkTriesFor))
+	if err != nil {
+		return u, err
+	}
+	if tries >= memory.LinkTries {
+		return linkUse{says: "Too many wrong codes. Try again in an hour."}, nil
+	}
+	c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), now)
+	switch {
+	case err != nil:
+		return u, err
+	case !ok:
+		return h.wrongCode(ctx, tx, r, tries+1)
+	case c.Name == actor:
+		return linkUse{says: "That is the code of this very account. Send it from the other one."}, tx.SaveLinkCode(ctx, c)
+	}
+	theirs, err := tx.Accounts(ctx, c.Name)
+	if err != nil {
+		return u, err
+	}
+	if why := together(append(theirs, c.Account), append(mine, memory.Account{Name: actor})); why != "" {
+		return linkUse{says: why}, nil
+	}
+	host := c.Account
+	host.LinkedAt = now
+	if u.joined, err = tx.JoinPeople(ctx, host, linkAccount(r, now)); err != nil {
+		return u, err
+	}
+	u.host = c.Name
+	if err := tell(ctx, tx, host, fmt.Sprintf("`%s` sent your code: it is linked with this account now, and I have one memory of you. If that was not you, send `/unlink %s`.", actor, actor)); err != nil {
+		return u, err
+	}
+	return u, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: actor, Action: "memory.link", Target: c.Name, Detail: fmt.Sprintf(`{"moved":%d,"same":%d}`, u.joined.Moved, u.joined.Same),
+	})
+}
+
+func (h *Handler) wrongCode(ctx context.Context, tx *store.Tx, r command.Request, tries int64) (linkUse, error) {
+	now := h.now()
+	if err := tx.NoteLinkTry(ctx, r.Actor(), r.Entry.ID, now.Add(-memory.LinkTriesFor), now); err != nil {
+		return linkUse{}, err
+	}
+	if tries < memory.LinkTries {
+		return linkUse{says: "I do not know that code. It may be older than 10 minutes or used already: `/link` on the other account shows a new one."}, nil
+	}
+	return linkUse{says: "I do not know that code either. Try again in an hour."},
+		tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.link_locked"})
+}
+
+// together says why two people cannot be one, or nothing. A person has one account
+// on a platform: two there are more likely two people.
+func together(theirs, mine []memory.Account) string {
+	for _, a := range theirs {
+		for _, b := range mine {
+			switch {
+			case a.Name == b.Name:
+				return "These accounts are linked already. `/link` lists them."
+			case platformOf(a.Name) == platformOf(b.Name):
+				return fmt.Sprintf("I link one account of each platform, and `%s` and `%s` are of the same.", a.Name, b.Name)
+			}
+		}
+	}
+	return ""
+}
+
+func platformOf(account string) string {
+	name, _, _ := strings.Cut(account, "/")
+	return name
+}
+
+// tell queues a notice to an account, where it was linked.
+func tell(ctx context.Context, tx *store.Tx, a memory.Account, text string) error {
+	if a.ConversationID == "" {
+		return nil
+	}
+	d := messages.Delivery{ConversationID: a.ConversationID, Text: text, Final: true, Control: true}
+	if a.Whispered {
+		_, id, _ := strings.Cut(a.Name, "/")
+		d.OnlyFor = messages.UserID(id)
+	}
+	return tx.AddDelivery(ctx, &d)
+}

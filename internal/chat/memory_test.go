@@ -1,0 +1,174 @@
+package chat_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remote-agent/internal/chat"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/recollect"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+const runID = "01900000-0000-7000-8000-0000000000%02x"
+
+// memories shows a store through the port of package recollect.
+type memories struct{ *store.Store }
+
+func (s memories) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+func (s memories) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// desk has the commands about memory, and short ways to give them.
+type desk struct {
+	*chat.Handler
+	t    *testing.T
+	db   *store.Store
+	skip atomic.Int64 // how far its clock is ahead
+	runs int
+}
+
+func setupMemory(t *testing.T, change ...func(*recollect.Config)) *desk {
+	t.Helper()
+	d := &desk{t: t, db: storetest.SQLite(t)(t)}
+	now := func() time.Time { return time.Now().Add(time.Duration(d.skip.Load())) }
+	config := recollect.Config{
+		Storage: memories{d.db}, Log: storetest.Log(t), Now: now,
+		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	service := recollect.New(config)
+	t.Cleanup(service.Close)
+	handler, err := chat.New(chat.Config{Storage: d.db, Memory: service, Now: now, Log: storetest.Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Handler = handler
+	return d
+}
+
+func entry(user, text string, private bool) sessions.Entry {
+	return sessions.Entry{In: messages.Inbound{
+		Conversation: messages.ConversationKey{Platform: "test", ID: "c"}, Sender: messages.Sender{ID: messages.UserID(user)}, Text: text, Private: private,
+	}}
+}
+
+// gives runs a command of a person in a private chat, as a new message.
+func (d *desk) gives(user, text string) (string, error) {
+	d.runs++
+	e := entry(user, text, true)
+	e.ID = fmt.Sprintf(runID, d.runs)
+	return d.run(e)
+}
+
+func (d *desk) run(e sessions.Entry) (string, error) {
+	d.t.Helper()
+	r, err := d.handle(e, sessions.Conversation{})
+	return r.Text, err
+}
+
+func (d *desk) handle(e sessions.Entry, conv sessions.Conversation) (command.Reply, error) {
+	d.t.Helper()
+	call, _ := command.Parse(e.In.Text)
+	c, ok := d.Find(call.Name)
+	if !ok {
+		d.t.Fatalf("no command: %q", e.In.Text)
+	}
+	return c.Run(d.t.Context(), command.Request{Entry: e, Call: call, Conv: conv})
+}
+
+func (d *desk) says(user, text string, parts ...string) {
+	d.t.Helper()
+	got, err := d.gives(user, text)
+	for _, p := range parts {
+		if err != nil || !strings.Contains(got, p) {
+			d.t.Errorf("%s answers %q, %v; want %q in it", text, got, err, p)
+		}
+	}
+}
+
+func TestMemoryCommands(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	d.says("ann", "/memory", "I remember nothing about you (memory is on)")
+	d.says("ann", "/remember I like *green* tea", "number 1")
+	d.says("ann", "/remember i like *green* TEA.", "I knew that already: it is number 1") // the new spelling is kept
+	d.says("ann", "/remember I do not like *green* tea", "in place of what number 1 said")
+	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "you said so", "before:")
+	d.says("ann", "/memory edit 1 I drink cocoa", "Number 1 says that now")
+	d.says("ann", "/memory cocoa", "I drink cocoa")
+	d.says("ann", "/memory whisky", "I remember nothing like that")
+	d.says("bob", "/memory", "I remember nothing")
+	for text, kind := range map[string]fault.Kind{
+		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
+		"/forget": fault.Invalid, "/forget cocoa": fault.Invalid, "/forget -1": fault.Invalid, "/forget 7": fault.NotFound,
+		"/memory edit": fault.Invalid, "/memory edit 1": fault.Invalid, "/memory edit 9 x": fault.NotFound, "/memory edit 1 hunter2": fault.Invalid,
+	} {
+		if got, err := d.gives("ann", text); !fault.Is(err, kind) {
+			t.Errorf("%.30s: %q, %v; want %s", text, got, err, kind)
+		}
+	}
+	if got, err := d.gives("bob", "/forget 1"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("Bob forgets Ann's memory: %q, %v", got, err)
+	}
+	d.says("ann", "/forget all", "(1)", "/forget all yes")
+	d.says("ann", "/memory", "cocoa")
+	d.says("ann", "/forget all yes", "all 1")
+	d.says("ann", "/forget all yes", "nothing")
+}
+
+// A command may run again after a crash, with the same entry.
+func TestRememberHasItsEffectOnce(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	e := entry("ann", "/remember I like tea", true)
+	e.ID = fmt.Sprintf(runID, 1)
+	first, err := d.run(e)
+	again, err2 := d.run(e)
+	if err != nil || err2 != nil || first != again {
+		t.Errorf("%q, %v, then %q, %v", first, err, again, err2)
+	}
+	d.says("ann", "/memory", "I remember 1 about you", "0.50 sure")
+}
+
+func TestListsArePrivate(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	d.says("ann", "/remember I am a canary", "number 1")
+	for text, want := range map[string]bool{"/memory": false, "/memory canary": false, "/memory here": true, "/memory here canary": true} {
+		got, err := d.run(entry("ann", text, false))
+		if err != nil || strings.Contains(got, "a canary") != want {
+			t.Errorf("%s where others read: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestPagesOfTheList(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	for i := range 22 {
+		d.says("ann", fmt.Sprintf("/remember thing%d", i), "number")
+	}
+	d.says("ann", "/memory", "I remember 22", "thing21", "thing2 ", "Older ones: `/memory 3`")
+	got, err := d.gives("ann", "/memory 3")
+	if err != nil || !strings.Contains(got, "thing1 ") || strings.Contains(got, "thing2 ") || strings.Contains(got, "Older") {
+		t.Errorf("the second page: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,59 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+func (h *Handler) modeCommand() command.Command {
+	return command.Command{
+		Name:    "mode",
+		Usage:   "mode [ask|edit|auto]",
+		Summary: "how much may happen without asking",
+		Lane:    command.Ahead,
+		Words:   []string{"ask", "edit", "auto"},
+		Run:     h.runMode,
+	}
+}
+
+// modeText says what a mode means.
+func modeText(m approval.Mode) string {
+	switch m {
+	case approval.ModeAsk:
+		return "I only read; nothing is changed and nothing is run"
+	case approval.ModeAuto:
+		return "nothing asks, for owners; for everybody else as in edit"
+	default:
+		return "files of the worktree may change, everything else asks first"
+	}
+}
+
+func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply, error) {
+	if len(r.Call.Args) == 0 {
+		mode := h.modeOf(r.Conv)
+		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. `%smode ask|edit|auto` changes it.", mode, modeText(mode), h.prefix(r.Conv.Key.Platform))}, nil
+	}
+	mode, err := approval.ParseMode(r.Call.Args[0])
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if mode == approval.ModeAuto && r.Role != sessions.Owner {
+		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can switch to auto.")
+	}
+	err = h.choose(ctx, r, "mode", string(mode), func(s *sessions.Settings) { s.Mode = string(mode) })
+	return command.Reply{Text: fmt.Sprintf("Mode **%s** from now on: %s.", mode, modeText(mode))}, err
+}
+
+// modeOf returns the mode of a conversation.
+func (h *Handler) modeOf(conv sessions.Conversation) approval.Mode {
+	mode, err := approval.ParseMode(conv.Settings.Mode)
+	if err != nil {
+		return h.config.Mode
+	}
+	return mode
+}

@@ -1,0 +1,111 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+)
+
+func (h *Handler) modelCommand() command.Command {
+	return command.Command{
+		Name:    "model",
+		Usage:   "model [name|fast|smart|cheap]",
+		Summary: "which model answers here",
+		Lane:    command.Ahead,
+		Words:   append(slices.Clone(tierNames), "default"),
+		Run:     h.runModel,
+	}
+}
+
+// tierNames are the tiers that a model can be chosen by.
+var tierNames = []string{"fast", "smart", "cheap"}
+
+// runModel shows or chooses the model of a conversation. Its assistant stays:
+// that is what /handoff is for.
+func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Reply, error) {
+	a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
+	if len(r.Call.Args) == 0 {
+		return command.Reply{Text: h.listModels(r, a)}, nil
+	}
+	if a == nil || a.Model() == "" {
+		return command.Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
+	}
+	wanted := r.Call.Args[0]
+	tier, ok := h.engine.Live().Tiers[strings.ToLower(wanted)]
+	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
+		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s here, so the model stays as it is. An operator sets `MODEL_%s`; `%smodel` lists what there is.",
+			name, strings.ToUpper(name), h.prefix(r.Conv.Key.Platform))
+	}
+	if ok {
+		wanted = tier.Model
+		if tier.Provider != "" {
+			wanted = tier.Provider + ":" + tier.Model
+		}
+	}
+	if provider, model, ok := strings.Cut(wanted, ":"); ok && h.config.Assistants[assistant.Name(provider)] != nil {
+		if provider != r.Conv.Assistant {
+			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, and this conversation belongs to %s. `%shandoff %s` goes on there.",
+				model, provider, r.Conv.Assistant, h.prefix(r.Conv.Key.Platform), provider)
+		}
+		wanted = model
+	}
+	if len(wanted) > 100 || strings.ContainsFunc(wanted, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return command.Reply{}, fault.New(fault.Invalid, "That is not the name of a model.")
+	}
+	chosen := wanted
+	if strings.EqualFold(wanted, "default") || wanted == a.Model() {
+		chosen, wanted = "", a.Model()
+	}
+	err := h.choose(ctx, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
+	return command.Reply{Text: fmt.Sprintf("**%s** answers here from the next turn on. Thoughts of another model are not passed on to it; everything else is.", wanted)}, err
+}
+
+func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
+	var b strings.Builder
+	now := r.Conv.Settings.Model
+	if now == "" && a != nil {
+		now = a.Model()
+	}
+	if now == "" {
+		now = "its own choice"
+	}
+	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
+	for _, name := range tierNames {
+		if t, ok := h.engine.Live().Tiers[name]; ok {
+			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
+		}
+	}
+	prefix := h.prefix(r.Conv.Key.Platform)
+	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here, `%smodel default` goes back.", prefix, prefix)
+	if others := h.others(r.Conv.Assistant); len(others) > 0 {
+		fmt.Fprintf(&b, " `%shandoff %s` goes on with another assistant.", prefix, strings.Join(others, "|"))
+	}
+	return b.String()
+}
+
+func priceText(model string) string {
+	p, ok := spend.PriceOf(model)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" ($%g in, $%g out for a million tokens, as of %s)", p.Input, p.Output, spend.List().Date)
+}
+
+// others lists the assistants that a conversation could be handed to.
+func (h *Handler) others(than string) []string {
+	var names []string
+	for name := range h.config.Assistants {
+		if string(name) != than && !h.config.Placeholder[name] {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return names
+}

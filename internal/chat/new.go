@@ -1,0 +1,80 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) newCommand() command.Command {
+	return command.Command{
+		Name:    "new",
+		Aliases: []string{"reset"},
+		Usage:   "new",
+		Summary: "end this session; the next message starts a fresh one",
+		Menu:    true,
+		Lane:    command.Ahead,
+		Run:     h.runNew,
+	}
+}
+
+// endedSession is the note on the entry of a command that has ended a session.
+const endedSession = "ended the session"
+
+// runNew ends the active session. A repeat after a crash does not end a
+// session that began since, and says the same.
+func (h *Handler) runNew(ctx context.Context, r command.Request) (command.Reply, error) {
+	var (
+		ended   bool
+		waiting int
+	)
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		ended = false
+		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+			return err
+		}
+		s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+		if err != nil {
+			return err
+		}
+		if waiting, err = tx.CountWaiting(ctx, r.Conv.ID); err != nil {
+			return err
+		}
+		if current, err := tx.Entry(ctx, r.Entry.ID); err != nil || current.Error == endedSession {
+			ended = err == nil
+			return err
+		}
+		if !active || s.StartedAt.After(r.Entry.AcceptedAt) {
+			return nil
+		}
+		ended = true
+		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {
+			return err
+		}
+		if err := tx.DeactivateSession(ctx, s.ID, "reset"); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{
+			Actor: r.Actor(), Action: "session.reset", ConversationID: r.Conv.ID, Target: s.ID,
+		})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	_, runs := h.engine.Running(r.Conv.ID)
+	text := "Your next message starts a fresh session."
+	if ended {
+		text = "Session ended; nothing is deleted. " + text
+	}
+	switch {
+	case runs && waiting > 1:
+		text += fmt.Sprintf(" The running turn still finishes in the old one; %s.", wording.Count(waiting-1, "waiting message starts", "waiting messages start")+" the new one")
+	case runs:
+		text += " The running turn still finishes in the old one."
+	}
+	return command.Reply{Text: text}, nil
+}

@@ -1,0 +1,148 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// commands are all there are, in the order in which people read them: talking
+// first, then work, the rest after it.
+func (h *Handler) commands() []command.Command {
+	return []command.Command{
+		h.newCommand(),
+		h.statusCommand(),
+		h.stopCommand(),
+		planCommand(),
+		executeCommand(),
+		h.approveCommand(),
+		h.editCommand(),
+		h.rejectCommand(),
+		h.cloneCommand(),
+		h.reposCommand(),
+		h.repoCommand(),
+		h.commandsCommand(),
+		h.diffCommand(),
+		h.undoCommand(),
+		h.pullCommand(),
+		h.retryCommand(),
+		h.branchCommand(),
+		h.setCwdCommand(),
+		h.getCwdCommand(),
+		h.loadCommandsCommand(),
+		h.commandSetCommand(),
+		invokeCommand(),
+		h.sessionsCommand(),
+		h.memoryCommand(),
+		h.rememberCommand(),
+		h.forgetCommand(),
+		h.linkCommand(),
+		h.unlinkCommand(),
+		h.peopleCommand(),
+		h.ownerCommand(),
+		h.haltCommand(),
+		h.resumeCommand(),
+		h.modeCommand(),
+		h.modelCommand(),
+		h.agentCommand(),
+		h.scheduleCommand(),
+		h.verboseCommand(),
+		h.costCommand(),
+		h.approvalsCommand(),
+		h.denyCommand(),
+		h.allowCommand(),
+		h.forkCommand(),
+		h.handoffCommand(),
+		h.whoamiCommand(),
+		h.startCommand(),
+		h.helpCommand(),
+	}
+}
+
+// register takes the commands that this installation can run.
+func (h *Handler) register(all []command.Command) error {
+	there := map[command.Need]bool{command.Nothing: true, command.Repositories: h.config.Work != nil, command.Memory: h.config.Memory != nil}
+	for _, c := range all {
+		if !there[c.Needs] {
+			continue
+		}
+		if c.Owners {
+			c.Run = forOwners(c.Run)
+		}
+		h.list = append(h.list, c)
+		for _, name := range c.Names() {
+			if canonical, ok := command.Canonical(name); !ok || canonical != name {
+				return fmt.Errorf("%q is no name for a command", name)
+			}
+			if _, twice := h.byName[name]; twice {
+				return fmt.Errorf("command %q is defined twice", name)
+			}
+			h.byName[name] = c
+		}
+	}
+	return nil
+}
+
+// forOwners refuses a command to everybody else.
+func forOwners(run command.Run) command.Run {
+	return func(ctx context.Context, r command.Request) (command.Reply, error) {
+		if r.Role != sessions.Owner {
+			return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
+		}
+		return run(ctx, r)
+	}
+}
+
+// Find returns the command of a canonical name or an alias.
+func (h *Handler) Find(name string) (command.Command, bool) {
+	c, ok := h.byName[name]
+	return c, ok
+}
+
+// Names lists every name that a person can type, sorted; those of command files in
+// repositories are not among them.
+func (h *Handler) Names() []string { return slices.Sorted(maps.Keys(h.byName)) }
+
+// offered returns the commands that a platform offers, in order.
+func (h *Handler) offered(caps platform.Capabilities) []command.Command {
+	return slices.DeleteFunc(slices.Clone(h.list), func(c command.Command) bool {
+		return c.Hidden || c.Where == command.Aside && caps.Comments
+	})
+}
+
+// Menu returns the commands for the menu of a platform, in the order to show.
+func (h *Handler) Menu(caps platform.Capabilities) []platform.CommandInfo {
+	var menu []platform.CommandInfo
+	for _, c := range h.offered(caps) {
+		if c.Menu {
+			menu = append(menu, platform.CommandInfo{Name: c.Name, Description: c.Summary})
+		}
+	}
+	return menu
+}
+
+// Unknown says what was probably meant by a name that no command has.
+func (h *Handler) Unknown(ctx context.Context, r command.Request) (command.Reply, error) {
+	prefix, name := h.prefix(r.Conv.Key.Platform), r.Call.Invoked().Name
+	if name == command.Invoke {
+		return reply("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)
+	}
+	if _, ok := h.Find(name); ok {
+		return reply("`%[1]s%[2]s` is sent as it is, without `%[1]scommand-invoke`.", prefix, name)
+	}
+	files, err := h.commandFiles(ctx, r.Conv)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	text := fmt.Sprintf("There is no command `%s%s`.", prefix, name)
+	if near, ok := command.Nearest(name, slices.Concat(h.Names(), slices.Sorted(maps.Keys(files)))); ok {
+		return reply("%s Did you mean `%s%s`?", text, prefix, near)
+	}
+	return reply("%s `%shelp` lists what there is.", text, prefix)
+}

@@ -1,0 +1,25 @@
+package chat
+
+import (
+	"context"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/plan"
+)
+
+func (h *Handler) rejectCommand() command.Command {
+	return command.Command{
+		Name:    "reject",
+		Usage:   "reject [plan] [reason]",
+		Summary: "reject a plan",
+		Run:     h.runReject,
+	}
+}
+
+func (h *Handler) runReject(ctx context.Context, r command.Request) (command.Reply, error) {
+	if namesApproval(r) {
+		return h.decideApproval(ctx, r, approval.Deny)
+	}
+	return h.decide(ctx, r, planVerdict(r, plan.Reject))
+}

@@ -1,0 +1,41 @@
+package chat
+
+import (
+	"context"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+)
+
+func (h *Handler) rememberCommand() command.Command {
+	return command.Command{
+		Name:    "remember",
+		Usage:   "remember <text>",
+		Summary: "have me remember something about you",
+		Needs:   command.Memory,
+		Run:     h.runRemember,
+	}
+}
+
+func (h *Handler) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
+	if strings.TrimSpace(r.Call.Rest) == "" {
+		return command.Reply{}, fault.New(fault.Invalid, "Say what: `/remember I prefer short answers`.")
+	}
+	out, err := h.config.Memory.Remember(ctx, r.Entry, memory.Fact{
+		Scope: memory.Scope{Person: r.Actor()}, Text: r.Call.Rest, Origin: memory.ByPerson,
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	switch {
+	case out.Operation == memory.InsertNew:
+		return reply("I remember that, as number %d. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
+	case memory.Hash(out.Memory.Text) == memory.Hash(out.Matched):
+		return reply("I knew that already: it is number %d.", out.Memory.Number)
+	case out.Contradicted:
+		return reply("I remember that in place of what number %d said before, which was different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
+	}
+	return reply("I knew almost the same already: number %d says it in your new words now.", out.Memory.Number)
+}

@@ -1,0 +1,120 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/work"
+)
+
+func (h *Handler) repoCommand() command.Command {
+	return command.Command{
+		Name:    "repo",
+		Usage:   "repo <name|number>",
+		Summary: "work on another repository here",
+		Lane:    command.Ahead,
+		Needs:   command.Repositories,
+		Run:     h.runRepo,
+	}
+}
+
+func (h *Handler) runRepo(ctx context.Context, r command.Request) (command.Reply, error) {
+	if len(r.Call.Args) == 0 {
+		return h.runRepos(ctx, r)
+	}
+	var all []sessions.Codebase
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		all, err = tx.Codebases(ctx)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	c, err := work.Choose(all, strings.Join(r.Call.Args, " "))
+	if err != nil {
+		return command.Reply{}, err
+	}
+	ended, err := h.useCodebase(ctx, r, c.ID, "")
+	if err != nil {
+		return command.Reply{}, err
+	}
+	return command.Reply{Text: fmt.Sprintf("This conversation works on **%s**.%s", c.Name, ended)}, nil
+}
+
+// useCodebase makes a conversation work on a codebase and folder. The active session
+// ends: what it knew was about something else. It returns what to say of that.
+func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
+	ended := ""
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		ended = ""
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		if err != nil {
+			return err
+		}
+		if conv.CodebaseID == codebaseID && conv.Cwd == cwd {
+			return nil
+		}
+		head, ok, err := tx.NextEntry(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
+			return fault.New(fault.Conflict, "A turn works here, or waits for a decision. Send `/stop`, or wait for it, and then switch.")
+		}
+		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
+			return err
+		}
+		active, ok, err := tx.ActiveSession(ctx, conv.ID)
+		if err != nil || !ok {
+			return err
+		}
+		ended = " The session was ended; your next message starts a fresh one."
+		if err := tx.DeactivateSession(ctx, active.ID, "codebase"); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{
+			Actor: r.Actor(), Action: "conversation.codebase", ConversationID: conv.ID, Target: codebaseID, Detail: strconv.Quote(cwd),
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("switch the repository: %w", err)
+	}
+	h.showMenu(ctx, r.Conv, codebaseID)
+	return ended, nil
+}
+
+// maxMenu is how many commands of a repository a platform's menu gets; people
+// have to find the others with /commands.
+const maxMenu = 50
+
+// showMenu puts the commands of a repository into the chat's menu, best effort.
+func (h *Handler) showMenu(ctx context.Context, conv sessions.Conversation, codebaseID string) {
+	menu, ok := h.adapters[conv.Key.Platform].(platform.ChatMenu)
+	if !ok {
+		return
+	}
+	all, err := h.config.Work.Commands(ctx, codebaseID)
+	if err == nil {
+		var entries []platform.CommandInfo
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if def := all[name]; def.Path != "" && len(entries) < maxMenu {
+				entries = append(entries, platform.CommandInfo{Name: name, Description: cmp.Or(def.Description, def.Path)})
+			}
+		}
+		err = menu.SetChatMenu(ctx, conv.Key, entries)
+	}
+	if err != nil {
+		h.log.InfoContext(ctx, "Could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
+	}
+}

@@ -1,0 +1,47 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func (h *Handler) reposCommand() command.Command {
+	return command.Command{
+		Name:    "repos",
+		Usage:   "repos",
+		Summary: "the repositories there are",
+		Menu:    true,
+		Needs:   command.Repositories,
+		Run:     h.runRepos,
+	}
+}
+
+func (h *Handler) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
+	var all []sessions.Codebase
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		all, err = tx.Codebases(ctx)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if len(all) == 0 {
+		return command.Reply{Text: "There are no repositories yet. `/clone owner/repo` gets one."}, nil
+	}
+	var b strings.Builder
+	for i, c := range all {
+		mark := ""
+		if c.ID == r.Conv.CodebaseID {
+			mark = " ← here"
+		}
+		fmt.Fprintf(&b, "%d. **%s**%s\n", i+1, c.Name, mark)
+	}
+	b.WriteString("\n`/repo <name|number>` works on another one.")
+	return command.Reply{Text: b.String()}, nil
+}

@@ -1,0 +1,195 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) scheduleCommand() command.Command {
+	return command.Command{
+		Name:    "schedule",
+		Usage:   "schedule [on|off|list]",
+		Summary: "the standing task of the profile here",
+		Words:   []string{"on", "off", "list"},
+		Run:     h.runSchedule,
+	}
+}
+
+// maxSchedules is how many standing tasks one sweep looks at, and a list shows.
+const maxSchedules = 100
+
+// runSchedule switches the standing task of the conversation's profile on or off,
+// or shows it.
+func (h *Handler) runSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
+	what := "show"
+	if len(r.Call.Args) > 0 {
+		what = strings.ToLower(strings.Join(r.Call.Args, " "))
+	}
+	switch what {
+	case "show":
+		return h.showSchedule(ctx, r)
+	case "on":
+		return h.scheduleOn(ctx, r)
+	case "off":
+		return h.scheduleOff(ctx, r)
+	case "list":
+		return h.listSchedules(ctx, r)
+	}
+	prefix := h.prefix(r.Conv.Key.Platform)
+	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task here, `%[1]sschedule on` and `off` switch it, `%[1]sschedule list` shows all.", prefix)
+}
+
+func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Reply, error) {
+	var (
+		p   *profile.Profile
+		s   sessions.Schedule
+		was bool
+	)
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		if err != nil {
+			return err
+		}
+		if p, err = profileOf(ctx, tx, conv); err != nil {
+			return err
+		}
+		if err := mayStand(p, h.prefix(conv.Key.Platform)); err != nil {
+			return err
+		}
+		if s, was, err = tx.Schedule(ctx, conv.ID); err != nil || was {
+			return err
+		}
+		now := h.now()
+		s = sessions.Schedule{
+			AgentID: p.ID, ConversationID: conv.ID, CreatedBy: r.Actor(), Origin: r.Entry.In.Origin(),
+			CreatedAt: now, NextAt: now.Add(p.Every()),
+		}
+		if err := tx.SaveSchedule(ctx, &s); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.on", ConversationID: conv.ID, Target: p.Title()})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if was {
+		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
+	}
+	return command.Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
+		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key.Platform))}, nil
+}
+
+// mayStand says why a profile has no standing task to switch on.
+func mayStand(p *profile.Profile, prefix string) error {
+	switch {
+	case p == nil:
+		return fault.Newf(fault.Invalid, "No profile is used here; `%sagent <name>` chooses one, and its standing task can run here.", prefix)
+	case p.Interval <= 0:
+		return fault.Newf(fault.Invalid, "The profile %s has no standing task: its interval is 0. An operator can set one with `bot agent edit %s`.", p.Title(), p.Title())
+	case len(p.Objectives) == 0:
+		return fault.Newf(fault.Invalid, "The profile %s has no objectives, so there is nothing to do. An operator can write some with `bot agent edit %s`.", p.Title(), p.Title())
+	}
+	return nil
+}
+
+func (h *Handler) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
+	ended := false
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		if err != nil {
+			return err
+		}
+		if ended, err = tx.EndSchedule(ctx, conv.ID); err != nil || !ended {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if !ended {
+		return command.Reply{Text: "No standing task is on here."}, nil
+	}
+	return command.Reply{Text: "The standing task is off. A run that has begun still finishes."}, nil
+}
+
+func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
+	var line string
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		line = ""
+		s, ok, err := tx.Schedule(ctx, r.Conv.ID)
+		if err != nil || !ok {
+			return err
+		}
+		line, err = h.scheduleLine(ctx, tx, s)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	prefix := h.prefix(r.Conv.Key.Platform)
+	if line == "" {
+		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` has the profile that is used here do its own.", prefix)}, nil
+	}
+	return command.Reply{Text: fmt.Sprintf("⏰ %s. `%sschedule off` ends it.", line, prefix)}, nil
+}
+
+// listSchedules shows all standing tasks to an owner; to anybody else those that
+// they switched on themselves.
+func (h *Handler) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
+	var lines []string
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		lines = nil
+		all, err := tx.Schedules(ctx, maxSchedules)
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			if r.Role != sessions.Owner && s.CreatedBy != r.Actor() && s.ConversationID != r.Conv.ID {
+				continue
+			}
+			line, err := h.scheduleLine(ctx, tx, s)
+			if err != nil {
+				return err
+			}
+			where := "here"
+			if s.ConversationID != r.Conv.ID {
+				conv, err := tx.Conversation(ctx, s.ConversationID)
+				if err != nil {
+					return err
+				}
+				where = "in " + conv.Key.String()
+			}
+			lines = append(lines, fmt.Sprintf("- %s, %s", where, line))
+		}
+		return nil
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	if len(lines) == 0 {
+		return command.Reply{Text: "No standing task is on."}, nil
+	}
+	return command.Reply{Text: "Standing tasks:\n\n" + strings.Join(lines, "\n")}, nil
+}
+
+func (h *Handler) scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule) (string, error) {
+	p, err := tx.Agent(ctx, s.AgentID)
+	if err != nil {
+		return "", err
+	}
+	when := "next at " + wording.Moment(s.NextAt)
+	if p.Interval <= 0 {
+		when = "resting, because the profile has no interval any more"
+	}
+	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), s.CreatedBy, wording.Moment(s.CreatedAt),
+		wording.Count(int(s.Runs), "run", "runs"), when), nil
+}

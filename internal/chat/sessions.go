@@ -1,0 +1,211 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) sessionsCommand() command.Command {
+	return command.Command{
+		Name:    "sessions",
+		Usage:   "sessions [show <n>|<words>]",
+		Summary: "earlier sessions here: list, show, search",
+		Details: "`sessions before <n>` lists older ones, `sessions show <n> before <message>` shows earlier messages of one.",
+		Menu:    true,
+		Words:   []string{"show"},
+		Run:     h.runSessions,
+	}
+}
+
+const (
+	sessionsListed = 10      // sessions of a list, and hits of a search
+	messagesShown  = 12      // messages of a short transcript
+	promptLen      = 80      // letters of what began a session
+	lineLen        = 240     // letters of a message in a short transcript
+	maxFile        = 1 << 20 // bytes of a transcript that goes out as a file
+)
+
+// place is what one may look up in a conversation: its sessions, the oldest
+// first, so that the first one is number 1.
+type place struct {
+	conversations []string
+	sessions      []string
+}
+
+func (h *Handler) place(ctx context.Context, tx *store.Tx, r command.Request) (p place, err error) {
+	if p.conversations, err = tx.ConversationsAt(ctx, r.Conv.Key); err != nil {
+		return p, err
+	}
+	p.sessions, err = tx.SessionIDs(ctx, p.conversations)
+	return p, err
+}
+
+// number returns what people call a session by.
+func (p place) number(id string) int { return slices.Index(p.sessions, id) + 1 }
+
+// find returns the session that somebody named: by its number, its id, or the end
+// of its id, as /status shows it.
+func (p place) find(named string) (string, error) {
+	if n, err := strconv.Atoi(strings.TrimPrefix(named, "#")); err == nil && n > 0 && n <= len(p.sessions) {
+		return p.sessions[n-1], nil
+	}
+	if len(named) >= 8 {
+		for _, id := range p.sessions {
+			if strings.HasSuffix(id, strings.ToLower(named)) {
+				return id, nil
+			}
+		}
+	}
+	return "", fault.Newf(fault.NotFound, "There is no session %q here. `/sessions` lists them with their numbers.", transcript.Line(named, 40))
+}
+
+func (h *Handler) runSessions(ctx context.Context, r command.Request) (command.Reply, error) {
+	args := r.Call.Args
+	first := ""
+	if len(args) > 0 {
+		first = strings.ToLower(args[0])
+	}
+	switch {
+	case len(args) == 0:
+		return h.listSessions(ctx, r, "")
+	case first == "show" && len(args) == 2:
+		return h.showSession(ctx, r, args[1], 0)
+	case first == "show" && len(args) == 4 && strings.EqualFold(args[2], "before"):
+		before, err := strconv.ParseInt(strings.TrimPrefix(args[3], "#"), 10, 64)
+		if err != nil || before <= 0 {
+			return command.Reply{}, fault.New(fault.Invalid, "Give the number of a message: `/sessions show 3 before 41`.")
+		}
+		return h.showSession(ctx, r, args[1], before)
+	case first == "show" && len(args) == 1:
+		return command.Reply{}, fault.New(fault.Invalid, "Say which: `/sessions show 3`. `/sessions` lists them with their numbers.")
+	case first == "before" && len(args) == 2:
+		return h.listSessions(ctx, r, args[1])
+	}
+	if _, err := strconv.Atoi(strings.TrimPrefix(first, "#")); err == nil && len(args) == 1 {
+		return h.showSession(ctx, r, args[0], 0)
+	}
+	return h.searchSessions(ctx, r, r.Call.Rest)
+}
+
+// listSessions shows the newest sessions, or those before one.
+func (h *Handler) listSessions(ctx context.Context, r command.Request, before string) (command.Reply, error) {
+	var b strings.Builder
+	var p place
+	err := h.store.InRead(ctx, func(tx *store.Tx) (err error) {
+		b.Reset()
+		if p, err = h.place(ctx, tx, r); err != nil {
+			return err
+		}
+		f := store.SessionFilter{Within: p.conversations, Limit: sessionsListed}
+		if before != "" {
+			if f.Before, err = p.find(before); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.ListSessions(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			sum, err := tx.SumUsage(ctx, spend.Filter{SessionID: row.ID})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "- `%d` %s", p.number(row.ID), sessionMoment(row.StartedAt))
+			if row.Active {
+				b.WriteString(", goes on")
+			}
+			if row.Status != sessions.Completed {
+				b.WriteString(", " + string(row.Status))
+			}
+			if prompt := h.quoted(row.UserPrompt, promptLen); prompt != "" {
+				b.WriteString(": " + prompt)
+			}
+			fmt.Fprintf(&b, " · %s\n", facts(row, sum))
+		}
+		if len(rows) > 0 && p.number(rows[len(rows)-1].ID) > 1 {
+			fmt.Fprintf(&b, "\nOlder ones: `/sessions before %d`.\n", p.number(rows[len(rows)-1].ID))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case len(p.sessions) == 0:
+		return reply("There are no sessions here yet: your first message begins one.")
+	case b.Len() == 0:
+		return reply("There are none before that.")
+	}
+	return reply("**%s here**, the newest first:\n\n%s\n`/sessions show %d` shows one, `/sessions <words>` searches in all of them.",
+		wording.Count(len(p.sessions), "session", "sessions"), b.String(), len(p.sessions))
+}
+
+// searchSessions shows the newest messages of this place that have all the words.
+func (h *Handler) searchSessions(ctx context.Context, r command.Request, words string) (command.Reply, error) {
+	var b strings.Builder
+	var hits []store.Hit
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		b.Reset()
+		p, err := h.place(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		hits, err = tx.SearchMessages(ctx, store.SearchFilter{Words: words, Within: p.conversations, Limit: sessionsListed + 1})
+		if err != nil {
+			return err
+		}
+		for _, hit := range hits[:min(sessionsListed, len(hits))] {
+			part := transcript.Around(h.redact(hit.Content), store.Words(words), 2*promptLen)
+			fmt.Fprintf(&b, "- in `%d`, %s, %s: %s\n", p.number(hit.SessionID), sessionMoment(hit.CreatedAt), hit.Role, code(part))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case len(hits) == 0:
+		return reply("Nothing that was said here has all of these words. A word that ends with `*` stands for all that begin so: `/sessions dep*`.")
+	case len(hits) > sessionsListed:
+		fmt.Fprintf(&b, "\nThere is more; these are the newest %d. Another word narrows it down.", sessionsListed)
+	}
+	return reply("Said here, the newest first:\n\n%s\n`/sessions show <number>` shows the session.", b.String())
+}
+
+// facts are the figures of a session.
+func facts(row store.SessionRow, sum spend.Sum) string {
+	parts := []string{wording.Count(row.Messages, "message", "messages")}
+	if row.ToolCalls > 0 {
+		parts = append(parts, wording.Count(row.ToolCalls, "tool call", "tool calls"))
+	}
+	if sum.InputTokens+sum.OutputTokens > 0 || sum.Micros > 0 {
+		parts = append(parts, sum.String())
+	}
+	return strings.Join(parts, " · ")
+}
+
+// quoted is the beginning of what somebody wrote, without credentials.
+func (h *Handler) quoted(text string, width int) string {
+	return code(transcript.Line(h.redact(text), width))
+}
+
+// code shows a text as it is: nothing in it is Markdown, a mention or a link.
+func code(line string) string {
+	if line == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(line, "`", "'") + "`"
+}
+
+func sessionMoment(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 UTC") }

@@ -1,0 +1,154 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+)
+
+// showSession shows the end of a session, or what was said in it before a message, and
+// the whole as a file where the platform has files. Who reads it follows from
+// where it is asked: only in a private chat it has what tools were given and
+// returned.
+func (h *Handler) showSession(ctx context.Context, r command.Request, named string, before int64) (command.Reply, error) {
+	var row store.SessionRow
+	var sum spend.Sum
+	var said []store.ListedMessage
+	number := 0
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		p, err := h.place(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		id, err := p.find(named)
+		if err != nil {
+			return err
+		}
+		number = p.number(id)
+		if row, err = tx.SessionRow(ctx, id); err != nil {
+			return err
+		}
+		if sum, err = tx.SumUsage(ctx, spend.Filter{SessionID: id}); err != nil {
+			return err
+		}
+		f := store.MessageFilter{SessionID: id, Desc: true, Limit: messagesShown + 1}
+		if before > 0 {
+			f.After = store.ListedMessage{SessionID: id, TranscriptMessage: store.TranscriptMessage{Message: messages.Message{Seq: before}}}.Cursor()
+		}
+		said, err = tx.ListMessages(ctx, f)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, sessionMoment(row.StartedAt), h.answeredBy(row), facts(row, sum))
+	if row.Active {
+		b.WriteString(". It goes on")
+	}
+	b.WriteString(".\n\n")
+	older := len(said) > messagesShown
+	said = said[:min(messagesShown, len(said))]
+	for _, m := range slices.Backward(said) {
+		b.WriteString(h.line(m))
+	}
+	switch {
+	case len(said) == 0:
+		b.WriteString("Nothing was said there.")
+	case older:
+		fmt.Fprintf(&b, "\nEarlier messages: `/sessions show %d before %d`.", number, said[len(said)-1].Seq)
+	}
+	return h.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), command.Reply{Text: b.String()})
+}
+
+func (h *Handler) answeredBy(row store.SessionRow) string {
+	parts := []string{row.Assistant}
+	if row.Model != "" {
+		parts = append(parts, row.Model)
+	}
+	if row.AgentName != "" && row.AgentName != "default" {
+		parts = append(parts, "profile "+row.AgentName)
+	}
+	return h.quoted(strings.Join(parts, " "), promptLen)
+}
+
+// line is a message of a short transcript: what was written, and which tools were
+// called. Thoughts and outputs of tools are in the file only.
+func (h *Handler) line(m store.ListedMessage) string {
+	var parts []string
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			parts = append(parts, h.quoted(b.Text, lineLen))
+		case messages.Attachment:
+			parts = append(parts, "file "+h.quoted(b.Name, promptLen))
+		case messages.ToolCall:
+			parts = append(parts, "calls "+h.quoted(b.Name, promptLen))
+		case messages.ToolResult, messages.Thinking:
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	undone := ""
+	if m.Undone {
+		undone = " (taken back)"
+	}
+	return fmt.Sprintf("- %s%s: %s\n", m.Role, undone, strings.Join(parts, ", "))
+}
+
+// withFile adds the whole transcript as a file. A file is posted for everybody to
+// see, so what one person alone saw the question of gets none.
+func (h *Handler) withFile(ctx context.Context, r command.Request, id, name string, reply command.Reply) (command.Reply, error) {
+	if !h.postsFiles(r.Conv.Key.Platform) || r.Entry.In.Whispered {
+		return reply, nil
+	}
+	o := transcript.Options{Redact: h.config.Redact, For: transcript.Everybody}
+	if r.Entry.In.Private {
+		o.For = transcript.Person
+	}
+	var file limited
+	err := transcript.Write(ctx, h.store, &file, id, o)
+	switch {
+	case file.full:
+		reply.Text += fmt.Sprintf("\n\nThe whole is too long for a file here. On the server `bot sessions show %s` prints it.", id)
+	case err != nil:
+		return reply, err
+	default:
+		reply.Text += "\n\nThe whole is in the file."
+		reply.Files = []command.File{{Name: name, Data: []byte(file.text.String())}}
+	}
+	return reply, nil
+}
+
+// limited holds what fits into a file.
+type limited struct {
+	text strings.Builder
+	full bool
+}
+
+var errFull = errors.New("the file is full")
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.text.Len()+len(p) > maxFile {
+		l.full = true
+		return 0, errFull
+	}
+	return l.text.Write(p)
+}
+
+// postsFiles reports whether a platform can show files.
+func (h *Handler) postsFiles(p messages.Platform) bool {
+	_, ok := h.adapters[p].(platform.Filer)
+	return ok
+}

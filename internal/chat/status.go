@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) statusCommand() command.Command {
+	return command.Command{
+		Name:    "status",
+		Usage:   "status [verbose]",
+		Summary: "what runs and what waits; verbose: also the system prompt",
+		Menu:    true,
+		Words:   []string{"verbose"},
+		Run:     h.runStatus,
+	}
+}
+
+func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
+	var (
+		session sessions.Session
+		active  bool
+		waiting int
+		used    *profile.Profile
+		halt    sessions.ServiceState
+	)
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		if session, active, err = tx.ActiveSession(ctx, r.Conv.ID); err != nil {
+			return err
+		}
+		if used, err = profileOf(ctx, tx, r.Conv); err != nil {
+			return err
+		}
+		if halt, err = tx.ServiceState(ctx); err != nil {
+			return err
+		}
+		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
+		return err
+	})
+	if err != nil {
+		return command.Reply{}, err
+	}
+	var b strings.Builder
+	state := "idle"
+	since, here := h.engine.Running(r.Conv.ID)
+	switch {
+	case here:
+		state = "running for " + wording.Clock(time.Since(since))
+	case waiting > 0:
+		state = "waiting"
+	}
+	queued := waiting
+	if here && queued > 0 {
+		queued--
+	}
+	fmt.Fprintf(&b, "**%s**, %s\n\n", state, wording.Count(queued, "message waits", "messages wait"))
+	if halt.Halted() {
+		fmt.Fprintf(&b, "- %s\n", haltLine(halt))
+	}
+	model := ""
+	if a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
+		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"
+	}
+	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
+	if active {
+		fmt.Fprintf(&b, "- session: `%s`, %s, %s\n", session.ID[len(session.ID)-8:],
+			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old")
+		if session.InputTokens+session.OutputTokens > 0 {
+			fmt.Fprintf(&b, "- tokens: %d in, %d out\n", session.InputTokens, session.OutputTokens)
+		}
+	} else {
+		b.WriteString("- session: none; the next message starts one\n")
+	}
+	if used != nil {
+		fmt.Fprintf(&b, "- profile: %s, version %d\n", used.Title(), used.Version)
+	}
+	if h.config.Work != nil {
+		for _, line := range h.codebaseStatus(ctx, r.Conv) {
+			fmt.Fprintf(&b, "- %s\n", line)
+		}
+	}
+	if h.config.Tools != nil {
+		mode := h.modeOf(r.Conv)
+		fmt.Fprintf(&b, "- mode: %s, %s\n", mode, modeText(mode))
+		for _, line := range h.config.Tools.Status() {
+			fmt.Fprintf(&b, "- %s\n", line)
+		}
+	}
+	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", h.config.Version,
+		wording.Clock(time.Since(h.started)), wording.Count(h.engine.RunningTurns(), "conversation", "conversations"))
+	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
+		b.WriteString(h.promptStatus(r, session, used))
+	}
+	return command.Reply{Text: b.String()}, nil
+}
+
+// promptStatus says with what the active session runs, or the next one would.
+func (h *Handler) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
+	of, text := "of the session", session.SystemPrompt
+	if text == "" {
+		of, text = "of the next session, without what a repository adds", h.engine.SystemPrompt(r.Conv, r.Entry.In, used)
+	}
+	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", h.redact(text)))
+	if len(session.Config) > 0 {
+		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", wording.Fenced("json", h.redact(string(session.Config))))
+	}
+	return out
+}
+
+// codebaseStatus is what /status says of the codebase. It makes no worktree.
+func (h *Handler) codebaseStatus(ctx context.Context, conv sessions.Conversation) []string {
+	if conv.CodebaseID == "" {
+		return []string{"codebase: none; `/clone <url>` or `/repo <name>`"}
+	}
+	c, err := h.config.Work.Codebase(ctx, conv)
+	if err != nil {
+		return []string{"codebase: " + fault.Public(err)}
+	}
+	lines := []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, cmp.Or(conv.Cwd, "."))}
+	if branch := h.branchOf(ctx, conv); branch != "" {
+		lines = append(lines, fmt.Sprintf("branch: `%s`", branch))
+	}
+	return lines
+}
+
+// branchOf returns the branch of a conversation that has worked in its worktree
+// already, or nothing.
+func (h *Handler) branchOf(ctx context.Context, conv sessions.Conversation) string {
+	worked := false
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		_, worked, err = tx.LastCheckpoint(ctx, conv.ID)
+		return err
+	})
+	if err != nil || !worked {
+		return ""
+	}
+	_, tree, err := h.config.Work.Worktree(ctx, conv)
+	if err != nil {
+		return ""
+	}
+	return tree.Branch
+}
+
+// haltLine is what /status says of a halt.
+func haltLine(s sessions.ServiceState) string {
+	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, wording.Moment(s.HaltedAt), wording.Because(s.HaltReason))
+}

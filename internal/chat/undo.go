@@ -1,0 +1,127 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (h *Handler) undoCommand() command.Command {
+	return command.Command{
+		Name:    "undo",
+		Usage:   "undo",
+		Summary: "back to before the last turn, files and talk",
+		Menu:    true,
+		Lane:    command.Job,
+		Needs:   command.Repositories,
+		Run:     h.runUndo,
+	}
+}
+
+// undid begins the note on an entry whose turn has been taken back.
+const undid = "undid "
+
+// taken is a turn that was taken back.
+type taken struct {
+	entry    string   // the turn; empty if there was none
+	messages int      // that left the array
+	kept     []string // what could not be taken back
+	before   bool     // by this very command, before a crash
+}
+
+// runUndo goes back to before the last turn: its files and its talk, together.
+// What cannot be taken back is listed. It is safe to repeat after a crash: the
+// transaction that takes the turn back notes so on the entry, and a second run
+// does not take another one.
+func (h *Handler) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
+	t, err := h.takeBack(ctx, r)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case t.entry == "":
+		return command.Reply{Text: "There is no turn to take back here."}, nil
+	case t.before:
+		return command.Reply{Text: "↩ Took the last turn back."}, nil
+	}
+	return command.Reply{Text: fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.%s",
+		wording.Count(t.messages, "message", "messages"), keptText(t.kept))}, nil
+}
+
+func keptText(kept []string) string {
+	if len(kept) == 0 {
+		return ""
+	}
+	return "\n\nNot taken back:\n\n- " + strings.Join(kept, "\n- ")
+}
+
+// lastTurn returns the state before the last turn of a conversation. Turns before a
+// fork belong to the session that it goes on from, which stays as it is: if there
+// are only those, it is a fault.Invalid that says so.
+func (h *Handler) lastTurn(ctx context.Context, conv sessions.Conversation) (last sessions.Checkpoint, ok bool, err error) {
+	var (
+		fork   sessions.Session
+		forked bool
+	)
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+		if last, ok, err = tx.LastCheckpoint(ctx, conv.ID); err != nil {
+			return err
+		}
+		fork, forked, err = tx.ForkAfter(ctx, conv.ID, last.SessionID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return last, false, fmt.Errorf("find the last turn: %w", err)
+	case forked:
+		return last, false, fault.Newf(fault.Invalid, "Nothing was taken back: there is no turn since the fork. "+
+			"The %s that it began with belong to the session before it, which stays as it is, and so do the files. "+
+			"`/fork <n>` goes on from an earlier message.", wording.Count(fork.Metadata.Forked(), "message", "messages"))
+	}
+	return last, ok, nil
+}
+
+// takeBack undoes the last turn of a conversation, once for a request.
+func (h *Handler) takeBack(ctx context.Context, r command.Request) (taken, error) {
+	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
+		return taken{entry: entry, before: true}, nil
+	}
+	var t taken
+	last, ok, err := h.lastTurn(ctx, r.Conv)
+	if err != nil || !ok {
+		return t, err
+	}
+	t.entry = last.EntryID
+	if last.Ref != "" {
+		_, tree, err := h.config.Work.Worktree(ctx, r.Conv)
+		if err != nil {
+			return t, err
+		}
+		restored, err := h.space.Restore(ctx, tree, last.Ref)
+		if err != nil {
+			return t, fmt.Errorf("restore the files: %w", err)
+		}
+		t.kept = restored.NotUndone
+	}
+	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		if t.messages, err = tx.UndoTurn(ctx, last); err != nil {
+			return err
+		}
+		done := undid + last.EntryID
+		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "turn.undo", ConversationID: r.Conv.ID, Target: last.EntryID})
+	})
+	if err != nil {
+		return t, fmt.Errorf("take the turn back: %w", err)
+	}
+	h.engine.ForgetSession(last.SessionID)
+	return t, nil
+}

@@ -1,0 +1,175 @@
+//nolint:thelper // EachDialect runs tests, not helpers: Helper would hide the line that failed
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/work"
+)
+
+// idleEngine is an Engine at which nothing runs. What it does not have is not asked for.
+type idleEngine struct{ Engine }
+
+func (idleEngine) ForgetSession(string) {}
+
+// talk makes a conversation with two turns and the entry of a command behind them.
+func talk(t *testing.T, db *store.Store) (h *Handler, r command.Request, session sessions.Session) {
+	t.Helper()
+	ctx := t.Context()
+	h, err := New(Config{Storage: db, Work: work.New(work.Config{Store: db, Log: storetest.Log(t)}), Log: storetest.Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Bind(idleEngine{})
+	err = db.InTx(ctx, func(tx *store.Tx) error {
+		key := messages.ConversationKey{Platform: "test", ID: "1"}
+		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+			return err
+		}
+		if session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: r.Conv.ID, Assistant: "demo"}); err != nil {
+			return err
+		}
+		for _, event := range []messages.EventID{"turn 1", "turn 2", "undo"} {
+			r.Entry = sessions.Entry{
+				ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: event, Conversation: key},
+			}
+			if _, err := tx.InsertEntry(ctx, &r.Entry); err != nil {
+				return err
+			}
+			if event == "undo" {
+				continue
+			}
+			seqs, err := tx.AppendMessages(ctx, session.ID, r.Entry.ID, messages.NewText(messages.RoleUser, string(event)))
+			if err != nil {
+				return err
+			}
+			err = tx.SaveCheckpoint(ctx, sessions.Checkpoint{
+				EntryID: r.Entry.ID, ConversationID: r.Conv.ID, SessionID: session.ID, Seq: seqs[0],
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, r, session
+}
+
+// TestUndoAfterACrashTakesOneTurnBack runs /undo twice for one entry, as after a
+// crash between taking the turn back and answering.
+func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), storetest.SQLite(t)(t)
+	h, r, session := talk(t, db)
+	var err error
+	for range 2 {
+		if _, err := h.runUndo(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		err := db.InRead(ctx, func(tx *store.Tx) error {
+			r.Entry, err = tx.Entry(ctx, r.Entry.ID)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left []messages.Message
+	err = db.InRead(ctx, func(tx *store.Tx) error {
+		left, err = tx.MessagesBefore(ctx, session.ID, 1<<62, 10)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 1 || left[0].PlainText() != "turn 1" {
+		t.Errorf("after one /undo that ran twice there is %v", left)
+	}
+}
+
+// TestUndoStopsAtAFork takes back what was said since a fork and nothing before it.
+func TestUndoStopsAtAFork(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		ctx, db := t.Context(), open(t)
+		h, r, parent := talk(t, db)
+		var fork sessions.Session
+		err := db.InTx(ctx, func(tx *store.Tx) error {
+			done := sessions.EntryDone
+			for _, event := range []string{"turn 1", "turn 2", "undo"} {
+				e, ok, err := tx.NextEntry(ctx, r.Conv.ID)
+				if err != nil || !ok {
+					return errors.Join(err, errors.New(event))
+				}
+				if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
+					return err
+				}
+			}
+			forked, err := tx.ForkSession(ctx, sessions.Fork{From: parent.ID})
+			fork = forked.Session
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := func(session string) (n int) {
+			t.Helper()
+			err := db.InRead(ctx, func(tx *store.Tx) error {
+				all, err := tx.MessagesBefore(ctx, session, 1<<62, 10)
+				n = len(all)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		refused := func() {
+			t.Helper()
+			for _, run := range []func(context.Context, command.Request) (command.Reply, error){h.runUndo, h.runRetry} {
+				_, err := run(ctx, r)
+				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was taken back: there is no turn since the fork. The 2 messages") {
+					t.Errorf("behind a fork: %v", err)
+				}
+			}
+			if left(parent.ID) != 2 || left(fork.ID) != 2 {
+				t.Errorf("%d messages are left before the fork, %d in it", left(parent.ID), left(fork.ID))
+			}
+		}
+		refused()
+
+		t.Log("a turn of its own is taken back, and nothing else")
+		err = db.InTx(ctx, func(tx *store.Tx) error {
+			e := sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: "turn 3", Conversation: r.Conv.Key}}
+			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+				return err
+			}
+			seqs, err := tx.AppendMessages(ctx, fork.ID, e.ID, messages.NewText(messages.RoleUser, "turn 3"))
+			if err != nil {
+				return err
+			}
+			return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: r.Conv.ID, SessionID: fork.ID, Seq: seqs[0]})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := h.runUndo(ctx, r); err != nil || !strings.Contains(reply.Text, "1 message") {
+			t.Errorf("a turn of the fork: %q, %v", reply.Text, err)
+		}
+		refused()
+	})
+}

@@ -1,0 +1,68 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+func (h *Handler) unlinkCommand() command.Command {
+	return command.Command{
+		Name:    "unlink",
+		Usage:   "unlink <account>",
+		Summary: "take an account out of that again",
+		Where:   command.Aside,
+		Needs:   command.Memory,
+		Run:     h.runUnlink,
+	}
+}
+
+func (h *Handler) runUnlink(ctx context.Context, r command.Request) (command.Reply, error) {
+	if !private(r.Entry.In) {
+		return reply("Which accounts are yours is for you alone, and others read here. Ask me in a private chat.")
+	}
+	gone := strings.Trim(strings.Join(r.Call.Args, " "), "`")
+	var accounts []memory.Account
+	now, actor := h.now(), r.Actor()
+	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		if accounts, err = tx.Accounts(ctx, actor); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(accounts, func(a memory.Account) bool { return a.Name == gone }) {
+			return nil
+		}
+		if err := tx.LeavePerson(ctx, gone); err != nil {
+			return err
+		}
+		for _, a := range accounts {
+			if a.Name == actor {
+				continue
+			}
+			text := fmt.Sprintf("`%s` is not linked with this account any more. What I remember stays here.", gone)
+			if a.Name == gone {
+				text = fmt.Sprintf("`%s` unlinked this account. What I remember stayed there; here I begin anew.", actor)
+			}
+			if err := tell(ctx, tx, a, text); err != nil {
+				return err
+			}
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: actor, Action: "memory.unlink", Target: gone})
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case !slices.ContainsFunc(accounts, func(a memory.Account) bool { return a.Name == gone }):
+		return command.Reply{}, fault.New(fault.NotFound, "Say which: `/unlink <account>`. "+linked(accounts, actor, now))
+	case gone == actor:
+		return reply("This account is on its own now. What I remember stays with the others; here I begin anew.")
+	}
+	return reply("`%s` is not linked with this account any more. What I remember stays here; there I begin anew.", gone)
+}

@@ -1,0 +1,34 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+)
+
+func (h *Handler) verboseCommand() command.Command {
+	return command.Command{
+		Name:    "verbose",
+		Usage:   "verbose 0|1|2",
+		Summary: "how much you see while I work",
+		Words:   []string{"0", "1", "2"},
+		Run:     h.runVerbose,
+	}
+}
+
+func (h *Handler) runVerbose(ctx context.Context, r command.Request) (command.Reply, error) {
+	const usage = "Say how much: 0 is the result only, 1 a line for each step, 2 every call with its output."
+	if len(r.Call.Args) != 1 {
+		return command.Reply{}, fault.New(fault.Invalid, usage)
+	}
+	level, err := strconv.Atoi(r.Call.Args[0])
+	if err != nil || level < 0 || level > 2 {
+		return command.Reply{}, fault.New(fault.Invalid, usage)
+	}
+	err = h.choose(ctx, r, "verbose", r.Call.Args[0], func(s *sessions.Settings) { s.Verbose = &level })
+	return command.Reply{Text: fmt.Sprintf("Level %d from the next turn on.", level)}, err
+}

@@ -1,0 +1,22 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/command"
+)
+
+func (h *Handler) whoamiCommand() command.Command {
+	return command.Command{
+		Name:    "whoami",
+		Usage:   "whoami",
+		Summary: "who you are to this bot",
+		Menu:    true,
+		Run:     h.runWhoami,
+	}
+}
+
+func (h *Handler) runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
+}

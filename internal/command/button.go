@@ -1,0 +1,105 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+)
+
+// Subject is the kind of thing that a button decides on.
+type Subject string
+
+// The subjects.
+const (
+	OnPlan     Subject = "plan"
+	OnApproval Subject = "approval" // a question about a tool call
+)
+
+// Button is what pressing a messages.Button means. It is kept under a random id,
+// which is all that the platform gets to see.
+type Button struct {
+	ID             string // at most 40 bytes of [A-Za-z0-9_-]
+	ConversationID string
+	On             Subject
+	Number         int64  // of the plan or the approval
+	Decision       string // a plan.Decision or an approval.Decision
+	SHA256         string // of what was shown
+	ExpiresAt      time.Time
+}
+
+// Choice is a decision that a button offers.
+type Choice struct {
+	Decision string
+	Label    string
+	Style    messages.ButtonStyle
+}
+
+// ButtonStore keeps buttons; a transaction of the database is one.
+type ButtonStore interface {
+	SaveButton(ctx context.Context, b Button) error
+}
+
+// Offer stores a button for each choice, all of them as b otherwise is, and
+// returns them as a platform shows them.
+func Offer(ctx context.Context, tx ButtonStore, b Button, choices ...Choice) ([]messages.Button, error) {
+	buttons := make([]messages.Button, len(choices))
+	for i, c := range choices {
+		b.ID, b.Decision = rand.Text(), c.Decision
+		if err := tx.SaveButton(ctx, b); err != nil {
+			return nil, err
+		}
+		buttons[i] = messages.Button{ID: b.ID, Label: c.Label, Style: c.Style}
+	}
+	return buttons, nil
+}
+
+// ShowPlan returns how a plan that waits is shown: its text, how to decide on it,
+// and buttons, if the platform has them. Each button is bound to the version that
+// is shown.
+func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix string, withButtons bool) (string, []messages.Button, error) {
+	name := p.Name()
+	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` runs exactly this; `%sedit %s <text>` replaces it; `%sreject %s` drops it. "+
+		"Only the one who asked, or an owner, decides; it expires in %d hours.",
+		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))
+	if !withButtons {
+		return text, nil, nil
+	}
+	b := Button{ConversationID: p.ConversationID, On: OnPlan, Number: p.Number, SHA256: p.SHA256, ExpiresAt: p.ExpiresAt}
+	buttons, err := Offer(ctx, tx, b,
+		Choice{string(plan.Execute), "Approve and run", messages.ButtonPrimary},
+		Choice{string(plan.Approve), "Approve", messages.ButtonPlain},
+		Choice{string(plan.Edit), "Edit", messages.ButtonPlain},
+		Choice{string(plan.Reject), "Reject", messages.ButtonDanger},
+	)
+	return text, buttons, err
+}
+
+const stopPrefix = "stop-"
+
+// StopButton is the id of the button that stops the turn of an entry with a
+// sequence number. It needs no record: it does what /stop does, for turns up to
+// that one.
+func StopButton(conversationID string, seq int64) string {
+	return stopPrefix + conversationID[len(conversationID)-12:] + "-" + strconv.FormatInt(seq, 10)
+}
+
+// StopPressed reports whether the id of a button is one of StopButton, and returns
+// up to which entry it stops. seq is 0 for one of another conversation.
+func StopPressed(id, conversationID string) (seq int64, ok bool) {
+	rest, ok := strings.CutPrefix(id, stopPrefix)
+	if !ok {
+		return 0, false
+	}
+	where, digits, _ := strings.Cut(rest, "-")
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || seq < 0 || len(where) != 12 || !strings.HasSuffix(conversationID, where) {
+		return 0, true
+	}
+	return seq, true
+}

@@ -1,0 +1,82 @@
+package recollect
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
+	"remote-agent/internal/sessions"
+)
+
+// storePatience is how long whoever remembers or searches waits for an embedding.
+// Without one the memory is embedded later.
+const storePatience = 500 * time.Millisecond
+
+// learnable checks a text that somebody wants to have remembered.
+func (s *Service) learnable(text string) (string, error) {
+	text, err := memory.CleanText(text)
+	if err != nil {
+		return "", err
+	}
+	if s.config.Redact(text) != text {
+		return "", fault.New(fault.Invalid, "That has a password, key or token in it, and I do not remember those. Nothing was kept.")
+	}
+	return text, nil
+}
+
+// Remember keeps a fact that was stated in an entry: its text, scope, category,
+// origin and codebase; the rest is filled in. A second time it changes nothing. A
+// text that cannot be remembered is a fault.Invalid that says why.
+func (s *Service) Remember(ctx context.Context, entry sessions.Entry, f memory.Fact) (out memory.Outcome, err error) {
+	if f.Text, err = s.learnable(f.Text); err != nil {
+		return out, err
+	}
+	f.RunID, f.Key, f.Now = entry.ID, entry.ID, s.config.Now()
+	f.Embedding = s.Embed(ctx, f.Text)
+	f.Judged = s.config.Judge(ctx, entry, f)
+	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
+		var err error
+		out, err = tx.UpsertFact(ctx, f)
+		return err
+	})
+	if err == nil && f.Embedding.IsZero() {
+		s.later()
+	}
+	return out, err
+}
+
+// Correct gives the memory of a number another text, stated in an entry.
+func (s *Service) Correct(ctx context.Context, entry sessions.Entry, number int64, f memory.Fact) (out memory.Outcome, err error) {
+	if f.Text, err = s.learnable(f.Text); err != nil {
+		return out, err
+	}
+	f.RunID, f.Key, f.Now = entry.ID, entry.ID, s.config.Now()
+	f.Embedding = s.Embed(ctx, f.Text)
+	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
+		var err error
+		out, err = tx.CorrectFact(ctx, number, f)
+		return err
+	})
+	if f.Embedding.IsZero() {
+		s.later()
+	}
+	return out, err
+}
+
+// Forget deletes the memory of a number of a person.
+func (s *Service) Forget(ctx context.Context, person string, number int64) error {
+	return s.config.Storage.InTx(ctx, func(tx Tx) error {
+		if _, err := tx.ForgetMemory(ctx, person, number); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: person, Action: "memory.forget", Target: strconv.FormatInt(number, 10)})
+	})
+}
+
+// Embed returns the vector of a text that a person waits for; zero if it takes too
+// long, or there are no vectors.
+func (s *Service) Embed(ctx context.Context, text string) memory.Embedding {
+	return s.embed(ctx, text, storePatience)
+}

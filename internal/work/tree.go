@@ -1,0 +1,44 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+// WorktreeFor returns the worktree of a conversation, begun where its platform says
+// that the work belongs.
+func (s *Service) WorktreeFor(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, about *messages.Repository) (codebase.Tree, error) {
+	if about == nil {
+		return s.tree(ctx, c, conv)
+	}
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return codebase.Tree{}, err
+	}
+	if repo.URL != "" && !sameRepository(repo.URL, about.URL) {
+		return s.tree(ctx, c, conv) // the conversation was switched to another repository
+	}
+	start := codebase.Start{Branch: about.Branch, Base: about.Base, Existing: about.Existing, Head: about.Head}
+	if about.ReadOnly {
+		if about.Fetch == "" {
+			return codebase.Tree{}, fault.New(fault.Unavailable, "I could not find out which branch this pull request is of. Try again in a minute.")
+		}
+		start = codebase.Start{Fetch: about.Fetch, Base: about.Base, Head: about.Head}
+	}
+	t, err := s.space.WorktreeAt(ctx, repo, conv.WorkID(), start)
+	if err != nil {
+		return t, fmt.Errorf("prepare the worktree: %w", err)
+	}
+	return t, nil
+}
+
+// sameRepository compares two addresses for git.
+func sameRepository(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, ".git"), strings.TrimSuffix(b, ".git"))
+}
