@@ -14,12 +14,12 @@ import (
 // that passes) saves another one: the files before its first beginning are what
 // counts, so the first ref is kept, and the first place in the session unless
 // the turn now runs in another session. An unknown entry or conversation is a
-// fault.NotFound.
+// fault.NotFound, on PostgreSQL of what comes next in the transaction.
 func (t *Tx) SaveCheckpoint(ctx context.Context, c sessions.Checkpoint) error {
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = time.Now()
 	}
-	_, err := t.exec(ctx, `
+	err := t.later(ctx, `
 		INSERT INTO checkpoints (event_id, conversation_id, session_id, inbox_seq, seq, ref, created_ms)
 		VALUES ($1, $2, $3, COALESCE((SELECT e.seq FROM inbound_events e WHERE e.id = $1), 0), $4, $5, $6)
 		ON CONFLICT (event_id) DO UPDATE SET

@@ -49,19 +49,15 @@ func (t *Tx) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (new
 	if err != nil {
 		return news, err
 	}
-	for i, s := range steps {
-		ok := true
-		if s.dest != nil {
-			ok, err = t.one(ctx, s.dest, s.query, s.args...)
-		} else {
-			_, err = t.exec(ctx, s.query, s.args...)
-		}
-		if err != nil {
-			return news, committing(err)
-		}
-		if !ok && i == 0 {
-			return news, leaseLost()
-		}
+	held, err := t.one(ctx, steps[0].dest, steps[0].query, steps[0].args...)
+	if err != nil {
+		return news, committing(err)
+	}
+	if !held {
+		return news, leaseLost()
+	}
+	if _, err = t.all(ctx, steps[1:]); err != nil {
+		return news, committing(err)
 	}
 	return news, nil
 }

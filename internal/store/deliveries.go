@@ -72,8 +72,7 @@ func (t *Tx) AddNumbered(ctx context.Context, d *messages.Delivery) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, addDeliverySQL, args...)
-	return wrap(err, "store delivery")
+	return wrap(t.later(ctx, addDeliverySQL, args...), "store delivery")
 }
 
 const updateDeliverySQL = `

@@ -78,6 +78,7 @@ const (
 	pgDeadlock      = "40P01"
 
 	pgDivisionByZero = "22012"
+	pgNotNull        = "23502"
 )
 
 // classifyPostgres gives an error of the PostgreSQL driver its kind, by
@@ -140,3 +141,9 @@ func isState(err error, codes ...string) bool {
 
 // notFound says what is missing; the text is safe to show.
 func notFound(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
+
+// isNull reports whether a column got nothing that has to have a value.
+func isNull(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return isState(err, pgNotNull) || ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_NOTNULL
+}

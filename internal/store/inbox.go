@@ -49,9 +49,12 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 // a fresh entry with a conversation, whose row the caller has locked, e.Seq
 // becomes the next number of its inbox.
 func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
-	fresh, err = t.storeEntry(ctx, e)
+	store, err := t.storeEntry(e)
 	if err != nil {
 		return false, err
+	}
+	if fresh, err = t.one(ctx, store.dest, store.query, store.args...); err != nil {
+		return false, fmt.Errorf("store inbound event: %w", err)
 	}
 	if !fresh || e.ConversationID == "" {
 		return fresh, nil
@@ -71,27 +74,35 @@ func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admis
 	if a.Owner == "" {
 		return false, l, 0, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
-	if fresh, err = t.storeEntry(ctx, e); err != nil || !fresh {
+	store, err := t.storeEntry(e)
+	if err != nil {
 		return false, l, 0, err
 	}
 	l = sessions.Lease{ConversationID: e.ConversationID, Owner: a.Owner}
-	ok, err := t.one(ctx, []any{&l.Epoch, &deliverySeq}, `
+	ok, err := t.all(ctx, []step{store, {dest: []any{&l.Epoch, &deliverySeq}, query: `
 		UPDATE remote_agent_conversations SET
-			inbox_seq = $2, delivery_seq = delivery_seq + $3,
+			inbox_seq = inbox_seq + 1, delivery_seq = delivery_seq + $3,
 			lease_owner = $4, lease_until = {now} + $5, lease_epoch = lease_epoch + 1
-		WHERE id = $1
-		RETURNING lease_epoch, delivery_seq`, e.ConversationID, e.Seq, a.Deliveries, a.Owner, a.TTL.Milliseconds())
-	_, err = found(l, ok, err, "conversation")
-	return err == nil, l, deliverySeq, err
+		WHERE id = $1 AND EXISTS (SELECT 1 FROM inbound_events e WHERE e.id = $2)
+		RETURNING lease_epoch, delivery_seq`, args: []any{e.ConversationID, e.ID, a.Deliveries, a.Owner, a.TTL.Milliseconds()}}})
+	if err != nil || !ok[0] { // not stored, for it is there already
+		return false, sessions.Lease{}, 0, wrap(err, "store inbound event")
+	}
+	if !ok[1] {
+		return false, l, 0, notFound("conversation")
+	}
+	return true, l, deliverySeq, nil
 }
 
-func (t *Tx) storeEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
+// storeEntry is the statement that stores an entry, whose empty fields get their
+// defaults. It has a row, which sets the entry's Seq, if there is none of that event.
+func (t *Tx) storeEntry(e *sessions.Entry) (s step, err error) {
 	if e.In.Event == "" {
-		return false, fault.New(fault.Invalid, "An event needs an id.")
+		return s, fault.New(fault.Invalid, "An event needs an id.")
 	}
 	if e.ID == "" {
 		if e.ID, err = newID(); err != nil {
-			return false, err
+			return s, err
 		}
 	}
 	if e.Lane == "" {
@@ -105,9 +116,9 @@ func (t *Tx) storeEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err
 	}
 	data, err := json.Marshal(e.In)
 	if err != nil {
-		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
+		return s, fault.Wrap(err, fault.Invalid, "encode inbound event")
 	}
-	fresh, err = t.one(ctx, []any{&e.Seq}, `
+	return step{dest: []any{&e.Seq}, query: `
 		INSERT INTO inbound_events (
 			id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
 			session_id, message_id, error, data, raw, accepted_ms, sender)
@@ -116,11 +127,11 @@ func (t *Tx) storeEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err
 			COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
 			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING
-		RETURNING seq`,
+		RETURNING seq`, args: []any{
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID))
-	return fresh, wrap(err, "store inbound event")
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID),
+	}}, nil
 }
 
 // KeepRaw stores an event that was not understood, in state raw. One without an

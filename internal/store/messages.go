@@ -17,40 +17,44 @@ func (t *Tx) AppendMessages(ctx context.Context, sessionID, runID string, msgs .
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	seqs, _, err := t.appendTo(ctx, sessionID, runID, "", msgs)
-	return seqs, err
+	steps, last, err := appendSteps(sessionID, runID, "", msgs, new(int64))
+	if err != nil {
+		return nil, err
+	}
+	return t.append(ctx, steps, last, len(msgs))
 }
 
-// appendTo is AppendMessages that also gives the session a status, unless it is
-// empty, and returns the number of the newest message that MessagesBefore would have
+// appendSteps are the statements of AppendMessages, which also give the session a
+// status, unless it is empty. The first of them sets last, the number of the last
+// message then, and newest, that of the newest message that MessagesBefore would have
 // returned before, 0 if there was none.
-func (t *Tx) appendTo(ctx context.Context, sessionID, runID string, status sessions.Status, msgs []messages.Message) (seqs []int64, newest int64, err error) {
-	steps, err := messageSteps(sessionID, runID, msgs)
-	if err != nil {
-		return nil, 0, err
-	}
+func appendSteps(sessionID, runID string, status sessions.Status, msgs []messages.Message, newest *int64) (steps []step, last *int64, err error) {
 	set, args := "", []any{sessionID, len(msgs)}
 	if status != "" {
 		set, args = "status = $3, ", append(args, string(status))
 	}
-	var last int64
-	ok, err := t.one(ctx, []any{&last, &newest}, `
-		UPDATE remote_agent_sessions SET `+set+`last_seq = last_seq + $2 WHERE id = $1
+	last = new(int64)
+	steps, err = messageSteps(sessionID, runID, msgs)
+	return append([]step{{dest: []any{last, newest}, args: args, query: `
+		UPDATE remote_agent_sessions SET ` + set + `last_seq = last_seq + $2 WHERE id = $1
 		RETURNING last_seq, COALESCE((SELECT m.seq FROM agent_messages m
 			WHERE m.session_id = $1 AND m.part = 0 AND m.role <> 'system' AND NOT m.undone
-			ORDER BY m.seq DESC LIMIT 1), 0)`, args...)
-	if _, err := found(last, ok, err, "session"); err != nil {
-		return nil, 0, err
+			ORDER BY m.seq DESC LIMIT 1), 0)`}}, steps...), last, err
+}
+
+// append runs appendSteps and returns the numbers of n messages.
+func (t *Tx) append(ctx context.Context, steps []step, last *int64, n int) (seqs []int64, err error) {
+	ok, err := t.all(ctx, steps)
+	if !ok[0] && (err == nil || isNull(err)) { // without a session the messages have no number
+		return nil, notFound("session")
 	}
-	for _, s := range steps {
-		if _, err := t.exec(ctx, s.query, s.args...); err != nil {
-			return nil, 0, fmt.Errorf("store message: %w", err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("store message: %w", err)
 	}
-	for i := range msgs {
-		seqs = append(seqs, last-int64(len(msgs)-1-i))
+	for i := range n {
+		seqs = append(seqs, *last-int64(n-1-i))
 	}
-	return seqs, newest, nil
+	return seqs, nil
 }
 
 // messageSteps are the statements that store messages of a session whose last_seq

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"remote-agent/internal/fault"
@@ -57,7 +56,7 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 // inPostgresTx runs fn in a transaction at READ COMMITTED: order comes from row
 // locks. Deadlocks and serialization failures are run again a few times.
 func (s *Store) inPostgresTx(ctx context.Context, fn func(tx *Tx) error) error {
-	return again(ctx, func() error { return s.postgresOnce(ctx, pgx.TxOptions{}, fn) })
+	return again(ctx, func() error { return s.postgresOnce(ctx, beginWrite, fn) })
 }
 
 // again runs a transaction until it is not the victim of others, a few times.
@@ -77,27 +76,25 @@ func again(ctx context.Context, transaction func() error) error {
 }
 
 func (s *Store) inPostgresRead(ctx context.Context, fn func(tx *Tx) error) error {
-	return s.postgresOnce(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
+	return s.postgresOnce(ctx, beginRead, fn)
 }
 
-func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func(tx *Tx) error) error {
-	tx, err := s.pg.BeginTx(ctx, options)
+// How transactions begin.
+const (
+	beginWrite = "begin"
+	beginRead  = "begin isolation level repeatable read read only"
+)
+
+func (s *Store) postgresOnce(ctx context.Context, begin string, fn func(tx *Tx) error) error {
+	tx, err := newPipeline(ctx, s.pg, begin)
 	if err != nil {
 		// Whatever went wrong, nothing has happened: no connection, or a closed
 		// pool.
 		return classified(err, func(error) fault.Kind { return fault.Unavailable })
 	}
-	committed := false
-	defer func() { // also after a panic
-		if committed {
-			return
-		}
-		ctx, cancel := cleanup(ctx)
-		defer cancel()
-		_ = tx.Rollback(ctx) // the connection is dropped if this fails
-	}()
+	defer tx.end(ctx) // also after a panic
 	text := s.text
-	if options.AccessMode == pgx.ReadOnly {
+	if begin == beginRead {
 		text = s.reads
 	}
 	t := &Tx{text: text, vectors: s.vectors, redact: s.redact, pg: tx}
@@ -107,11 +104,10 @@ func (s *Store) postgresOnce(ctx context.Context, options pgx.TxOptions, fn func
 	if err := t.seal(ctx); err != nil {
 		return err
 	}
-	if options.AccessMode == pgx.ReadOnly {
+	if begin == beginRead {
 		return nil // nothing to commit; and a statement that failed does not matter
 	}
-	committed = true
-	err = commitError(classifyPostgres(tx.Commit(ctx)))
+	err = commitError(classifyPostgres(tx.commit(ctx)))
 	if err == nil {
 		t.committed()
 	}

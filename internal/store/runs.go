@@ -56,20 +56,26 @@ func endRunArgs(redact redaction, sessionID string, which any, end sessions.RunE
 // put aside goes on instead, and one that nobody ended becomes interrupted: its
 // process died.
 func (t *Tx) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
-	if begun.Seqs, begun.Newest, err = t.appendTo(ctx, r.SessionID, r.EntryID, sessions.Running, msgs); err != nil {
+	steps, last, err := appendSteps(r.SessionID, r.EntryID, sessions.Running, msgs, &begun.Newest)
+	if err != nil {
 		return begun, err
 	}
-	if r.Again {
-		ok, err := t.one(ctx, []any{&begun.Number}, resumeRunSQL, r.SessionID, r.EntryID)
-		if err != nil || ok {
-			return begun, wrap(err, "go on with a run")
-		}
-		args := endRunArgs(t.redact, r.SessionID, r.EntryID, sessions.RunEnd{Status: sessions.RunInterrupted})
-		if _, err := t.exec(ctx, endOpenRunSQL, args...); err != nil {
-			return begun, fmt.Errorf("mark an interrupted run: %w", err)
-		}
+	insert := step{query: insertRunSQL, args: []any{r.SessionID, r.EntryID, r.Model, millis(time.Now())}, dest: []any{&begun.Number}}
+	if !r.Again {
+		steps = append(steps, insert)
 	}
-	_, err = t.one(ctx, []any{&begun.Number}, insertRunSQL, r.SessionID, r.EntryID, r.Model, millis(time.Now()))
+	if begun.Seqs, err = t.append(ctx, steps, last, len(msgs)); err != nil || !r.Again {
+		return begun, err
+	}
+	ok, err := t.one(ctx, []any{&begun.Number}, resumeRunSQL, r.SessionID, r.EntryID)
+	if err != nil || ok {
+		return begun, wrap(err, "go on with a run")
+	}
+	args := endRunArgs(t.redact, r.SessionID, r.EntryID, sessions.RunEnd{Status: sessions.RunInterrupted})
+	if _, err := t.exec(ctx, endOpenRunSQL, args...); err != nil {
+		return begun, fmt.Errorf("mark an interrupted run: %w", err)
+	}
+	_, err = t.one(ctx, insert.dest, insert.query, insert.args...)
 	return begun, wrap(err, "begin a run")
 }
 

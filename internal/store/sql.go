@@ -21,7 +21,7 @@ type Tx struct {
 	text    *rewriter
 	vectors *vectorCache
 	redact  func(string) string // of Options; may be nil
-	pg      pgx.Tx              // on PostgreSQL
+	pg      *pipeline           // on PostgreSQL
 	lite    *sql.Tx             // on SQLite
 
 	audits []sessions.AuditEntry // written by seal
@@ -55,7 +55,7 @@ func (t *Tx) committed() {
 // Handle returns the driver's own transaction, for queue.Queue.
 func (t *Tx) Handle() any {
 	if t.pg != nil {
-		return t.pg
+		return handed{t.pg}
 	}
 	return t.lite
 }
@@ -64,8 +64,8 @@ func (t *Tx) Handle() any {
 func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	query, args = t.text.rewrite(query, args)
 	if t.pg != nil {
-		tag, err := t.pg.Exec(ctx, query, args...)
-		return tag.RowsAffected(), classifyPostgres(err)
+		n, err := t.pg.exec(ctx, query, args)
+		return n, classifyPostgres(err)
 	}
 	ctx, err := statementContext(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 func (t *Tx) one(ctx context.Context, dest []any, query string, args ...any) (ok bool, err error) {
 	query, args = t.text.rewrite(query, args)
 	if t.pg != nil {
-		err = t.pg.QueryRow(ctx, query, args...).Scan(dest...)
+		err = t.pg.one(ctx, dest, query, args)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return false, nil
 		}
@@ -103,17 +103,7 @@ func (t *Tx) one(ctx context.Context, dest []any, query string, args ...any) (ok
 func (t *Tx) each(ctx context.Context, visit func(scan func(dest ...any) error) error, query string, args ...any) error {
 	query, args = t.text.rewrite(query, args)
 	if t.pg != nil {
-		rows, err := t.pg.Query(ctx, query, args...)
-		if err != nil {
-			return classifyPostgres(err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if err := visit(rows.Scan); err != nil {
-				return classifyPostgres(err)
-			}
-		}
-		return classifyPostgres(rows.Err())
+		return classifyPostgres(t.pg.each(ctx, visit, query, args))
 	}
 	ctx, err := statementContext(ctx)
 	if err != nil {

@@ -26,32 +26,42 @@ var frames = []string{"begin", "commit", "rollback"}
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (t Trace) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	t.tellPostgres(q.SQL)
+	return ctx
+}
+
+func (t Trace) tellPostgres(query string) {
 	for _, f := range frames {
-		if strings.HasPrefix(q.SQL, f) {
-			t.tell(f)
-			return ctx
+		if strings.HasPrefix(query, f) {
+			query = f
+			break
 		}
 	}
-	t.tell(q.SQL)
-	return ctx
+	t.tell(query)
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
 func (Trace) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TraceBatchStart implements pgx.BatchTracer: a batch is a transaction of its own.
+// TraceBatchStart implements pgx.BatchTracer: a batch is a transaction of its own, or a
+// part of a pipeline.
 func (t Trace) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	t.tell("begin")
+	if ctx.Value(inPipeline{}) == nil {
+		t.tell("begin")
+	}
 	return ctx
 }
 
 // TraceBatchQuery implements pgx.BatchTracer.
 func (t Trace) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	t.tell(q.SQL)
+	t.tellPostgres(q.SQL)
 }
 
 // TraceBatchEnd implements pgx.BatchTracer.
-func (t Trace) TraceBatchEnd(_ context.Context, _ *pgx.Conn, end pgx.TraceBatchEndData) {
+func (t Trace) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, end pgx.TraceBatchEndData) {
+	if ctx.Value(inPipeline{}) != nil {
+		return
+	}
 	if end.Err != nil {
 		t.tell("rollback")
 		return

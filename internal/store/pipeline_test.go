@@ -1,0 +1,36 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// TestWhatNobodyWaitsForStillFailsTheTransaction: on PostgreSQL the checkpoint is sent
+// with the commit, and refused there.
+func TestWhatNobodyWaitsForStillFailsTheTransaction(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		told := false
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			c, _, err := tx.GetOrCreateConversation(ctx, key("kept"), "demo")
+			if err != nil {
+				return err
+			}
+			tx.AfterCommit(func() { told = true })
+			return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: noSuchID, ConversationID: c.ID})
+		})
+		wantKind(t, err, fault.NotFound)
+		if told {
+			t.Error("somebody was told of a commit that failed")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.FindConversation(ctx, key("kept"))
+			wantKind(t, err, fault.NotFound)
+			return nil
+		})
+	})
+}
