@@ -1,6 +1,9 @@
 package main
 
-import "remote-agent/internal/config"
+import (
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+)
 
 // configCommand is about options.
 type configCommand struct {
@@ -22,4 +25,6 @@ func (configShowCommand) Run(p *program) error {
 type configExampleCommand struct{}
 
 // Run implements the command.
-func (configExampleCommand) Run(p *program) error { return config.WriteExample(p.stdout) }
+func (configExampleCommand) Run(p *program) error {
+	return config.WriteExample(p.stdout, app.Platforms()...)
+}

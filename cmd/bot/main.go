@@ -98,7 +98,7 @@ type program struct {
 
 // load reads the configuration.
 func (p *program) load() (config.Config, error) {
-	cfg, err := config.Load(p.source)
+	cfg, err := app.LoadConfig(p.source)
 	if err == nil {
 		p.secrets = secrets(cfg, p.environ)
 	}
@@ -111,7 +111,7 @@ var errUsage = errors.New("see bot --help")
 // run runs one command and returns the exit code.
 func run(ctx context.Context, args []string, proc process) int {
 	p := &program{process: proc, ctx: ctx}
-	flags := config.NewFlags()
+	flags := config.NewFlags(app.Platforms()...)
 	command := commandLine{Plugins: kong.Plugins{flags.Struct()}}
 
 	exited := false
@@ -183,6 +183,6 @@ func forOperator(err error) bool {
 		return false
 	default:
 		public := fault.Public(err)
-		return slices.ContainsFunc(config.Options(), func(o config.Option) bool { return strings.Contains(public, o.Name) })
+		return slices.ContainsFunc(config.Options(app.Platforms()...), func(o config.Option) bool { return strings.Contains(public, o.Name) })
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 
+	"remote-agent/internal/app"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 
@@ -83,7 +84,7 @@ func TestHelpOfServeListsTheOptions(t *testing.T) {
 	if r.code != exitOK || !strings.Contains(r.stdout, "--no-console") {
 		t.Errorf("code %d, or no flag of its own", r.code)
 	}
-	for _, o := range config.Options() {
+	for _, o := range config.Options(app.Platforms()...) {
 		if !strings.Contains(r.stdout, "--"+o.Flag()+"=") || !strings.Contains(r.stdout, "$"+o.Name) {
 			t.Errorf("no flag or variable for %s", o.Name)
 		}
@@ -265,7 +266,7 @@ func TestExitCodeOfErrors(t *testing.T) {
 func TestLogsOfAConsoleGoToAPrivateFile(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	cfg, err := config.Load(config.Source{Environ: []string{"DATA_DIR=" + dir, "OPENAI_API_KEY=hunter2hunter2", "LOG_LEVEL=debug"}})
+	cfg, err := app.LoadConfig(config.Source{Environ: []string{"DATA_DIR=" + dir, "OPENAI_API_KEY=hunter2hunter2", "LOG_LEVEL=debug"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,7 @@ func TestLogsWithoutATerminalAreJSON(t *testing.T) {
 		"json": func(s string) bool { return json.Valid([]byte(s)) },
 		"text": func(s string) bool { return strings.Contains(s, "INF Started n=1") },
 	} {
-		cfg, err := config.Load(config.Source{Environ: []string{"LOG_FORMAT=" + format}})
+		cfg, err := app.LoadConfig(config.Source{Environ: []string{"LOG_FORMAT=" + format}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestFinding10StandardLogIsRedacted(t *testing.T) {
 	before, flags := stdlog.Writer(), stdlog.Flags()
 	t.Cleanup(func() { stdlog.SetOutput(before); stdlog.SetFlags(flags) })
 	stderr := &lockedBuffer{written: make(chan struct{}, 1)}
-	cfg, err := config.Load(config.Source{Environ: []string{"LOG_LEVEL=debug", "OPENAI_API_KEY=hunter2hunter2"}})
+	cfg, err := app.LoadConfig(config.Source{Environ: []string{"LOG_LEVEL=debug", "OPENAI_API_KEY=hunter2hunter2"}})
 	if err != nil {
 		t.Fatal(err)
 	}

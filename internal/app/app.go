@@ -31,8 +31,6 @@ import (
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
@@ -114,7 +112,6 @@ type daemon struct {
 	runner     *sandbox.Runner
 	outside    *outside
 	tools      *toolroom
-	github     *github.Adapter     // nil without GitHub
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	work       *work.Service
@@ -346,11 +343,8 @@ func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) er
 }
 
 // isSentTo reports whether an adapter receives what a platform sends and would not
-// keep for us: webhooks, and Slack's sockets, over which a command comes once.
-func (d *daemon) isSentTo(a platform.Adapter) bool {
-	hook, ok := a.(platform.WebhookReceiver)
-	return a.Platform() == slack.Name || ok && d.receivesOverHTTP(hook)
-}
+// keep for us: webhooks, and what comes over sockets.
+func (d *daemon) isSentTo(a platform.Adapter) bool { return d.intakeOf(a) != platform.Polled }
 
 // runHelpers runs what works beside the conversations.
 func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop context.CancelFunc) {

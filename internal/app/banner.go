@@ -8,8 +8,6 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/config"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
 )
 
 // notices is where the program tells what it does: the console's screen where
@@ -46,9 +44,7 @@ func (d *daemon) banner() {
 	if d.memory != nil && d.vectors.Todo != "" {
 		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
 	}
-	d.sayTelegram()
-	d.saySlack()
-	d.sayGitHub()
+	d.sayPlatforms()
 	if d.env.Terminal {
 		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
 		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
@@ -80,42 +76,4 @@ func (d *daemon) modelLine() string {
 		text += "; also " + strings.Join(others, ", ")
 	}
 	return text
-}
-
-func (d *daemon) sayTelegram() {
-	t := d.config.Telegram
-	switch account, ok := d.accounts[telegram.Name]; {
-	case !t.Token.IsSet():
-		d.say("  telegram  off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN.\n")
-	case !ok:
-		d.say("  telegram  on, but it does not answer yet; it is tried again\n")
-	default:
-		d.say("  telegram  %s by %s, %s\n", account.Name, t.Mode, d.whoMay())
-	}
-}
-
-func (d *daemon) saySlack() {
-	c := d.config.Slack
-	switch account, ok := d.accounts[slack.Name]; {
-	case !c.BotToken.IsSet():
-		d.say("  slack     off. `bot slack manifest` makes the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN.\n")
-	case !ok:
-		d.say("  slack     on, but it does not answer yet; it is tried again\n")
-	case c.AppToken.IsSet():
-		d.say("  slack     %s by Socket Mode\n", account.Name)
-	default:
-		d.say("  slack     %s over HTTP at /webhooks/slack/\n", account.Name)
-	}
-}
-
-func (d *daemon) whoMay() string {
-	allowed := d.config.Telegram.Allowed
-	switch {
-	case allowed.Everyone:
-		return "open to EVERYONE (TELEGRAM_ALLOWED_USER_IDS=*)"
-	case len(allowed.IDs) > 0:
-		return "for the people in TELEGRAM_ALLOWED_USER_IDS"
-	default:
-		return "for its owner"
-	}
 }

@@ -18,13 +18,9 @@ import (
 	"remote-agent/internal/chat"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
@@ -95,74 +91,7 @@ func (d *daemon) buildAdapters() error {
 		})
 		d.adapters = append(d.adapters, d.console)
 	}
-	if err := d.addTelegram(); err != nil {
-		return err
-	}
-	if err := d.addSlack(); err != nil {
-		return err
-	}
-	return d.addGitHub()
-}
-
-func (d *daemon) addSlack() error {
-	c := d.config.Slack
-	if !c.BotToken.IsSet() {
-		return nil
-	}
-	a, err := slack.New(slack.Config{
-		BotToken:      c.BotToken.Reveal(),
-		AppToken:      c.AppToken.Reveal(),
-		SigningSecret: c.SigningSecret.Reveal(),
-		APIURL:        c.APIURL,
-		Streaming:     c.Streaming,
-		Engaged:       d.engaged,
-		Commands:      func() []string { return d.chat.Names() },
-		Log:           d.log,
-		Observe:       d.metrics.Platform,
-		MaxConns:      d.plan.PerPlatform,
-	})
-	if err != nil {
-		return err
-	}
-	d.adapters = append(d.adapters, a)
-	return nil
-}
-
-// engaged reports whether the bot takes part in a conversation.
-func (d *daemon) engaged(ctx context.Context, key messages.ConversationKey) (bool, error) {
-	err := d.store.InRead(ctx, func(tx *store.Tx) error {
-		_, err := tx.FindConversation(ctx, key)
-		return err
-	})
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (d *daemon) addTelegram() error {
-	t := d.config.Telegram
-	if !t.Token.IsSet() {
-		return nil
-	}
-	a, err := telegram.New(telegram.Config{
-		Token:         t.Token.Reveal(),
-		APIURL:        t.APIURL,
-		Webhook:       t.Mode == config.ModeWebhook,
-		WebhookSecret: t.WebhookSecret.Reveal(),
-		PublicURL:     d.config.PublicURL,
-		Streaming:     t.Streaming,
-		SendRate:      t.SendRate,
-		ChatSendRate:  t.ChatSendRate,
-		Log:           d.log,
-		Observe:       d.metrics.Platform,
-		MaxConns:      d.plan.PerPlatform,
-	})
-	if err != nil {
-		return err
-	}
-	d.adapters = append(d.adapters, a)
-	return nil
+	return d.addPlatforms()
 }
 
 // checkAdapters asks each platform who the bot is. Refused credentials stop the
@@ -314,23 +243,11 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	return nil
 }
 
-func (d *daemon) receivesOverHTTP(a platform.WebhookReceiver) bool {
-	switch a.Platform() {
-	case telegram.Name:
-		return d.config.Telegram.Mode == config.ModeWebhook
-	case slack.Name:
-		return !d.config.Slack.AppToken.IsSet()
-	case github.Name:
-		return d.config.GitHub.Mode == config.ModeWebhook
-	}
-	return false
-}
-
 // webhooks returns the handlers of the platforms that receive over HTTP.
 func (d *daemon) webhooks() map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
 	for _, a := range d.adapters {
-		if hook, ok := a.(platform.WebhookReceiver); ok && d.receivesOverHTTP(hook) {
+		if hook, ok := a.(platform.WebhookReceiver); ok && d.intakeOf(a) == platform.OverHTTP {
 			handlers[string(a.Platform())] = hook.Webhook(d.core)
 		}
 	}

@@ -25,8 +25,8 @@ func (d *daemon) planResources(ctx context.Context) {
 	default:
 		want.Agents = true
 	}
-	for _, on := range []bool{d.config.Telegram.Token.IsSet(), d.config.Slack.BotToken.IsSet(), d.config.GitHub.Mode != ""} {
-		if on {
+	for _, k := range kindsOf(d.config) {
+		if k.On() {
 			want.Platforms++
 		}
 	}

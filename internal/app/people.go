@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
@@ -11,9 +10,6 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform/console"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
@@ -22,16 +18,14 @@ import (
 // accessRules says what the configuration says of who may talk to the bot. Whoever
 // has the console has the process.
 func accessRules(cfg config.Config) map[messages.Platform]orchestrator.AccessRule {
-	var telegramIDs []string
-	for _, id := range cfg.Telegram.Allowed.IDs {
-		telegramIDs = append(telegramIDs, strconv.FormatInt(id, 10))
+	rules := map[messages.Platform]orchestrator.AccessRule{
+		console.Name: {Owners: map[messages.UserID]bool{console.Sender: true}},
 	}
-	return map[messages.Platform]orchestrator.AccessRule{
-		console.Name:  {Owners: map[messages.UserID]bool{console.Sender: true}},
-		telegram.Name: {Everyone: cfg.Telegram.Allowed.Everyone, IDs: userIDs(telegramIDs), Owners: userIDs(cfg.Telegram.Owners)},
-		slack.Name:    {Everyone: cfg.Slack.Everyone, IDs: userIDs(cfg.Slack.Allowed), Owners: userIDs(cfg.Slack.Owners)},
-		github.Name:   {Owners: userIDs(cfg.GitHub.Owners)},
+	for _, k := range kindsOf(cfg) {
+		p := k.People()
+		rules[k.Platform()] = orchestrator.AccessRule{Everyone: p.Everyone, IDs: userIDs(p.IDs), Owners: userIDs(p.Owners)}
 	}
+	return rules
 }
 
 func userIDs(list []string) map[messages.UserID]bool {
@@ -50,26 +44,19 @@ func newPeople(cfg config.Config, s *store.Store, changed func()) *people.Servic
 // peoplePlatforms says where people can be let in, and what the configuration says of
 // them.
 func peoplePlatforms(cfg config.Config) map[messages.Platform]people.Platform {
-	platforms := make(map[messages.Platform]people.Platform)
-	for name, rule := range accessRules(cfg) {
-		p := people.Platform{Access: rule}
-		switch name {
-		case telegram.Name:
-			p.Owners, p.Allow = "TELEGRAM_OWNER_IDS", "TELEGRAM_ALLOWED_USER_IDS"
-		case slack.Name:
-			p.Owners, p.Allow = "SLACK_OWNER_IDS", "SLACK_ALLOWED_USER_IDS"
-		case github.Name:
-			p.Owners, p.Allow = "GITHUB_OWNER_IDS", "write access to the repository"
-		}
-		if form, what, ok := config.UserIDForm(string(name)); ok {
-			p.CheckID = func(id string) error {
-				if form.MatchString(id) {
+	rules := accessRules(cfg)
+	platforms := map[messages.Platform]people.Platform{console.Name: {Access: rules[console.Name]}}
+	for _, k := range kindsOf(cfg) {
+		name, p := k.Platform(), k.People()
+		platforms[name] = people.Platform{
+			Access: rules[name], Owners: p.OwnerOption, Allow: p.AllowOption,
+			CheckID: func(id string) error {
+				if p.Form.MatchString(id) {
 					return nil
 				}
-				return fault.Newf(fault.Invalid, "%q is nobody's id on %s: that is %s, which /whoami tells. Names can be given up and taken by somebody else.", id, name, what)
-			}
+				return fault.Newf(fault.Invalid, "%q is nobody's id on %s: that is %s, which /whoami tells. Names can be given up and taken by somebody else.", id, name, p.FormText)
+			},
 		}
-		platforms[name] = p
 	}
 	return platforms
 }

@@ -2,13 +2,13 @@ package app
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/spend"
 )
 
@@ -51,9 +51,12 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 	if err != nil {
 		return err
 	}
-	if d.github != nil && !slices.Equal(before.GitHub.Allowed, now.GitHub.Allowed) {
-		if err := d.github.SetAllowed(ctx, now.GitHub.Allowed); err != nil {
-			return err
+	for i, k := range kindsOf(now) {
+		r, ok := k.(platform.Reloader)
+		if a := d.adapterOf(k.Platform()); ok && a != nil {
+			if err := r.Reload(ctx, kindsOf(before)[i], a); err != nil {
+				return err
+			}
 		}
 	}
 	d.live.Store(&now)

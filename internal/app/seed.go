@@ -15,11 +15,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/importer"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/console"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
 )
@@ -205,11 +201,9 @@ func configuredAssistants(cfg config.Config, env Env) ([]string, error) {
 // configuredPlatforms returns the names of the platforms that messages come from.
 func configuredPlatforms(cfg config.Config) []string {
 	names := []string{string(console.Name), "web"}
-	for name, is := range map[messages.Platform]bool{
-		telegram.Name: cfg.Telegram.Token.IsSet(), slack.Name: cfg.Slack.BotToken.IsSet(), github.Name: cfg.GitHub.Mode != "",
-	} {
-		if is {
-			names = append(names, string(name))
+	for _, k := range kindsOf(cfg) {
+		if k.On() {
+			names = append(names, string(k.Platform()))
 		}
 	}
 	return names

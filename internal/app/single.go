@@ -6,7 +6,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/store"
 	"remote-agent/migrations"
 )
@@ -20,13 +19,10 @@ const (
 )
 
 // singleton returns the name of the lease that an adapter needs to receive, or
-// nothing if every replica may: the adapter receives over HTTP, belongs to this
+// nothing if every replica may: the adapter is sent its events, belongs to this
 // terminal, or there is only one process on the database.
 func (d *daemon) singleton(a platform.Adapter) string {
-	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || a.Platform() == slack.Name {
-		return "" // Slack gives each event to one of up to ten sockets
-	}
-	if hook, ok := a.(platform.WebhookReceiver); ok && d.receivesOverHTTP(hook) {
+	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || d.intakeOf(a) != platform.Polled {
 		return ""
 	}
 	return "receive/" + string(a.Platform()) + "/" + d.accounts[a.Platform()].ID

@@ -46,8 +46,9 @@ var allowed = map[string][]string{
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
 
 	// The ports and what implements them.
-	"internal/platform":            {"internal/failpoint", "internal/fault", "internal/messages"},
-	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
+	"internal/option":              {},
+	"internal/platform":            {"internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
+	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
@@ -114,7 +115,7 @@ var allowed = map[string][]string{
 		"internal/assistant", "internal/command", "internal/fault", "internal/memory", "internal/messages", "internal/sessions", "internal/spend",
 	},
 
-	"internal/config":    {},
+	"internal/config":    {"internal/option"},
 	"internal/profiling": {"internal/fault"},
 
 	// Care of the data.

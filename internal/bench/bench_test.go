@@ -60,7 +60,7 @@ func measured() int {
 }
 
 func bot(ctx context.Context) error {
-	cfg, err := config.Load(config.Source{Environ: os.Environ(), EnvFile: os.Getenv(envFileEnv)})
+	cfg, err := app.LoadConfig(config.Source{Environ: os.Environ(), EnvFile: os.Getenv(envFileEnv)})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"remote-agent/internal/option"
 )
 
 // Names of assistants that DEFAULT_AI_ASSISTANT may hold.
@@ -20,12 +22,6 @@ const (
 	AssistantClaude    = "claude"
 	AssistantCodex     = "codex"
 	AssistantDemo      = "demo"
-)
-
-// Values of TELEGRAM_MODE.
-const (
-	ModePoll    = "poll"
-	ModeWebhook = "webhook"
 )
 
 // Values of LOG_FORMAT.
@@ -40,6 +36,12 @@ const (
 	DriverSQLite   = "sqlite"
 	DriverPostgres = "postgres"
 )
+
+// Secret is a text that does not print itself.
+type Secret = option.Secret
+
+// NewSecret returns a Secret that holds text.
+func NewSecret(text string) Secret { return option.NewSecret(text) }
 
 // Config is every option of the program, parsed and checked.
 type Config struct {
@@ -65,15 +67,17 @@ type Config struct {
 	Budget           Budget
 	Agents           Agents
 	Memory           Memory
-	GitHub           GitHub
-	Telegram         Telegram
-	Slack            Slack
 	Git              Git
 	Log              Log
+
+	// Sections are what other packages read, such as platforms, as they were given to
+	// Load.
+	Sections []option.Section
 
 	// Warnings are problems that do not stop the program, one line each.
 	Warnings []string
 
+	table  []Option
 	values map[string]value
 }
 
@@ -142,58 +146,10 @@ type Agents struct {
 	Idle          time.Duration
 }
 
-// GitHub configures the GitHub adapter. It is off without a Mode.
-type GitHub struct {
-	Mode          string // ModePoll or ModeWebhook; empty: off
-	WebhookSecret Secret
-	AppID         string
-	PrivateKey    Secret
-	APIURL        string
-	WebURL        string // where git and people go; empty: what belongs to APIURL
-	PollEvery     time.Duration
-	SweepEvery    time.Duration
-	Mention       string   // with its @; empty: the app's name
-	Allowed       []string // numeric ids or logins
-	Owners        []string // numeric ids; all owners there, if it names any
-	Repositories  []string // owner/name
-	Streaming     bool
-}
-
-// Telegram configures the Telegram adapter. It is off without a Token.
-type Telegram struct {
-	Token         Secret
-	APIURL        string // without a trailing slash
-	Mode          string // ModePoll or ModeWebhook
-	WebhookSecret Secret
-	Allowed       AllowList
-	Owners        []string // numeric ids; all owners there, if it names any
-	Streaming     bool     // show partial answers
-	SendRate      float64  // messages per second over all chats; 0 means no limit
-	ChatSendRate  float64  // messages per second and chat; 0 means no limit
-}
-
-// Slack configures the Slack adapter. It is off without a BotToken.
-type Slack struct {
-	BotToken      Secret
-	AppToken      Secret // set: Socket Mode
-	SigningSecret Secret
-	APIURL        string
-	Streaming     bool
-	Everyone      bool     // everybody of the workspace may talk to the bot
-	Allowed       []string // user ids
-	Owners        []string // user ids; all owners there, if it names any
-}
-
 // Git says where repositories come from.
 type Git struct {
 	Hosts []string // host or host:port, in lower case
 	Token Secret   // for github.com
-}
-
-// AllowList says who may talk to the bot without being let in by its owner.
-type AllowList struct {
-	Everyone bool
-	IDs      []int64
 }
 
 // Log configures logging.
@@ -205,7 +161,7 @@ type Log struct {
 // Secrets returns the text of every secret that is set, for a redactor.
 func (c Config) Secrets() []string {
 	var out []string
-	for _, o := range options {
+	for _, o := range c.table {
 		if !o.Secret {
 			continue
 		}
@@ -215,10 +171,10 @@ func (c Config) Secrets() []string {
 		}
 		if v := c.values[o.Name]; v.text != "" {
 			out = append(out, v.text)
+			if lines := strings.ReplaceAll(v.text, `\n`, "\n"); lines != v.text {
+				out = append(out, lines) // a key whose line breaks were written as \n
+			}
 		}
-	}
-	if key := c.GitHub.PrivateKey.Reveal(); key != "" {
-		out = append(out, key) // its line breaks may have been written as \n
 	}
 	return append(out, urlPasswords(c.Database.URL.Reveal())...)
 }

@@ -16,7 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/config"
+	"remote-agent/internal/option"
+	"remote-agent/internal/platform/github"
+	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/platform/telegram"
 )
+
+// sections are what platforms add to the configuration.
+func sections() []option.Section {
+	return []option.Section{telegram.Kind(), slack.Kind(), github.Kind()}
+}
 
 // load reads options from an environment and the text of a .env file.
 func load(t *testing.T, dotenv string, flags map[string]string, environ ...string) (config.Config, error) {
@@ -25,7 +34,7 @@ func load(t *testing.T, dotenv string, flags map[string]string, environ ...strin
 	if err := os.WriteFile(path, []byte(dotenv), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return config.Load(config.Source{Flags: flags, Environ: environ, EnvFile: path})
+	return config.Load(config.Source{Flags: flags, Environ: environ, EnvFile: path}, sections()...)
 }
 
 func mustLoad(t *testing.T, dotenv string, flags map[string]string, environ ...string) config.Config {
@@ -77,15 +86,10 @@ func TestDefaults(t *testing.T) {
 			},
 		},
 		Memory: config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},
-		GitHub: config.GitHub{PollEvery: 45 * time.Second, SweepEvery: 5 * time.Minute},
-		Telegram: config.Telegram{
-			APIURL: "https://api.telegram.org", Mode: config.ModePoll, Streaming: true, SendRate: 30, ChatSendRate: 1,
-		},
-		Slack: config.Slack{Streaming: true},
-		Git:   config.Git{Hosts: []string{"github.com"}},
-		Log:   config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
+		Git:    config.Git{Hosts: []string{"github.com"}},
+		Log:    config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
 	}
-	if diff := cmp.Diff(want, c, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "values" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(want, c, cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{"values", "table", "Sections"}, p.String()) }, cmp.Ignore())); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}
 }
@@ -182,18 +186,6 @@ func TestDatabases(t *testing.T) {
 		if c.Database.Driver != want.driver || c.Database.Path != want.path || c.Database.URL.Reveal() != want.url {
 			t.Errorf("%s: %+v, %q", text, c.Database, c.Database.URL.Reveal())
 		}
-	}
-}
-
-func TestAllowList(t *testing.T) {
-	t.Parallel()
-	c := mustLoad(t, "", nil, "TELEGRAM_ALLOWED_USER_IDS= 42, 7;42 9")
-	if diff := cmp.Diff(config.AllowList{IDs: []int64{42, 7, 9}}, c.Telegram.Allowed); diff != "" {
-		t.Error(diff)
-	}
-	c = mustLoad(t, "", nil, "TELEGRAM_ALLOWED_USER_IDS=*")
-	if !c.Telegram.Allowed.Everyone || len(c.Warnings) != 1 {
-		t.Errorf("allowed = %+v, warnings = %q", c.Telegram.Allowed, c.Warnings)
 	}
 }
 
@@ -436,7 +428,7 @@ func TestShowMasksSecretsAndTellsOrigins(t *testing.T) {
 	if strings.Contains(text, "hunter2") || strings.Contains(text, "\x1b") {
 		t.Errorf("a secret or a control character is in:\n%s", text)
 	}
-	for _, o := range config.Options() {
+	for _, o := range config.Options(sections()...) {
 		if !strings.Contains(text, o.Name) {
 			t.Errorf("no %s", o.Name)
 		}
@@ -487,7 +479,7 @@ func TestSecretNeverPrints(t *testing.T) {
 func TestExampleFileMatchesTheTable(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer
-	if err := config.WriteExample(&want); err != nil {
+	if err := config.WriteExample(&want, sections()...); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join("..", "..", ".env.example"))
@@ -503,13 +495,13 @@ func TestExampleFileMatchesTheTable(t *testing.T) {
 func TestExampleIsUsable(t *testing.T) {
 	t.Parallel()
 	var example bytes.Buffer
-	if err := config.WriteExample(&example); err != nil {
+	if err := config.WriteExample(&example, sections()...); err != nil {
 		t.Fatal(err)
 	}
 	if c := mustLoad(t, example.String(), nil); len(c.Warnings) != 0 || c.Assistant != config.AssistantDemo {
 		t.Errorf("the example as it is: %+v", c)
 	}
-	for _, o := range config.Options() {
+	for _, o := range config.Options(sections()...) {
 		if !strings.Contains(example.String(), "\n#"+o.Name+"=") {
 			t.Errorf("no %s in the example", o.Name)
 		}
@@ -530,7 +522,7 @@ func TestExampleIsUsable(t *testing.T) {
 func TestTableIsSound(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, o := range config.Options() {
+	for _, o := range config.Options(sections()...) {
 		if seen[o.Flag()] {
 			t.Errorf("flag --%s twice", o.Flag())
 		}

@@ -82,7 +82,7 @@ func malformedLine(data []byte) int {
 
 // unknownKeys returns a warning for every variable of the file that looks like
 // one of ours and is none.
-func unknownKeys(file string, values map[string]string) []string {
+func unknownKeys(file string, values map[string]string, options []Option) []string {
 	var known, prefixes []string
 	for _, o := range options {
 		known = append(known, o.Name)

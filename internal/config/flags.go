@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"remote-agent/internal/option"
 )
 
 // Flags is the part of the command line that options can be set with, made from
 // the table.
 type Flags struct {
-	fields reflect.Value // pointer to a struct with one *string field an option
+	options []Option
+	fields  reflect.Value // pointer to a struct with one *string field an option
 }
 
 // NewFlags returns flags of which none is given.
-func NewFlags() *Flags {
+func NewFlags(sections ...option.Section) *Flags {
+	options := tableOf(sections)
 	fields := make([]reflect.StructField, 0, len(options))
 	for i, o := range options {
 		help := o.Help
@@ -32,7 +36,7 @@ func NewFlags() *Flags {
 				o.Flag(), kongText(help), o.Group, placeholder)),
 		})
 	}
-	return &Flags{fields: reflect.New(reflect.StructOf(fields))}
+	return &Flags{options: options, fields: reflect.New(reflect.StructOf(fields))}
 }
 
 // Struct returns a pointer to a struct with kong's tags, to be embedded in a
@@ -42,7 +46,7 @@ func (f *Flags) Struct() any { return f.fields.Interface() }
 // Given returns the flags that were given, by name, for Source.Flags.
 func (f *Flags) Given() map[string]string {
 	given := map[string]string{}
-	for i, o := range options {
+	for i, o := range f.options {
 		if text, ok := reflect.TypeAssert[*string](f.fields.Elem().Field(i)); ok && text != nil {
 			given[o.Flag()] = *text
 		}

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"remote-agent/internal/option"
 )
 
 const fileSuffix = "_FILE"
@@ -59,9 +59,11 @@ type loader struct {
 //
 // An option that is set to nothing in one place is not looked for in the places
 // below: that is how to get a default back.
-func Load(src Source) (Config, error) {
+//
+// The sections are filled; each belongs to this one reading.
+func Load(src Source, sections ...option.Section) (Config, error) {
 	l := &loader{flags: src.Flags, failed: map[string]bool{}}
-	l.config.values = map[string]value{}
+	l.config.values, l.config.table, l.config.Sections = map[string]value{}, tableOf(sections), sections
 
 	path := src.EnvFile
 	if path == "" {
@@ -81,10 +83,10 @@ func Load(src Source) (Config, error) {
 	}
 	l.layers = []layer{{"environment", environment}, {filepath.Base(path), file}}
 
-	for _, o := range options {
+	for _, o := range l.config.table {
 		l.option(o)
 	}
-	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file)...)
+	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file, l.config.table)...)
 	if whole {
 		l.derive()
 		l.check()
@@ -221,9 +223,6 @@ func (l *loader) derive() {
 	if c.Agents.Home == "" {
 		c.Agents.Home = filepath.Join(c.DataDir, "agents")
 	}
-	if c.GitHub.Mode == "" && c.GitHub.WebhookSecret.IsSet() {
-		c.GitHub.Mode = ModeWebhook
-	}
 }
 
 // check holds the rules that concern several options. A rule is skipped if one
@@ -239,92 +238,24 @@ func (l *loader) check() {
 	if t := c.Anthropic.ThinkingTokens; t > 0 && (t < 1024 || t >= c.Anthropic.MaxTokens) && l.sound("ANTHROPIC_THINKING_TOKENS", "ANTHROPIC_MAX_TOKENS") {
 		l.problem("ANTHROPIC_THINKING_TOKENS is %d: use 0, or a number from 1024 to below ANTHROPIC_MAX_TOKENS (%d)", t, c.Anthropic.MaxTokens)
 	}
-	if c.Telegram.Mode == ModeWebhook {
-		l.checkWebhook()
-	}
-	l.checkGitHub()
-	l.checkSlack()
-	if c.Telegram.Allowed.Everyone {
-		l.warn("TELEGRAM_ALLOWED_USER_IDS is *: everybody on Telegram may talk to the bot and use up your model's budget")
-	}
-	if c.OpenAI.APIKey.IsSet() && plainHTTPAbroad(c.OpenAI.BaseURL) {
+	if c.OpenAI.APIKey.IsSet() && option.PlainHTTPAbroad(c.OpenAI.BaseURL) {
 		l.warn("OPENAI_BASE_URL is http:// on another machine: the key and all messages travel unencrypted; use https://")
 	}
-	if c.Telegram.Token.IsSet() && plainHTTPAbroad(c.Telegram.APIURL) {
-		l.warn("TELEGRAM_API_URL is http:// on another machine: the token and all messages travel unencrypted; use https://")
-	}
+	l.checkSections()
 }
 
-// checkGitHub checks that the adapter has an identity and a way in.
-func (l *loader) checkGitHub() {
-	g, c := l.config.GitHub, &l.config
-	app := g.AppID != "" || g.PrivateKey.IsSet()
-	if app && l.sound("GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY") {
-		switch {
-		case c.Git.Token.IsSet():
-			l.problem("GITHUB_TOKEN is set and so is a GitHub App (GITHUB_APP_ID): keep one of them, so that it is clear who acts")
-		case g.AppID == "":
-			l.problem("GITHUB_APP_PRIVATE_KEY is set but GITHUB_APP_ID is not: both are on the page of the app")
-		case !g.PrivateKey.IsSet():
-			l.problem("GITHUB_APP_ID is set but GITHUB_APP_PRIVATE_KEY is not: make a key on the page of the app and set GITHUB_APP_PRIVATE_KEY_FILE")
-		}
+// checkSections has each section check its part.
+func (l *loader) checkSections() {
+	isSet := func(name string) bool {
+		_, set := l.config.Text(name)
+		return set
 	}
-	if g.Mode == "" || !l.sound("GITHUB_MODE", "GITHUB_APP_ID", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "PUBLIC_URL", "GITHUB_REPOSITORIES") {
-		return
+	for _, section := range l.config.Sections {
+		c := option.Check{PublicURL: l.config.PublicURL, IsSet: isSet, Sound: l.sound}
+		section.Check(&c)
+		l.problems = append(l.problems, c.Problems...)
+		l.config.Warnings = append(l.config.Warnings, c.Warnings...)
 	}
-	if !app && !c.Git.Token.IsSet() {
-		l.problem("GITHUB_MODE is %s but the bot has no identity on GitHub: set GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY_FILE, or GITHUB_TOKEN", g.Mode)
-	}
-	switch {
-	case g.Mode == ModeWebhook && !g.WebhookSecret.IsSet():
-		l.problem("GITHUB_WEBHOOK_SECRET is not set but GITHUB_MODE is webhook: set it to the output of `openssl rand -hex 32`, or use GITHUB_MODE=poll")
-	case g.Mode == ModePoll && !app && len(g.Repositories) == 0:
-		l.problem("GITHUB_REPOSITORIES is not set: with a token the bot cannot know which repositories to look at; set it to owner/name, with commas")
-	}
-	if plainHTTPAbroad(g.APIURL) {
-		l.warn("GITHUB_API_URL is http:// on another machine: tokens and all comments travel unencrypted; use https://")
-	}
-}
-
-// checkSlack checks that events can come in.
-func (l *loader) checkSlack() {
-	s := l.config.Slack
-	if s.BotToken.IsSet() && !s.AppToken.IsSet() && !s.SigningSecret.IsSet() && l.sound("SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET") {
-		l.problem("SLACK_BOT_TOKEN is set but no events can come in: set SLACK_APP_TOKEN (Socket Mode), or SLACK_SIGNING_SECRET with PUBLIC_URL (HTTP)")
-	}
-	if !s.BotToken.IsSet() && (s.AppToken.IsSet() || s.SigningSecret.IsSet()) && l.sound("SLACK_BOT_TOKEN") {
-		l.problem("SLACK_BOT_TOKEN is not set: Slack needs it besides SLACK_APP_TOKEN or SLACK_SIGNING_SECRET")
-	}
-	if s.Everyone {
-		l.warn("SLACK_ALLOWED_USER_IDS is *: everybody in the workspace may talk to the bot and use up your model's budget")
-	}
-}
-
-func (l *loader) checkWebhook() {
-	c := &l.config
-	if l.sound("PUBLIC_URL", "TELEGRAM_API_URL") {
-		// Only a Bot API server of one's own calls a plain http address.
-		ownServer := c.Telegram.APIURL != officialTelegramAPI
-		switch {
-		case c.PublicURL == "":
-			l.problem("PUBLIC_URL is not set but TELEGRAM_MODE is webhook: set it to the https:// address of this server, or use TELEGRAM_MODE=poll")
-		case !strings.HasPrefix(c.PublicURL, "https://") && !ownServer:
-			l.problem("PUBLIC_URL is not https:// but TELEGRAM_MODE is webhook: Telegram calls https:// addresses only; change it, or use TELEGRAM_MODE=poll")
-		}
-	}
-	if l.sound("TELEGRAM_WEBHOOK_SECRET") && !c.Telegram.WebhookSecret.IsSet() {
-		l.problem("TELEGRAM_WEBHOOK_SECRET is not set but TELEGRAM_MODE is webhook: set it to the output of `openssl rand -hex 32`, or use TELEGRAM_MODE=poll")
-	}
-}
-
-// plainHTTPAbroad reports whether address is unencrypted and leaves the machine.
-func plainHTTPAbroad(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 // sound reports whether none of the options has a problem of its own.

@@ -1,6 +1,10 @@
 package config
 
-import "slices"
+import (
+	"slices"
+
+	"remote-agent/internal/option"
+)
 
 // Groups of options, in the order in which they are listed.
 const (
@@ -8,12 +12,9 @@ const (
 	groupStorage   = "Storage"
 	groupWork      = "Conversations"
 	groupModel     = "Model"
-	groupTelegram  = "Telegram"
-	groupSlack     = "Slack"
 	groupTools     = "Tools"
 	groupAgents    = "Agents"
 	groupMemory    = "Memory"
-	groupGitHub    = "GitHub"
 	groupGit       = "Git"
 	groupLog       = "Logs"
 	defaultDataDir = "./data"
@@ -38,6 +39,8 @@ type Option struct {
 	// text of a secret.
 	parse func(c *Config, text string) error
 
+	live bool // of a section: a running process takes a change of it
+
 	// mask returns the part of a secret that may be shown; nil shows nothing.
 	mask func(text string) string
 }
@@ -60,10 +63,27 @@ func (o Option) Flag() string {
 	return flagName(o.Name)
 }
 
-// Options returns the table.
-func Options() []Option { return append([]Option(nil), options...) }
+// Options returns the table, with the options of sections.
+func Options(sections ...option.Section) []Option { return tableOf(sections) }
 
-var options = slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, chatOptions, githubOptions, lastOptions)
+// tableOf returns the options of the program and of sections, in the order in which
+// they are listed.
+func tableOf(sections []option.Section) []Option {
+	var theirs []Option
+	for _, s := range sections {
+		for _, o := range s.Options() {
+			row := Option{
+				Name: o.Name, Default: o.Default, Empty: o.Empty, Secret: o.Secret, Group: o.Group, Help: o.Help, Example: o.Example, live: o.Live,
+				parse: func(_ *Config, text string) error { return o.Parse(text) },
+			}
+			for _, name := range o.Aliases {
+				row.Aliases = append(row.Aliases, Alias{Name: name})
+			}
+			theirs = append(theirs, row)
+		}
+	}
+	return slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, theirs, lastOptions)
+}
 
 var baseOptions = []Option{
 	{
@@ -160,102 +180,17 @@ var modelOptions = []Option{
 	},
 }
 
-var chatOptions = []Option{
-	{
-		Name: "TELEGRAM_BOT_TOKEN", Empty: "Telegram is off", Secret: true, Group: groupTelegram,
-		Help:  "Token that @BotFather gave you.",
-		parse: parseToken,
-	},
-	{
-		Name: "TELEGRAM_API_URL", Default: officialTelegramAPI, Group: groupTelegram,
-		Help:  "Address of the Bot API; change it for a server of your own.",
-		parse: setURL(func(c *Config) *string { return &c.Telegram.APIURL }),
-	},
-	{
-		Name: "TELEGRAM_MODE", Default: ModePoll, Group: groupTelegram,
-		Help: "How messages come in: poll (works everywhere), or webhook (needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET).",
-		parse: setChoice(func(c *Config, v string) { c.Telegram.Mode = v },
-			ModePoll, ModeWebhook),
-	},
-	{
-		Name: "TELEGRAM_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: groupTelegram,
-		Help:  "What Telegram must send with every webhook call: 16 to 256 of A-Z a-z 0-9 _ -, for example from `openssl rand -hex 32`.",
-		parse: parseWebhookSecret,
-	},
-	{
-		Name: "TELEGRAM_ALLOWED_USER_IDS", Empty: "nobody until the owner link is used", Group: groupTelegram,
-		Help:    "Numeric ids of the people who may talk to the bot, with commas; * lets everyone in. /whoami tells a person's id.",
-		Example: "12345678,23456789",
-		parse:   parseAllowed,
-	},
-	{
-		Name: "TELEGRAM_OWNER_IDS", Empty: "who used the owner link, or `bot owner add`", Group: groupTelegram,
-		Help:    "Numeric ids of the owners, with commas; if it names any, nobody else is an owner on Telegram, whatever was claimed before.",
-		Example: "12345678",
-		parse:   parseOwners(numericID, "the number that /whoami tells", func(c *Config) *[]string { return &c.Telegram.Owners }),
-	},
-	{
-		Name: "TELEGRAM_STREAMING_MODE", Default: "stream", Group: groupTelegram,
-		Help: "stream shows an answer while it is written, batch when it is complete.",
-		parse: setChoice(func(c *Config, v string) { c.Telegram.Streaming = v == "stream" },
-			"stream", "batch"),
-	},
-	{
-		Name: "TELEGRAM_SEND_RATE", Default: "30", Group: groupTelegram,
-		Help:  "Messages per second over all chats; 0 means no limit.",
-		parse: setRate(func(c *Config) *float64 { return &c.Telegram.SendRate }),
-	},
-	{
-		Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: groupTelegram,
-		Help:  "Messages per second and chat; 0 means no limit.",
-		parse: setRate(func(c *Config) *float64 { return &c.Telegram.ChatSendRate }),
-	},
-	{
-		Name: "SLACK_BOT_TOKEN", Empty: "Slack is off", Secret: true, Group: groupSlack,
-		Help:  "Bot token of the installed app, xoxb-...; `bot slack manifest` makes the app.",
-		parse: parsePrefixed("xoxb-", func(c *Config) *Secret { return &c.Slack.BotToken }),
-	},
-	{
-		Name: "SLACK_APP_TOKEN", Empty: "events come over HTTP", Secret: true, Group: groupSlack,
-		Help:  "App-level token, xapp-..., with connections:write: Socket Mode, which needs no public address.",
-		parse: parsePrefixed("xapp-", func(c *Config) *Secret { return &c.Slack.AppToken }),
-	},
-	{
-		Name: "SLACK_SIGNING_SECRET", Empty: "Socket Mode only", Secret: true, Group: groupSlack,
-		Help:  "Signing secret of the app, for events over HTTP; needs PUBLIC_URL.",
-		parse: setSecret(func(c *Config) *Secret { return &c.Slack.SigningSecret }),
-	},
-	{
-		Name: "SLACK_API_URL", Empty: "Slack's own", Group: groupSlack,
-		Help:    "Address of the Web API; change it for a stand-in.",
-		Example: "http://127.0.0.1:8080/api/",
-		parse:   setURL(func(c *Config) *string { return &c.Slack.APIURL }),
-	},
-	{
-		Name: "SLACK_ALLOWED_USER_IDS", Empty: "nobody until the owner's code is used", Group: groupSlack,
-		Help:    "User ids (U...) of the people who may talk to the bot, with commas; * lets the workspace in, people of other organizations not. /whoami tells a person's id.",
-		Example: "U012AB3CD,U045EF6GH",
-		parse:   parseSlackAllowed,
-	},
-	{
-		Name: "SLACK_OWNER_IDS", Empty: "who used the owner's code, or `bot owner add`", Group: groupSlack,
-		Help:    "User ids (U...) of the owners, with commas; if it names any, nobody else is an owner on Slack, whatever was claimed before.",
-		Example: "U012AB3CD",
-		parse:   parseOwners(slackUser, "a user id such as U012AB3CD", func(c *Config) *[]string { return &c.Slack.Owners }),
-	},
-	{
-		Name: "SLACK_STREAMING_MODE", Default: "stream", Group: groupSlack,
-		Help: "stream shows an answer while it is written, batch when it is complete.",
-		parse: setChoice(func(c *Config, v string) { c.Slack.Streaming = v == "stream" },
-			"stream", "batch"),
-	},
-}
-
 var lastOptions = []Option{
 	{
 		Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,
 		Help:  "Hosts that repositories may come from, with commas; host:port where it is not 443. Nothing else is ever asked.",
 		parse: parseHosts,
+	},
+	{
+		Name: "GITHUB_TOKEN", Empty: "an app, or public repositories only", Secret: true, Group: groupGit,
+		Help:    "Personal token: git shows it to github.com and to no other host, and with GITHUB_MODE the bot comments as that person.",
+		Aliases: []Alias{{Name: "GH_TOKEN"}},
+		parse:   setSecret(func(c *Config) *Secret { return &c.Git.Token }),
 	},
 	{
 		Name: "LOG_LEVEL", Default: "info", Group: groupLog,

@@ -6,8 +6,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -190,57 +188,6 @@ func TestBothGitHubIdentitiesAndNoWayInAreTwoProblems(t *testing.T) {
 	}
 }
 
-func TestGitHubIdentity(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "app.pem")
-	if err := os.WriteFile(file, []byte(appKey()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(rsaKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	modern := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
-	type got struct {
-		mode, app, key, token, secret string
-	}
-	for name, tt := range map[string]struct {
-		env  []string
-		want got
-	}{
-		"Nothing":           {nil, got{}},
-		"TokenForGitOnly":   {[]string{"GITHUB_TOKEN=ghp_x"}, got{token: "ghp_x"}},
-		"TokenByOtherName":  {[]string{"GH_TOKEN=ghp_x"}, got{token: "ghp_x"}},
-		"TokenPolls":        {[]string{"GITHUB_MODE=POLL", "GITHUB_TOKEN=ghp_x", "GITHUB_REPOSITORIES=a/b"}, got{mode: "poll", token: "ghp_x"}},
-		"TokenWithWebhooks": {[]string{"WEBHOOK_SECRET=0123456789abcdef", "GITHUB_TOKEN=ghp_x"}, got{mode: "webhook", token: "ghp_x", secret: "0123456789abcdef"}},
-		"AppPolls":          {[]string{"GITHUB_MODE=poll", "GITHUB_APP_ID=Iv1.abc", "GITHUB_APP_PRIVATE_KEY_FILE=" + file}, got{mode: "poll", app: "Iv1.abc", key: strings.TrimSpace(appKey())}},
-		"AppInOneLine":      {[]string{"GITHUB_APP_ID=1", "GITHUB_APP_PRIVATE_KEY=" + inOneLine(appKey())}, got{app: "1", key: appKey()}},
-		"AppOfTheOtherKind": {[]string{"GITHUB_APP_ID=1", "GITHUB_APP_PRIVATE_KEY=" + modern}, got{app: "1", key: strings.TrimSpace(modern)}},
-		"PollDespiteSecret": {
-			[]string{"GITHUB_MODE=poll", "GITHUB_WEBHOOK_SECRET=0123456789abcdef", "GITHUB_TOKEN=x", "GITHUB_REPOSITORIES=a/b"},
-			got{mode: "poll", token: "x", secret: "0123456789abcdef"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := mustLoad(t, "", nil, tt.env...)
-			is := got{c.GitHub.Mode, c.GitHub.AppID, c.GitHub.PrivateKey.Reveal(), c.Git.Token.Reveal(), c.GitHub.WebhookSecret.Reveal()}
-			if is != tt.want {
-				t.Errorf("got %+v, want %+v", is, tt.want)
-			}
-			if len(c.Warnings) != 0 {
-				t.Errorf("warnings = %q", c.Warnings)
-			}
-			all := strings.Join(c.Secrets(), "|")
-			for _, secret := range []string{is.token, is.secret} {
-				if !strings.Contains(all, secret) {
-					t.Errorf("%q is not redacted", secret)
-				}
-			}
-		})
-	}
-}
-
 func TestUnencryptedGitHubWarns(t *testing.T) {
 	t.Parallel()
 	env := []string{"GITHUB_MODE=poll", "GITHUB_TOKEN=x", "GITHUB_REPOSITORIES=a/b"}
@@ -263,8 +210,6 @@ func TestOptionsOfWork(t *testing.T) {
 		"TOOL_READ_PATHS=/opt/my tools/, /srv/../etc/ssl,", "TOOL_ENV=GOFLAGS, JAVA_HOME", "FETCH_URL=on", "MAX_ROUNDS=1000",
 		"BUDGET_TURN_USD=2.50", "BUDGET_PERSON_USD=$10", "BUDGET_DAY_USD=0.01", "BUDGET_TURN_TOKENS=500_000", "BUDGET_PERSON_TOKENS=1", "BUDGET_DAY_TOKENS=20000000",
 		"CLAUDE_COMMAND=/opt/claude --acp", "CODEX_COMMAND=codex", "ACP_AGENTS=a=b; c=d", "AGENT_ENV=PATH", "AGENT_HOME=/srv/agents", "AGENT_IDLE=1s",
-		"GITHUB_MENTION=Helper", "GITHUB_ALLOWED_LOGINS=583231, @octocat", "GITHUB_REPOSITORIES=acme/web acme/a.b_c-d", "GITHUB_STREAMING_MODE=stream",
-		"GITHUB_API_URL=https://h/api/v3/", "GITHUB_WEB_URL=https://h/", "GITHUB_POLL_EVERY=1m", "GITHUB_SWEEP_EVERY=1h",
 	)
 	want := config.Config{
 		Assistant: "anthropic",
@@ -280,14 +225,10 @@ func TestOptionsOfWork(t *testing.T) {
 		Agents: config.Agents{
 			Claude: "/opt/claude --acp", Codex: "codex", Others: "a=b; c=d", Env: []string{"PATH"}, Home: "/srv/agents", Idle: time.Second,
 		},
-		GitHub: config.GitHub{
-			Mention: "@Helper", Allowed: []string{"583231", "@octocat"}, Repositories: []string{"acme/web", "acme/a.b_c-d"}, Streaming: true,
-			APIURL: "https://h/api/v3", WebURL: "https://h", PollEvery: time.Minute, SweepEvery: time.Hour,
-		},
 	}
 	for what, pair := range map[string][2]any{
 		"assistant": {want.Assistant, c.Assistant}, "tiers": {want.Tiers, c.Tiers}, "tools": {want.Tools, c.Tools}, "budget": {want.Budget, c.Budget},
-		"agents": {want.Agents, c.Agents}, "github": {want.GitHub, c.GitHub}, "anthropic": {want.Anthropic, c.Anthropic},
+		"agents": {want.Agents, c.Agents}, "anthropic": {want.Anthropic, c.Anthropic},
 	} {
 		if diff := cmp.Diff(pair[0], pair[1], cmp.Comparer(func(a, b config.Secret) bool { return a.Reveal() == b.Reveal() })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -4,42 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-)
 
-const officialTelegramAPI = "https://api.telegram.org"
+	"remote-agent/internal/option"
+)
 
 type duration time.Duration
 
 type parser = func(c *Config, text string) error
 
 func setText(field func(*Config) *string) parser {
-	return func(c *Config, text string) error {
-		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
-			return errors.New("is not text: remove bytes that are not UTF-8")
-		}
-		*field(c) = text
-		return nil
-	}
+	return func(c *Config, text string) error { return option.Text(field(c))(text) }
 }
 
 func setSecret(field func(*Config) *Secret) parser {
-	return func(c *Config, text string) error {
-		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return errors.New("has a space or a line break in it: copy it again")
-		}
-		*field(c) = NewSecret(text)
-		return nil
-	}
+	return func(c *Config, text string) error { return option.Secrecy(field(c))(text) }
 }
 
 func setInt(field func(*Config) *int, low, high int) parser {
@@ -53,36 +37,13 @@ func setInt(field func(*Config) *int, low, high int) parser {
 	}
 }
 
-func setRate(field func(*Config) *float64) parser {
-	return func(c *Config, text string) error {
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
-			return fmt.Errorf("is %q: use messages per second such as 30 or 0.5, or 0 for no limit", text)
-		}
-		*field(c) = n
-		return nil
-	}
-}
-
 func setDuration(field func(*Config) *duration, positive bool) parser {
-	return func(c *Config, text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 || (positive && d == 0) {
-			return fmt.Errorf("is %q: use a time with its unit, such as 30s, 10m or 1h", text)
-		}
-		*field(c) = duration(d)
-		return nil
-	}
+	return func(c *Config, text string) error { return option.Duration(field(c), positive)(text) }
 }
 
 func setChoice(set func(c *Config, v string), choices ...string) parser {
 	return func(c *Config, text string) error {
-		v := strings.ToLower(text)
-		if !slices.Contains(choices, v) {
-			return fmt.Errorf("is %q: use %s", text, orList(choices))
-		}
-		set(c, v)
-		return nil
+		return option.Choice(func(v string) { set(c, v) }, choices...)(text)
 	}
 }
 
@@ -92,20 +53,7 @@ func setLevel(c *Config, v string) {
 }
 
 func setURL(field func(*Config) *string) parser {
-	return func(c *Config, text string) error {
-		u, err := url.Parse(text)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return errors.New("is not an address: use http:// or https:// with a host")
-		}
-		if u.User != nil {
-			return errors.New("holds a user name or password: take it out")
-		}
-		if u.RawQuery != "" || u.Fragment != "" {
-			return errors.New(`has a "?" or "#" in it: use the address up to the path`)
-		}
-		*field(c) = strings.TrimRight(text, "/")
-		return nil
-	}
+	return func(c *Config, text string) error { return option.URL(field(c))(text) }
 }
 
 func parsePublicURL(c *Config, text string) error {
@@ -166,117 +114,6 @@ func parseAssistant(c *Config, text string) error {
 	return nil
 }
 
-var tokenPattern = regexp.MustCompile(`^[0-9]+:[^\s/?#%]+$`)
-
-func parseToken(c *Config, text string) error {
-	if !tokenPattern.MatchString(text) {
-		return errors.New("is not a bot token: copy the whole line <digits>:<letters> from @BotFather")
-	}
-	c.Telegram.Token = NewSecret(text)
-	return nil
-}
-
-// secretPattern is what setWebhook allows (Bot API, secret_token).
-var secretPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,256}$`)
-
-func parseWebhookSecret(c *Config, text string) error {
-	if !secretPattern.MatchString(text) {
-		return errors.New("is too short or has characters that Telegram does not allow: use 16 to 256 of A-Z a-z 0-9 _ -, for example from `openssl rand -hex 32`")
-	}
-	c.Telegram.WebhookSecret = NewSecret(text)
-	return nil
-}
-
-func parseAllowed(c *Config, text string) error {
-	list := AllowList{}
-	fields := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || r == ' ' || r == '\t' || r == '\n' })
-	if len(fields) == 0 {
-		return fmt.Errorf("is %q: use numeric ids with commas, or leave it empty", text)
-	}
-	for _, f := range fields {
-		if f == "*" {
-			list.Everyone = true
-			continue
-		}
-		id, err := strconv.ParseInt(f, 10, 64)
-		switch {
-		case err != nil:
-			return fmt.Errorf("has %q in it, which is not a numeric id: names can be given up and taken by somebody else, so use the number that /whoami tells", f)
-		case id <= 0:
-			return fmt.Errorf("has %q in it, which is a group and not a person: use the numbers of people, which /whoami tells", f)
-		}
-		if !slices.Contains(list.IDs, id) {
-			list.IDs = append(list.IDs, id)
-		}
-	}
-	c.Telegram.Allowed = list
-	return nil
-}
-
-// parsePrefixed reads a token whose kind shows in its first letters.
-func parsePrefixed(prefix string, field func(*Config) *Secret) parser {
-	return func(c *Config, text string) error {
-		if !strings.HasPrefix(text, prefix) || strings.ContainsAny(text, " \t\n") {
-			return fmt.Errorf("is not a token of the right kind: it begins with %s", prefix)
-		}
-		*field(c) = NewSecret(text)
-		return nil
-	}
-}
-
-// slackUser is a user id of Slack. Names can be changed and taken by others.
-var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,30}$`)
-
-func parseSlackAllowed(c *Config, text string) error {
-	c.Slack.Everyone, c.Slack.Allowed = false, nil
-	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
-		switch {
-		case f == "*":
-			c.Slack.Everyone = true
-		case !slackUser.MatchString(f):
-			return fmt.Errorf("has %q in it, which is not a user id such as U012AB3CD; names can be given up and taken by somebody else", f)
-		default:
-			c.Slack.Allowed = append(c.Slack.Allowed, f)
-		}
-	}
-	return nil
-}
-
-// numericID is the id of a person on Telegram and of an account on GitHub.
-var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
-
-// parseOwners reads a list of people who own the bot, by ids of a form.
-func parseOwners(form *regexp.Regexp, what string, field func(*Config) *[]string) parser {
-	return func(c *Config, text string) error {
-		var ids []string
-		for _, f := range list(text) {
-			if !form.MatchString(f) {
-				return fmt.Errorf("has %q in it, which is nobody's id: names can be given up and taken by somebody else, so use %s", f, what)
-			}
-			if !slices.Contains(ids, f) {
-				ids = append(ids, f)
-			}
-		}
-		if len(ids) == 0 {
-			return errors.New("names nobody: list ids with commas, or take the option out")
-		}
-		*field(c) = ids
-		return nil
-	}
-}
-
-// UserIDForm returns the form that ids of people have on a platform, and what to
-// call one; ok is false for a platform that has no such list.
-func UserIDForm(platform string) (form *regexp.Regexp, what string, ok bool) {
-	switch platform {
-	case "telegram", "github":
-		return numericID, "a positive number", true
-	case "slack":
-		return slackUser, "a user id such as U012AB3CD", true
-	}
-	return nil, "", false
-}
-
 // parseHosts reads a list of hosts, each with an optional port.
 func parseHosts(c *Config, text string) error {
 	var hosts []string
@@ -334,11 +171,4 @@ func urlPasswords(text string) []string {
 		}
 	}
 	return out
-}
-
-func orList(words []string) string {
-	if len(words) == 1 {
-		return words[0]
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }

@@ -1,22 +1,16 @@
 package config
 
 import (
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-)
 
-// list splits a text at commas and spaces.
-func list(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
-}
+	"remote-agent/internal/option"
+)
 
 // parseTier reads "assistant:model".
 func parseTier(tier string) parser {
@@ -62,15 +56,18 @@ func setCount(field func(*Config) *int64) parser {
 
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ownSecret reports whether a variable belongs to this program alone. Keys of
-// model APIs may be meant for an agent.
-func ownSecret(name string) bool {
-	for _, prefix := range []string{"TELEGRAM_", "SLACK_", "GITHUB_", "GH_TOKEN", "WEBHOOK_SECRET", "DATABASE_URL"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
+// ownSecret reports whether a variable belongs to this program alone: those that begin
+// as the options of a section do, such as a platform's. Keys of model APIs may be
+// meant for an agent.
+func (c *Config) ownSecret(name string) bool {
+	prefixes := []string{"GITHUB_TOKEN", "GH_TOKEN", "DATABASE_URL"}
+	for _, s := range c.Sections {
+		for _, o := range s.Options() {
+			first, _, _ := strings.Cut(o.Name, "_")
+			prefixes = append(append(prefixes, first+"_"), o.Aliases...)
 		}
 	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 func parseNames(field func(*Config) *[]string) parser { return parseVariables(field, false) }
@@ -81,14 +78,14 @@ func parseAgentNames(field func(*Config) *[]string) parser { return parseVariabl
 // parseProgramHosts reads a list of hosts. What they mean is checked where they are used.
 func parseProgramHosts(field func(*Config) *[]string) parser {
 	return func(c *Config, text string) error {
-		*field(c) = list(text)
+		*field(c) = option.List(text)
 		return nil
 	}
 }
 
 func parseVariables(field func(*Config) *[]string, agents bool) parser {
 	return func(c *Config, text string) error {
-		names := list(text)
+		names := option.List(text)
 		for _, n := range names {
 			if _, name, ok := strings.Cut(n, "="); ok && agents {
 				n = name
@@ -96,7 +93,7 @@ func parseVariables(field func(*Config) *[]string, agents bool) parser {
 			if !environmentName.MatchString(n) {
 				return fmt.Errorf("has %q in it, which is not the name of an environment variable", n)
 			}
-			if ownSecret(n) {
+			if c.ownSecret(n) {
 				return fmt.Errorf("has %s in it, which is a secret of this program: assistants must not see it", n)
 			}
 		}
@@ -122,77 +119,6 @@ func parsePaths(field func(*Config) *[]string) parser {
 		*field(c) = paths
 		return nil
 	}
-}
-
-// minSecret is the shortest secret for webhooks, in bytes.
-const minSecret = 16
-
-func parseLongSecret(field func(*Config) *Secret) parser {
-	return func(c *Config, text string) error {
-		if len(text) < minSecret {
-			return fmt.Errorf("is too short: use %d characters or more, for example from `openssl rand -hex 32`", minSecret)
-		}
-		return setSecret(field)(c, text)
-	}
-}
-
-// parsePEM reads a private key. In an environment variable its line breaks may
-// be written as \n.
-func parsePEM(field func(*Config) *Secret) parser {
-	return func(c *Config, text string) error {
-		text = strings.ReplaceAll(text, `\n`, "\n")
-		block, _ := pem.Decode([]byte(text))
-		if block == nil {
-			return errors.New("is not a private key in PEM: it begins with -----BEGIN, and its line breaks must be there")
-		}
-		if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
-			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-			if _, isRSA := key.(*rsa.PrivateKey); err != nil || !isRSA {
-				return errors.New("is not a usable RSA key: download a new one from the app's page")
-			}
-		}
-		*field(c) = NewSecret(text)
-		return nil
-	}
-}
-
-var mention = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
-
-func parseMention(c *Config, text string) error {
-	if !mention.MatchString(text) {
-		return fmt.Errorf("is %q: use a name as GitHub has them, such as @remote-agent", text)
-	}
-	c.GitHub.Mention = "@" + strings.TrimPrefix(text, "@")
-	return nil
-}
-
-var login = regexp.MustCompile(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,38})$`)
-
-func parseLogins(c *Config, text string) error {
-	names := list(text)
-	for _, n := range names {
-		if !login.MatchString(strings.TrimPrefix(n, "@")) {
-			return fmt.Errorf("has %q in it, which is neither a numeric id nor a login", n)
-		}
-	}
-	if len(names) == 0 {
-		return errors.New("names nobody: list ids or logins with commas, or take the option out")
-	}
-	c.GitHub.Allowed = names
-	return nil
-}
-
-var repository = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$`)
-
-func parseRepositories(c *Config, text string) error {
-	names := list(text)
-	for _, n := range names {
-		if !repository.MatchString(n) {
-			return fmt.Errorf("has %q in it: use owner/name", n)
-		}
-	}
-	c.GitHub.Repositories = names
-	return nil
 }
 
 // assistantName is how assistants are called (seed 002: at most 20 bytes).

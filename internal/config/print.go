@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"remote-agent/internal/option"
 )
+
+const redacted = "[redacted]"
 
 // Show prints every effective value and where it came from; secrets are masked.
 func (c Config) Show(w io.Writer) error {
 	var out strings.Builder
 	group := ""
-	for _, o := range options {
+	for _, o := range c.table {
 		if o.Group != group {
 			if group != "" {
 				out.WriteByte('\n')
@@ -54,7 +58,7 @@ func (c Config) shown(o Option, text string) string {
 
 // WriteExample prints an example .env file: every option, commented out, with
 // its default.
-func WriteExample(w io.Writer) error {
+func WriteExample(w io.Writer, sections ...option.Section) error {
 	var out strings.Builder
 	out.WriteString(`# Nothing here is required: the bot starts without any of it.
 # Copy this file to .env and take the # away from what you change. Flags and the
@@ -64,7 +68,7 @@ func WriteExample(w io.Writer) error {
 # Written by: go run ./cmd/bot config example
 `)
 	group := ""
-	for _, o := range options {
+	for _, o := range tableOf(sections) {
 		if o.Group != group {
 			group = o.Group
 			fmt.Fprintf(&out, "\n# --- %s ---\n", group)

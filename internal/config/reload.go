@@ -3,10 +3,8 @@ package config
 import "slices"
 
 // liveOptions are what a running process takes anew: people, limits, budgets, models
-// and the level of the log. All others need a restart.
+// and the level of the log. Sections say so of theirs. All others need a restart.
 var liveOptions = []string{
-	"TELEGRAM_ALLOWED_USER_IDS", "TELEGRAM_OWNER_IDS", "SLACK_ALLOWED_USER_IDS", "SLACK_OWNER_IDS",
-	"GITHUB_ALLOWED_LOGINS", "GITHUB_OWNER_IDS",
 	"MAX_CONCURRENT_CONVERSATIONS", "MAX_WAITING_MESSAGES", "MAX_ROUNDS", "TURN_TIMEOUT", "SHUTDOWN_GRACE", "CONTEXT_TOKENS",
 	"BUDGET_TURN_USD", "BUDGET_PERSON_USD", "BUDGET_DAY_USD", "BUDGET_TURN_TOKENS", "BUDGET_PERSON_TOKENS", "BUDGET_DAY_TOKENS",
 	"OPENAI_MODEL", "ANTHROPIC_MODEL", "MODEL_FAST", "MODEL_SMART", "SYSTEM_PROMPT", "LOG_LEVEL",
@@ -14,13 +12,13 @@ var liveOptions = []string{
 
 // Live reports whether a running process takes the option anew when it is told to
 // read its configuration again (SIGHUP).
-func (o Option) Live() bool { return slices.Contains(liveOptions, o.Name) }
+func (o Option) Live() bool { return o.live || slices.Contains(liveOptions, o.Name) }
 
 // Changes returns the names of the options that have another value in next, in the
 // order of the table: those that a running process can take, and those that need a
 // restart.
 func (c Config) Changes(next Config) (live, restart []string) {
-	for _, o := range options {
+	for _, o := range c.table {
 		switch {
 		case c.values[o.Name].text == next.values[o.Name].text:
 		case o.Live():
@@ -34,9 +32,10 @@ func (c Config) Changes(next Config) (live, restart []string) {
 
 // WithLive returns c with what a running process can take of next.
 func (c Config) WithLive(next Config) Config {
-	c.Telegram.Allowed, c.Telegram.Owners = next.Telegram.Allowed, next.Telegram.Owners
-	c.Slack.Everyone, c.Slack.Allowed, c.Slack.Owners = next.Slack.Everyone, next.Slack.Allowed, next.Slack.Owners
-	c.GitHub.Allowed, c.GitHub.Owners = next.GitHub.Allowed, next.GitHub.Owners
+	c.Sections = slices.Clone(c.Sections)
+	for i := range c.Sections {
+		c.Sections[i] = c.Sections[i].WithLive(next.Sections[i])
+	}
 	c.MaxConversations, c.MaxWaiting, c.Tools.MaxRounds = next.MaxConversations, next.MaxWaiting, next.Tools.MaxRounds
 	c.TurnTimeout, c.ShutdownGrace, c.ContextTokens = next.TurnTimeout, next.ShutdownGrace, next.ContextTokens
 	c.Budget, c.SystemPrompt, c.Log.Level = next.Budget, next.SystemPrompt, next.Log.Level
@@ -53,7 +52,7 @@ func (c Config) WithLive(next Config) Config {
 	}
 	c.Tiers = tiers
 	values := make(map[string]value, len(c.values))
-	for _, o := range options {
+	for _, o := range c.table {
 		values[o.Name] = c.values[o.Name]
 		if o.Live() {
 			values[o.Name] = next.values[o.Name]

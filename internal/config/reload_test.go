@@ -1,9 +1,10 @@
-package config
+package config_test
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
+
+	"remote-agent/internal/config"
 )
 
 // TestLiveOptionsAreTaken gives every option that a running process takes another
@@ -15,26 +16,22 @@ func TestLiveOptionsAreTaken(t *testing.T) {
 		"GITHUB_ALLOWED_LOGINS": "ann", "GITHUB_OWNER_IDS": "7", "TURN_TIMEOUT": "7m", "SHUTDOWN_GRACE": "7s", "CONTEXT_TOKENS": "70000",
 		"OPENAI_MODEL": "other", "ANTHROPIC_MODEL": "other", "MODEL_FAST": "openai:other", "MODEL_SMART": "openai:other", "SYSTEM_PROMPT": "other", "LOG_LEVEL": "debug",
 	}
-	load := func(environ ...string) Config {
-		t.Helper()
-		c, err := Load(Source{Environ: append(environ, "OPENAI_API_KEY=sk-0123456789abcdef", "DATA_DIR="+filepath.Join(t.TempDir(), "d"))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.DataDir = ""
-		return c
+	load := func(environ ...string) config.Config {
+		return mustLoad(t, "", nil, append(environ, "OPENAI_API_KEY=sk-0123456789abcdef")...)
 	}
 	before := load()
-	for _, name := range liveOptions {
-		if !slices.ContainsFunc(options, func(o Option) bool { return o.Name == name }) {
-			t.Fatalf("there is no option %s", name)
+	tested := 0
+	for _, o := range config.Options(sections()...) {
+		name := o.Name
+		if !o.Live() {
+			continue
 		}
+		tested++
 		value := other[name]
 		if value == "" {
 			value = "7"
 		}
 		next := load(name + "=" + value)
-		next.values["DATA_DIR"] = before.values["DATA_DIR"]
 		live, restart := before.Changes(next)
 		if !slices.Equal(live, []string{name}) || len(restart) > 0 {
 			t.Errorf("%s changed: %v live, %v need a restart", name, live, restart)
@@ -42,5 +39,8 @@ func TestLiveOptionsAreTaken(t *testing.T) {
 		if live, _ := before.WithLive(next).Changes(next); len(live) > 0 {
 			t.Errorf("after the reload %v still differ", live)
 		}
+	}
+	if tested < 20 {
+		t.Errorf("only %d options are live", tested)
 	}
 }

@@ -137,7 +137,7 @@ func (w *world) config(t *testing.T) config.Config {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(config.Source{Environ: environ, EnvFile: none})
+	cfg, err := app.LoadConfig(config.Source{Environ: environ, EnvFile: none})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func runAsBot(args []string) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	cfg, err := config.Load(config.Source{Environ: os.Environ()})
+	cfg, err := app.LoadConfig(config.Source{Environ: os.Environ()})
 	listeners, bad := web.Inherited(os.LookupEnv)
 	if err == nil {
 		err = bad

@@ -167,7 +167,7 @@ func (w *world) load() (config.Config, error) {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	return config.Load(config.Source{Environ: environ, EnvFile: none})
+	return app.LoadConfig(config.Source{Environ: environ, EnvFile: none})
 }
 
 // clock is the time by which memories age and standing tasks run.

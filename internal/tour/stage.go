@@ -71,7 +71,7 @@ func (t *tour) configure() error {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		return err
 	}
-	cfg, err := config.Load(config.Source{EnvFile: none, Environ: []string{
+	cfg, err := app.LoadConfig(config.Source{EnvFile: none, Environ: []string{
 		"LISTEN_ADDR=127.0.0.1:0",
 		"DATA_DIR=" + filepath.Join(t.dir, "data"),
 		"OPENAI_API_KEY=" + modelKey,

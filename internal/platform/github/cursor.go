@@ -6,14 +6,6 @@ import (
 	"time"
 )
 
-// Cursor remembers up to where things were read, over restarts. Keys have at
-// most 200 bytes and values 100. It is safe for concurrent use.
-type Cursor interface {
-	// Load returns what was saved under key, or nothing.
-	Load(ctx context.Context, key string) (string, error)
-	Save(ctx context.Context, key, value string) error
-}
-
 // memoryCursor forgets with the process.
 type memoryCursor struct {
 	mu     sync.Mutex // guards values

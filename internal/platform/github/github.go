@@ -94,7 +94,7 @@ type Config struct {
 	ContextBytes int
 
 	// Cursor remembers what was seen over restarts. Nil: memory.
-	Cursor Cursor
+	Cursor platform.Cursor
 
 	// MaxConns is how many connections to the platform are open at once; calls beyond
 	// that wait. Zero is 50.

@@ -1,4 +1,4 @@
-package config
+package option
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func (s Secret) String() string {
 }
 
 // GoString implements fmt.GoStringer.
-func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.String()) }
+func (s Secret) GoString() string { return fmt.Sprintf("option.Secret(%q)", s.String()) }
 
 // Format implements fmt.Formatter for every verb: with String alone, fmt would
 // print the fields for verbs such as %d.

@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/option"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/github"
+	"remote-agent/internal/platform/slack"
+	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/store"
+)
+
+// Platforms returns the platforms that there are, besides the console, as parts of a
+// configuration that is to be read. A new one is a line here.
+func Platforms() []option.Section {
+	return []option.Section{
+		telegram.Kind(),
+		slack.Kind(),
+		github.Kind(),
+	}
+}
+
+// LoadConfig reads the configuration with the options of all platforms; see config.Load.
+func LoadConfig(src config.Source) (config.Config, error) { return config.Load(src, Platforms()...) }
+
+// kindsOf returns the platforms of a configuration.
+func kindsOf(cfg config.Config) []platform.Kind {
+	var kinds []platform.Kind
+	for _, s := range cfg.Sections {
+		if k, ok := s.(platform.Kind); ok {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// addPlatforms makes the adapters of the platforms that are on.
+func (d *daemon) addPlatforms() error {
+	for _, k := range kindsOf(d.config) {
+		if !k.On() {
+			continue
+		}
+		a, err := k.New(platform.Surroundings{
+			PublicURL: d.config.PublicURL,
+			GitToken:  d.config.Git.Token.Reveal(),
+			Log:       d.log,
+			Observe:   d.metrics.Platform,
+			MaxConns:  d.plan.PerPlatform,
+			Commands:  func() []string { return d.chat.Names() },
+			Engaged:   d.engaged,
+			Cursor:    cursors{d.store},
+		})
+		if err != nil {
+			return err
+		}
+		d.adapters = append(d.adapters, a)
+	}
+	return nil
+}
+
+// adapterOf returns the adapter of a platform; nil if it is off.
+func (d *daemon) adapterOf(name messages.Platform) platform.Adapter {
+	for _, a := range d.adapters {
+		if a.Platform() == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// engaged reports whether the bot takes part in a conversation.
+func (d *daemon) engaged(ctx context.Context, key messages.ConversationKey) (bool, error) {
+	err := d.store.InRead(ctx, func(tx *store.Tx) error {
+		_, err := tx.FindConversation(ctx, key)
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// intakeOf says how events come in to an adapter. The console belongs to this process.
+func (d *daemon) intakeOf(a platform.Adapter) platform.Intake {
+	for _, k := range kindsOf(d.config) {
+		if k.Platform() == a.Platform() {
+			return k.Intake()
+		}
+	}
+	return platform.Polled
+}
+
+// sayPlatforms says of each platform whether it is on, or how to turn it on.
+func (d *daemon) sayPlatforms() {
+	for _, k := range kindsOf(d.config) {
+		account, answers := d.accounts[k.Platform()]
+		d.say("  %-9s %s\n", k.Platform(), k.Banner(account, answers))
+	}
+}
+
+// cursors keeps up to where platforms were read.
+type cursors struct{ store *store.Store }
+
+// Load implements platform.Cursor.
+func (c cursors) Load(ctx context.Context, key string) (position string, err error) {
+	err = c.store.InRead(ctx, func(tx *store.Tx) error {
+		position, err = tx.Cursor(ctx, key)
+		return err
+	})
+	return position, err
+}
+
+// Save implements platform.Cursor.
+func (c cursors) Save(ctx context.Context, key, value string) error {
+	return c.store.InTx(ctx, func(tx *store.Tx) error { return tx.SaveCursor(ctx, key, value) })
+}
+
+// repoToken returns the credential for one repository: that of a platform which has
+// one for its host.
+func (d *daemon) repoToken(ctx context.Context, address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", nil //nolint:nilerr // no address of a host: it has no credential of ours
+	}
+	for _, k := range kindsOf(d.config) {
+		known, ok := k.(platform.RepoCredentials)
+		a := d.adapterOf(k.Platform())
+		if !ok || a == nil || known.CredentialHost() == "" || !strings.EqualFold(u.Host, known.CredentialHost()) {
+			continue
+		}
+		token, err := known.Token(ctx, a, address)
+		if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
+			return "", nil // not one of ours: it may be public
+		}
+		if err != nil {
+			return "", fmt.Errorf("get a token for the repository: %w", err)
+		}
+		return token, nil
+	}
+	return "", nil
+}

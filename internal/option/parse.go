@@ -1,0 +1,145 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Text takes any text.
+func Text(to *string) Parser {
+	return func(text string) error {
+		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return errors.New("is not text: remove bytes that are not UTF-8")
+		}
+		*to = text
+		return nil
+	}
+}
+
+// Secrecy takes a secret of one word.
+func Secrecy(to *Secret) Parser {
+	return func(text string) error {
+		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return errors.New("has a space or a line break in it: copy it again")
+		}
+		*to = NewSecret(text)
+		return nil
+	}
+}
+
+// Prefixed takes a token whose kind shows in its first letters.
+func Prefixed(prefix string, to *Secret) Parser {
+	return func(text string) error {
+		if !strings.HasPrefix(text, prefix) || strings.ContainsAny(text, " \t\n") {
+			return fmt.Errorf("is not a token of the right kind: it begins with %s", prefix)
+		}
+		*to = NewSecret(text)
+		return nil
+	}
+}
+
+// Rate takes a number of messages per second; 0 is no limit.
+func Rate(to *float64) Parser {
+	return func(text string) error {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+			return fmt.Errorf("is %q: use messages per second such as 30 or 0.5, or 0 for no limit", text)
+		}
+		*to = n
+		return nil
+	}
+}
+
+// Duration takes a time with its unit, above 0 if positive.
+func Duration[D ~int64](to *D, positive bool) Parser {
+	return func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 || (positive && d == 0) {
+			return fmt.Errorf("is %q: use a time with its unit, such as 30s, 10m or 1h", text)
+		}
+		*to = D(d)
+		return nil
+	}
+}
+
+// Choice takes one of a few words, in any case, and hands it over in lower case.
+func Choice(set func(v string), choices ...string) Parser {
+	return func(text string) error {
+		v := strings.ToLower(text)
+		if !slices.Contains(choices, v) {
+			return fmt.Errorf("is %q: use %s", text, orList(choices))
+		}
+		set(v)
+		return nil
+	}
+}
+
+func orList(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// URL takes an http or https address without credentials, and keeps it without a
+// trailing slash.
+func URL(to *string) Parser {
+	return func(text string) error {
+		u, err := url.Parse(text)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return errors.New("is not an address: use http:// or https:// with a host")
+		}
+		if u.User != nil {
+			return errors.New("holds a user name or password: take it out")
+		}
+		if u.RawQuery != "" || u.Fragment != "" {
+			return errors.New(`has a "?" or "#" in it: use the address up to the path`)
+		}
+		*to = strings.TrimRight(text, "/")
+		return nil
+	}
+}
+
+// PlainHTTPAbroad reports whether an address is unencrypted and leaves the machine.
+func PlainHTTPAbroad(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// Owners takes a list of people who own the bot, by ids of a form.
+func Owners(form *regexp.Regexp, what string, to *[]string) Parser {
+	return func(text string) error {
+		var ids []string
+		for _, f := range List(text) {
+			if !form.MatchString(f) {
+				return fmt.Errorf("has %q in it, which is nobody's id: names can be given up and taken by somebody else, so use %s", f, what)
+			}
+			if !slices.Contains(ids, f) {
+				ids = append(ids, f)
+			}
+		}
+		if len(ids) == 0 {
+			return errors.New("names nobody: list ids with commas, or take the option out")
+		}
+		*to = ids
+		return nil
+	}
+}
+
+// List splits a text at commas and spaces.
+func List(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+}

@@ -1,0 +1,322 @@
+package github
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/option"
+	"remote-agent/internal/platform"
+)
+
+const (
+	modePoll    = "poll"
+	modeWebhook = "webhook"
+)
+
+// kind is the platform's part of the configuration.
+type kind struct {
+	mode          string // empty: off, or webhook if there is a secret
+	webhookSecret option.Secret
+	appID         string
+	privateKey    option.Secret
+	apiURL        string
+	webURL        string // where git and people go; empty: what belongs to apiURL
+	pollEvery     time.Duration
+	sweepEvery    time.Duration
+	mention       string   // with its @; empty: the app's name
+	allowed       []string // numeric ids or logins
+	owners        []string // numeric ids
+	repositories  []string // owner/name
+	streaming     bool
+}
+
+// Kind returns GitHub, with options that are not read yet.
+func Kind() platform.Kind { return &kind{} }
+
+// numericID is the id of an account.
+var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+
+// Options implements option.Section.
+func (k *kind) Options() []option.Option {
+	const group = "GitHub"
+	return []option.Option{
+		{
+			Name: "GITHUB_MODE", Empty: "webhook if GITHUB_WEBHOOK_SECRET is set, else GitHub is off", Group: group,
+			Help:  "How comments come in: webhook (needs GITHUB_WEBHOOK_SECRET and an address that GitHub reaches), or poll (works everywhere, takes up to a minute).",
+			Parse: option.Choice(func(v string) { k.mode = v }, modePoll, modeWebhook),
+		},
+		{
+			Name: "GITHUB_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: group,
+			Help:    "Secret that GitHub signs webhooks with, 16 characters or more, for example from `openssl rand -hex 32`.",
+			Aliases: []string{"WEBHOOK_SECRET"},
+			Parse:   k.parseWebhookSecret,
+		},
+		{
+			Name: "GITHUB_APP_ID", Empty: "no app", Group: group,
+			Help:  "Id or client id of a GitHub App; `bot github manifest` makes one. Better than a token: its own name, short-lived rights.",
+			Parse: option.Text(&k.appID),
+		},
+		{
+			Name: "GITHUB_APP_PRIVATE_KEY", Empty: "no app", Secret: true, Group: group,
+			Help:  "Private key of the app, as GitHub gave it (PEM); usually as a file.",
+			Parse: k.parseKey,
+		},
+		{
+			Name: "GITHUB_API_URL", Empty: "GitHub's own", Group: group,
+			Help:    "Address of the API of GitHub Enterprise, or of a stand-in.",
+			Example: "https://github.example.com/api/v3",
+			Parse:   option.URL(&k.apiURL),
+		},
+		{
+			Name: "GITHUB_WEB_URL", Empty: "what belongs to GITHUB_API_URL", Group: group,
+			Help:    "Address where repositories are cloned from and people read, for a stand-in.",
+			Example: "https://github.example.com",
+			Parse:   option.URL(&k.webURL),
+		},
+		{
+			Name: "GITHUB_POLL_EVERY", Default: "45s", Group: group,
+			Help:  "How often GitHub is asked for what is new in poll mode; with webhooks, how often is looked for missed ones is GITHUB_SWEEP_EVERY.",
+			Parse: option.Duration(&k.pollEvery, true),
+		},
+		{
+			Name: "GITHUB_SWEEP_EVERY", Default: "5m", Group: group,
+			Help:  "How often failed webhook deliveries are asked for again and missed comments are looked for.",
+			Parse: option.Duration(&k.sweepEvery, true),
+		},
+		{
+			Name: "GITHUB_MENTION", Empty: "@ and the app's name, else @remote-agent", Group: group,
+			Help:    "What calls the bot in a comment.",
+			Example: "@remote-agent",
+			Parse:   k.parseMention,
+		},
+		{
+			Name: "GITHUB_ALLOWED_LOGINS", Empty: "everybody with write access to the repository", Group: group, Live: true,
+			Help:    "Narrows who may use the bot: numeric ids, or logins that are turned into ids at the start, with commas. Write access is needed as well.",
+			Example: "583231,octocat",
+			Parse:   k.parseLogins,
+		},
+		{
+			Name: "GITHUB_OWNER_IDS", Empty: "whom `bot owner add` names", Group: group, Live: true,
+			Help:    "Numeric account ids of the owners of the bot, with commas; if it names any, nobody else is an owner on GitHub. Write access is needed as well.",
+			Example: "583231",
+			Parse:   option.Owners(numericID, "the numeric id that /whoami tells", &k.owners),
+		},
+		{
+			Name: "GITHUB_REPOSITORIES", Empty: "all that the app is installed on", Group: group,
+			Help:    "Repositories to look at in poll mode with a token, as owner/name, with commas.",
+			Example: "acme/web,acme/api",
+			Parse:   k.parseRepositories,
+		},
+		{
+			Name: "GITHUB_STREAMING_MODE", Default: "batch", Group: group,
+			Help:  "batch posts the answer when it is complete, stream edits a comment while it is written.",
+			Parse: option.Choice(func(v string) { k.streaming = v == "stream" }, "batch", "stream"),
+		},
+	}
+}
+
+func (k *kind) parseWebhookSecret(text string) error {
+	if len(text) < minSecret {
+		return fmt.Errorf("is too short: use %d characters or more, for example from `openssl rand -hex 32`", minSecret)
+	}
+	return option.Secrecy(&k.webhookSecret)(text)
+}
+
+// parseKey reads a private key. In an environment variable its line breaks may
+// be written as \n.
+func (k *kind) parseKey(text string) error {
+	text = strings.ReplaceAll(text, `\n`, "\n")
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return errors.New("is not a private key in PEM: it begins with -----BEGIN, and its line breaks must be there")
+	}
+	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		if _, isRSA := key.(*rsa.PrivateKey); err != nil || !isRSA {
+			return errors.New("is not a usable RSA key: download a new one from the app's page")
+		}
+	}
+	k.privateKey = option.NewSecret(text)
+	return nil
+}
+
+var mentionOption = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
+
+func (k *kind) parseMention(text string) error {
+	if !mentionOption.MatchString(text) {
+		return fmt.Errorf("is %q: use a name as GitHub has them, such as @remote-agent", text)
+	}
+	k.mention = "@" + strings.TrimPrefix(text, "@")
+	return nil
+}
+
+var loginOption = regexp.MustCompile(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,38})$`)
+
+func (k *kind) parseLogins(text string) error {
+	names := option.List(text)
+	for _, n := range names {
+		if !loginOption.MatchString(strings.TrimPrefix(n, "@")) {
+			return fmt.Errorf("has %q in it, which is neither a numeric id nor a login", n)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("names nobody: list ids or logins with commas, or take the option out")
+	}
+	k.allowed = names
+	return nil
+}
+
+var repositoryOption = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$`)
+
+func (k *kind) parseRepositories(text string) error {
+	names := option.List(text)
+	for _, n := range names {
+		if !repositoryOption.MatchString(n) {
+			return fmt.Errorf("has %q in it: use owner/name", n)
+		}
+	}
+	k.repositories = names
+	return nil
+}
+
+// Check implements option.Section: the adapter needs an identity and a way in.
+func (k *kind) Check(c *option.Check) {
+	app, token := k.appID != "" || k.privateKey.IsSet(), c.IsSet("GITHUB_TOKEN")
+	if app && c.Sound("GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY") {
+		switch {
+		case token:
+			c.Problem("GITHUB_TOKEN is set and so is a GitHub App (GITHUB_APP_ID): keep one of them, so that it is clear who acts")
+		case k.appID == "":
+			c.Problem("GITHUB_APP_PRIVATE_KEY is set but GITHUB_APP_ID is not: both are on the page of the app")
+		case !k.privateKey.IsSet():
+			c.Problem("GITHUB_APP_ID is set but GITHUB_APP_PRIVATE_KEY is not: make a key on the page of the app and set GITHUB_APP_PRIVATE_KEY_FILE")
+		}
+	}
+	mode := k.effectiveMode()
+	if mode == "" || !c.Sound("GITHUB_MODE", "GITHUB_APP_ID", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "PUBLIC_URL", "GITHUB_REPOSITORIES") {
+		return
+	}
+	if !app && !token {
+		c.Problem("GITHUB_MODE is %s but the bot has no identity on GitHub: set GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY_FILE, or GITHUB_TOKEN", mode)
+	}
+	switch {
+	case mode == modeWebhook && !k.webhookSecret.IsSet():
+		c.Problem("GITHUB_WEBHOOK_SECRET is not set but GITHUB_MODE is webhook: set it to the output of `openssl rand -hex 32`, or use GITHUB_MODE=poll")
+	case mode == modePoll && !app && len(k.repositories) == 0:
+		c.Problem("GITHUB_REPOSITORIES is not set: with a token the bot cannot know which repositories to look at; set it to owner/name, with commas")
+	}
+	if option.PlainHTTPAbroad(k.apiURL) {
+		c.Warn("GITHUB_API_URL is http:// on another machine: tokens and all comments travel unencrypted; use https://")
+	}
+}
+
+// effectiveMode is the mode, where a secret alone means webhooks; empty is off.
+func (k *kind) effectiveMode() string {
+	if k.mode == "" && k.webhookSecret.IsSet() {
+		return modeWebhook
+	}
+	return k.mode
+}
+
+// WithLive implements option.Section.
+func (k *kind) WithLive(next option.Section) option.Section {
+	now, from := *k, next.(*kind)
+	now.allowed, now.owners = from.allowed, from.owners
+	return &now
+}
+
+// Platform implements platform.Kind.
+func (k *kind) Platform() messages.Platform { return Name }
+
+// On implements platform.Kind.
+func (k *kind) On() bool { return k.effectiveMode() != "" }
+
+// People implements platform.Kind.
+func (k *kind) People() platform.People {
+	return platform.People{
+		Owners: k.owners, AllowOption: "write access to the repository", OwnerOption: "GITHUB_OWNER_IDS",
+		Form: numericID, FormText: "a positive number",
+	}
+}
+
+// Banner implements platform.Kind.
+func (k *kind) Banner(account platform.Account, answers bool) string {
+	switch {
+	case !k.On():
+		return "off. `bot github manifest` makes an app; or set GITHUB_MODE=poll and GITHUB_TOKEN."
+	case !answers:
+		return "on, but it does not answer yet; it is tried again"
+	case k.Intake() == platform.OverHTTP:
+		return account.Name + " by webhook at /webhooks/github"
+	}
+	return account.Name + " by polling"
+}
+
+// Intake implements platform.Kind.
+func (k *kind) Intake() platform.Intake {
+	if k.effectiveMode() == modeWebhook {
+		return platform.OverHTTP
+	}
+	return platform.Polled
+}
+
+// New implements platform.Kind.
+func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
+	return New(Config{
+		AppID:         k.appID,
+		PrivateKey:    k.privateKey.Reveal(),
+		Token:         s.GitToken,
+		WebhookSecret: k.webhookSecret.Reveal(),
+		Poll:          k.effectiveMode() == modePoll,
+		APIURL:        k.apiURL,
+		WebURL:        k.webURL,
+		Mention:       k.mention,
+		Repositories:  k.repositories,
+		Allowed:       k.allowed,
+		Streaming:     k.streaming,
+		PollEvery:     k.pollEvery,
+		SweepEvery:    k.sweepEvery,
+		Commands:      s.Commands,
+		Cursor:        s.Cursor,
+		Log:           s.Log,
+		Observe:       s.Observe,
+		MaxConns:      s.MaxConns,
+	})
+}
+
+// Reload implements platform.Reloader: logins of people who may use the bot are
+// turned into ids.
+func (k *kind) Reload(ctx context.Context, before platform.Kind, a platform.Adapter) error {
+	if old, ok := before.(*kind); ok && slices.Equal(old.allowed, k.allowed) {
+		return nil
+	}
+	return a.(*Adapter).SetAllowed(ctx, k.allowed)
+}
+
+// CredentialHost implements platform.RepoCredentials.
+func (k *kind) CredentialHost() string {
+	if k.appID == "" {
+		return "" // a personal token is not the app's to give
+	}
+	for _, address := range []string{k.webURL, k.apiURL} {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			return u.Host
+		}
+	}
+	return "github.com"
+}
+
+// Token implements platform.RepoCredentials.
+func (k *kind) Token(ctx context.Context, a platform.Adapter, address string) (string, error) {
+	return a.(*Adapter).Token(ctx, address)
+}

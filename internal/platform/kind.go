@@ -1,0 +1,111 @@
+package platform
+
+import (
+	"context"
+	"log/slog"
+	"regexp"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/option"
+)
+
+// Kind is what the program knows of a platform before it connects: its options, and
+// how an adapter is made of them. A new platform is a folder with a Kind in it, and a
+// line in package app.
+type Kind interface {
+	option.Section
+
+	// Platform is the name, as in conversations.
+	Platform() messages.Platform
+
+	// On reports whether the options turn the platform on.
+	On() bool
+
+	// People says whom the options let in.
+	People() People
+
+	// Banner says, in one line without the name, what is on, or how to turn it on. The
+	// account is that of the bot; answers is false while it is not known.
+	Banner(account Account, answers bool) string
+
+	// Intake says how events come in.
+	Intake() Intake
+
+	// New makes the adapter. It connects to nothing.
+	New(s Surroundings) (Adapter, error)
+}
+
+// Intake is how events of a platform come in.
+type Intake int
+
+// The ways of coming in.
+const (
+	Polled     Intake = iota // one process at a time asks for them; what is not asked for is kept
+	OverHTTP                 // they are sent to our own HTTP server
+	OverSocket               // they are sent to one of the processes that are connected
+)
+
+// Surroundings are what adapters get from the program.
+type Surroundings struct {
+	PublicURL string
+	GitToken  string // a personal token for github.com; empty if there is none
+	Log       *slog.Logger
+	Observe   func(event string) // counts one of a few fixed names; may be nil
+
+	// MaxConns is how many connections to the platform may be open at once.
+	MaxConns int
+
+	// Commands returns the names of all commands.
+	Commands func() []string
+
+	// Engaged reports whether the bot takes part in a conversation already.
+	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
+
+	// Cursor keeps up to where something was read.
+	Cursor Cursor
+}
+
+// Cursor keeps named positions over restarts. Keys have at most 200 bytes and values
+// 100. It is safe for concurrent use.
+type Cursor interface {
+	// Load returns a position; empty if none was saved.
+	Load(ctx context.Context, key string) (string, error)
+
+	// Save replaces a position.
+	Save(ctx context.Context, key, value string) error
+}
+
+// People says whom the options of a platform let in, and what ids of people look like.
+type People struct {
+	Everyone bool
+	IDs      []string
+	Owners   []string // all owners there, if it names any
+
+	AllowOption string // what lets people in: the name of an option, or a rule
+	OwnerOption string // the option that names owners
+
+	Form     *regexp.Regexp // of ids
+	FormText string         // what to call one: "a positive number"
+}
+
+// Reloader is a Kind whose adapter has to be told of options that changed while it
+// runs.
+type Reloader interface {
+	Kind
+
+	// Reload tells a of this kind's options, where they differ from those before. An
+	// error changes nothing.
+	Reload(ctx context.Context, before Kind, a Adapter) error
+}
+
+// RepoCredentials is a Kind whose adapter knows credentials for repositories.
+type RepoCredentials interface {
+	Kind
+
+	// CredentialHost is the host that they are for; empty for none.
+	CredentialHost() string
+
+	// Token returns the credential of a for the repository at an address: a
+	// fault.Forbidden or fault.NotFound if it has none.
+	Token(ctx context.Context, a Adapter, address string) (string, error)
+}

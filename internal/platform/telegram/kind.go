@@ -1,0 +1,230 @@
+package telegram
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/option"
+	"remote-agent/internal/platform"
+)
+
+const (
+	modePoll    = "poll"
+	modeWebhook = "webhook"
+	officialAPI = "https://api.telegram.org"
+)
+
+// kind is the platform's part of the configuration.
+type kind struct {
+	token         option.Secret
+	apiURL        string // without a trailing slash
+	mode          string
+	webhookSecret option.Secret
+	everyone      bool
+	allowed       []string // numeric ids
+	owners        []string // numeric ids
+	streaming     bool
+	rate, perChat float64 // messages per second; 0 is no limit
+}
+
+// Kind returns Telegram, with options that are not read yet.
+func Kind() platform.Kind { return &kind{} }
+
+// numericID is the id of a person.
+var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+
+// Options implements option.Section.
+func (k *kind) Options() []option.Option {
+	const group = "Telegram"
+	return []option.Option{
+		{
+			Name: "TELEGRAM_BOT_TOKEN", Empty: "Telegram is off", Secret: true, Group: group,
+			Help:  "Token that @BotFather gave you.",
+			Parse: k.parseToken,
+		},
+		{
+			Name: "TELEGRAM_API_URL", Default: officialAPI, Group: group,
+			Help:  "Address of the Bot API; change it for a server of your own.",
+			Parse: option.URL(&k.apiURL),
+		},
+		{
+			Name: "TELEGRAM_MODE", Default: modePoll, Group: group,
+			Help:  "How messages come in: poll (works everywhere), or webhook (needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET).",
+			Parse: option.Choice(func(v string) { k.mode = v }, modePoll, modeWebhook),
+		},
+		{
+			Name: "TELEGRAM_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: group,
+			Help:  "What Telegram must send with every webhook call: 16 to 256 of A-Z a-z 0-9 _ -, for example from `openssl rand -hex 32`.",
+			Parse: k.parseWebhookSecret,
+		},
+		{
+			Name: "TELEGRAM_ALLOWED_USER_IDS", Empty: "nobody until the owner link is used", Group: group, Live: true,
+			Help:    "Numeric ids of the people who may talk to the bot, with commas; * lets everyone in. /whoami tells a person's id.",
+			Example: "12345678,23456789",
+			Parse:   k.parseAllowed,
+		},
+		{
+			Name: "TELEGRAM_OWNER_IDS", Empty: "who used the owner link, or `bot owner add`", Group: group, Live: true,
+			Help:    "Numeric ids of the owners, with commas; if it names any, nobody else is an owner on Telegram, whatever was claimed before.",
+			Example: "12345678",
+			Parse:   option.Owners(numericID, "the number that /whoami tells", &k.owners),
+		},
+		{
+			Name: "TELEGRAM_STREAMING_MODE", Default: "stream", Group: group,
+			Help:  "stream shows an answer while it is written, batch when it is complete.",
+			Parse: option.Choice(func(v string) { k.streaming = v == "stream" }, "stream", "batch"),
+		},
+		{
+			Name: "TELEGRAM_SEND_RATE", Default: "30", Group: group,
+			Help:  "Messages per second over all chats; 0 means no limit.",
+			Parse: option.Rate(&k.rate),
+		},
+		{
+			Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: group,
+			Help:  "Messages per second and chat; 0 means no limit.",
+			Parse: option.Rate(&k.perChat),
+		},
+	}
+}
+
+var tokenPattern = regexp.MustCompile(`^[0-9]+:[^\s/?#%]+$`)
+
+func (k *kind) parseToken(text string) error {
+	if !tokenPattern.MatchString(text) {
+		return errors.New("is not a bot token: copy the whole line <digits>:<letters> from @BotFather")
+	}
+	k.token = option.NewSecret(text)
+	return nil
+}
+
+// secretPattern is what setWebhook allows (Bot API, secret_token).
+var secretPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,256}$`)
+
+func (k *kind) parseWebhookSecret(text string) error {
+	if !secretPattern.MatchString(text) {
+		return errors.New("is too short or has characters that Telegram does not allow: use 16 to 256 of A-Z a-z 0-9 _ -, for example from `openssl rand -hex 32`")
+	}
+	k.webhookSecret = option.NewSecret(text)
+	return nil
+}
+
+func (k *kind) parseAllowed(text string) error {
+	k.everyone, k.allowed = false, nil
+	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t\n", r) })
+	if len(fields) == 0 {
+		return fmt.Errorf("is %q: use numeric ids with commas, or leave it empty", text)
+	}
+	for _, f := range fields {
+		switch {
+		case f == "*":
+			k.everyone = true
+		case numericID.MatchString(f):
+			if !slices.Contains(k.allowed, f) {
+				k.allowed = append(k.allowed, f)
+			}
+		case numericID.MatchString(strings.TrimPrefix(f, "-")):
+			return fmt.Errorf("has %q in it, which is a group and not a person: use the numbers of people, which /whoami tells", f)
+		default:
+			return fmt.Errorf("has %q in it, which is not a numeric id: names can be given up and taken by somebody else, so use the number that /whoami tells", f)
+		}
+	}
+	return nil
+}
+
+// Check implements option.Section.
+func (k *kind) Check(c *option.Check) {
+	if k.mode == modeWebhook {
+		k.checkWebhook(c)
+	}
+	if k.everyone {
+		c.Warn("TELEGRAM_ALLOWED_USER_IDS is *: everybody on Telegram may talk to the bot and use up your model's budget")
+	}
+	if k.token.IsSet() && option.PlainHTTPAbroad(k.apiURL) {
+		c.Warn("TELEGRAM_API_URL is http:// on another machine: the token and all messages travel unencrypted; use https://")
+	}
+}
+
+func (k *kind) checkWebhook(c *option.Check) {
+	if c.Sound("PUBLIC_URL", "TELEGRAM_API_URL") {
+		// Only a Bot API server of one's own calls a plain http address.
+		ownServer := k.apiURL != officialAPI
+		switch {
+		case c.PublicURL == "":
+			c.Problem("PUBLIC_URL is not set but TELEGRAM_MODE is webhook: set it to the https:// address of this server, or use TELEGRAM_MODE=poll")
+		case !strings.HasPrefix(c.PublicURL, "https://") && !ownServer:
+			c.Problem("PUBLIC_URL is not https:// but TELEGRAM_MODE is webhook: Telegram calls https:// addresses only; change it, or use TELEGRAM_MODE=poll")
+		}
+	}
+	if c.Sound("TELEGRAM_WEBHOOK_SECRET") && !k.webhookSecret.IsSet() {
+		c.Problem("TELEGRAM_WEBHOOK_SECRET is not set but TELEGRAM_MODE is webhook: set it to the output of `openssl rand -hex 32`, or use TELEGRAM_MODE=poll")
+	}
+}
+
+// WithLive implements option.Section.
+func (k *kind) WithLive(next option.Section) option.Section {
+	now, from := *k, next.(*kind)
+	now.everyone, now.allowed, now.owners = from.everyone, from.allowed, from.owners
+	return &now
+}
+
+// Platform implements platform.Kind.
+func (k *kind) Platform() messages.Platform { return Name }
+
+// On implements platform.Kind.
+func (k *kind) On() bool { return k.token.IsSet() }
+
+// People implements platform.Kind.
+func (k *kind) People() platform.People {
+	return platform.People{
+		Everyone: k.everyone, IDs: k.allowed, Owners: k.owners,
+		AllowOption: "TELEGRAM_ALLOWED_USER_IDS", OwnerOption: "TELEGRAM_OWNER_IDS",
+		Form: numericID, FormText: "a positive number",
+	}
+}
+
+// Banner implements platform.Kind.
+func (k *kind) Banner(account platform.Account, answers bool) string {
+	switch {
+	case !k.On():
+		return "off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN."
+	case !answers:
+		return "on, but it does not answer yet; it is tried again"
+	}
+	who := "for its owner"
+	switch {
+	case k.everyone:
+		who = "open to EVERYONE (TELEGRAM_ALLOWED_USER_IDS=*)"
+	case len(k.allowed) > 0:
+		who = "for the people in TELEGRAM_ALLOWED_USER_IDS"
+	}
+	return fmt.Sprintf("%s by %s, %s", account.Name, k.mode, who)
+}
+
+// Intake implements platform.Kind.
+func (k *kind) Intake() platform.Intake {
+	if k.mode == modeWebhook {
+		return platform.OverHTTP
+	}
+	return platform.Polled
+}
+
+// New implements platform.Kind.
+func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
+	return New(Config{
+		Token:         k.token.Reveal(),
+		APIURL:        k.apiURL,
+		Webhook:       k.mode == modeWebhook,
+		WebhookSecret: k.webhookSecret.Reveal(),
+		PublicURL:     s.PublicURL,
+		Streaming:     k.streaming,
+		SendRate:      k.rate,
+		ChatSendRate:  k.perChat,
+		Log:           s.Log,
+		Observe:       s.Observe,
+		MaxConns:      s.MaxConns,
+	})
+}
