@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/chat"
@@ -28,13 +29,18 @@ const (
 // build builds the engine of a process, with the chat commands that need no git.
 func (w *World) build(p *Process, exclusive bool) (*orchestrator.Orchestrator, error) {
 	c := w.config(p, exclusive)
-	commands, err := chat.New(chat.Config{
+	offered := chat.Config{
 		Storage: commandStorage{storage{store: p.Store, life: p.life}}, Adapters: c.Adapters, Assistants: c.Assistants, Log: c.Log,
-	})
+		Mode: approval.ModeEdit, Version: "1.2.3", Tools: toolPort{w.Tools, p.life},
+	}
+	if w.Commands != nil {
+		w.Commands(&offered, p)
+	}
+	commands, err := chat.New(offered)
 	if err != nil {
 		return nil, err
 	}
-	c.Commands = commands
+	p.Commands, c.Commands = commands, commands
 	if w.Configure != nil {
 		w.Configure(&c, p.Store)
 	}

@@ -107,3 +107,6 @@ func (s scriptedTool) Run(ctx context.Context, args json.RawMessage) (tool.Resul
 	s.port.tools.did = append(s.port.tools.did, s.name+" "+what(args))
 	return tool.Result{Content: "done: " + what(args), Note: "ok"}, nil
 }
+
+// Status is what /status says of the tools.
+func (toolPort) Status() []string { return []string{"scripted tools"} }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"remote-agent/internal/chat"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/queue"
@@ -28,6 +29,10 @@ type World struct {
 	// Configure changes the configuration of every process that starts from now on;
 	// s is its database. Nil changes nothing.
 	Configure func(c *orchestrator.Config, s *store.Store)
+
+	// Commands changes what the chat commands of every process have that starts from now
+	// on. Nil leaves out people, memory and repositories.
+	Commands func(c *chat.Config, p *Process)
 
 	dir     string
 	reader  *storetest.Reader
@@ -153,8 +158,9 @@ func (w *World) StopAt(point failpoint.Point, nth int) {
 
 // Process is the program at work.
 type Process struct {
-	Engine *orchestrator.Orchestrator
-	Store  *store.Store
+	Engine   *orchestrator.Orchestrator
+	Commands *chat.Handler
+	Store    *store.Store
 
 	world  *World
 	life   *life

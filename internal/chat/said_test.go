@@ -1,0 +1,395 @@
+package chat_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/chat"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/people"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/recollect"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+)
+
+// line is what somebody says in a chat, and a part of what stands there because of it.
+type line struct {
+	who  messages.UserID // empty: Ann
+	in   string          // empty: a private chat
+	say  string
+	want string
+}
+
+// talk has the lines said one after the other, each when the one before it is answered.
+func talk(w *ot.World, lines ...line) {
+	w.T.Helper()
+	for _, l := range lines {
+		if l.who == "" {
+			l.who = ot.Ann
+		}
+		if l.in == "" {
+			l.in = ot.Room
+		}
+		before := len(w.Chat.Posts(l.in))
+		w.Chat.Say(l.say, ot.In(l.in), ot.From(l.who))
+		w.Pass(4 * time.Second)
+		var texts []string
+		for _, p := range w.Chat.Posts(l.in)[before:] {
+			texts = append(texts, p.Text)
+		}
+		if got := strings.Join(texts, "\n---\n"); !strings.Contains(got, l.want) || l.want == "" && got != "" {
+			w.T.Errorf("%s says %q and reads %q, want %q in it", l.who, l.say, got, l.want)
+		}
+	}
+}
+
+// everything has the commands of people and memory in the world, too.
+func everything(w *ot.World) {
+	w.Commands = func(c *chat.Config, p *ot.Process) {
+		c.People = people.New(people.Config{
+			Store: p.Store, Changed: func() { p.Engine.AccessChanged() },
+			Platforms: map[messages.Platform]people.Platform{ot.PlatformName: {
+				Access: orchestrator.AccessRule{IDs: map[messages.UserID]bool{ot.Ann: true, ot.Bob: true}, Owners: map[messages.UserID]bool{ot.Olga: true}},
+				Owners: "CHAT_OWNERS", Allow: "CHAT_ALLOW",
+				CheckID: func(id string) error {
+					if strings.Contains(id, "!") {
+						return fault.New(fault.Invalid, "That is no id.")
+					}
+					return nil
+				},
+			}},
+		})
+		memory := recollect.New(recollect.Config{Storage: memories{p.Store}, Log: c.Log})
+		w.T.Cleanup(memory.Close)
+		c.Memory = memory
+	}
+}
+
+func TestConversations(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]line{
+		"Help": {
+			{say: "/help", want: "Commands:"},
+			{say: "/help mode", want: "how much may happen without asking"},
+			{say: "/help /plan", want: "/plan"},
+			{say: "/help nonsense", want: "There is no command"},
+			{say: "/start", want: "Just write: every message is answered by **scripted**."},
+			{who: ot.Olga, say: "/start", want: "You are the owner of this bot."},
+		},
+		"Unknown": {
+			{say: "/stauts", want: "Did you mean `/status`?"},
+			{say: "/xyzzyplugh", want: "`/help` lists what there is."},
+			{say: "/command-invoke", want: "Name a command"},
+			{say: "/command-invoke status", want: "is sent as it is, without"},
+			{say: "/command-invoke plan-feature a bridge", want: "📋 **Plan p-1, version 1.**"},
+		},
+		"Whoami": {
+			{say: "/whoami", want: "ann"},
+			{who: ot.Olga, say: "/whoami", want: "owner"},
+		},
+		"Sessions": {
+			{say: "/sessions", want: "There are no sessions here yet"},
+			{say: "/fork", want: "There is no session here to fork"},
+			{say: "/new", want: "Your next message starts a fresh session."},
+			{say: "the first apple", want: "re: the first apple"},
+			{say: "a second pear", want: "re: "},
+			{say: "/new", want: "Session ended; nothing is deleted."},
+			{say: "a third plum", want: "re: a third plum"},
+			{say: "/sessions", want: "**2 sessions here**, the newest first"},
+			{say: "/sessions show 1", want: "the first apple"},
+			{say: "/sessions show 1 before 3", want: "the first apple"},
+			{say: "/sessions show 1 before x", want: "Give the number of a message"},
+			{say: "/sessions show", want: "Say which"},
+			{say: "/sessions show 9", want: "There is no session \"9\" here."},
+			{say: "/sessions before 1", want: "There are none before that."},
+			{say: "/sessions before 2", want: "the first apple"},
+			{say: "/sessions pear", want: "second pear"},
+			{say: "/sessions zebra", want: "Nothing that was said here has all of these words."},
+			{say: "/sessions 1", want: "the first apple"},
+		},
+		"Fork": {
+			{say: "one", want: "re: one"},
+			{say: "two", want: "re: "},
+			{say: "/fork x", want: "Say with which message to go on"},
+			{say: "/fork 2", want: "🍴 A fresh session goes on with 2 messages of 4."},
+			{say: "/fork 99", want: "✖"},
+			{say: "/fork here", want: "goes on with 2 messages"},
+			{say: "/fork thread", want: "✖"},
+		},
+		"Mode": {
+			{say: "/mode", want: "Mode **edit**: files of the worktree may change"},
+			{say: "/mode ask", want: "Mode **ask** from now on: I only read"},
+			{say: "/mode", want: "Mode **ask**"},
+			{say: "/mode auto", want: "Only an owner of the bot can switch to auto."},
+			{who: ot.Olga, say: "/mode auto", want: "Mode **auto** from now on"},
+			{say: "/mode wild", want: "✖"},
+		},
+		"Model": {
+			{say: "/model", want: "Assistant **scripted**, model **script-1**."},
+			{say: "/model", want: "`fast`: script-fast"},
+			{say: "/model fast", want: "**script-fast** answers here from the next turn on."},
+			{say: "/model", want: "model **script-fast**"},
+			{say: "/model smart", want: "An operator sets `MODEL_SMART`"},
+			{say: "/model cheap", want: "is a model of agent, and this conversation belongs to scripted. `/handoff agent` goes on there."},
+			{say: "/model scripted:script-9", want: "**script-9** answers here"},
+			{say: "/model \x01", want: "✖"},
+			{say: "/model default", want: "**script-1** answers here"},
+		},
+		"Verbose": {
+			{say: "/verbose", want: "Say how much: 0 is the result only"},
+			{say: "/verbose 3", want: "Say how much"},
+			{say: "/verbose 2", want: "Level 2 from the next turn on."},
+		},
+		"Cost": {
+			{say: "/cost week", want: "Nothing was used by you, since "},
+			{say: "hello", want: "re: hello"},
+			{say: "/cost", want: "- here, in all: 1 turn"},
+			{say: "/cost", want: "Limits: 1k tokens without a known price for a turn."},
+			{who: ot.Olga, say: "/cost", want: "- everybody, today: 1 turn"},
+			{say: "/cost week by model", want: "Used by you, since "},
+			{say: "/cost by conversation", want: "In all 1 turn"},
+			{who: ot.Olga, say: "/cost by person", want: "chat/ann"},
+			{who: ot.Olga, in: "team", say: "/cost by person", want: "Ask me in a private chat"},
+			{say: "/cost by nonsense", want: "✖"},
+			{say: "/cost week month", want: "Say one time and one kind of sum"},
+			{say: "/cost nonsense", want: "✖"},
+		},
+		"Agent": {
+			{say: "/agent", want: "- **default**, used here"},
+			{say: "/agent", want: "- **scribe**: writes things down"},
+			{say: "hello", want: "re: hello"},
+			{say: "/agent scribe", want: "**scribe** answers here from now on, in a fresh session. The session before it ended"},
+			{say: "/agent scribe", want: "**scribe** is used here already."},
+			{say: "/schedule on", want: "The profile scribe has no standing task"},
+			{say: "/agent a b", want: "Name one profile"},
+			{say: "/agent nobody", want: "✖"},
+			{say: "/agent watch", want: "**watch** answers here from now on"},
+			{say: "/schedule", want: "No standing task is on here."},
+			{say: "/schedule on", want: "⏰ **watch** does its standing task here"},
+			{say: "/schedule on", want: "is on already, by chat/ann"},
+			{say: "/schedule show", want: "watch"},
+			{say: "/schedule list", want: "watch"},
+			{who: ot.Olga, say: "/schedule list", want: "watch"},
+			{say: "/schedule sometimes", want: "`/schedule on` and `off` switch it"},
+			{say: "/agent default", want: "The standing task of the profile before is off."},
+			{say: "/schedule off", want: "standing task"},
+			{say: "/schedule list", want: "standing task"},
+		},
+		"Status": {
+			{say: "/status", want: "- session: none; the next message starts one"},
+			{say: "hello", want: "re: hello"},
+			{say: "/status", want: "**idle**, 0 messages wait"},
+			{say: "/status", want: "- tokens: 10 in, 5 out"},
+			{say: "/status", want: "scripted tools"},
+			{say: "/status", want: "service: version 1.2.3"},
+			{say: "/status verbose", want: "**System prompt** of the session"},
+			{say: "/new", want: "Session ended"},
+			{say: "/status verbose", want: "**System prompt** of the next session"},
+		},
+		"Plans": {
+			{say: "/approve", want: "There is no plan here yet."},
+			{say: "/execute", want: "re: "},
+			{say: "/plan a bridge", want: "📋 **Plan p-1, version 1.**"},
+			{say: "/edit p-1 1. Swim.", want: "**Plan p-1, version 2.**"},
+			{say: "/edit", want: "✖"},
+			{say: "/approve p-7", want: "There is no plan p-7 here."},
+			{say: "/approve p-1 carefully", want: "✔ Plan p-1, version 2, is approved."},
+			{say: "/approve", want: "✖ Plan p-1 (version 2) is approved already."},
+			{say: "/execute p-1", want: "re: Carry out this plan"},
+			{say: "/reject", want: "✖ Plan p-1 (version 2) is done already."},
+			{say: "/plan another", want: "**Plan p-2, version 1.**"},
+			{say: "/reject p-2 no", want: "✖ Plan p-2 is rejected; nothing was run."},
+		},
+		"Questions": {
+			{say: "/approvals", want: "Nothing waits for a decision."},
+			{say: "/deny", want: "Say on which question"},
+			{say: "/deny what", want: "is not the name of a question"},
+			{say: "/deny a-5", want: "✖"},
+			{say: "/allow", want: "There is no codebase here"},
+			{say: "run it", want: "a-1: run `it`?"},
+			{say: "/approvals", want: "- **a-1** run `it`? (asked for chat/ann)"},
+			{who: ot.Olga, in: "team", say: "/approvals", want: "in another conversation"},
+			{who: ot.Bob, in: "team", say: "/approvals", want: "Nothing waits for a decision."},
+			{say: "/approve a-1 always", want: "✖"},
+			{say: "/approve a-1", want: "a-1: ✔ Allowed by chat/ann."},
+			{say: "/approve a-1", want: "✖"},
+		},
+		"People": {
+			{say: "/people", want: "Only an owner of the bot can do that."},
+			{who: ot.Olga, say: "/people", want: "chat/olga: owner, by CHAT_OWNERS"},
+			{who: ot.Olga, say: "/people allow", want: "`/people allow <id>` lets one in"},
+			{who: ot.Olga, say: "/people allow chat/!", want: "✖"},
+			{who: ot.Olga, say: "/people allow chat/stan", want: "stan"},
+			{who: ot.Stranger, say: "hello", want: "re: hello"},
+			{who: ot.Olga, say: "/people", want: "chat/stan"},
+			{who: ot.Olga, in: "team", say: "/people", want: "Others read along here"},
+			{who: ot.Olga, say: "/people remove chat/stan", want: "stan"},
+			{who: ot.Stranger, say: "hello again", want: "This is a private bot."},
+			{who: ot.Olga, say: "/owner", want: "olga"},
+			{who: ot.Olga, say: "/owner add chat/bob", want: "✖"},
+		},
+		"Halt": {
+			{say: "/halt", want: "Only an owner of the bot can do that."},
+			{who: ot.Olga, say: "/halt a fire", want: "⏸ "},
+			{say: "hello", want: "⏸ This bot is halted: a fire."},
+			{say: "/status", want: "**halted** by chat/olga"},
+			{who: ot.Olga, say: "/halt", want: "⏸ "},
+			{who: ot.Olga, say: "/resume", want: "▶ "},
+			{who: ot.Olga, say: "/resume", want: "▶ "},
+			{say: "and now?", want: "re: "},
+		},
+		"Memory": {
+			{say: "/memory", want: "I remember nothing about you (memory is on)."},
+			{say: "/remember", want: "Say what"},
+			{say: "/remember I like green tea", want: "I remember that, as number 1."},
+			{say: "/remember I like green tea", want: "number 1"},
+			{say: "/memory", want: "I remember 1 about you (memory is on)"},
+			{say: "/memory tea", want: "green tea"},
+			{in: "team", say: "/memory", want: "others read here"},
+			{in: "team", say: "/memory here", want: "green tea"},
+			{say: "/memory edit 1 I like black tea", want: "Number 1 says that now."},
+			{say: "/memory edit x", want: "Give the number and the new text"},
+			{say: "/memory off", want: "Memory is off for you"},
+			{say: "/memory on", want: "Memory is on for you."},
+			{say: "/forget", want: "Give the number of a memory"},
+			{say: "/forget 9", want: "✖"},
+			{say: "/forget all", want: "`/forget all yes`"},
+			{say: "/forget 1", want: "I have forgotten number 1."},
+			{say: "/forget all yes", want: "I remember nothing about you."},
+			{say: "/link a b", want: "`/link` shows a code"},
+			{in: "team", say: "/link", want: "A code is for you alone"},
+			{say: "/link", want: "It works once."},
+			{say: "/link AAAA-BBBB-CCCC", want: "I do not know that code."},
+			{say: "/unlink", want: "✖"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				everything(w)
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Tiers = map[string]spend.Tier{"fast": {Model: "script-fast"}, "cheap": {Provider: string(ot.AgentName), Model: "tiny"}}
+					c.Budget = spend.Budget{TurnTokens: 1000}
+				}
+				w.Model.On("run it", ot.Call(ot.ExecuteTool, "it"), ot.Say("It ran."))
+				w.Start()
+				create(w, profile.Profile{Name: "scribe", Description: "writes things down", Mode: profile.Mode("edit"), MaxIterations: 5})
+				create(w, profile.Profile{Name: "watch", Interval: 3600, Objectives: profile.Texts{"Look."}, Mode: profile.Mode("edit"), MaxIterations: 5})
+				talk(w, lines...)
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}
+
+func create(w *ot.World, p profile.Profile) {
+	w.T.Helper()
+	ctx := w.T.Context()
+	err := w.Process().Store.InTx(ctx, func(tx *store.Tx) error {
+		_, err := tx.CreateAgent(ctx, p)
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// TestLinkOfOnePlatform shows the code to one account, whose memory no other account of
+// the same platform can have by it. The code works once and is stored nowhere.
+func TestLinkOfOnePlatform(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		everything(w)
+		w.Start()
+		talk(w,
+			line{say: "/remember I like green tea", want: "as number 1"},
+			line{say: "/link", want: "It works once."})
+		posts := w.Chat.Texts(ot.Room)
+		code := strings.Trim(posts[len(posts)-1], "`")
+		if !strings.HasPrefix(code, "/link ") {
+			t.Fatalf("the code is %q", code)
+		}
+		if n := w.Value(`SELECT count(*) FROM deliveries WHERE body LIKE '%' || $1 || '%'`, strings.TrimPrefix(code, "/link ")); n != "0" {
+			t.Error("the code is stored")
+		}
+		talk(w,
+			line{say: code, want: "That is the code of this very account."},
+			line{who: ot.Bob, say: code, want: "I link one account of each platform"},
+			line{who: ot.Bob, say: "/memory", want: "I remember nothing about you"},
+			line{who: ot.Bob, say: code, want: "I do not know that code."},
+			line{say: "/link", want: "No other account is linked with this one."},
+			line{say: "/unlink chat/bob", want: "No other account is linked with this one."})
+	})
+}
+
+// TestHandoffNames is what handing over needs of the installation.
+func TestHandoffNames(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Commands = func(c *chat.Config, _ *ot.Process) {
+			c.Missing = map[assistant.Name]string{"codex": "Install codex first."}
+			c.Placeholder = map[assistant.Name]bool{"demo": true}
+		}
+		w.Start()
+		talk(w,
+			line{say: "/handoff codex", want: "Install codex first."},
+			line{say: "/handoff demo", want: "nothing is handed to it"},
+			line{say: "/handoff", want: "Say to whom: `/handoff agent`."},
+			line{say: "/handoff agent", want: "**agent** goes on here from now on"},
+			line{say: "hello", want: "agent: hello"},
+			line{say: "/model", want: "Assistant **agent**, model **its own choice**."},
+			line{say: "/model fast", want: "✖"},
+			line{say: "/status", want: "- assistant: agent"})
+	})
+}
+
+// TestStatusAndStopWhileATurnRuns are the commands that people give then.
+func TestStatusAndStopWhileATurnRuns(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("slow", ot.Hold("I am ", ot.Say("I am slow.")))
+		w.Start()
+		w.Chat.Say("slow")
+		w.Chat.Say("behind it")
+		w.Pass(time.Second)
+		talk(w,
+			line{say: "/status", want: "**running for 1 s**, 1 message waits"},
+			line{say: "/agent default", want: "is used here already"},
+			line{say: "/fork", want: "Something still runs or waits"},
+			line{say: "/stop", want: "⏹ Stopped. What was said so far is kept. 1 waiting message was not started"},
+			line{say: "/stop", want: "Nothing is running here."})
+	})
+}
+
+// TestMenusAndNames are what platforms and docs show of the commands.
+func TestMenusAndNames(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		everything(w)
+		w.Start()
+		h := w.Process().Commands
+		names := h.Names()
+		for _, want := range []string{"help", "reset", "plan_feature", "command_invoke", "memory"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%q is not among %q", want, names)
+			}
+		}
+		for _, c := range h.Menu(w.Chat.Caps) {
+			if c.Description == "" || !slices.Contains(names, c.Name) {
+				t.Errorf("the menu has %+v", c)
+			}
+		}
+		if len(h.Menu(w.Chat.Caps)) < 5 {
+			t.Error("the menu is empty")
+		}
+	})
+}
