@@ -111,7 +111,7 @@ type daemon struct {
 	missing    map[assistant.Name]string // agents that are not installed, and how to
 	runner     *sandbox.Runner
 	outside    *outside
-	tools      *toolroom
+	tools      *toolSets
 	console    *console.Adapter    // nil without a console
 	space      *codebase.Workspace // nil without git
 	work       *work.Service

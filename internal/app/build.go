@@ -171,7 +171,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err := d.buildMemory(ctx); err != nil {
 		return err
 	}
-	tools, err := d.newToolroom() //nolint:contextcheck // connections to servers outlive the start
+	tools, err := d.newToolSets() //nolint:contextcheck // connections to servers outlive the start
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		return err
 	}
 	core, err := orchestrator.New(orchestrator.Config{
-		Toolroom:       tools,
+		Tools:          tools,
 		Mode:           modeOf(d.config),
 		Confined:       d.runner.Level().Files,
 		SecondApprover: d.config.Tools.SecondApprover,

@@ -48,7 +48,7 @@ type confinement struct {
 	d      *daemon
 	repo   codebase.Repo
 	tree   codebase.Tree
-	tools  *toolroom
+	tools  *toolSets
 	hosts  []string // of MCP servers
 	around string   // a checkout of the operator's, in which the data directory lies
 
@@ -76,7 +76,7 @@ func newConfinement(t *testing.T, without []string, change ...func(*daemon)) *co
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = c.d.runner.Close(), c.d.outside.proxy.Close() })
-	c.tools = &toolroom{config: c.d.config, runner: c.d.runner, outside: c.d.outside, homes: c.dir(data, "homes")}
+	c.tools = &toolSets{config: c.d.config, runner: c.d.runner, outside: c.d.outside, homes: c.dir(data, "homes")}
 	c.openCodebase(data)
 	other, err := c.d.space.Worktree(t.Context(), c.repo, "another conversation")
 	if err != nil {

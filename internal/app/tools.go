@@ -31,8 +31,8 @@ import (
 // idleProject is how long the database of a project is kept open.
 const idleProject = 10 * time.Minute
 
-// toolroom hands out the tools of turns. It is safe for concurrent use.
-type toolroom struct {
+// toolSets hands out the tools of turns. It is safe for concurrent use.
+type toolSets struct {
 	config  config.Config
 	runner  *sandbox.Runner
 	outside *outside
@@ -60,10 +60,10 @@ type project struct {
 	idle  *time.Timer
 }
 
-var _ orchestrator.Toolroom = (*toolroom)(nil)
+var _ orchestrator.Tools = (*toolSets)(nil)
 
-func (d *daemon) newToolroom() (*toolroom, error) {
-	t := &toolroom{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, outside: d.outside, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
+func (d *daemon) newToolSets() (*toolSets, error) {
+	t := &toolSets{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, outside: d.outside, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -108,8 +108,8 @@ func lookPath(name string, env func(string) (string, bool)) string {
 	return ""
 }
 
-// Open implements orchestrator.Toolroom.
-func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.Box, error) {
+// Open implements orchestrator.Tools.
+func (t *toolSets) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.Box, error) {
 	box, err := tool.NewBox()
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (t *toolroom) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 // past is what a turn may read of what happened before: of its own conversation
 // only. Where several people talk, what tools were given and returned is left out:
 // it may be about one of them, as what is remembered of a person.
-func (t *toolroom) past(turn orchestrator.ToolTurn) projectdb.Past {
+func (t *toolSets) past(turn orchestrator.ToolTurn) projectdb.Past {
 	conversation, alone := turn.Conversation.ID, turn.Entry.In.Private
 	return func(ctx context.Context, table string, add func(row ...any) error) error {
 		err := t.store.InRead(ctx, func(tx *store.Tx) error {
@@ -158,7 +158,7 @@ func (t *toolroom) past(turn orchestrator.ToolTurn) projectdb.Past {
 
 // served are the tools of MCP servers: those of the service, then those of the
 // profile. One of the profile's that has the name of another is left out.
-func (t *toolroom) served(ctx context.Context, box *tool.Box, p *profile.Profile) []tool.Tool {
+func (t *toolSets) served(ctx context.Context, box *tool.Box, p *profile.Profile) []tool.Tool {
 	all := slices.Clone(t.mcp.offer(ctx))
 	if p == nil || len(p.MCPServers) == 0 {
 		return all
@@ -176,8 +176,8 @@ func (t *toolroom) served(ctx context.Context, box *tool.Box, p *profile.Profile
 	return all
 }
 
-// Missing implements orchestrator.Toolroom.
-func (t *toolroom) Missing(turn orchestrator.ToolTurn) []string {
+// Missing implements orchestrator.Tools.
+func (t *toolSets) Missing(turn orchestrator.ToolTurn) []string {
 	p := turn.Profile
 	if p == nil || len(p.Plugins) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func (t *toolroom) Missing(turn orchestrator.ToolTurn) []string {
 }
 
 // workTools are the tools of a conversation with a codebase.
-func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.Tool, error) {
+func (t *toolSets) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.Tool, error) {
 	root, err := openWorkDir(turn)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (t *toolroom) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 // commands returns what runs the programs of a turn: in the worktree, with the
 // repository's own git data to read, and with a home that the conversation keeps
 // for its caches.
-func (t *toolroom) commands(turn orchestrator.ToolTurn) (shell.Runner, error) {
+func (t *toolSets) commands(turn orchestrator.ToolTurn) (shell.Runner, error) {
 	home := filepath.Join(t.homes, turn.Conversation.WorkID())
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "make a home for programs")
@@ -274,7 +274,7 @@ func confined(runner *sandbox.Runner, spec sandbox.Spec) shell.Runner {
 }
 
 // project opens the database of a codebase, or joins those who use it.
-func (t *toolroom) project(codebaseID string) (*projectdb.DB, error) {
+func (t *toolSets) project(codebaseID string) (*projectdb.DB, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.open[codebaseID]
@@ -295,7 +295,7 @@ func (t *toolroom) project(codebaseID string) (*projectdb.DB, error) {
 }
 
 // leave gives a database back. It is closed when nobody has used it for a while.
-func (t *toolroom) leave(codebaseID string) error {
+func (t *toolSets) leave(codebaseID string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.open[codebaseID]
@@ -318,14 +318,14 @@ func (t *toolroom) leave(codebaseID string) error {
 	return nil
 }
 
-// Status implements orchestrator.Toolroom.
-func (t *toolroom) Status() []string {
+// Status implements orchestrator.Tools.
+func (t *toolSets) Status() []string {
 	return append([]string{"sandbox: " + t.runner.Level().String(), "network: " + t.outside.line()}, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
 }
 
 // sweep removes the homes of conversations that have not run a program since
 // before.
-func (t *toolroom) sweep(before time.Time) error {
+func (t *toolSets) sweep(before time.Time) error {
 	entries, err := os.ReadDir(t.homes)
 	if err != nil {
 		return fmt.Errorf("list the homes of programs: %w", err)
@@ -340,7 +340,7 @@ func (t *toolroom) sweep(before time.Time) error {
 }
 
 // close closes the databases of projects.
-func (t *toolroom) close() error {
+func (t *toolSets) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.agents.close()

@@ -66,13 +66,19 @@ var allowed = map[string][]string{
 	// The engine: a message walks from the inbox through its turn to the outbox.
 	"internal/orchestrator": {
 		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/control", "internal/orchestrator/inbox", "internal/orchestrator/outbox",
-		"internal/orchestrator/port",
-		"internal/approval", "internal/assistant", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
-		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
+		"internal/orchestrator/port", "internal/orchestrator/turn",
+		"internal/approval", "internal/assistant", "internal/command", "internal/fault", "internal/messages",
+		"internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},
 	"internal/orchestrator/inbox": {
 		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/control", "internal/orchestrator/outbox", "internal/orchestrator/port",
+		"internal/orchestrator/turn",
 		"internal/assistant", "internal/command", "internal/fault", "internal/messages", "internal/platform", "internal/profile", "internal/queue", "internal/sessions",
+	},
+	"internal/orchestrator/turn": {
+		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/outbox", "internal/orchestrator/port",
+		"internal/approval", "internal/assistant", "internal/command", "internal/commit", "internal/failpoint", "internal/fault", "internal/messages",
+		"internal/plan", "internal/platform", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "internal/tool",
 	},
 	"internal/orchestrator/control": {
 		"internal/orchestrator/access", "internal/orchestrator/background", "internal/orchestrator/outbox", "internal/orchestrator/port",

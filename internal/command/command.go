@@ -14,6 +14,10 @@ import (
 	"remote-agent/internal/sessions"
 )
 
+// FollowUpPrefix begins the event ids of messages that the program put into an inbox
+// itself, because a command or a button said so.
+const FollowUpPrefix = "then:"
+
 // Lane says when a command runs.
 type Lane int
 

@@ -3,12 +3,11 @@ package orchestrator
 import (
 	"context"
 	"maps"
-	"math"
 	"time"
 
+	"remote-agent/internal/orchestrator/turn"
+
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator/access"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
@@ -52,18 +51,14 @@ func (o *Orchestrator) Reload(ctx context.Context, next Live) {
 	}
 	c.defaults()
 	before := o.settings.Swap(new(c.live()))
-	o.slots.grow(c.Slots - before.Slots)
-	for _, h := range o.running.before(math.MaxInt64) {
-		var v access.Verdict
-		err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-			var err error
-			v, err = o.access.Judge(ctx, tx, h.in)
-			return err
-		})
-		if err != nil {
-			o.config.Log.WarnContext(ctx, "Could not look who may still use the bot; running turns go on", "err", err)
-			return
-		}
-		o.running.judged(h.handle, 0, v.Role == sessions.Stranger)
+	o.turns.Grow(c.Slots - before.Slots)
+	o.turns.JudgeAll(ctx)
+}
+
+// turnSettings are those of turns.
+func (o *Orchestrator) turnSettings() turn.Settings {
+	l := o.live()
+	return turn.Settings{
+		Budget: l.Budget, Tiers: l.Tiers, SystemPrompt: l.SystemPrompt, ContextTokens: l.ContextTokens, MaxRounds: l.MaxRounds, TurnTimeout: l.TurnTimeout,
 	}
 }

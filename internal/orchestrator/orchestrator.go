@@ -2,7 +2,7 @@
 // accept, authorize, command or turn, deliver.
 //
 // A message walks through its rooms: package inbox makes events durable and says,
-// with access, who may; control runs the commands that do not wait; a turn runs the
+// with access, who may; control runs the commands that do not wait; turn runs the
 // assistant under the lease of its conversation; and outbox brings out what was
 // stored to be sent. Each step begins and ends with one transaction and may run
 // twice. This package is the door: New, Accept, Run, and Ring, which has somebody
@@ -13,14 +13,13 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
+	"remote-agent/internal/orchestrator/turn"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
@@ -34,7 +33,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
@@ -55,8 +53,8 @@ type Config struct {
 	// configured: their conversations are archived and begun anew.
 	Placeholder map[assistant.Name]bool
 
-	// Toolroom has the tools of assistants that use ours; nil for none.
-	Toolroom Toolroom
+	// Tools has the tools of assistants that use ours; nil for none.
+	Tools Tools
 
 	Mode           approval.Mode // of conversations that chose none; default ModeEdit
 	Confined       bool          // programs of assistants cannot write outside of what they work on
@@ -128,36 +126,20 @@ func (c *Config) defaults() {
 	}
 }
 
-// Causes of a turn's end from outside. They are causes of its context.
-var (
-	errStopped   = errors.New("stopped by a person")
-	errShutdown  = background.ErrShutdown
-	errTurnLimit = errors.New("the turn reached its time limit")
-)
-
 // Orchestrator moves messages from adapters to assistants and back. It
 // implements platform.Sink. All methods are safe for concurrent use.
 type Orchestrator struct {
 	config   Config
-	owner    string // this process, as a holder of leases
-	started  time.Time
 	settings atomic.Pointer[Live]
 	adapters map[messages.Platform]platform.Adapter
-	commands Commands
-	slots    *slots
-	running  running
-	windows  *windowCache
-	decided  decided
 	watched  watched
-	asking   bool // something here can ask a person
 
-	access     *access.Access
 	background *background.Group
-	outbox     *outbox.Outbox
+	access     *access.Access
 	inbox      *inbox.Inbox
 	control    *control.Control
-
-	holders sync.Map // *worker -> context.CancelCauseFunc: who works under a lease
+	turns      *turn.Turns
+	outbox     *outbox.Outbox
 }
 
 // New returns an Orchestrator. It starts nothing.
@@ -168,22 +150,10 @@ func New(config Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		config:     config,
-		owner:      uuid.Must(uuid.NewV7()).String(),
-		started:    time.Now(),
 		adapters:   make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
-		slots:      newSlots(config.Slots),
-		commands:   config.Commands,
 		background: new(background.Group),
-		windows:    newWindowCache(config.Slots * 4),
 	}
 	o.settings.Store(new(config.live()))
-	o.asking = config.Toolroom != nil || config.Workshop != nil
-	for _, a := range config.Assistants {
-		if _, is := a.(assistant.Agent); is {
-			o.asking = true
-		}
-	}
-	o.running.turns = make(map[string]*turnHandle)
 	o.watched.look = make(chan struct{}, 1)
 	for _, a := range config.Adapters {
 		if _, twice := o.adapters[a.Platform()]; twice {
@@ -198,29 +168,26 @@ func New(config Config) (*Orchestrator, error) {
 // connect builds the rooms that a message walks through.
 func (o *Orchestrator) connect() {
 	c := &o.config
-	o.access = &access.Access{Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log}
+	o.access = &access.Access{
+		Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log,
+	}
 	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Log: c.Log, Metrics: c.Metrics})
 	o.control = control.New(control.Config{
-		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: o.commands, Background: o.background,
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: c.Commands, Background: o.background,
 		Ring: o.Ring, Default: string(c.Default), Log: c.Log,
 	})
-	in := inbox.Config{
-		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: turns{o}, Background: o.background,
-		Commands: o.commands, Release: o.release, Ring: o.Ring, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
-		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Log: c.Log, Metrics: c.Metrics,
-	}
-	in.Lookup = func(ctx context.Context, tx Tx, conv sessions.Conversation, name string) (bool, error) {
-		if found, ok := o.commands.Find(name); ok && found.Prompt != nil {
-			return true, nil
-		}
-		if c.Workshop == nil || conv.CodebaseID == "" {
-			return false, nil
-		}
-		files, err := tx.CodebaseCommands(ctx, conv.CodebaseID)
-		_, ok := files[name]
-		return ok, err
-	}
-	o.inbox = inbox.New(in)
+	o.turns = turn.New(turn.Config{
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Background: o.background, Commands: o.control, Live: o.turnSettings,
+		Assistants: c.Assistants, Tools: c.Tools, Workshop: c.Workshop, Memory: c.Memory, Learner: c.Learner,
+		Mode: c.Mode, Confined: c.Confined, SecondApprover: c.SecondApprover, Redact: c.Redact, RedactPart: c.RedactPart,
+		Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
+	})
+	o.inbox = inbox.New(inbox.Config{
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background,
+		Commands: c.Commands, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
+		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting },
+		Log: c.Log, Metrics: c.Metrics,
+	})
 }
 
 var _ platform.Sink = (*Orchestrator)(nil)
@@ -265,25 +232,22 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	if err := o.firstSweep(ctx); err != nil {
 		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
 	}
-	defer context.AfterFunc(ctx, o.slots.close)()
+	defer context.AfterFunc(ctx, o.turns.CloseSlots)()
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{
 		queue.KindTurn:  func(ctx context.Context, job queue.Job) error { return o.Ring(ctx, job.Key) },
 		queue.KindSweep: o.sweep,
 	})
-	o.slots.close()
+	o.turns.CloseSlots()
 	o.background.Close(cancel, o.live().Grace)
 	return err
 }
 
 // ForgetSession drops what is remembered of a session's messages. It is called
 // when some of them were taken out of the message array.
-func (o *Orchestrator) ForgetSession(id string) { o.windows.forget(id) }
-
-// asks reports whether a turn can have asked a person something.
-func (o *Orchestrator) asks() bool { return o.asking || !o.live().Budget.IsZero() }
+func (o *Orchestrator) ForgetSession(id string) { o.turns.ForgetSession(id) }
 
 // RunningTurns returns how many turns run in this process.
-func (o *Orchestrator) RunningTurns() int { return o.running.count() }
+func (o *Orchestrator) RunningTurns() int { return o.turns.Count() }
 
 // Idle reports whether this process has nothing to do for a conversation: no
 // entry waits or runs and no delivery is open, or all of it waits for people to

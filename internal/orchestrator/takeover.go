@@ -2,14 +2,12 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 
 	"remote-agent/internal/orchestrator/background"
-	"remote-agent/internal/sessions"
 )
 
 // Owner returns the name of this process as a holder of leases.
-func (o *Orchestrator) Owner() string { return o.owner }
+func (o *Orchestrator) Owner() string { return o.turns.Owner() }
 
 // TakeOver looks at once for what dead processes have left, whose leases are void. What
 // this process has no slot for, or may not begin because it stops, is offered to all.
@@ -22,11 +20,4 @@ func (o *Orchestrator) TakeOver(ctx context.Context) {
 
 // LeasesLost ends the workers of this process without settling anything: others took
 // it for dead and work on their conversations.
-func (o *Orchestrator) LeasesLost() {
-	o.holders.Range(func(_, cancel any) bool {
-		if cancel, ok := cancel.(context.CancelCauseFunc); ok {
-			cancel(fmt.Errorf("%w: this process was taken for dead", sessions.ErrLeaseLost))
-		}
-		return true
-	})
-}
+func (o *Orchestrator) LeasesLost() { o.turns.LeasesLost() }

@@ -63,10 +63,6 @@ func New(c Config) *Control { return &Control{Config: c, slots: make(chan struct
 // Busy reports whether commands run.
 func (c *Control) Busy() bool { return len(c.slots) > 0 }
 
-// FollowUpPrefix begins the event ids of messages that the program put into an inbox
-// itself, because a command or a button said so.
-const FollowUpPrefix = "then:"
-
 // Start runs a control command in the background. If too many run
 // already, the sweep takes it up.
 func (c *Control) Start(entry sessions.Entry) {
@@ -78,7 +74,7 @@ func (c *Control) Start(entry sessions.Entry) {
 	started := c.Background.Go(func(ctx context.Context) {
 		defer func() { <-c.slots }()
 		defer background.Recover(ctx, c.Log, "control", nil)
-		if err := c.Run(ctx, entry); err != nil {
+		if err := c.RunNow(ctx, entry); err != nil {
 			c.Log.ErrorContext(ctx, "Control command failed; it is taken up again",
 				"conversation", entry.In.Conversation, "entry", entry.ID, "err", err)
 		}
@@ -88,8 +84,8 @@ func (c *Control) Start(entry sessions.Entry) {
 	}
 }
 
-// Run runs a control command, or waits while this process does so already.
-func (c *Control) Run(ctx context.Context, entry sessions.Entry) error {
+// RunNow runs a control command, or waits while this process does so already.
+func (c *Control) RunNow(ctx context.Context, entry sessions.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	done := make(chan struct{})
@@ -214,7 +210,7 @@ func (c *Control) FollowUp(ctx context.Context, tx port.Tx, r command.Request, r
 	default:
 		return false, nil
 	}
-	in.Event = messages.EventID(FollowUpPrefix + r.Entry.ID)
+	in.Event = messages.EventID(command.FollowUpPrefix + r.Entry.ID)
 	in.Kind, in.Action, in.Trigger, in.Raw, in.Aliases = messages.KindMessage, "", "", nil, nil
 	in.Whispered, in.Opening, in.Queued = false, "", false
 	entry := sessions.Entry{
@@ -255,3 +251,6 @@ func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) e
 	}
 	return err
 }
+
+// Find returns the command that has a canonical name or alias.
+func (c *Control) Find(name string) (command.Command, bool) { return c.Commands.Find(name) }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"remote-agent/internal/orchestrator/turn"
+
 	"github.com/google/uuid"
 
 	"remote-agent/internal/fault"
@@ -27,7 +29,7 @@ var _ platform.Sink = (*Inbox)(nil)
 type accepted struct {
 	entry  sessions.Entry
 	fresh  bool
-	work   Work                   // this process got the conversation, and holds a slot for it; else nil
+	work   *turn.Work             // this process got the conversation, and holds a slot for it; else nil
 	waits  bool                   // somebody else works on the conversation, or no slot is free
 	refuse bool                   // tell the sender once that the bot is private
 	closed *sessions.Conversation // what it is about was closed
@@ -48,7 +50,7 @@ func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	}
 	events = lockOrder(events)
 	plan, err := i.acceptAll(ctx, events, true)
-	if _, is := errors.AsType[*BeginError](err); is && ctx.Err() == nil {
+	if _, is := errors.AsType[*turn.BeginError](err); is && ctx.Err() == nil {
 		i.Log.WarnContext(ctx, "Could not begin a turn at once; its message is stored first", "err", err)
 		plan, err = i.acceptAll(ctx, events, false)
 	}

@@ -24,7 +24,7 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 		log.DebugContext(ctx, "Ignored a repeated event", "event", a.entry.In.Event)
 	case a.closed != nil:
 		conv := *a.closed
-		i.Background.Go(func(ctx context.Context) { i.Release(ctx, conv) })
+		i.Background.Go(func(ctx context.Context) { i.Turns.Release(ctx, conv) })
 	case a.work != nil:
 		a.work.Start(ctx)
 	case a.entry.State == sessions.EntryRefused:

@@ -31,8 +31,12 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		}
 		return sessions.LaneControl, nil
 	}
-	if i.Lookup != nil {
-		if ok, err := i.Lookup(ctx, tx, conv, name); ok || err != nil {
+	if c, ok := i.Commands.Find(name); ok && c.Prompt != nil {
+		return sessions.LaneTurn, nil
+	}
+	if conv.CodebaseID != "" {
+		files, err := tx.CodebaseCommands(ctx, conv.CodebaseID)
+		if _, ok := files[name]; ok || err != nil {
 			return sessions.LaneTurn, err
 		}
 	}

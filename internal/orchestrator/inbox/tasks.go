@@ -119,7 +119,7 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 	}
 	switch {
 	case ended:
-		return i.Ring(ctx, s.ConversationID) // brings the notice; else the sweep does
+		return i.Turns.Ring(ctx, s.ConversationID) // brings the notice; else the sweep does
 	case a.entry.ID != "":
 		i.afterAccept(ctx, a)
 	}

@@ -66,7 +66,7 @@ func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
 			IDs:    map[messages.UserID]bool{Ann: true, Bob: true},
 			Owners: map[messages.UserID]bool{Olga: true},
 		}},
-		Toolroom:  toolPort{w.Tools, p.life},
+		Tools:     toolPort{w.Tools, p.life},
 		Exclusive: exclusive,
 		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}

@@ -47,9 +47,9 @@ type toolPort struct {
 	life  *life
 }
 
-var _ orchestrator.Toolroom = toolPort{}
+var _ orchestrator.Tools = toolPort{}
 
-// Open implements orchestrator.Toolroom.
+// Open implements orchestrator.Tools.
 func (p toolPort) Open(context.Context, orchestrator.ToolTurn) (*tool.Box, error) {
 	return tool.NewBox(
 		scriptedTool{ReadTool, assistant.KindRead, p},
@@ -58,7 +58,7 @@ func (p toolPort) Open(context.Context, orchestrator.ToolTurn) (*tool.Box, error
 	)
 }
 
-// Missing implements orchestrator.Toolroom.
+// Missing implements orchestrator.Tools.
 func (toolPort) Missing(orchestrator.ToolTurn) []string { return nil }
 
 type scriptedTool struct {

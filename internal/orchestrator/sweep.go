@@ -1,0 +1,81 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// settleTime is how long a control command may be at work before a sweep takes
+// it for one that a crash left over.
+const settleTime = 5 * time.Second
+
+// sweep rings for every conversation that has work and no live lease, and runs
+// control commands that a crash left over. It is what makes lost wake-ups and
+// dead processes harmless.
+func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
+	o.inbox.StartDue()
+	_, err := o.ringAll(ctx, time.Now().Add(-settleTime))
+	return err
+}
+
+// firstSweep is the sweep at the start. What it has no slot for gets a job, so
+// that it does not wait for the next sweep.
+func (o *Orchestrator) firstSweep(ctx context.Context) error {
+	o.inbox.StartDue()
+	before := time.Now()
+	if !o.config.Exclusive {
+		before = before.Add(-settleTime)
+	}
+	left, err := o.ringAll(ctx, before)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		for _, id := range left {
+			if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ringAll starts what it can and returns the conversations that it has no slot
+// for.
+func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []string, err error) {
+	var (
+		ids     []string
+		control []sessions.Entry
+	)
+	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
+		var err error
+		if ids, err = tx.ConversationsWithWork(ctx, 100); err != nil {
+			return err
+		}
+		control, err = tx.ControlWork(ctx, before, 100)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for work: %w", err)
+	}
+	for _, e := range control {
+		o.control.Start(e)
+	}
+	for i, id := range ids {
+		err := o.Ring(ctx, id)
+		if errors.Is(err, queue.ErrBusy) {
+			return ids[i:], nil // all slots work
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.config.Metrics.SweepRang(1)
+		o.config.Log.DebugContext(ctx, "Sweep rang", "conversation_id", id)
+	}
+	return nil, nil
+}

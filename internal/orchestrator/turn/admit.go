@@ -1,0 +1,94 @@
+package turn
+
+import (
+	"context"
+
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/sessions"
+)
+
+// Reserve takes a free slot, unless somebody waits for one.
+func (o *Turns) Reserve() bool { return o.slots.try() }
+
+// BeginError says that a message could be stored, but a turn not be begun with it.
+type BeginError struct{ Err error }
+
+func (e *BeginError) Error() string { return e.Err.Error() }
+func (e *BeginError) Unwrap() error { return e.Err }
+
+// Admit stores an entry, for which a slot was reserved, and claims its
+// conversation, whose row is locked and which nobody holds. With atOnce it begins
+// the turn if nothing else is to be done there; a failure of that is a BeginError.
+// The slot is the work's from now on; without work, which is nil then, it is free again.
+func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv sessions.Conversation, open sessions.OpenWork, v access.Verdict, atOnce bool) (fresh bool, work *Work, err error) {
+	w := o.newWorker(conv)
+	first := *e
+	first.Seq = conv.InboxSeq + 1
+	atOnce = atOnce && !open.Waiting && !open.Control && !open.Deliveries && w.beginsAtOnce(first)
+	admission := sessions.Admission{Owner: o.owner, TTL: o.config.LeaseTTL}
+	if atOnce && o.outbox.ShowsProgress(conv.Key.Platform) {
+		admission.Deliveries = 1
+	}
+	stored := *e
+	if atOnce && open.Active {
+		stored.State, stored.Attempts, stored.SessionID = sessions.EntryRunning, 1, open.Session.ID
+	}
+	fresh, w.lease, w.conv.DeliverySeq, err = tx.AdmitEntry(ctx, &stored, admission)
+	e.ID, e.Seq, e.AcceptedAt = stored.ID, stored.Seq, stored.AcceptedAt
+	if err != nil || !fresh {
+		o.slots.release()
+		return fresh, nil, err
+	}
+	w.conv.InboxSeq, w.conv.Owner, w.conv.Epoch, w.conv.Leased = e.Seq, w.lease.Owner, w.lease.Epoch, true
+	if !atOnce {
+		return true, &Work{w}, nil
+	}
+	w.session, w.numbered, w.runs = &open, int(admission.Deliveries), stored.SessionID
+	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
+	if w.begun.decision, err = w.begin(ctx, tx, *e, v); err != nil {
+		return true, &Work{w}, &BeginError{Err: err}
+	}
+	w.session, w.runs = nil, ""
+	return true, &Work{w}, nil
+}
+
+// Work is a conversation that this process holds, with a slot.
+type Work struct{ w *worker }
+
+// Start works on it in the background. While the process stops it hands it back
+// instead: somebody else takes over.
+func (a *Work) Start(ctx context.Context) {
+	if !a.w.o.background.Go(func(ctx context.Context) { a.w.o.workOn(ctx, a.w) }) {
+		a.w.handBack(ctx)
+		a.Drop()
+	}
+}
+
+// Drop gives back in this process what a transaction that came to nothing took.
+func (a *Work) Drop() {
+	a.w.o.slots.release()
+	a.w.o.forget(a.w.begun)
+}
+
+// Release gives back what a closed conversation holds: its worktree, whose state
+// is saved, and an agent's process. While something still runs or waits there it
+// stays; the sweep of idle worktrees comes later.
+func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
+	waiting := 0
+	err := o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		var err error
+		waiting, err = tx.CountWaiting(ctx, conv.ID)
+		return err
+	})
+	if err != nil || waiting > 0 {
+		return
+	}
+	o.releaseAgent(conv)
+	if o.config.Workshop == nil || conv.CodebaseID == "" {
+		return
+	}
+	if err := o.config.Workshop.Release(ctx, conv); err != nil {
+		o.config.Log.InfoContext(ctx, "Could not free a worktree; the sweep does", "conversation", conv.Key, "err", err)
+	}
+}

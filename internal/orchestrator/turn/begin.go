@@ -1,0 +1,304 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+)
+
+// crashAttempts is how often a turn may begin, in multiples of MaxAttempts,
+// before it is taken for one that ends the process.
+const crashAttempts = 3
+
+// begunTurn is what the transaction that begins a turn decided.
+type begunTurn struct {
+	call        command.Call
+	role        sessions.Role    // of the sender, as the turn began
+	job         *command.Command // a command that runs in order; it has no session
+	again       bool             // it has begun before
+	session     sessions.Session
+	prompt      *command.Prompt  // nil for a plain message
+	executes    bool             // it carries a plan out, if there is one
+	plan        *plan.Plan       // the plan that the turn carries out
+	profile     *profile.Profile // of the session, as it is now; nil for the default
+	work        Prepared
+	system      string // the system prompt
+	config      []byte // the session's configuration, JSON
+	placeholder *messages.Delivery
+	request     []messages.Message // as it was stored now; nil if an earlier attempt did
+	before      int64              // the number of the session's newest message before the request; 0 for none
+	run         int64              // the number of the run in its session
+}
+
+// model returns the model that the turn's prompt asks for.
+func (b begunTurn) model() string {
+	if b.prompt == nil {
+		return ""
+	}
+	return b.prompt.Model
+}
+
+// outcome is what the assistant made of a turn.
+type outcome struct {
+	reply    *command.Reply     // of a job
+	text     string             // what was said, also when it ended early
+	rest     []messages.Message // complete messages that are not stored yet
+	finished assistant.Finished
+	card     string // what the placeholder says in the end, if the answer is a message of its own
+	host     *host  // nil for a job
+	err      error
+	took     time.Duration
+}
+
+// beginEntry begins the turn of an entry, or settles it without one. It runs in
+// the transaction that decided on it; it is safe to repeat after a crash: the
+// user's message and the placeholder of an earlier attempt are found again.
+func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entry) (decision, error) {
+	v, err := w.o.access.Authorize(ctx, tx, entry.In)
+	if err != nil {
+		return decision{}, err
+	}
+	switch {
+	case v.Role == sessions.Stranger:
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
+			"You are not allowed to talk to this bot any more, so I did not start on this.")
+	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
+			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
+	case v.State.Halted():
+		return w.waitHalted(ctx, tx, entry, v.State)
+	case w.needsPreparing(entry):
+		return decision{what: prepare, entry: entry, access: v.State.AccessSeq}, nil
+	case w.ready[entry.ID].refused:
+		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
+	case needsClone(w.ready[entry.ID].err) != nil:
+		d, err := w.mayClone(ctx, tx, entry, needsClone(w.ready[entry.ID].err))
+		d.access = v.State.AccessSeq
+		return d, err
+	case w.ready[entry.ID].err != nil:
+		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
+	}
+	return w.begin(ctx, tx, entry, v)
+}
+
+// beginsAtOnce reports whether the turn of an entry can begin in the transaction
+// that accepts it: nothing has to be read before, and it is no command, which may
+// have reasons not to begin.
+func (w *worker) beginsAtOnce(entry sessions.Entry) bool {
+	_, isCommand := command.Parse(entry.In.Text)
+	return !isCommand && entry.In.Kind == messages.KindMessage && !w.needsPreparing(entry)
+}
+
+// begin begins the turn of an entry, for a sender who was judged.
+func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v access.Verdict) (d decision, err error) {
+	d = decision{what: turn, entry: entry, access: v.State.AccessSeq}
+	d.begun.role, d.begun.again = v.Role, entry.State == sessions.EntryRunning
+	d.begun.call, _ = command.Parse(entry.In.Text)
+	d.begun.work = w.ready[entry.ID].work
+	if c, ok := w.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
+		d.begun.job = &c
+	} else if err := w.beginSession(ctx, tx, entry, &d.begun); err != nil {
+		if isRefusal(err) {
+			return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+		}
+		return decision{}, err
+	}
+	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
+		return decision{}, err
+	}
+	running, attempts := sessions.EntryRunning, entry.Attempts+1
+	d.entry.State, d.entry.Attempts, d.entry.SessionID = running, attempts, d.begun.session.ID
+	if known := w.runs; known != "" && known == d.begun.session.ID {
+		return d, nil
+	}
+	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
+		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
+	})
+}
+
+// refuse settles an entry whose sender the platform does not admit.
+func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, why error) (decision, error) {
+	state, reason := sessions.EntryRefused, "not admitted"
+	if why != nil {
+		reason = why.Error()
+	}
+	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+		return decision{}, err
+	}
+	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In)
+	return decision{what: refused, entry: entry, tell: due, why: why}, err
+}
+
+// unprepared settles an entry whose turn could not be prepared, or puts it aside
+// if the reason may pass. Nothing of it is in the session yet.
+func (w *worker) unprepared(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (decision, error) {
+	attempts, errText := entry.Attempts+1, err.Error()
+	pause, again := w.o.retries(w.o.config.MaxAttempts).Next(attempts, err)
+	if !again {
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
+	}
+	delete(w.ready, entry.ID)
+	at := time.Now().Add(pause)
+	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); err != nil {
+		return decision{}, err
+	}
+	return w.leaveUntil(ctx, tx, at)
+}
+
+// isRefusal reports whether err says no to a person: such an entry is settled,
+// not tried again. Errors of the database, lost leases above all, are not.
+func isRefusal(err error) bool {
+	f, ok := errors.AsType[*refusal](err)
+	return ok && f != nil
+}
+
+// refusal is a rule's no, with a text for the person.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// beginSession finds the prompt, the plan and the session of a turn and stores
+// its request.
+func (w *worker) beginSession(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) error {
+	w.o.choosePrompt(b)
+	var err error
+	if b.executes && entry.State != sessions.EntryRunning {
+		if b.plan, err = w.takePlan(ctx, tx, entry, b); err != nil {
+			return err
+		}
+	}
+	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
+		return err
+	}
+	if err = w.applyProfile(ctx, tx, entry, b); err != nil {
+		return err
+	}
+	return w.storeRequest(ctx, tx, entry, b)
+}
+
+// storeRequest begins a run, with the person's message the first time the turn
+// begins. Later attempts go on with what is stored; calls that were
+// interrupted are marked as such and never repeated by us.
+func (w *worker) storeRequest(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) error {
+	run := sessions.NewRun{
+		SessionID: b.session.ID, EntryID: entry.ID, Model: w.modelOf(decision{entry: entry, begun: *b}), Again: entry.State == sessions.EntryRunning,
+	}
+	if run.Again {
+		stored, err := tx.RunMessages(ctx, entry.ID)
+		if err != nil {
+			return err
+		}
+		if len(stored) > 0 {
+			begun, err := tx.BeginRun(ctx, run)
+			if b.run = begun.Number; err != nil {
+				return err
+			}
+			return w.interrupted(ctx, tx, entry, b.session.ID)
+		}
+	}
+	in := entry.In
+	if r, ok := w.ready[entry.ID]; ok {
+		if r.attachments != nil {
+			in.Attachments = r.attachments
+		}
+		if b.work.Prompt == nil { // a command file of the repository gets one line of reference only
+			in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
+		}
+	}
+	call, text := b.planned()
+	request, warnings := requestMessage(in, b.prompt, call, text)
+	begun, err := tx.BeginRun(ctx, run, request)
+	if err != nil {
+		return err
+	}
+	b.run, b.before, request.Seq = begun.Number, begun.Newest, begun.Seqs[0]
+	b.request = []messages.Message{request}
+	notices := []string{b.work.Notice, b.drift()}
+	for _, warning := range warnings {
+		notices = append(notices, "⚠ "+warning)
+	}
+	if notice := joinNotices(notices...); notice != "" {
+		if err := outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
+			return err
+		}
+	}
+	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
+		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
+	})
+}
+
+// resolveSession returns the session that a turn runs in: that of an earlier
+// attempt, else the active one, else a new one. If the transition rule says so,
+// or a plan is carried out, the active one ends first.
+func (w *worker) resolveSession(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) (sessions.Session, error) {
+	if entry.SessionID != "" {
+		if s, err := tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
+			return s, err
+		}
+	}
+	s, active, err := w.activeSession(ctx, tx)
+	if err != nil {
+		return s, err
+	}
+	parent := ""
+	if active {
+		var meta sessions.CommandMeta
+		if b.prompt != nil {
+			meta = b.prompt.Meta
+		}
+		if b.plan == nil && sessions.Next(s.Metadata, meta) == sessions.Continue {
+			return s, nil
+		}
+		if err = tx.DeactivateSession(ctx, s.ID, string(sessions.Restart)); err != nil {
+			return s, err
+		}
+		parent = s.ID
+	}
+	name := assistant.Name(w.conv.Assistant)
+	model := ""
+	if a := w.o.config.Assistants[name]; a != nil {
+		model = a.Model()
+	}
+	if b.profile, err = profileByID(ctx, tx, w.conv.AgentID); err != nil {
+		return s, err
+	}
+	title := profile.Default
+	if b.profile != nil {
+		title = b.profile.Title()
+	}
+	w.describe(entry, b)
+	return tx.CreateSession(ctx, sessions.NewSession{
+		ConversationID: w.conv.ID,
+		CodebaseID:     w.conv.CodebaseID,
+		ParentID:       parent,
+		Assistant:      w.conv.Assistant,
+		AgentName:      title,
+		AgentID:        w.conv.AgentID,
+		Model:          model,
+		SystemPrompt:   b.system,
+		Config:         b.config,
+		UserPrompt:     entry.In.Text,
+	})
+}
+
+// activeSession returns the active session of the conversation, if there is one.
+func (w *worker) activeSession(ctx context.Context, tx port.Tx) (sessions.Session, bool, error) {
+	if known := w.session; known != nil {
+		return known.Session, known.Active, nil
+	}
+	return tx.ActiveSession(ctx, w.conv.ID)
+}

@@ -1,0 +1,85 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// NeedsClone is an error of Workshop.Prepare: a repository has to be cloned
+// before anything can run here, and a person has to allow that. It is asked in
+// the chat, the message waits for the answer, and once it is cloned nobody is
+// asked again.
+type NeedsClone struct {
+	Codebase string // its name
+	URL      string
+	Why      string // what is missing, as a sentence
+}
+
+// Error implements error.
+func (n *NeedsClone) Error() string { return "not cloned: " + n.URL }
+
+// mayClone asks whether a repository may be cloned, and has it done once
+// somebody has said so. Nothing of the entry's turn has begun. Repeating it is
+// safe: the question is found again, and so is the clone.
+func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry, need *NeedsClone) (decision, error) {
+	asked, err := w.consult(ctx, tx, decision{entry: entry}, approval.Approval{
+		CallID: approval.ToolClone, Tool: approval.ToolClone, Arguments: need.URL, Kind: assistant.KindNetwork,
+		Title:  "Clone " + need.URL,
+		Detail: need.Why + " I clone it once, for everybody who works on " + need.Codebase + ", and then go on with your message.",
+	}, 0)
+	switch {
+	case err != nil:
+		return decision{}, err
+	case asked.waits:
+		at := asked.approval.ExpiresAt
+		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{NextAt: &at}); err != nil {
+			return decision{}, err
+		}
+		delete(w.ready, entry.ID) // by then it may be there
+		err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		return decision{what: settled}, err // the next step brings the question
+	case !asked.verdict.Allow:
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, need.Error(),
+			"✖ "+need.Codebase+" was not cloned, so I did not start on this. `"+w.o.outbox.Prefix(w.conv.Key.Platform)+"clone "+need.URL+"` gets it whenever you want.")
+	}
+	delete(w.ready, entry.ID)
+	w.mayGet = need
+	return decision{what: prepare, entry: entry}, nil
+}
+
+// needsClone returns what has to be cloned first, nil if err is something else.
+func needsClone(err error) *NeedsClone {
+	need, _ := errors.AsType[*NeedsClone](err)
+	return need
+}
+
+// getRepository clones what a person has allowed, once, and reports whether there
+// was something.
+func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
+	need := w.mayGet
+	if w.mayGet = nil; need == nil {
+		return false, nil
+	}
+	begin := time.Now()
+	if err := w.o.config.Workshop.Clone(ctx, need.URL); err != nil {
+		return false, err
+	}
+	err = w.o.config.Storage.InRead(ctx, func(tx port.Tx) error { // its folder may be written otherwise now
+		var err error
+		w.conv, err = tx.Conversation(ctx, w.conv.ID)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("read the conversation: %w", err)
+	}
+	w.o.config.Log.InfoContext(ctx, "Cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
+	return true, nil
+}

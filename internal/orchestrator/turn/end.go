@@ -1,0 +1,398 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/commit"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// agentAttempts is how often the turn of an external agent is tried. Agents
+// repeat refused requests to their provider themselves.
+const agentAttempts = 2
+
+// retries is when a turn that failed runs again.
+func (o *Turns) retries(tries int) fault.Policy {
+	return fault.Policy{Longest: time.Minute, Tries: tries}
+}
+
+// ending is how a turn ends, or is put aside to go on later.
+type ending struct {
+	outcome string // for the log and the metrics
+	change  sessions.EntryUpdate
+	keep    []messages.Message   // added to the session
+	record  *sessions.TurnRecord // nil if the turn goes on later
+	run     sessions.RunStatus   // running if the turn is put aside
+	reason  string               // why the run did not come to an answer, for the operator
+	word    *outbox.Word         // what the person reads; nil if the turn goes on later
+	parked  string               // what the placeholder says until it goes on
+
+	// within does what else belongs to the end, and may change the ending; after is
+	// told which message has the last word. Both run in its transaction. Nil: nothing.
+	within func(ctx context.Context, tx port.Tx, e *ending) error
+	after  func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error
+}
+
+// settleTurn ends a turn in one transaction: its messages, its record, its
+// deliveries. It returns the outcome's name for the log.
+func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
+	if errors.Is(out.err, sessions.ErrLeaseLost) {
+		return "lease_lost", out.err
+	}
+	ctx, cancel := w.settling()
+	defer cancel()
+	e := w.endingOf(d, out)
+	c, news, err := w.end(ctx, d, out, placed, unrecorded, &e)
+	switch {
+	case err != nil:
+		w.o.windows.forget(d.begun.session.ID)
+		return e.outcome, fmt.Errorf("store the end of a turn: %w", err)
+	case e.outcome != "answered":
+		w.o.windows.forget(d.begun.session.ID)
+	default:
+		w.o.windows.extend(d.begun.session.ID, e.keep, news.LastSeq)
+	}
+	if e.word != nil {
+		failpoint.Hit(failpoint.AnswerStored)
+		w.keepOutbox(d.entry, c, news)
+	} else {
+		w.showParked(ctx, placed, e.parked)
+	}
+	if e.outcome == "interrupted" {
+		return e.outcome, out.err
+	}
+	return e.outcome, nil
+}
+
+// end stores how a turn ends: as one value, unless something has to be read for it.
+func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
+	asked := e.word != nil && w.asked.Load()
+	if c, _ = w.changes(d, out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !outbox.HasFiles(c.Added) {
+		news, err = w.o.config.Storage.Commit(ctx, w.lease, c)
+		return c, news, err
+	}
+	written := *e
+	err = w.hold(ctx, func(tx port.Tx) error {
+		*e = written // of an earlier run of this function
+		if e.within != nil {
+			if err := e.within(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		if asked {
+			if err := w.o.cancelQuestions(ctx, tx, d.entry); err != nil {
+				return err
+			}
+		}
+		if err := out.host.addEarlier(ctx, tx, out.finished, e.record); err != nil {
+			return err
+		}
+		var last messages.DeliveryID
+		c, last = w.changes(d, out, placed, unrecorded, e)
+		var err error
+		if news, err = tx.Apply(ctx, w.lease, c); err != nil {
+			return err
+		}
+		if err := outbox.AuditFiles(ctx, tx, d.entry.In, c.Added); err != nil || e.after == nil {
+			return err
+		}
+		return e.after(ctx, tx, last)
+	})
+	if asked {
+		news.DeliverySeq = unknownSeq // questions that were canceled are open deliveries again
+	}
+	return c, news, err
+}
+
+// unknownSeq is no number of a delivery.
+const unknownSeq = -1
+
+// changes makes the value of an ending. last is the delivery that has the buttons.
+func (w *worker) changes(d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
+	c.Entry = &commit.Entry{ID: d.entry.ID, EntryUpdate: e.change}
+	c.Usage = out.host.unrecorded(out.finished)
+	if id := d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
+		c.Session = &commit.Session{ID: id, Run: d.entry.ID, Messages: e.keep, Turn: e.record}
+	}
+	if id := d.begun.session.ID; id != "" {
+		c.Run = &commit.Run{SessionID: id, Number: d.begun.run, RunEnd: sessions.RunEnd{
+			Status: e.run, Model: out.finished.Model, Error: e.reason, Took: out.took,
+		}}
+	}
+	if e.word != nil {
+		c.Deliveries, c.Added, last = w.o.outbox.Last(w.conv, d.entry, placed, *e.word, out.took)
+	} else if unrecorded {
+		c.Deliveries = []messages.Delivery{*placed}
+	}
+	return c, last
+}
+
+// keepOutbox keeps what an ended turn has to send, if nobody else has added
+// deliveries since it began: then it goes out without being read again.
+func (w *worker) keepOutbox(entry sessions.Entry, c commit.Changes, news commit.News) {
+	if news.DeliverySeq != w.conv.DeliverySeq+int64(len(c.Added)) {
+		return
+	}
+	w.conv.DeliverySeq = news.DeliverySeq
+	w.outbox = &outgoing{open: slices.Concat(c.Deliveries, c.Added), seq: entry.Seq}
+}
+
+// endingOf decides how a turn ends after what the assistant made of it.
+func (w *worker) endingOf(d decision, out outcome) ending {
+	switch {
+	case out.err == nil && out.reply != nil:
+		return w.jobDone(d, *out.reply)
+	case out.err == nil:
+		return w.answered(d, out)
+	case errors.Is(out.err, errStopped):
+		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(out.took))
+		if out.text != "" {
+			shown = out.text + "\n\n" + shown
+		}
+		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, "stopped", shown)
+	case isCut(out.err):
+		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
+	case waits(out.err):
+		return w.waitsForDecision(d, out)
+	case errors.Is(out.err, background.ErrShutdown):
+		attempts := max(d.entry.Attempts-1, 0) // this one does not count
+		return ending{
+			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts}, run: sessions.RunInterrupted,
+			parked: "⏸ The service restarts. I go on with this afterwards.",
+		}
+	case errors.Is(out.err, errTurnLimit):
+		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.Live().TurnTimeout)
+	}
+	// What an agent began it may have done: the person decides whether to repeat it.
+	attempts := w.o.config.MaxAttempts
+	if w.runsAgent() {
+		attempts = min(attempts, agentAttempts)
+	}
+	begun := w.runsAgent() && (out.text != "" || out.card != "")
+	if pause, again := w.o.retries(attempts).Next(d.entry.Attempts, out.err); again && !begun {
+		return w.triedAgain(d, out, pause)
+	}
+	return w.endedEarly(d, out, "failed", sessions.EntryFailed, out.err.Error(), errorText(d.entry, out))
+}
+
+// answered is the end of a turn that has an answer.
+func (w *worker) answered(d decision, out outcome) ending {
+	state, none, text := sessions.EntryDone, "", answer(out.rest)
+	e := ending{
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
+		record: d.begun.ended(out, wording.Head(text, 500), ""),
+		word:   &outbox.Word{Text: text, Card: out.card},
+	}
+	if d.begun.prompt == nil && !w.teaches(d) {
+		return e
+	}
+	var proposed *plan.Plan
+	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
+		if err := w.note(ctx, tx, d.begun.profile, d.entry); err != nil || d.begun.prompt == nil {
+			return err
+		}
+		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Done); err != nil {
+			return err
+		}
+		if err := tx.UpdateSessionMetadata(ctx, d.begun.session.ID, sessions.Remember(d.begun.prompt.Meta)); err != nil {
+			return err
+		}
+		if d.begun.prompt.Meta.Produces != sessions.Plan {
+			return nil
+		}
+		p, err := w.propose(ctx, tx, d, text)
+		if err != nil {
+			return err
+		}
+		proposed, e.word = &p, &outbox.Word{Card: out.card}
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, w.o.outbox.Prefix(w.conv.Key.Platform), w.caps().Buttons)
+		return err
+	}
+	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
+		if proposed == nil {
+			return nil
+		}
+		proposed.DeliveryID = string(last)
+		return tx.SettlePlan(ctx, *proposed)
+	}
+	return e
+}
+
+// ended is the record of a turn that ended with a result or an error.
+func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnRecord {
+	r := b.record(sessions.TurnRecord{
+		Model: out.finished.Model, Result: result, Error: errText,
+		InputTokens: out.finished.Usage.InputTokens, OutputTokens: out.finished.Usage.OutputTokens,
+	})
+	return &r
+}
+
+// jobDone is the end of a job of ours.
+func (w *worker) jobDone(d decision, reply command.Reply) ending {
+	state, none := sessions.EntryDone, ""
+	return ending{
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
+		word: &outbox.Word{Text: reply.Text, Buttons: reply.Buttons},
+		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
+			_, err := w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
+			return err
+		},
+	}
+}
+
+// endedEarly is the end of a turn without an answer. Text that was shown stays in
+// the session, so that the next turn knows of it.
+func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
+	e := ending{
+		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown},
+		run: runEnded(state), reason: errText,
+	}
+	if d.begun.session.ID == "" { // a job of ours
+		return e
+	}
+	if e.keep = out.rest; answer(e.keep) == "" && out.text != "" {
+		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, out.text))
+	}
+	e.record = d.begun.ended(out, "", errText)
+	e.within = func(ctx context.Context, tx port.Tx, _ *ending) error {
+		if err := endCalls(ctx, tx, d.begun.session.ID); err != nil {
+			return err
+		}
+		return finishPlan(ctx, tx, d.entry, d.begun, plan.Approved)
+	}
+	return e
+}
+
+// triedAgain puts a turn aside that failed for a passing reason. It runs again
+// after wait, with the same placeholder.
+func (w *worker) triedAgain(d decision, out outcome, wait time.Duration) ending {
+	at, errText := time.Now().Add(wait), out.err.Error()
+	return ending{
+		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
+		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
+			d.entry.Attempts+1, w.o.config.MaxAttempts, wording.Clock(wait)),
+		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
+			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		},
+	}
+}
+
+// errorText says what happened, what was kept and what to do next.
+func errorText(entry sessions.Entry, out outcome) string {
+	text := "✖ " + fault.Public(out.err)
+	if entry.Attempts > 1 {
+		text += fmt.Sprintf(" I tried %d times.", entry.Attempts)
+	}
+	text += "\n\nYour message is kept. " + nextStep(out.err)
+	if fault.KindOf(out.err) == fault.Internal {
+		text += fmt.Sprintf(" (Error %s, for the operator's log.)", entry.ID[len(entry.ID)-8:])
+	}
+	if out.text != "" {
+		text = out.text + "\n\n" + text
+	}
+	return text
+}
+
+// settling returns the context for the end of a turn: what was done is written
+// down even if the process has begun to stop.
+func (w *worker) settling() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(w.ctx), 10*time.Second)
+}
+
+// nextStep says what a person can do about an error.
+func nextStep(err error) string {
+	switch fault.KindOf(err) {
+	case fault.Unauthorized, fault.Unsupported:
+		return "An operator has to look at the configuration."
+	case fault.Exhausted:
+		return "/new starts a fresh conversation."
+	case fault.Invalid:
+		return "Ask in another way, or /new for a fresh conversation."
+	default:
+		return "Send it again to try once more."
+	}
+}
+
+// settleStopped ends an entry that was told to stop while nobody worked on it.
+func (w *worker) settleStopped(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", "⏹ Stopped before it went on.")
+}
+
+// settleWith ends an entry without a turn, in the transaction that found it.
+func (w *worker) settleWith(ctx context.Context, tx port.Tx, entry sessions.Entry, state sessions.EntryState, errText, shown string) error {
+	placed, err := openPlaceholder(ctx, tx, entry)
+	if err != nil {
+		return err
+	}
+	if entry.State == sessions.EntryRunning && entry.SessionID != "" {
+		if err := endCalls(ctx, tx, entry.SessionID); err != nil {
+			return err
+		}
+		if err := w.releasePlan(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.EndOpenRun(ctx, entry.SessionID, entry.ID, sessions.RunEnd{Status: runEnded(state), Error: errText}); err != nil {
+			return err
+		}
+	}
+	return w.settleEntry(ctx, tx, entry, state, errText, placed, outbox.Word{Text: shown})
+}
+
+// runEnded is the status of a run whose entry ended in a state without an answer.
+func runEnded(state sessions.EntryState) sessions.RunStatus {
+	if state == sessions.EntryFailed {
+		return sessions.RunFailed
+	}
+	return sessions.RunStopped
+}
+
+// endCalls ends the calls of a session whose turn is over: what was running may
+// have had its effect, what had not begun has none.
+func endCalls(ctx context.Context, tx port.Tx, session string) error {
+	if _, err := tx.FailExecuting(ctx, session, "interrupted, may have run"); err != nil {
+		return err
+	}
+	_, err := tx.FailInterrupted(ctx, session, "not run: the turn ended before")
+	return err
+}
+
+// releasePlan takes the plan back that a turn was carrying out when it ended
+// without one of its own.
+func (w *worker) releasePlan(ctx context.Context, tx port.Tx) error {
+	p, ok, err := tx.LatestPlan(ctx, w.conv.ID)
+	if err != nil || !ok || p.State != plan.Executing {
+		return err
+	}
+	p.State = plan.Approved
+	return tx.SettlePlan(ctx, p)
+}
+
+// settleEntry closes an entry that has no turn now, in the transaction that found
+// it, and stores the deliveries of its last word.
+func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word outbox.Word) error {
+	if w.o.asks() {
+		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil {
+			return err
+		}
+	}
+	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
+	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
+	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
+		return err
+	}
+	return outbox.AuditFiles(ctx, tx, entry.In, c.Added)
+}

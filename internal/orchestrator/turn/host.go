@@ -1,0 +1,442 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/tool"
+	"remote-agent/internal/wording"
+)
+
+// maxRule is the longest request of an agent, in bytes, that can be allowed from
+// now on: a person has to take it in.
+const maxRule = 500
+
+// Tools hands out the tools of turns.
+type Tools interface {
+	// Open returns the tools of a turn: the same ones, in the same order, for
+	// every turn of a session as far as possible. The caller closes the box.
+	Open(ctx context.Context, t ToolTurn) (*tool.Box, error)
+
+	// Missing returns which tools the profile of an opened turn names that there
+	// are none of here. Those that only lack a codebase are not among them.
+	Missing(t ToolTurn) []string
+}
+
+// ToolTurn says what the tools of a turn work on.
+type ToolTurn struct {
+	Conversation sessions.Conversation
+	Session      sessions.Session
+	Entry        sessions.Entry // what is answered
+	Dir          string         // the worktree, or the folder in it; empty without a codebase
+	Tree         string         // the top of that worktree
+	GitData      string         // git's data of its repository, to read; empty: none
+
+	// Profile is the agent profile of the turn, nil for none: only the tools that it
+	// names are offered, and those of its own MCP servers besides.
+	Profile *profile.Profile
+}
+
+// host is what a running turn gets from the program: tools, and the people who
+// decide about them. It lives as long as one run of a turn.
+type host struct {
+	w     *worker
+	d     decision
+	p     *progress
+	box   *tool.Box
+	mode  approval.Mode
+	agent bool // the assistant has tools of its own
+	limit *turnLimit
+
+	rounds  int64    // requests of earlier runs of this turn
+	missing []string // tools that the profile names and that are gone
+
+	mu       sync.Mutex // guards all below
+	effects  map[string]tool.Effect
+	recorded assistant.Usage // of this run, that is on record
+}
+
+var _ assistant.Host = (*host)(nil)
+
+// openHost gets the tools of a turn ready. The turn runs without tools where
+// nothing hands them out.
+func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision, p *progress, limit *turnLimit) (*host, error) {
+	h := &host{w: w, d: d, p: p, limit: limit, effects: make(map[string]tool.Effect), mode: w.mode(d)}
+	_, h.agent = a.(assistant.Agent)
+	box, err := tool.NewBox()
+	if err != nil {
+		return nil, err
+	}
+	h.box = box
+	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Tools == nil {
+		return h, nil
+	}
+	turn := ToolTurn{
+		Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Profile: d.begun.profile,
+		Dir: d.begun.work.Dir, Tree: d.begun.work.Tree, GitData: d.begun.work.GitData,
+	}
+	h.box, err = w.o.config.Tools.Open(ctx, turn)
+	if err != nil {
+		return nil, fmt.Errorf("open the tools: %w", err)
+	}
+	if d.begun.profile != nil {
+		h.missing = w.o.config.Tools.Missing(turn)
+	}
+	h.box.OnPanic(func(name string, value any, stack []byte) {
+		w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
+	})
+	return h, nil
+}
+
+// mode returns how much may happen in a turn without asking. A turn that makes a
+// plan only reads.
+func (w *worker) mode(d decision) approval.Mode {
+	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+		return approval.ModeAsk
+	}
+	mode, err := approval.ParseMode(w.conv.Settings.Mode)
+	if err != nil {
+		mode = w.o.config.Mode
+	}
+	return capped(mode, d.begun.profile)
+}
+
+// modeName is the mode of a turn as assistants know it.
+func (w *worker) modeName(d decision) string {
+	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+		return "plan"
+	}
+	mode := w.mode(d)
+	if mode == approval.ModeAuto && d.begun.role != sessions.Owner {
+		mode = approval.ModeEdit
+	}
+	return string(mode)
+}
+
+func (h *host) close() {
+	if err := h.box.Close(); err != nil {
+		h.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)
+	}
+}
+
+// Tools implements assistant.Host.
+func (h *host) Tools() []messages.ToolSpec { return h.box.Specs() }
+
+// Permit implements assistant.Host.
+func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Verdict, error) {
+	effect, err := h.box.Effect(ctx, call)
+	if err != nil {
+		return assistant.Verdict{Reason: fault.Public(err)}, nil
+	}
+	h.mu.Lock()
+	h.effects[call.ID] = effect
+	h.mu.Unlock()
+	if effect.Kind == assistant.KindRead {
+		return assistant.Verdict{Allow: true}, nil
+	}
+	asked, err := h.judge(ctx, approval.Approval{
+		CallID: call.ID, Tool: call.Name, Arguments: plainText(call.Arguments), Kind: effect.Kind,
+		Title: effect.Summary, Detail: effect.Detail, Rule: effect.Rule,
+	}, 0)
+	if err == nil && asked.waits {
+		return assistant.Verdict{}, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
+	}
+	return asked.verdict, err
+}
+
+// judge applies the mode and the rules to a call and asks a person where they do
+// not decide.
+func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ruling, error) {
+	var result ruling
+	err := h.w.hold(ctx, func(tx port.Tx) error {
+		result = ruling{}
+		ruled := false
+		if h.w.conv.CodebaseID == "" || foreign(h.d.entry) {
+			a.Rule = "" // a rule is about the files of the codebase, not about what a pull request makes of them
+		}
+		if a.Rule != "" {
+			var err error
+			if ruled, err = tx.HasRule(ctx, h.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
+				return err
+			}
+		}
+		verdict, reason := approval.Judge(h.mode, a.Kind, h.d.begun.role == sessions.Owner, ruled)
+		switch verdict {
+		case approval.Allow:
+			result.verdict.Allow = true
+			return nil
+		case approval.Refuse:
+			result.verdict.Reason = reason
+			return nil
+		case approval.Ask:
+		}
+		var err error
+		result, err = h.w.consult(ctx, tx, h.d, a, hold)
+		return err
+	})
+	return result, err
+}
+
+// foreign reports whether somebody else decides what is in the worktree of a
+// turn: it is about a pull request.
+func foreign(entry sessions.Entry) bool {
+	r := entry.In.Repository
+	return r != nil && (r.Existing || r.ReadOnly)
+}
+
+// Parallel implements assistant.Host.
+func (h *host) Parallel(call messages.ToolCall) bool {
+	return h.effect(call).Kind == assistant.KindRead
+}
+
+// Kind says what a call does, for the card.
+func (h *host) Kind(call messages.ToolCall) assistant.PermissionKind { return h.effect(call).Kind }
+
+// Describe implements assistant.Host.
+func (h *host) Describe(call messages.ToolCall) string {
+	return h.w.o.redact(h.effect(call).Summary)
+}
+
+func (h *host) effect(call messages.ToolCall) tool.Effect {
+	h.mu.Lock()
+	e, ok := h.effects[call.ID]
+	h.mu.Unlock()
+	if !ok { // a failed one still has its name as summary
+		e, _ = h.box.Effect(h.w.ctx, call)
+	}
+	return e
+}
+
+// RunTool implements assistant.Host. What a tool returns goes to the model and
+// to the record without the secrets that are known.
+func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
+	result, note := h.box.Run(ctx, call)
+	failpoint.Hit(failpoint.CallRan)
+	result.Content, result.Summary = h.w.o.redact(result.Content), h.w.o.redact(note)
+	h.p.noteTool(call.ID, result.Summary)
+	return result
+}
+
+// Ask implements assistant.Host: the person is asked in the chat and the agent
+// waits. Its process cannot be put aside, so the turn keeps its place; the time
+// does not count.
+func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {
+	rule := ""
+	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") {
+		rule = p.Call.Arguments // all that it says, not the title that it chose
+	}
+	if p.Kind == assistant.KindWrite && !h.w.o.config.Confined {
+		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
+	}
+	asked, err := h.judge(ctx, approval.Approval{
+		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
+		Title: h.w.o.redact(p.Title), Detail: p.Detail, Rule: rule,
+	}, holdForSender)
+	if err != nil || !asked.waits {
+		return asked.verdict, err
+	}
+	h.p.waitFor(asked.approval.Name())
+	defer h.p.waitFor("")
+	resume := h.limit.pause()
+	defer resume()
+	h.w.slot.yield(h.w.o.slots)
+	defer h.w.slot.resume(ctx, h.w.o.slots)
+	if err := h.w.o.outbox.SendHeld(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
+		h.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
+	}
+	return h.w.awaitDecision(ctx, asked.approval.Number)
+}
+
+// Round implements assistant.Host.
+func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([]messages.Message, error) {
+	var (
+		steered []sessions.Entry
+		said    []messages.Message
+		asked   ruling
+	)
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	err := h.w.hold(ctx, func(tx port.Tx) error {
+		var err error
+		steered, said = nil, nil
+		if err = h.record(ctx, tx, used, recorded, ""); err != nil {
+			return err
+		}
+		if asked, err = h.mayGoOn(ctx, tx, h.rounds+int64(requests)); err != nil || asked.waits || asked.denied != nil {
+			return err
+		}
+		steered, said, err = h.w.steer(ctx, tx, h.d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.recorded = used
+	h.mu.Unlock()
+	switch {
+	case asked.denied != nil:
+		return nil, asked.denied
+	case asked.waits:
+		return nil, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
+	}
+	for _, e := range steered {
+		h.w.o.outbox.Unmark(e)
+	}
+	h.p.notes(len(steered))
+	return said, nil
+}
+
+// recall finds out what earlier runs of the turn did: it counts, and is on the
+// card.
+func (h *host) recall(ctx context.Context) error {
+	if !h.d.begun.again {
+		return nil
+	}
+	var stored []messages.Message
+	err := h.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		var err error
+		stored, err = tx.RunMessages(ctx, h.d.entry.ID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read what the turn did so far: %w", err)
+	}
+	h.rounds = 0
+	results := make(map[string]messages.ToolResult)
+	for _, m := range stored {
+		if m.Role == messages.RoleAssistant {
+			h.rounds++
+		}
+		for _, b := range m.Blocks {
+			if r, ok := b.(messages.ToolResult); ok {
+				results[r.CallID] = r
+			}
+		}
+	}
+	var done []row
+	for _, m := range stored {
+		for _, b := range m.Blocks {
+			call, ok := b.(messages.ToolCall)
+			result, ended := results[call.ID]
+			if !ok || !ended {
+				continue
+			}
+			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
+			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
+		}
+	}
+	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
+	return nil
+}
+
+// again records what a run used that is followed by another one.
+func (h *host) again(ctx context.Context, f assistant.Finished) error {
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	err := h.w.hold(ctx, func(tx port.Tx) error { return h.record(ctx, tx, f.Usage, recorded, f.Model) })
+	h.mu.Lock()
+	h.recorded = assistant.Usage{}
+	h.mu.Unlock()
+	return err
+}
+
+// plainText is text as the database keeps it, so that the sum over what is
+// stored is the sum over what was asked.
+func plainText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// redact removes the secrets that are known from a text.
+func (o *Turns) redact(text string) string {
+	if o.config.Redact == nil || text == "" {
+		return text
+	}
+	return o.config.Redact(text)
+}
+
+// redactPart removes the secrets that are known from a text that goes on, also
+// those of which only a part is there yet.
+func (o *Turns) redactPart(text string) string {
+	if o.config.RedactPart == nil {
+		return o.redact(text)
+	}
+	return o.config.RedactPart(text)
+}
+
+// redactMessage removes the secrets that are known from what is stored and shown
+// of a message. Signed thinking stays as it is: it goes back to its provider only.
+// The arguments of an agent's calls are a record; those of a model's calls are
+// what runs, and they hold only what the model was given.
+func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
+	if o.config.Redact == nil {
+		return m
+	}
+	blocks := make([]messages.Block, len(m.Blocks))
+	for i, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			blocks[i] = messages.Text{Text: o.redact(b.Text)}
+		case messages.ToolResult:
+			b.Content, b.Summary = o.redact(b.Content), o.redact(b.Summary)
+			blocks[i] = b
+		case messages.ToolCall:
+			if agent {
+				b.Arguments = o.redact(b.Arguments)
+			}
+			blocks[i] = b
+		case messages.Thinking:
+			if b.Signature == "" {
+				b.Text = o.redact(b.Text)
+			}
+			blocks[i] = b
+		case messages.Attachment:
+			blocks[i] = b
+		}
+	}
+	m.Blocks = blocks
+	return m
+}
+
+// interrupted gives the calls that a crash interrupted their results, and
+// reports those that never began: they run when the turn goes on. Assistants
+// that run no tools of ours get results for all of them.
+func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Entry, session string) error {
+	const text = "interrupted, may have run"
+	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
+	if _, uses := a.(assistant.ToolUser); !uses {
+		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil { // it will ask again, under other names
+			return err
+		}
+		return endCalls(ctx, tx, session)
+	}
+	failed, err := tx.FailExecuting(ctx, session, text)
+	if err != nil || len(failed) == 0 {
+		return err
+	}
+	results := messages.Message{Role: messages.RoleTool}
+	for _, c := range failed {
+		results.Blocks = append(results.Blocks, messages.ToolResult{
+			CallID: c.CallID, Name: c.Name, IsError: true,
+			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Look before you repeat it.",
+		})
+	}
+	_, err = tx.AppendMessages(ctx, session, entry.ID, results)
+	return err
+}
+
+// waits reports whether a turn ended because a person is asked.
+func waits(err error) bool { return errors.Is(err, assistant.ErrWaiting) }

@@ -1,0 +1,283 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+)
+
+// maxSteered is how many messages a turn takes in at a time.
+const maxSteered = 20
+
+// record writes down what was used since the last time.
+func (h *host) record(ctx context.Context, tx port.Tx, used, recorded assistant.Usage, model string) error {
+	r := h.usage(used, recorded, model)
+	if r == nil {
+		return nil
+	}
+	return tx.AddUsage(ctx, *r)
+}
+
+// usage is the record of what was used since the last time; nil if that is
+// nothing.
+func (h *host) usage(used, recorded assistant.Usage, model string) *spend.Record {
+	delta := assistant.Usage{
+		InputTokens:   used.InputTokens - recorded.InputTokens,
+		OutputTokens:  used.OutputTokens - recorded.OutputTokens,
+		CachedTokens:  used.CachedTokens - recorded.CachedTokens,
+		WrittenTokens: used.WrittenTokens - recorded.WrittenTokens,
+		CostUSD:       used.CostUSD - recorded.CostUSD,
+	}
+	if delta.InputTokens+delta.OutputTokens <= 0 && delta.CostUSD <= 0 {
+		return nil
+	}
+	if model == "" {
+		model = h.w.modelOf(h.d)
+	}
+	r := spend.Priced(spend.Record{
+		EntryID: h.d.entry.ID, ConversationID: h.w.conv.ID, SessionID: h.d.begun.session.ID, CodebaseID: h.w.conv.CodebaseID,
+		Actor: h.d.entry.In.Actor(), Assistant: h.w.conv.Assistant, Model: model, Usage: delta,
+	})
+	return &r
+}
+
+// unrecorded is what is not on record yet of what the turn used at its end. A job
+// of ours, and a turn that did not get as far, have no host.
+func (h *host) unrecorded(f assistant.Finished) *spend.Record {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	return h.usage(f.Usage, recorded, f.Model)
+}
+
+// ranBefore reports whether earlier runs of the turn asked the model.
+func (h *host) ranBefore() bool { return h != nil && h.rounds > 0 }
+
+// addEarlier adds to the record of a turn what its earlier runs used. r may be nil.
+func (h *host) addEarlier(ctx context.Context, tx port.Tx, f assistant.Finished, r *sessions.TurnRecord) error {
+	if r == nil || !h.ranBefore() {
+		return nil
+	}
+	sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
+	if err != nil {
+		return err
+	}
+	r.InputTokens, r.OutputTokens = sum.InputTokens, sum.OutputTokens
+	if rest := h.unrecorded(f); rest != nil {
+		r.InputTokens += rest.Usage.InputTokens
+		r.OutputTokens += rest.Usage.OutputTokens
+	}
+	return nil
+}
+
+// summary is what the card of a turn says when the turn is over: empty if it only
+// talked.
+func (w *worker) summary(ctx context.Context, d decision, out outcome, p *progress) string {
+	if out.host == nil || !p.worked() {
+		return ""
+	}
+	var sum spend.Sum
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		var err error
+		sum, err = tx.SumUsage(ctx, spend.Filter{EntryID: d.entry.ID})
+		return err
+	})
+	if err != nil {
+		return p.summary(out.took, "")
+	}
+	out.host.mu.Lock()
+	recorded := out.host.recorded
+	out.host.mu.Unlock()
+	rest := spend.Priced(spend.Record{Model: out.finished.Model, Usage: out.finished.Usage})
+	sum.InputTokens += max(rest.Usage.InputTokens-recorded.InputTokens, 0)
+	sum.OutputTokens += max(rest.Usage.OutputTokens-recorded.OutputTokens, 0)
+	if rest.Known {
+		before, _ := spend.Cost(out.finished.Model, recorded)
+		sum.Micros += max(rest.Micros-int64(before*1e6), 0)
+	}
+	if sum.InputTokens+sum.OutputTokens == 0 && sum.Micros == 0 {
+		return p.summary(out.took, "")
+	}
+	return p.summary(out.took, sum.String())
+}
+
+// mayGoOn checks budgets and the cap on rounds before a request to the model. A
+// turn that reached its own limit asks; a budget of the day just ends it.
+func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, error) {
+	if err := h.checkDay(ctx, tx); err != nil {
+		if fault.Is(err, fault.Exhausted) {
+			return ruling{denied: err}, nil
+		}
+		return ruling{}, err
+	}
+	if b := h.w.o.config.Live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
+		sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
+		if err != nil {
+			return ruling{}, err
+		}
+		allowed, err := tx.CountApprovals(ctx, h.d.entry.ID, approval.ToolBudget, approval.Allowed)
+		if err != nil {
+			return ruling{}, err
+		}
+		if used, reached := b.CheckTurn(sum, 1+allowed); reached {
+			return h.ask(ctx, tx, approval.ToolBudget, allowed, fmt.Sprintf("Let this turn go on? It has used its budget: %s.", used))
+		}
+	}
+	every := h.w.maxRounds(h.d)
+	if rounds < every {
+		return ruling{}, nil
+	}
+	allowed, err := tx.CountApprovals(ctx, h.d.entry.ID, approval.ToolContinue, approval.Allowed)
+	if err != nil || rounds < every*(1+allowed) {
+		return ruling{}, err
+	}
+	return h.ask(ctx, tx, approval.ToolContinue, allowed, fmt.Sprintf("Let this turn go on? It has asked the model %d times.", rounds))
+}
+
+// checkDay returns fault.Exhausted if nothing more may be spent today.
+func (h *host) checkDay(ctx context.Context, tx port.Tx) error {
+	b := h.w.o.config.Live().Budget
+	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
+		return nil
+	}
+	today := spend.Today(time.Now())
+	person, err := tx.SumUsage(ctx, spend.Filter{Actor: h.d.entry.In.Actor(), Since: today})
+	if err != nil {
+		return err
+	}
+	all, err := tx.SumUsage(ctx, spend.Filter{Since: today})
+	if err != nil {
+		return err
+	}
+	return b.CheckDay(person, all)
+}
+
+// ask asks whether a turn may go on beyond a limit of its own.
+func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, title string) (ruling, error) {
+	id := fmt.Sprintf("%s-%d", what, times+1)
+	arguments, err := json.Marshal(map[string]int64{"times": times + 1})
+	if err != nil {
+		return ruling{}, fault.Wrap(err, fault.Internal, "encode a question")
+	}
+	result, err := h.w.consult(ctx, tx, h.d, approval.Approval{
+		CallID: id, Tool: what, Arguments: string(arguments), Kind: assistant.KindOther, Title: title,
+		Detail: "Everything so far is kept, whatever you decide.",
+	}, 0)
+	if err == nil && !result.waits && !result.verdict.Allow {
+		result.denied = fault.Newf(fault.Exhausted, "I stopped here: this turn reached its limit, and it was not allowed to go on (%s).", result.approval.Name())
+	}
+	return result, err
+}
+
+// mayBegin checks the limits before the first request of a run.
+func (h *host) mayBegin(ctx context.Context) error {
+	b := h.w.o.config.Live().Budget
+	if b.IsZero() && h.rounds < h.w.maxRounds(h.d) {
+		return nil
+	}
+	var asked ruling
+	err := h.w.hold(ctx, func(tx port.Tx) error {
+		var err error
+		asked, err = h.mayGoOn(ctx, tx, h.rounds)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case asked.denied != nil:
+		return asked.denied
+	case asked.waits:
+		return fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
+	}
+	return nil
+}
+
+// steer takes plain messages of the same person that wait behind a running turn
+// into it: the model reads them after the current tools. Commands keep their place, and so does
+// everything behind the first of them, or behind one such as /new that has run or will: it
+// belongs to the next session. The answer of the turn is the answer to
+// them as well.
+func (w *worker) steer(ctx context.Context, tx port.Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
+	if w.o.access.Gated(w.conv.Key.Platform) {
+		return nil, nil, nil // each is to be admitted first, outside of a transaction
+	}
+	waiting, err := tx.WaitingEntries(ctx, w.conv.ID, d.entry.Seq, maxSteered)
+	if err != nil || len(waiting) == 0 {
+		return nil, nil, err
+	}
+	if s, err := tx.Session(ctx, d.begun.session.ID); err != nil || !s.Active {
+		return nil, nil, err
+	}
+	first, behind, err := w.o.nextAhead(ctx, tx, w.conv.ID, math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
+	var (
+		taken []sessions.Entry
+		said  []messages.Message
+	)
+	for _, e := range waiting {
+		if behind && e.Seq > first.Seq {
+			break
+		}
+		_, isCommand := command.Parse(e.In.Text)
+		if isCommand || e.In.Kind != messages.KindMessage || len(e.In.Attachments) > 0 {
+			break
+		}
+		if e.In.Schedule != 0 {
+			break // it has an answer of its own
+		}
+		if e.In.Actor() != d.entry.In.Actor() {
+			break // what a turn does is done in the name of one person
+		}
+		v, err := w.o.access.Authorize(ctx, tx, e.In)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.Role == sessions.Stranger {
+			break // refused when its turn comes
+		}
+		if err := w.note(ctx, tx, d.begun.profile, e); err != nil {
+			return nil, nil, err
+		}
+		message, _ := requestMessage(e.In, nil, command.Call{}, "")
+		taken, said = append(taken, e), append(said, message)
+		done := sessions.EntryDone
+		err = tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &d.begun.session.ID})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(said) > 0 {
+		if _, err := tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, said...); err != nil {
+			return nil, nil, err
+		}
+	}
+	return taken, said, nil
+}
+
+// modelOf returns the model that a turn asks: that of its prompt, else the one
+// that was chosen for the conversation, else the assistant's own.
+func (w *worker) modelOf(d decision) string {
+	if m := w.turnModel(d); m != "" {
+		return m
+	}
+	if a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]; a != nil {
+		return a.Model()
+	}
+	return ""
+}

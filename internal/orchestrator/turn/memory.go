@@ -1,0 +1,84 @@
+package turn
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+)
+
+// recallPatience is how long a turn may wait for what is remembered. It reads the
+// database; the embeddings API has a much shorter limit of its own.
+const recallPatience = 2 * time.Second
+
+// recall returns what is remembered of the sender of a turn that has begun. It runs
+// as well without it, so whatever goes wrong is only logged.
+//
+// An agent keeps what it was told in a session of its own, where the next person
+// of the conversation would find it: it is told only where nobody else writes.
+func (w *worker) recall(ctx context.Context, d decision) []messages.Quote {
+	m, p, entry := w.o.config.Memory, d.begun.profile, d.entry
+	if m == nil || w.runsAgent() && !entry.In.Private || !remembersHere(p) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallPatience)
+	defer cancel()
+	quotes, err := m.Recall(ctx, w.conv, entry, LimitsOf(p))
+	if err != nil {
+		w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", w.conv.Key, "entry", entry.ID, "err", err)
+		return nil
+	}
+	return quotes
+}
+
+// note notes that something may be learned of the sender of an entry, in the
+// transaction that settles it. Words that come from somebody else, as in a turn
+// that one person repeats in the name of another, are no lesson; and under a
+// profile without memory, p, there are none.
+func (w *worker) note(ctx context.Context, tx port.Tx, p *profile.Profile, entry sessions.Entry) error {
+	if !w.o.isLesson(p, entry) {
+		return nil
+	}
+	return tx.AddLesson(ctx, entry.ID, entry.In.Actor(), w.conv.ID, time.Now())
+}
+
+// teaches reports whether something may be learned from the message of a turn.
+func (w *worker) teaches(d decision) bool { return w.o.isLesson(d.begun.profile, d.entry) }
+
+func (o *Turns) isLesson(p *profile.Profile, entry sessions.Entry) bool {
+	l := o.config.Learner
+	return l != nil && remembersHere(p) && !strings.HasPrefix(string(entry.In.Event), command.FollowUpPrefix) && l.Teaches(entry.In)
+}
+
+// withRemembered returns array with what is remembered before the text of the
+// turn's request. array itself, which others share, is not changed.
+func withRemembered(array []messages.Message, remembered []messages.Quote) []messages.Message {
+	if len(remembered) == 0 {
+		return array
+	}
+	at := len(array) - 1
+	for at >= 0 && array[at].Role != messages.RoleUser {
+		at--
+	}
+	if at < 0 {
+		return array
+	}
+	request := array[at]
+	text := quoted(remembered)
+	rest := request.Blocks
+	if len(rest) > 0 {
+		if first, ok := rest[0].(messages.Text); ok {
+			text, rest = text+first.Text, rest[1:]
+		}
+	}
+	request.Blocks = append([]messages.Block{messages.Text{Text: text}}, rest...)
+	array = slices.Clone(array)
+	array[at] = request
+	return array
+}

@@ -1,0 +1,158 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+)
+
+// takePlan decides that a plan runs now: the one that the request names, else
+// the newest of the conversation. What was shown is what runs; who may not
+// decide, or a plan that is settled, is a refusal. Without any plan it returns
+// nil: the prompt then says that there is none.
+func (w *worker) takePlan(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
+	p, named, err := plan.Find(ctx, tx, w.conv.ID, b.call.Invoked().Args)
+	if fault.Is(err, fault.NotFound) {
+		if named && b.prompt.Meta.Consumes == sessions.Plan {
+			return nil, &refusal{err: err}
+		}
+		return nil, nil // an argument like any other
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := w.o.access.Authorize(ctx, tx, entry.In)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	state, err := plan.Decide(p, plan.Execute, plan.Decider{Actor: entry.In.Actor(), Owner: v.Role == sessions.Owner}, "", now)
+	if err != nil {
+		if !named && p.State != plan.Proposed && p.State != plan.Approved {
+			return nil, nil // settled long ago: this request is not about it
+		}
+		if state == plan.Expired { // told once; the next request is not about it
+			p.State, p.DecidedBy, p.DecidedAt = state, "system", now
+			if err := tx.SettlePlan(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		return nil, &refusal{err: err}
+	}
+	p.State, p.DecidedBy, p.DecidedAt = state, entry.In.Actor(), now
+	if err := tx.SettlePlan(ctx, p); err != nil {
+		return nil, err
+	}
+	return &p, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: p.DecidedBy, Action: "plan.execute", ConversationID: w.conv.ID,
+		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),
+	})
+}
+
+// choosePrompt decides which prompt a turn runs, and whether it carries a plan
+// out: a command that consumes plans does, and so does one that says nothing of
+// plans if a plan is named ("/ship p-2"). "/execute p-2", which is what people are
+// told to send, does even where a command of the repository has taken the name for
+// something else.
+func (o *Turns) choosePrompt(b *begunTurn) {
+	b.prompt = b.work.Prompt
+	builtin, ok := o.builtinPrompt(b.call)
+	if b.prompt == nil && ok {
+		b.prompt = &builtin
+	}
+	if b.prompt == nil {
+		return
+	}
+	meta, named := b.prompt.Meta, namesPlan(b.call)
+	switch {
+	case meta.Consumes == sessions.Plan:
+		b.executes = true
+	case !named:
+	case meta.Produces != sessions.Plan && !meta.Declared:
+		b.executes = true
+	case builtin.Meta.Consumes == sessions.Plan:
+		b.prompt, b.executes = &builtin, true
+	}
+}
+
+// namesPlan reports whether the first argument of a command is the name of a plan
+// in full ("p-9").
+func namesPlan(call command.Call) bool {
+	args := call.Invoked().Args
+	if len(args) == 0 || !strings.HasPrefix(strings.ToLower(args[0]), "p-") {
+		return false
+	}
+	_, ok := plan.ParseName(args[0])
+	return ok
+}
+
+// planned returns the call of a turn as its prompt gets it, and the text of the
+// plan. A plan that is there in full is not named again; what was said when it was
+// approved comes before what is said now.
+func (b *begunTurn) planned() (command.Call, string) {
+	if b.plan == nil {
+		return b.call, ""
+	}
+	call := b.call.Invoked()
+	if len(call.Args) > 0 {
+		if n, ok := plan.ParseName(call.Args[0]); ok && n == b.plan.Number {
+			call = call.WithoutFirst()
+		}
+	}
+	call.Rest = strings.TrimSpace(b.plan.Note + "\n" + call.Rest)
+	return call, b.plan.Text
+}
+
+// drift says how the codebase has moved since the plan was made.
+func (b *begunTurn) drift() string {
+	if b.plan == nil || b.plan.Head == "" || b.work.Head == "" || b.plan.Head == b.work.Head {
+		return ""
+	}
+	return fmt.Sprintf("⚠ The branch has moved since plan %s was made: from `%.10s` to `%.10s`. The plan is carried out on what is there now.",
+		b.plan.Name(), b.plan.Head, b.work.Head)
+}
+
+// joinNotices puts what the person should know into one message.
+func joinNotices(notices ...string) string {
+	all := slices.DeleteFunc(notices, func(s string) bool { return s == "" })
+	return strings.Join(all, "\n\n")
+}
+
+// propose stores the answer of a planning turn as a plan.
+func (w *worker) propose(ctx context.Context, tx port.Tx, d decision, text string) (plan.Plan, error) {
+	p := plan.Plan{
+		ConversationID: w.conv.ID,
+		SessionID:      d.begun.session.ID,
+		EntryID:        d.entry.ID,
+		Goal:           d.begun.call.Invoked().Rest,
+		Text:           text,
+		Author:         "assistant",
+		Requester:      d.entry.In.Actor(),
+		State:          plan.Proposed,
+		Head:           d.begun.work.Head,
+	}
+	err := tx.InsertPlan(ctx, &p)
+	return p, err
+}
+
+// finishPlan moves the plan that a turn carried out to its next state: done, or
+// back to approved if it did not come to its end.
+func finishPlan(ctx context.Context, tx port.Tx, entry sessions.Entry, b begunTurn, state plan.State) error {
+	if !b.executes {
+		return nil
+	}
+	p, ok, err := tx.LatestPlan(ctx, entry.ConversationID)
+	if err != nil || !ok || p.State != plan.Executing {
+		return err
+	}
+	p.State = state
+	return tx.SettlePlan(ctx, p)
+}

@@ -1,0 +1,227 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// ready is what was prepared for the turn of an entry, outside of transactions.
+type ready struct {
+	attachments []messages.Attachment
+	earlier     []messages.Quote // what was said before the bot was called
+	work        Prepared
+	refused     bool  // the platform does not admit the sender
+	gateErr     error // why that is not known
+	err         error // why the turn cannot run
+}
+
+// needsPreparing reports whether something has to be read before the turn of an
+// entry can begin.
+func (w *worker) needsPreparing(entry sessions.Entry) bool {
+	if _, done := w.ready[entry.ID]; done {
+		return false
+	}
+	if w.o.access.Gated(w.conv.Key.Platform) {
+		return true
+	}
+	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
+		return true
+	}
+	if entry.State == sessions.EntryRunning {
+		return false // the request is stored
+	}
+	if _, ok := w.adapter().(platform.Contexter); ok && (entry.Seq == 1 || w.caps().SessionContext) {
+		return true
+	}
+	if _, ok := w.adapter().(platform.Fetcher); !ok {
+		return false
+	}
+	return slices.ContainsFunc(entry.In.Attachments, isTextFile)
+}
+
+// prepare reads what the turn needs. It can be stopped like the turn itself:
+// then the turn begins and ends at once.
+func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
+	entry := d.entry
+	w.o.running.begin(handle, entry, d.access)
+	var r ready
+	defer func() {
+		if w.ready == nil {
+			w.ready = make(map[string]ready)
+		}
+		w.ready[entry.ID] = r
+	}()
+	if ok, err := w.o.access.Admitted(ctx, entry.In); !ok {
+		r.refused, r.gateErr = true, err
+		return
+	}
+	call, _ := command.Parse(entry.In.Text)
+	if entry.State != sessions.EntryRunning {
+		r.attachments = w.readAttachments(ctx, entry)
+		r.earlier, r.work.Notice = w.readContext(ctx, entry, call)
+	}
+	if r.err = w.locate(ctx, &entry); r.err != nil {
+		return
+	}
+	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
+		cloned, err := w.getRepository(ctx)
+		if r.err = err; err != nil {
+			return
+		}
+		notice := r.work.Notice
+		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
+		if need := needsClone(r.err); need != nil && cloned {
+			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can look at it with `bot repo list`.", need.URL, need.Codebase)
+		}
+		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.laneOf(call.Name) == command.Job {
+			r.err = nil // it says so itself; and /clone is the way out of it
+		}
+		r.work.Notice = joinNotices(notice, r.work.Notice)
+	}
+}
+
+// locate completes what the event says of the repository.
+func (w *worker) locate(ctx context.Context, entry *sessions.Entry) error {
+	l, ok := w.adapter().(platform.Locator)
+	if !ok || entry.In.Repository == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	found, err := l.Locate(ctx, entry.In)
+	if err != nil {
+		return fmt.Errorf("find the branch: %w", err)
+	}
+	entry.In.Repository = &found
+	return nil
+}
+
+// readContext reads what was said before the bot was called into a conversation,
+// and returns it with what to tell the person about it.
+func (w *worker) readContext(ctx context.Context, entry sessions.Entry, call command.Call) ([]messages.Quote, string) {
+	reader, ok := w.adapter().(platform.Contexter)
+	if !ok || entry.Seq != 1 && !w.beginsSession(ctx, call) {
+		return nil, ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	quotes, err := reader.Context(ctx, entry.In)
+	switch {
+	case err != nil:
+		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
+		return nil, "⚠ I could not read what was said here before. " + fault.Public(err)
+	case len(quotes) > 0 && w.caps().SessionContext:
+		return quotes, "" // what the conversation is about; nobody has to be told
+	case len(quotes) > 0:
+		return quotes, fmt.Sprintf("Using %s as context.", wording.Count(len(quotes), "earlier message", "earlier messages"))
+	}
+	return nil, ""
+}
+
+// beginsSession reports whether the turn of a call starts a session on a platform
+// where what a conversation is about has to be read again then.
+func (w *worker) beginsSession(ctx context.Context, call command.Call) bool {
+	if !w.caps().SessionContext {
+		return false
+	}
+	if p, ok := w.o.builtinPrompt(call); ok && p.Meta.Consumes == sessions.Plan {
+		return true
+	}
+	active := false
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		var err error
+		_, active, err = tx.ActiveSession(ctx, w.conv.ID)
+		return err
+	})
+	return err == nil && !active
+}
+
+// maxReadFile is how much of a text file is given to the model.
+const maxReadFile = 128 << 10
+
+// isTextFile reports whether an attachment is text by its type or, where the
+// platform does not know better, its name.
+func isTextFile(a messages.Attachment) bool {
+	if a.Source == "" || a.Text != "" || a.Note != "" {
+		return false
+	}
+	kind, _, _ := mime.ParseMediaType(a.MediaType)
+	switch {
+	case strings.HasPrefix(kind, "text/"), kind == "application/json", kind == "application/xml",
+		kind == "application/x-yaml", kind == "application/x-sh", kind == "application/toml":
+		return true
+	case kind != "" && kind != "application/octet-stream":
+		return false
+	}
+	switch strings.ToLower(path.Ext(a.Name)) {
+	case ".txt", ".md", ".log", ".go", ".py", ".js", ".ts", ".rs", ".java", ".c", ".h", ".sh", ".sql", ".css", ".html",
+		".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".diff", ".patch", ".env", ".ini", ".cfg", ".mod", ".sum":
+		return true
+	}
+	return false
+}
+
+// readAttachments reads the text files of an entry, up to a limit. What cannot
+// be read is named to the model with the reason.
+func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []messages.Attachment {
+	fetcher, ok := w.adapter().(platform.Fetcher)
+	filled := slices.Clone(entry.In.Attachments)
+	for i, a := range filled {
+		if !ok || !isTextFile(a) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		text, cut, err := readText(ctx, fetcher, a)
+		cancel()
+		switch {
+		case err != nil:
+			filled[i].Note = "the file could not be read"
+			w.o.config.Log.InfoContext(ctx, "Could not read an attachment", "entry", entry.ID, "err", err)
+		case !utf8.ValidString(text):
+			filled[i].Note = "not a text file"
+		default:
+			filled[i].Text = text
+			if cut {
+				filled[i].Note = fmt.Sprintf("only the first %d bytes of %d", len(text), a.Size)
+			}
+		}
+	}
+	return filled
+}
+
+func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (text string, cut bool, err error) {
+	body, err := f.Fetch(ctx, a)
+	if err != nil {
+		return "", false, err
+	}
+	defer body.Close() //nolint:errcheck // only read
+	raw, err := io.ReadAll(io.LimitReader(body, maxReadFile+1))
+	if err != nil {
+		return "", false, fmt.Errorf("read attachment: %w", err)
+	}
+	if len(raw) > maxReadFile {
+		raw, cut = raw[:maxReadFile], true
+		for range utf8.UTFMax - 1 { // not in the middle of a character
+			if r, size := utf8.DecodeLastRune(raw); r != utf8.RuneError || size > 1 {
+				break
+			}
+			raw = raw[:len(raw)-1]
+		}
+	}
+	return string(raw), cut, nil
+}

@@ -1,0 +1,320 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// ruling is what the rules, or a person, say of a call.
+type ruling struct {
+	verdict    assistant.Verdict
+	waits      bool // a person has been asked and has not decided
+	approval   approval.Approval
+	deliveries []messages.Delivery // the question, if it is new
+	denied     error               // why a turn may not go on
+}
+
+// holdFor is how long the deliveries of a question belong to the process that
+// asks.
+type holdFor time.Duration
+
+const holdForSender = holdFor(outbox.Hold)
+
+// consult finds what a person decided about a call, or asks. It is repeated when
+// the turn runs again, with the same call.
+func (w *worker) consult(ctx context.Context, tx port.Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
+	before, asked, err := tx.CallApproval(ctx, d.entry.ID, a.CallID)
+	if err != nil {
+		return ruling{}, err
+	}
+	// In another repository the same words are another thing.
+	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != w.conv.CodebaseID {
+		return w.question(ctx, tx, d, a, hold)
+	}
+	result := ruling{approval: before}
+	switch before.State {
+	case approval.Allowed:
+		result.verdict = assistant.Verdict{Allow: true}
+	case approval.Denied:
+		result.verdict.Reason = "not run: a person said no" + wording.Because(before.Note) + ". Do not try the same in another way; say what you would do instead."
+	case approval.Waiting:
+		if time.Now().Before(before.ExpiresAt) {
+			result.waits = true
+			return result, nil
+		}
+		if err := w.o.expire(ctx, tx, before); err != nil {
+			return ruling{}, err
+		}
+		fallthrough
+	case approval.Expired, approval.Canceled:
+		result.verdict.Reason = "not run: nobody decided in time, and no answer is no."
+	}
+	return result, nil
+}
+
+// question stores an approval and the message that asks.
+func (w *worker) question(ctx context.Context, tx port.Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
+	w.asked.Store(true)
+	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
+	a.CodebaseID, a.Requester = w.conv.CodebaseID, d.entry.In.Actor()
+	a.Title, a.Detail = wording.Head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
+	if err := tx.InsertApproval(ctx, &a); err != nil {
+		return ruling{}, err
+	}
+	text, buttons, err := w.o.showApproval(ctx, tx, w.conv, a)
+	if err != nil {
+		return ruling{}, err
+	}
+	result := ruling{waits: true, approval: a}
+	parts := w.o.outbox.Split(w.conv.Key.Platform, text)
+	for i, part := range parts {
+		q := outbox.Answer(w.conv.ID, d.entry, part)
+		q.Control = true
+		if hold > 0 {
+			q.NextAt = time.Now().Add(time.Duration(hold))
+		}
+		if i == len(parts)-1 {
+			q.Buttons = buttons
+			a.DeliveryID = string(q.ID)
+		}
+		if err := tx.AddDelivery(ctx, &q); err != nil {
+			return ruling{}, err
+		}
+		q.State = messages.DeliveryPending
+		if hold == 0 {
+			w.untried[q.ID] = true // the worker brings it itself, and nobody has sent it yet
+		}
+		result.deliveries = append(result.deliveries, q)
+	}
+	if err := tx.SettleApproval(ctx, a); err != nil { // records where it is shown
+		return ruling{}, err
+	}
+	result.approval = a
+	return result, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: a.Requester, Action: "approval.ask", ConversationID: a.ConversationID,
+		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+	})
+}
+
+// showApproval returns how a question is shown: the exact effect, who decides,
+// and buttons where the platform has them.
+func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conversation, a approval.Approval) (string, []messages.Button, error) {
+	prefix, name := o.outbox.Prefix(conv.Key.Platform), a.Name()
+	who := "The one who asked, or an owner,"
+	if o.config.SecondApprover {
+		who = "Somebody else than the one who asked"
+	}
+	always := ""
+	if a.Rule != "" {
+		always = fmt.Sprintf(" `%sapprove %s always` also allows the same from now on.", prefix, name)
+	}
+	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` runs exactly this; `%sdeny %s` does not.%s %s decides; without an answer it is not run. It expires in %d hours.",
+		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
+	if adapter := o.outbox.Adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
+		return text, nil, nil
+	}
+	choices := []command.Choice{{Decision: string(approval.Once), Label: verb(a), Style: messages.ButtonPrimary}}
+	if a.Rule != "" {
+		choices = append(choices, command.Choice{Decision: string(approval.Always), Label: "Always allow this", Style: messages.ButtonPlain})
+	}
+	choices = append(choices, command.Choice{Decision: string(approval.Deny), Label: "Do not", Style: messages.ButtonPlain})
+	buttons, err := command.Offer(ctx, tx, command.Button{
+		ConversationID: conv.ID, On: command.OnApproval, Number: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
+	}, choices...)
+	return text, buttons, err
+}
+
+func verb(a approval.Approval) string {
+	switch {
+	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
+		return "Go on"
+	case a.Tool == approval.ToolClone:
+		return "Clone it"
+	case a.Kind == assistant.KindExecute:
+		return "Run it"
+	}
+	return "Allow"
+}
+
+// settledQuestion changes the message that asked: no buttons, and what became of
+// it. ok is false if there is none.
+func (o *Turns) settledQuestion(ctx context.Context, tx port.Tx, key messages.ConversationKey, a approval.Approval, pressed messages.MessageID, hold time.Duration) (d messages.Delivery, ok bool, err error) {
+	if a.DeliveryID == "" {
+		return d, false, nil
+	}
+	d, err = tx.Delivery(ctx, messages.DeliveryID(a.DeliveryID))
+	if fault.Is(err, fault.NotFound) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, err
+	}
+	if d.Message == "" {
+		d.Message = pressed // pressed before our own record of sending it
+	}
+	d.Buttons = nil
+	end := "\n\n**" + a.Outcome() + "**"
+	if len(o.outbox.Split(key.Platform, d.Text+end)) > 1 {
+		d.Text = "**" + a.Name() + ":** " + a.Question() // the whole of it is in the database
+	}
+	d.Text += end
+	d.NextAt = time.Time{}
+	if hold > 0 {
+		d.NextAt = time.Now().Add(hold)
+	}
+	if d.Message != "" {
+		d.State, d.Final = messages.DeliveryPlaced, true
+	}
+	return d, true, tx.UpdateDelivery(ctx, d)
+}
+
+// expire settles an approval that nobody decided in time.
+func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) error {
+	conv, err := tx.Conversation(ctx, a.ConversationID)
+	if err != nil {
+		return err
+	}
+	a.State, a.DecidedBy, a.DecidedAt = approval.Expired, "system", time.Now()
+	if err := tx.SettleApproval(ctx, a); err != nil {
+		return err
+	}
+	err = tx.Audit(ctx, sessions.AuditEntry{
+		Actor: "system", Action: "approval.expired", ConversationID: a.ConversationID, Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
+	})
+	if err != nil {
+		return err
+	}
+	_, _, err = o.settledQuestion(ctx, tx, conv.Key, a, "", 0)
+	return err
+}
+
+// cancelQuestions settles what a turn asked when it ends.
+func (o *Turns) cancelQuestions(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+	open, err := tx.EntryApprovals(ctx, entry.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range open {
+		a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
+		if err := tx.SettleApproval(ctx, a); err != nil {
+			return err
+		}
+		if _, _, err := o.settledQuestion(ctx, tx, entry.In.Conversation, a, "", 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decision is what a person says about an approval.
+type Decision struct {
+	Number   int64
+	Decision approval.Decision
+	Note     string
+	Shown    string // SHA-256 of what the decision was made on; empty where it was named
+}
+
+// Decide settles an approval, once, and lets the turn that asked go on, wherever it
+// is, and returns it as it is now. Any conversation will do: what was asked in one
+// can be decided in another by somebody who may.
+func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (approval.Approval, error) {
+	var (
+		a       approval.Approval
+		shown   messages.Delivery
+		has     bool
+		conv    sessions.Conversation
+		refused error
+	)
+	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+		refused, has = nil, false
+		var err error
+		if a, err = tx.Approval(ctx, v.Number); err != nil {
+			return err
+		}
+		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
+			return err
+		}
+		who, err := o.access.Judge(ctx, tx, r.Entry.In) // they may have been removed since they were let in
+		if err != nil {
+			return err
+		}
+		r.Role = who.Role
+		by := approval.Decider{
+			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
+			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,
+		}
+		state, err := approval.Decide(a, v.Decision, by, v.Shown, time.Now())
+		if err != nil {
+			refused = err
+			if state == a.State {
+				if a.DecidedBy == r.Actor() && a.DecidedAt.After(r.Entry.AcceptedAt) {
+					refused = nil // this very command, before a crash
+				}
+				return nil
+			}
+		}
+		a.State, a.DecidedBy, a.DecidedAt, a.Note = state, r.Actor(), time.Now(), wording.Head(v.Note, 500)
+		if refused != nil {
+			a.DecidedBy, a.Note = "system", ""
+		}
+		var pressed messages.MessageID
+		if r.Entry.In.Kind == messages.KindAction {
+			pressed = r.Entry.In.Message
+		}
+		shown, has, err = o.settleApproval(ctx, tx, conv.Key, a, v.Decision, pressed)
+		return err
+	})
+	if err != nil {
+		return a, err
+	}
+	o.decided.tell(a.Number)
+	o.background.Go(func(ctx context.Context) {
+		if has && shown.Message != "" { // else whoever is sending the question shows it
+			_ = o.outbox.SendHeld(ctx, conv.Key, []messages.Delivery{shown}) // else the conversation's worker does
+		}
+		_ = o.Ring(ctx, conv.ID) // else its job rings
+	})
+	return a, refused
+}
+
+// settleApproval stores a decision and wakes the turn that waits for it.
+func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.ConversationKey, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
+	if err := tx.SettleApproval(ctx, a); err != nil {
+		return messages.Delivery{}, false, err
+	}
+	if d == approval.Always && a.State == approval.Allowed {
+		err := tx.SaveRule(ctx, approval.Rule{CodebaseID: a.CodebaseID, Tool: a.Tool, Rule: a.Rule, CreatedBy: a.DecidedBy})
+		if err != nil {
+			return messages.Delivery{}, false, err
+		}
+	}
+	shown, has, err := o.settledQuestion(ctx, tx, key, a, pressed, outbox.Hold)
+	if err != nil {
+		return shown, has, err
+	}
+	if a.EntryID != "" {
+		now := time.Now()
+		if err := tx.UpdateEntry(ctx, a.EntryID, sessions.EntryUpdate{NextAt: &now}); err != nil {
+			return shown, has, err
+		}
+	}
+	if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: a.ConversationID}); err != nil {
+		return shown, has, err
+	}
+	return shown, has, tx.Audit(ctx, sessions.AuditEntry{
+		Actor: a.DecidedBy, Action: "approval." + string(a.State), ConversationID: a.ConversationID,
+		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q,"always":%t}`, a.Tool, a.SHA256, d == approval.Always && a.State == approval.Allowed),
+	})
+}

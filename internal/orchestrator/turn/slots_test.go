@@ -1,0 +1,81 @@
+package turn
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSlotsServeWaitersInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		if !s.try() {
+			t.Fatal("no slot although all are free")
+		}
+		var (
+			mu    sync.Mutex
+			order []int
+		)
+		for i := range 5 {
+			go func() {
+				if s.acquire(t.Context()) {
+					mu.Lock()
+					order = append(order, i)
+					mu.Unlock()
+					s.release()
+				}
+			}()
+			synctest.Wait() // each waits before the next comes
+		}
+		if s.try() {
+			t.Error("a newcomer overtook those who wait")
+		}
+		if !s.contended() {
+			t.Error("nobody seems to wait")
+		}
+		s.release()
+		synctest.Wait()
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("served in order %v", order)
+			}
+		}
+		if len(order) != 5 || s.contended() || !s.try() {
+			t.Errorf("after all were served: order %v, free %d", order, s.free)
+		}
+	})
+}
+
+func TestSlotsGiveUpAndClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		s.try()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		if s.acquire(ctx) {
+			t.Error("got a slot that was not there")
+		}
+		if waited := time.Since(begin); waited != time.Second {
+			t.Errorf("waited %s, want 1s", waited)
+		}
+		if s.contended() {
+			t.Error("the one who gave up still waits")
+		}
+		result := make(chan bool, 1)
+		go func() { result <- s.acquire(t.Context()) }()
+		synctest.Wait()
+		s.close()
+		if <-result {
+			t.Error("got a slot from a closed set")
+		}
+		s.release()
+		if s.try() || s.acquire(t.Context()) {
+			t.Error("a closed set gives slots")
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// decided wakes the agents of this process that wait for a decision.
+type decided struct {
+	mu      sync.Mutex // guards waiting
+	waiting map[int64]chan struct{}
+}
+
+// tell wakes whoever waits for an approval.
+func (d *decided) tell(number int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c, ok := d.waiting[number]; ok {
+		close(c)
+		delete(d.waiting, number)
+	}
+}
+
+// on returns a channel that is closed by tell.
+func (d *decided) on(number int64) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, ok := d.waiting[number]
+	if !ok {
+		if d.waiting == nil {
+			d.waiting = make(map[int64]chan struct{})
+		}
+		c = make(chan struct{})
+		d.waiting[number] = c
+	}
+	return c
+}
+
+func (d *decided) forget(number int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, number)
+}
+
+// awaitDecision waits until an approval is settled, expires, or ctx ends. A
+// decision that was taken on another replica is seen at the pace of the lease.
+func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Verdict, error) {
+	defer w.o.decided.forget(number)
+	ticker := time.NewTicker(w.o.config.RenewEvery)
+	defer ticker.Stop()
+	for {
+		told := w.o.decided.on(number) // before the look, so that nothing falls between
+		var a approval.Approval
+		err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+			var err error
+			a, err = tx.Approval(ctx, number)
+			return err
+		})
+		switch {
+		case err != nil:
+			return assistant.Verdict{}, fmt.Errorf("look for a decision: %w", err)
+		case a.State == approval.Allowed:
+			return assistant.Verdict{Allow: true}, nil // "always" is our rule, which can be revoked, and never the agent's
+		case a.State == approval.Denied:
+			return assistant.Verdict{Reason: "a person said no" + wording.Because(a.Note)}, nil
+		case a.State != approval.Waiting:
+			return assistant.Verdict{Reason: "nobody decided in time, and no answer is no"}, nil
+		case !time.Now().Before(a.ExpiresAt):
+			err := w.hold(ctx, func(tx port.Tx) error { return w.o.expire(ctx, tx, a) })
+			if err != nil && !isSettled(err) { // else somebody decided in this moment
+				return assistant.Verdict{}, err
+			}
+			continue
+		}
+		expiry := time.NewTimer(time.Until(a.ExpiresAt))
+		select {
+		case <-told:
+		case <-ticker.C:
+			w.sendQuestions(ctx, a)
+		case <-expiry.C:
+		case <-ctx.Done():
+			expiry.Stop()
+			w.withdraw(a)
+			return assistant.Verdict{}, context.Cause(ctx)
+		}
+		expiry.Stop()
+	}
+}
+
+// sendQuestions sends a question that the platform did not take at once:
+// the conversation's worker, who would, waits in this very turn.
+func (w *worker) sendQuestions(ctx context.Context, a approval.Approval) {
+	var due []messages.Delivery
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		due = nil
+		open, err := tx.OpenDeliveries(ctx, w.conv.ID, true)
+		for _, d := range open {
+			if d.EventID == a.EntryID && !d.NextAt.After(time.Now()) {
+				due = append(due, d)
+			}
+		}
+		return err
+	})
+	if err == nil && len(due) > 0 {
+		err = w.o.outbox.SendHeld(ctx, w.conv.Key, due)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)
+	}
+}
+
+// withdraw settles a question of an agent that does not wait for it any more.
+func (w *worker) withdraw(a approval.Approval) {
+	ctx, cancel := w.settling()
+	defer cancel()
+	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
+	err := w.hold(ctx, func(tx port.Tx) error {
+		if err := tx.SettleApproval(ctx, a); err != nil {
+			return err
+		}
+		_, _, err := w.o.settledQuestion(ctx, tx, w.conv.Key, a, "", 0)
+		return err
+	})
+	if err != nil && !isSettled(err) {
+		w.o.config.Log.InfoContext(ctx, "A question could not be withdrawn", "approval", a.Name(), "err", err)
+	}
+}
+
+// waitsForDecision puts a turn aside that asked a person: it runs again when they
+// have decided, or when the question expires. The attempt does not count. If the
+// decision came while the turn ended, it goes on at once: both sides hold the
+// conversation's row.
+func (w *worker) waitsForDecision(d decision, out outcome) ending {
+	attempts := max(d.entry.Attempts-1, 0)
+	return ending{
+		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest, run: sessions.RunRunning,
+		within: func(ctx context.Context, tx port.Tx, e *ending) error {
+			open, err := tx.EntryApprovals(ctx, d.entry.ID)
+			if err != nil {
+				return err
+			}
+			at, names := time.Now(), ""
+			for i, a := range open {
+				if i == 0 || a.ExpiresAt.Before(at) {
+					at = a.ExpiresAt
+				}
+				names += " " + a.Name()
+			}
+			if names != "" {
+				e.parked = "✋ Waiting for a decision on" + names + "."
+			}
+			e.change.NextAt = &at
+			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		},
+	}
+}
+
+// turnLimit ends a turn that takes too long. The time that a person takes for a
+// decision does not count.
+type turnLimit struct {
+	mu     sync.Mutex // guards all below
+	left   time.Duration
+	since  time.Time // of the current run of the clock; zero while it stands
+	paused int
+	timer  *time.Timer
+}
+
+// newTurnLimit starts the clock. expire is called once, when the time is over.
+func newTurnLimit(d time.Duration, expire func()) *turnLimit {
+	return &turnLimit{left: d, since: time.Now(), timer: time.AfterFunc(d, expire)}
+}
+
+// pause stops the clock until the returned function is called.
+func (l *turnLimit) pause() (resume func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused++; l.paused == 1 {
+		l.timer.Stop()
+		l.left -= time.Since(l.since)
+	}
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.paused--; l.paused == 0 {
+			l.since = time.Now()
+			l.timer.Reset(max(l.left, time.Millisecond))
+		}
+	})
+}
+
+func (l *turnLimit) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused++ // a late resume does not start it again
+	l.timer.Stop()
+}
+
+// slotHold is a worker's slot, which it yields to others while its agent waits for
+// a person. It is safe for concurrent use: an agent may ask several things.
+type slotHold struct {
+	mu    sync.Mutex // guards all below
+	waits int        // questions that wait
+	gone  bool       // the slot is somebody else's
+}
+
+func (h *slotHold) yield(s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waits++; h.waits == 1 && !h.gone {
+		h.gone = true
+		s.release()
+	}
+}
+
+// resume waits for a slot again. Without one, because ctx has ended, the worker
+// comes to its end without.
+func (h *slotHold) resume(ctx context.Context, s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waits--; h.waits == 0 && h.gone && s.acquire(ctx) {
+		h.gone = false
+	}
+}
+
+// release gives the slot back for good, if it is there.
+func (h *slotHold) release(s *slots) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.gone {
+		h.gone = true
+		s.release()
+	}
+}

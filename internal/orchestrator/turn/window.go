@@ -1,0 +1,177 @@
+package turn
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+)
+
+// page is how many messages one read of the history takes.
+const page = 128
+
+// assemble returns the message array of a turn: the newest messages of the
+// session that fit the budget, ending with the request, repaired. It reads only
+// the window, by index, and of that only what this process does not remember.
+// Calls that have not begun yet stay open for an assistant that can go on.
+func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision, budget int) ([]messages.Message, error) {
+	session := d.begun.session.ID
+	known := w.o.windows.get(session)
+	if b := d.begun; b.request != nil && newest(known) == b.before {
+		return w.arrange(a, d, slices.Concat(known, b.request), budget), nil
+	}
+	var recent []messages.Message // newest first, without those that are known
+	met := false                  // recent goes back to the newest known message
+	tokens, before := 0, int64(1)<<62
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		recent, met, tokens, before = nil, false, 0, int64(1)<<62
+		limit := page
+		if len(known) > 0 {
+			limit = 4 // usually only the request is new
+		}
+		for tokens <= budget {
+			batch, err := tx.MessagesBefore(ctx, session, before, limit)
+			if err != nil {
+				return err
+			}
+			for _, m := range batch {
+				if i := len(known) - 1; i >= 0 && m.Seq == known[i].Seq {
+					met = true
+					return nil
+				}
+				recent = append(recent, m)
+				tokens += messages.EstimateTokens(m)
+			}
+			if len(batch) < limit {
+				return nil
+			}
+			before, limit = batch[len(batch)-1].Seq, page
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the history: %w", err)
+	}
+	slices.Reverse(recent)
+	if met {
+		recent = slices.Concat(known, recent)
+	}
+	return w.arrange(a, d, recent, budget), nil
+}
+
+// newest returns the number of the last message of a window; 0 of an empty one.
+func newest(window []messages.Message) int64 {
+	if len(window) == 0 {
+		return 0
+	}
+	return window[len(window)-1].Seq
+}
+
+// arrange remembers the window of a session's messages that fits the budget, and
+// makes the array of a turn from it.
+func (w *worker) arrange(a assistant.Assistant, d decision, recent []messages.Message, budget int) []messages.Message {
+	array := messages.Window(recent, budget)
+	w.o.windows.put(d.begun.session.ID, messages.NewArray(array...))
+	array = shortTerm(array, d.begun.profile)
+	array = messages.Elide(array, budget)
+	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
+		return messages.Repair(array)
+	}
+	last := len(array) - 1
+	for array[last].Role != messages.RoleAssistant {
+		last--
+	}
+	return append(messages.Repair(array[:last]), array[last:]...)
+}
+
+// windowCache remembers the windows of the sessions that were worked on last.
+// It is only a cache: an entry is used if its newest message is still there
+// under its number, and messages never change once stored.
+type windowCache struct {
+	mu    sync.Mutex // guards all below
+	limit int
+	order *list.List // of *window, most recently used first
+	byID  map[string]*list.Element
+}
+
+type window struct {
+	session string
+	array   *messages.Array // replaced and never appended to: turns read what get returned
+}
+
+func newWindowCache(limit int) *windowCache {
+	return &windowCache{limit: limit, order: list.New(), byID: make(map[string]*list.Element)}
+}
+
+func (c *windowCache) get(session string) []messages.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byID[session]
+	if !ok {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*window).array.Messages()
+}
+
+func (c *windowCache) put(session string, array *messages.Array) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[session]; ok {
+		e.Value.(*window).array = array
+		c.order.MoveToFront(e)
+		return
+	}
+	c.byID[session] = c.order.PushFront(&window{session: session, array: array})
+	if c.order.Len() > c.limit {
+		oldest := c.order.Back()
+		delete(c.byID, oldest.Value.(*window).session)
+		c.order.Remove(oldest)
+	}
+}
+
+// extend adds messages that were just stored, the last one under the number last.
+func (c *windowCache) extend(session string, msgs []messages.Message, last int64) {
+	known := c.get(session)
+	if len(known) == 0 || len(msgs) == 0 {
+		return
+	}
+	first := last - int64(len(msgs)) + 1
+	if first != newest(known)+1 {
+		c.forget(session) // calls and results were stored in between
+		return
+	}
+	next := messages.NewArray(known...) // appending to it copies it, but not what no message changes any more
+	for i, m := range msgs {
+		m.Seq = first + int64(i)
+		next.Append(m)
+	}
+	c.put(session, next)
+}
+
+func (c *windowCache) forget(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[session]; ok {
+		e.Value.(*window).array.Clear()
+	}
+}
+
+// jsonText returns text as a JSON document: itself if it is one, else as a
+// string.
+func jsonText(text string) string {
+	if json.Valid([]byte(text)) {
+		return text
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+	return string(quoted)
+}

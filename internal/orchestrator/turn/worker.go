@@ -1,0 +1,444 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+// ringPatience is how long a wake-up waits for a slot here before it is offered
+// to any replica again.
+const ringPatience = time.Second
+
+// Ring looks after a conversation: it claims its lease and drains its inbox, in
+// the background. It returns queue.ErrBusy if no slot becomes free within a
+// second, and nil if there is nothing to do or somebody else does it.
+func (o *Turns) Ring(ctx context.Context, conversationID string) error {
+	patience, cancel := context.WithTimeout(ctx, ringPatience)
+	defer cancel()
+	if !o.slots.acquire(patience) {
+		return queue.ErrBusy
+	}
+	var (
+		lease sessions.Lease
+		ok    bool
+	)
+	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+		var err error
+		lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
+		return err
+	})
+	if err == nil && ok {
+		w := o.newWorker(sessions.Conversation{ID: conversationID})
+		w.lease = lease
+		if o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }) {
+			return nil
+		}
+		w.handBack(ctx)
+	}
+	o.slots.release()
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted since
+	}
+	return err
+}
+
+// worker drains the inbox of one conversation while it holds its lease. Nobody
+// else writes the conversation's turn lane meanwhile, so it keeps what it knows and
+// reads again only what the numbers on the conversation's row say has moved.
+type worker struct {
+	o       *Turns
+	lease   sessions.Lease
+	conv    sessions.Conversation        // as of the last step; not written while a turn runs
+	ctx     context.Context              // ends when the lease is lost or the process must stop
+	sent    []sending                    // sent but not yet recorded; the next transaction records them
+	ready   map[string]ready             // what was prepared for entries, by id
+	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
+	turns   int                          // turns run since the lease was claimed
+	slot    *slotHold                    // nil outside of workOn
+	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
+	asked   atomic.Bool                  // a person may have been asked something in this turn
+
+	begun    *firstTurn         // what Accept has begun already; nil afterwards
+	session  *sessions.OpenWork // what Accept has read, while it begins a turn; else nil
+	numbered int                // numbers of deliveries that Accept has kept
+	runs     string             // the session that Accept has stored the entry as running in, if it has
+	outbox   *outgoing          // what the turn that just ended has to send, if nothing else is open
+}
+
+// outgoing is all that is open in a conversation after a turn.
+type outgoing struct {
+	open []messages.Delivery // in order
+	seq  int64               // of the entry that was answered
+}
+
+// newWorker returns a worker for a conversation whose lease is about to be
+// claimed, or was.
+func (o *Turns) newWorker(conv sessions.Conversation) *worker {
+	return &worker{o: o, conv: conv, slot: &slotHold{}, untried: make(map[messages.DeliveryID]bool)}
+}
+
+// workOn is a worker's life. It owns a slot and a lease and gives both back.
+func (o *Turns) workOn(ctx context.Context, w *worker) {
+	failpoint.Hit(failpoint.Claimed)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.ctx = ctx
+	defer w.slot.release(o.slots)
+	o.holders.Store(w, cancel)
+	defer o.holders.Delete(w)
+	beat := make(chan struct{})
+	go func() {
+		defer close(beat)
+		w.heartbeat(cancel)
+	}()
+	defer func() {
+		cancel(nil)
+		<-beat
+	}()
+	log := o.config.Log.With("conversation_id", w.lease.ConversationID)
+	// After a panic the lease runs out by itself; crashAttempts bounds repeats.
+	defer background.Recover(ctx, o.config.Log, "worker", nil)
+	for {
+		more, err := w.step()
+		switch {
+		case err == nil && more:
+			continue
+		case err == nil:
+			return
+		case errors.Is(err, sessions.ErrLeaseLost):
+			o.config.Metrics.LeaseLost()
+			log.WarnContext(ctx, "Lost the lease; somebody else works on this conversation")
+			return
+		case context.Cause(ctx) != nil:
+			w.abandon()
+			return
+		default:
+			// The lease runs out by itself and the sweep rings again: the pause is
+			// the backoff.
+			log.ErrorContext(ctx, "Work on a conversation failed; it is taken up again", "err", err)
+			return
+		}
+	}
+}
+
+// heartbeat renews the lease while the worker works. If it cannot be renewed in
+// time, the worker is canceled before somebody else may take over.
+func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
+	ticker := time.NewTicker(w.o.config.RenewEvery)
+	defer ticker.Stop()
+	valid := time.Now().Add(w.o.config.LeaseTTL)
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		asked := time.Now()
+		ctx, done := context.WithDeadline(w.ctx, valid)
+		var stopSeq int64
+		err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+			var err error
+			stopSeq, err = tx.RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
+			return err
+		})
+		done()
+		switch {
+		case err == nil:
+			valid = asked.Add(w.o.config.LeaseTTL)
+			w.o.running.stop(w.lease.ConversationID, stopSeq) // asked for on another replica
+		case errors.Is(err, sessions.ErrLeaseLost), time.Now().Add(w.o.config.RenewEvery).After(valid):
+			cancel(fmt.Errorf("%w: %w", sessions.ErrLeaseLost, err))
+			return
+		}
+	}
+}
+
+// abandon gives the lease back when the process stops, so that somebody else
+// can go on at once. Failing is harmless: the lease runs out.
+func (w *worker) abandon() { w.handBack(w.ctx) }
+
+// handBack is abandon for a worker that may not have begun to work. It wakes
+// whoever is free.
+func (w *worker) handBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+			return err
+		}
+		if err := w.recordSent(ctx, tx); err != nil {
+			return err
+		}
+		if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.lease.ConversationID}); err != nil {
+			return err
+		}
+		return tx.ReleaseLease(ctx, w.lease)
+	})
+	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) {
+		w.o.config.Log.WarnContext(ctx, "Could not give a lease back", "conversation_id", w.lease.ConversationID, "err", err)
+	}
+}
+
+// hold runs fn in a transaction that is fenced by the lease. It is safe for
+// concurrent use by the worker and its progress.
+func (w *worker) hold(ctx context.Context, fn func(tx port.Tx) error) error {
+	return w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// step does one thing: deliver what is open, or work on the oldest entry. It
+// reports false when the lease has been given back.
+func (w *worker) step() (more bool, err error) {
+	if out := w.outbox; out != nil {
+		w.outbox = nil
+		return w.sendRest(*out)
+	}
+	first := w.begun
+	if w.begun = nil; first == nil {
+		first = w.o.expect(w.lease.ConversationID) // before the turn is taken from the inbox, so that no stop falls between the two
+		first.decision, err = w.take()
+	}
+	turnCtx, cancel := context.WithCancelCause(w.ctx)
+	defer cancel(nil)
+	w.o.running.arm(first.handle, cancel)
+	defer w.o.forget(first)
+	if err != nil {
+		return false, err
+	}
+	return w.act(turnCtx, first)
+}
+
+// sendRest sends what a turn left, straight after it, and gives the lease up if
+// nothing came in meanwhile.
+func (w *worker) sendRest(out outgoing) (more bool, err error) {
+	if err := w.deliverAll(out.open); err != nil {
+		return false, err
+	}
+	var sent []messages.Delivery
+	for _, d := range w.sent {
+		if d.State != messages.DeliverySent && d.State != messages.DeliveryFailed {
+			return true, nil // it has to wait
+		}
+		sent = append(sent, d.Delivery)
+	}
+	news, err := w.o.config.Storage.Commit(w.ctx, w.lease, commit.Changes{
+		Deliveries: sent, Release: &commit.Release{InboxSeq: out.seq, DeliverySeq: w.conv.DeliverySeq},
+	})
+	if err != nil {
+		return false, fmt.Errorf("record what was sent: %w", err)
+	}
+	w.sent = nil
+	return !news.Released, nil
+}
+
+// deliverAll sends deliveries in order until one has to wait. The
+// transaction of the next step records what became of them.
+func (w *worker) deliverAll(open []messages.Delivery) error {
+	for _, d := range open {
+		begun := d.Text
+		record := func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+			return w.hold(ctx, func(tx port.Tx) error {
+				if err := moved.Apply(ctx, tx); err != nil {
+					return err
+				}
+				return tx.RecordSending(ctx, d, begun)
+			})
+		}
+		if w.untried[d.ID] {
+			d.State = messages.DeliveryPending // so that it is not looked up for nothing
+			delete(w.untried, d.ID)
+		}
+		key, done, err := w.o.outbox.Send(w.ctx, w.conv.Key, &d, record)
+		w.conv.Key = key
+		if err != nil {
+			return err
+		}
+		w.sent = append(w.sent, sending{d, begun})
+		if !done {
+			return nil // the rest waits behind it
+		}
+	}
+	return nil
+}
+
+// take decides what to do next, in one transaction that also records what was
+// sent.
+func (w *worker) take() (next decision, err error) {
+	err = w.o.config.Storage.InTx(w.ctx, func(tx port.Tx) error {
+		var err error
+		if w.conv, err = tx.HoldLease(w.ctx, w.lease); err != nil {
+			return err
+		}
+		if err := w.recordSent(w.ctx, tx); err != nil {
+			return err
+		}
+		next, err = w.decide(w.ctx, tx)
+		return err
+	})
+	if err != nil {
+		return next, fmt.Errorf("take the next entry: %w", err)
+	}
+	w.sent = nil
+	return next, nil
+}
+
+// act does what was decided.
+func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err error) {
+	next, handle := first.decision, first.handle
+	switch next.what {
+	case leave:
+		return false, nil
+	case deliver:
+		return true, w.deliverAll(next.open)
+	case prepare:
+		w.prepare(ctx, handle, next)
+		return true, nil
+	case settled:
+		return true, nil
+	case ahead:
+		return true, w.o.config.Commands.RunNow(ctx, next.entry)
+	case refused:
+		if next.tell {
+			w.o.outbox.RefuseUnadmitted(next.entry.In, next.why)
+		}
+		return true, nil
+	default:
+		w.o.running.begin(handle, next.entry, next.access)
+		return true, w.runTurn(ctx, next)
+	}
+}
+
+// recordSent writes down deliveries that were sent since the last transaction.
+func (w *worker) recordSent(ctx context.Context, tx port.Tx) error {
+	for _, d := range w.sent {
+		if err := tx.RecordSending(ctx, d.Delivery, d.begun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sending is a delivery on its way.
+type sending struct {
+	messages.Delivery
+	begun string // its text when it was taken up; a question may get another one meanwhile
+}
+
+// what is the kind of a decision.
+type what int
+
+const (
+	leave   what = iota // nothing to do now: the lease is released
+	deliver             // open deliveries come first
+	prepare             // files, directory and prompt have to be read before the turn
+	settled             // the entry was settled without a turn
+	refused             // the platform does not admit its sender
+	ahead               // a command that was sent before the entry runs first
+	turn                // the turn has begun
+)
+
+// decision is what a step does.
+type decision struct {
+	what  what
+	open  []messages.Delivery
+	entry sessions.Entry
+	begun begunTurn
+	tell  bool  // the sender is told that they may not
+	why   error // why that is not known
+
+	access int64 // the change of access up to which the sender was judged
+}
+
+// decide looks at the conversation, whose row is locked, and begins what is to
+// be done.
+func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
+	now := time.Now()
+	open, wait, err := w.openDeliveries(ctx, tx, now)
+	if err != nil {
+		return decision{}, err
+	}
+	if len(open) > 0 {
+		return decision{what: deliver, open: open}, nil
+	}
+	if !wait.IsZero() {
+		return w.leaveUntil(ctx, tx, wait)
+	}
+	entry, ok, err := tx.NextEntry(ctx, w.conv.ID)
+	if err != nil {
+		return decision{}, err
+	}
+	if !ok {
+		return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+	}
+	stopped := entry.Seq <= w.conv.StopSeq
+	switch {
+	case !stopped && entry.NextAt.After(now):
+		return w.leaveUntil(ctx, tx, entry.NextAt)
+	case !stopped && w.turns > 0 && w.o.slots.contended(), // others had to wait for this one
+		!stopped && w.o.slots.isClosed(): // the process stops and begins nothing
+		return w.leaveUntil(ctx, tx, time.Time{})
+	}
+	if stopped {
+		return decision{what: settled}, w.settleStopped(ctx, tx, entry)
+	}
+	if entry.State == sessions.EntryWaiting {
+		if first, ok, err := w.o.nextAhead(ctx, tx, w.conv.ID, entry.Seq); err != nil || ok {
+			return decision{what: ahead, entry: first}, err
+		}
+	}
+	return w.beginEntry(ctx, tx, entry)
+}
+
+// leaveUntil releases the lease and asks to be woken at a time (zero: now,
+// behind those who wait for a slot).
+func (w *worker) leaveUntil(ctx context.Context, tx port.Tx, at time.Time) (decision, error) {
+	if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at}); err != nil {
+		return decision{}, err
+	}
+	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+}
+
+// openDeliveries returns the deliveries to send now, in order. If the first of
+// them has to wait, wait says until when. Answers to control commands are left
+// to those who run them, unless they are overdue.
+func (w *worker) openDeliveries(ctx context.Context, tx port.Tx, now time.Time) (open []messages.Delivery, wait time.Time, err error) {
+	all, err := tx.AllOpenDeliveries(ctx, w.conv.ID)
+	if err != nil {
+		return nil, wait, err
+	}
+	for _, d := range all {
+		if d.Control && !d.NextAt.After(now) {
+			open = append(open, d)
+		}
+	}
+	for _, d := range all {
+		if d.Control || !d.Final {
+			continue // or the placeholder of a turn that is not over
+		}
+		if d.NextAt.After(now) {
+			if len(open) == 0 {
+				wait = d.NextAt
+			}
+			break
+		}
+		open = append(open, d)
+	}
+	return open, wait, nil
+}
