@@ -40,7 +40,7 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 		"no file":        {store.Options{URL: "sqlite:"}, fault.Invalid, "DATABASE_URL"},
 		"memory":         {store.Options{URL: "sqlite::memory:"}, fault.Invalid, "DATABASE_URL"},
 		"nowhere":        {store.Options{}, fault.Invalid, "DATA_DIR"},
-		"not a database": {store.Options{URL: "sqlite:" + file, Exclusive: true}, fault.Unavailable, file},
+		"not a database": {store.Options{URL: "sqlite:" + file, Exclusive: true}, fault.Damaged, file},
 		"directory is a file": {
 			store.Options{DataDir: filepath.Join(file, "data"), Exclusive: true}, fault.Unavailable, "DATA_DIR",
 		},
