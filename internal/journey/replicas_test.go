@@ -39,6 +39,24 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 	}
 }
 
+// TestReplicasBehindATransactionPooler runs two bots over a pooler that gives each
+// transaction another session of the server. It is found and nothing else changes.
+func TestReplicasBehindATransactionPooler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.TransactionPooler(t, storetest.PostgresURL(t))).start()
+	second := w.replica().start()
+	for i := range 5 {
+		w.says(ann, fmt.Sprintf("question %d", i))
+		w.says(bob, fmt.Sprintf("question %d", i))
+	}
+	w.seesText(ann, "echo: question 4 [9 messages]")
+	w.seesText(bob, "echo: question 4 [9 messages]")
+	w.shutdown()
+	w.says(ann, "who answers now?")
+	w.seesText(ann, "echo: who answers now? [11 messages]")
+	second.shutdown()
+}
+
 // TestStopReachesAnotherReplica stops a turn through a replica that does not run
 // it.
 func TestStopReachesAnotherReplica(t *testing.T) {

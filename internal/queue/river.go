@@ -25,6 +25,9 @@ type Options struct {
 	SweepEvery    time.Duration // period of KindSweep; default 5 s
 	BusyPause     time.Duration // how long ErrBusy puts a job off; default 1 s
 	Workers       int           // handlers that run at once; default 16
+
+	// PollOnly is for connections over which PostgreSQL cannot notify, behind a pooler.
+	PollOnly bool
 }
 
 const (
@@ -144,6 +147,7 @@ func (r *River) config(handlers map[Kind]Handler) (*river.Config, error) {
 		FetchCooldown:               r.options.FetchCooldown,
 		FetchPollInterval:           r.options.FetchPoll,
 		JobTimeout:                  jobTimeout,
+		PollOnly:                    r.options.PollOnly,
 		RescueStuckJobsAfter:        4 * jobTimeout,
 		MaxAttempts:                 maxAttempts,
 		RetryPolicy:                 retryPolicy{},

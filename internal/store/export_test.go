@@ -392,3 +392,6 @@ func (l *Life) Drop() { l.hangUp() }
 
 // Beat says once that the process lives.
 func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }
+
+// Step is one look of a life.
+func (l *Life) Step(ctx context.Context) error { return l.step(ctx) }

@@ -230,6 +230,9 @@ func (s *Store) lockSchema(ctx context.Context, db *sql.DB) (unlock func(), err 
 	if s.pg == nil {
 		return func() {}, nil
 	}
+	if s.pooled {
+		return s.lockSchemaTx(ctx, lock.DefaultLockID)
+	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"remote-agent/internal/memory"
 )
@@ -250,17 +251,11 @@ func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 		return classifyPostgres(err)
 	}
 	defer conn.Release()
-	var mine bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, vectorLock).Scan(&mine); err != nil || !mine {
+	unlock, mine, err := s.lockVectors(ctx, conn)
+	if err != nil || !mine {
 		return classifyPostgres(err)
 	}
-	defer func() {
-		ctx, cancel := cleanup(ctx)
-		defer cancel()
-		if _, unlockErr := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, vectorLock); unlockErr != nil {
-			err = errors.Join(err, conn.Conn().Close(ctx)) // the lock ends with the connection
-		}
-	}()
+	defer func() { err = errors.Join(err, unlock()) }()
 	for _, t := range vectorTables {
 		if err := copyVectors(ctx, conn.Conn(), t.memories, t.vectors); err != nil {
 			return fmt.Errorf("copy vectors: %w", classifyPostgres(err))
@@ -270,6 +265,24 @@ func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 		}
 	}
 	return nil
+}
+
+// lockVectors takes what one process at a time has. Without an error and not mine,
+// another one has it.
+func (s *Store) lockVectors(ctx context.Context, conn *pgxpool.Conn) (unlock func() error, mine bool, err error) {
+	if s.pooled {
+		free, mine, err := s.lockTx(ctx, vectorLock, false)
+		return func() error { free(); return nil }, mine, err
+	}
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, vectorLock).Scan(&mine)
+	return func() error {
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, vectorLock); err != nil {
+			return conn.Conn().Close(ctx) // the lock ends with the connection
+		}
+		return nil
+	}, mine, err
 }
 
 // copyVectors copies what is missing, a batch at a time and each row once: one

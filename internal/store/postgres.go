@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"remote-agent/internal/fault"
 )
 
@@ -38,12 +36,7 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 		config.MaxConns = int32(min(maxConns, 1000)) //nolint:gosec // bounded
 	}
 
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return classifyPostgres(err)
-	}
-	s.pg = pool
-	if err := s.Ping(ctx); err != nil {
+	if err := s.connectPostgres(ctx, config, options.Exclusive); err != nil {
 		return &fault.Error{
 			Kind:   fault.KindOf(err),
 			Public: "DATABASE_URL: PostgreSQL at " + config.ConnConfig.Host + " does not let me in; check that it runs, and host, port, user, password and database name",

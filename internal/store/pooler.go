@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"remote-agent/internal/fault"
+)
+
+// idleInTransaction ends a session that holds locks and says nothing: that of a
+// process which was frozen or cut off in the middle of a transaction.
+const idleInTransaction = "10s"
+
+// poolerLooks is how often it is looked whether two connections share a session: a
+// busy pooler may hide it once.
+const poolerLooks = 3
+
+// backendPID returns the session of the server that a connection talks to. It
+// prepares nothing.
+func backendPID(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
+	results, err := conn.Exec(ctx, `SELECT pg_backend_pid()`).ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return 0, fault.New(fault.Internal, "the server did not say which session this is")
+	}
+	pid, err := strconv.ParseUint(string(results[0].Rows[0][0]), 10, 32)
+	return uint32(pid), err
+}
+
+// findPooler reports whether something between this process and the server gives
+// each transaction another session, such as PgBouncer with pool_mode=transaction.
+// direct is true if nothing is between: a pooler tells another number for the session
+// at the beginning of a connection than the server does.
+func findPooler(ctx context.Context, first *pgx.Conn) (direct, pooled bool, err error) {
+	one := first.PgConn()
+	mine, err := backendPID(ctx, one)
+	if err != nil || mine == one.PID() {
+		return err == nil, false, err
+	}
+	second, err := pgx.ConnectConfig(ctx, first.Config().Copy())
+	if err != nil {
+		return false, false, err
+	}
+	defer second.Close(context.WithoutCancel(ctx)) //nolint:errcheck // was only asked
+	two := second.PgConn()
+	for range poolerLooks {
+		if mine, err = backendPID(ctx, one); err != nil {
+			return false, false, err
+		}
+		if err := two.Exec(ctx, `BEGIN`).Close(); err != nil {
+			return false, false, err
+		}
+		other, err := backendPID(ctx, two)
+		if err != nil {
+			return false, false, err
+		}
+		if other == mine {
+			return false, true, nil
+		}
+		// While the second one is in a transaction, the first may get another session.
+		now, err := backendPID(ctx, one)
+		if err != nil {
+			return false, false, err
+		}
+		if err := two.Exec(ctx, `ROLLBACK`).Close(); err != nil {
+			return false, false, err
+		}
+		if now != mine {
+			return false, true, nil
+		}
+	}
+	return false, false, nil
+}
+
+// connectPostgres opens the connections. Where a pooler gives each transaction another
+// session, nothing is kept in one: statements are described and not prepared, and
+// locks belong to transactions.
+func (s *Store) connectPostgres(ctx context.Context, config *pgxpool.Config, daemon bool) error {
+	var bounded atomic.Bool
+	limit := func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.PgConn().Exec(ctx, `SET idle_in_transaction_session_timeout = '`+idleInTransaction+`'`).Close()
+	}
+	again := config.Copy()
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if !bounded.Load() {
+			return nil
+		}
+		return limit(ctx, conn)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return classifyPostgres(err)
+	}
+	s.pg = pool
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return classifyPostgres(err)
+	}
+	_, s.pooled, err = findPooler(ctx, conn.Conn())
+	if err == nil && !s.pooled && daemon {
+		bounded.Store(true) // before anybody else has the pool
+		err = limit(ctx, conn.Conn())
+	}
+	conn.Release()
+	if err != nil || !s.pooled {
+		return classifyPostgres(err)
+	}
+	pool.Close()
+	if again.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		again.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	if s.pg, err = pgxpool.NewWithConfig(ctx, again); err != nil {
+		return classifyPostgres(err)
+	}
+	s.log.InfoContext(ctx, "A pooler in transaction mode is between this process and PostgreSQL: a replica that dies is replaced after its time, not at once",
+		"seconds", int(lifeTTL/time.Second))
+	return classifyPostgres(s.pg.Ping(ctx))
+}
+
+// Pooled reports whether a pooler gives each transaction another session of the server,
+// so that LISTEN and locks of sessions do not work.
+func (s *Store) Pooled() bool { return s.pooled }
+
+// lockTx waits for an advisory lock that a transaction of its own holds until unlock
+// is called, for poolers that give each transaction another session.
+func (s *Store) lockTx(ctx context.Context, key int64, wait bool) (unlock func(), held bool, err error) {
+	tx, err := s.pg.Begin(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	unlock = func() {
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		_ = tx.Rollback(ctx) // the lock ends with the connection, too
+	}
+	if wait {
+		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, key)
+		held = err == nil
+	} else {
+		err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, key).Scan(&held)
+	}
+	if err != nil || !held {
+		unlock()
+		return func() {}, false, err
+	}
+	return unlock, true, nil
+}
+
+// lockSchemaTx is lockSchema behind such a pooler.
+func (s *Store) lockSchemaTx(ctx context.Context, key int64) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	free, _, err := s.lockTx(ctx, key, true)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("wait for the schema: %w", err)
+	}
+	return func() {
+		free()
+		cancel()
+	}, nil
+}
