@@ -364,6 +364,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	if d.learner != nil {
 		helper(true, d.learner.Run)
 	}
+	helper(true, d.watchIncidents)
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
 	helper(d.env.Hangup != nil && d.env.Reload != nil, d.awaitReload)
 	helper(d.console != nil, func(ctx context.Context) { d.endWithConsole(ctx, stop) })

@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
 	"internal/egress":     {"internal/fault"},
 	"internal/resource":   {"internal/fault"},
+	"internal/incident":   {},
 	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
 	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
 

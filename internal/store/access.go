@@ -175,3 +175,18 @@ func (t *Tx) UseOwnerCode(ctx context.Context, p messages.Platform, hash string)
 		string(p), hash)
 	return n == 1, wrap(err, "use owner code")
 }
+
+// PrivateConversation returns where a person last wrote to the bot alone, since a
+// time; fault.NotFound if they did not.
+func (t *Tx) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
+	var conversation string
+	ok, err := t.one(ctx, []any{text{&conversation}}, `
+		SELECT conversation_id FROM inbound_events
+		WHERE accepted_ms >= $3 AND data IS NOT NULL AND platform_type = $1 AND sender = $2 AND conversation_id IS NOT NULL
+			AND CAST(data AS TEXT) LIKE '%"private":true%'
+		ORDER BY accepted_ms DESC LIMIT 1`, string(p), string(id), millis(since))
+	if _, err := found(conversation, ok, err, "private conversation"); err != nil {
+		return sessions.Conversation{}, err
+	}
+	return t.Conversation(ctx, conversation)
+}

@@ -92,6 +92,12 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	return nil
 }
 
+// DoubtsWrites reports whether the last write failed or nothing goes forward while
+// work waits, so that CheckWrites is worth its write. It asks nobody.
+func (s *Store) DoubtsWrites() bool {
+	return s.writes.failed() != nil || s.writes.stalled(time.Now()) != nil
+}
+
 // notStored says that a write failed, and why.
 func notStored(err error) error {
 	public := "The last write failed: the database does not answer."

@@ -1,0 +1,292 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/incident"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/people"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
+	"remote-agent/migrations"
+)
+
+const (
+	lookEvery        = 10 * time.Second // at the database
+	platformsEvery   = time.Minute      // a call to each platform
+	ownersEvery      = 5 * time.Minute
+	awayAfter        = 3 * time.Minute
+	oldBackup        = 26 * time.Hour
+	budgetShare      = 0.8
+	privateChatsPast = 90 * 24 * time.Hour
+)
+
+// incidents tells owners in their chats of trouble with the service.
+type incidents struct {
+	d *daemon
+
+	// leads is whether this replica is the one that tells. While the database is away
+	// it is whoever was when that began.
+	leads, led atomic.Bool
+
+	chats []privateChat // where owners are told; kept for when it cannot be read
+	read  time.Time     // when chats was read
+	told  bool          // that nothing can be stored
+
+	known map[string]string // states of incidents that are on record, while this replica leads
+}
+
+// privateChat is where an owner talks with the bot alone.
+type privateChat struct {
+	conversation string
+	key          messages.ConversationKey
+}
+
+// watchIncidents runs until ctx ends.
+func (d *daemon) watchIncidents(ctx context.Context) {
+	i := &incidents{d: d}
+	alone := d.store.Dialect() != string(migrations.Postgres)
+	i.leads.Store(alone)
+	i.led.Store(alone)
+	elected := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(elected)
+		i.elect(ctx)
+	}()
+	defer func() { <-elected }()
+	var watch incident.Watch
+	platforms := time.Now() // the start asked them
+	for first := true; first || sleep(ctx, lookEvery); first = false {
+		if !i.storeWorks(ctx) || !i.leads.Load() {
+			i.known = nil
+			continue
+		}
+		seen := []incident.Condition{i.backup(time.Now()), i.budget(ctx)}
+		if time.Since(platforms) >= platformsEvery {
+			platforms = time.Now()
+			seen = append(seen, i.platforms(ctx)...)
+		}
+		if err := watch.Observe(ctx, time.Now(), i, seen...); err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "Could not tell the owners of trouble; it is tried again", "err", err)
+		}
+	}
+}
+
+// elect holds the lease of the replica that tells; alone there is no need for one.
+func (i *incidents) elect(ctx context.Context) {
+	if i.leads.Load() {
+		<-ctx.Done()
+		return
+	}
+	_ = i.d.runSingle(ctx, "incidents", func(ctx context.Context) error { // fn has no error
+		i.leads.Store(true)
+		defer i.leads.Store(false)
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// storeWorks tells owners, from memory and at most once, that nothing can be stored,
+// and once that it can be again. Nothing of it is on record: there is nowhere to
+// record it.
+func (i *incidents) storeWorks(ctx context.Context) bool {
+	var err error
+	if i.told || i.d.store.DoubtsWrites() {
+		err = i.d.store.CheckWrites(ctx)
+	}
+	switch {
+	case err == nil:
+		i.led.Store(i.leads.Load())
+		if time.Since(i.read) > ownersEvery {
+			i.readChats(ctx)
+		}
+		if i.told {
+			i.told = false
+			i.direct(ctx, "✔ Resolved: messages can be stored again.")
+		}
+		return true
+	case ctx.Err() != nil || i.told || !i.led.Load():
+	default:
+		i.told = true
+		i.d.log.ErrorContext(ctx, "Nothing can be stored", "reason", fault.Public(err), "err", err)
+		i.direct(ctx, "⚠ The service cannot store messages, so nobody is answered. "+fault.Public(err))
+	}
+	return false
+}
+
+// readChats finds the private chats of owners, and keeps those that it knew if that
+// fails.
+func (i *incidents) readChats(ctx context.Context) {
+	list, err := i.d.people.List(ctx)
+	if err != nil {
+		return
+	}
+	var chats []privateChat
+	err = i.d.store.InRead(ctx, func(tx *store.Tx) error {
+		for _, p := range people.Owners(list) {
+			if p.Overruled || p.Removed {
+				continue
+			}
+			c, err := tx.PrivateConversation(ctx, p.Account.Platform, p.Account.ID, time.Now().Add(-privateChatsPast))
+			if fault.Is(err, fault.NotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			chats = append(chats, privateChat{c.ID, c.Key})
+		}
+		return nil
+	})
+	if err == nil {
+		i.chats, i.read = chats, time.Now()
+	}
+}
+
+// direct sends a text without a record, at most once to each owner.
+func (i *incidents) direct(ctx context.Context, text string) {
+	for _, chat := range i.chats {
+		n := slices.IndexFunc(i.d.adapters, func(a platform.Adapter) bool { return a.Platform() == chat.key.Platform })
+		if n < 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
+		if _, err := i.d.adapters[n].Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
+			i.d.log.WarnContext(ctx, "An owner could not be told of trouble", "platform", chat.key.Platform, "err", err)
+		}
+		cancel()
+	}
+}
+
+// Begin implements incident.Ledger.
+func (i *incidents) Begin(ctx context.Context, key, text string) error {
+	return i.change(ctx, key, "open", "⚠ "+text)
+}
+
+// Resolve implements incident.Ledger.
+func (i *incidents) Resolve(ctx context.Context, key, text string) error {
+	return i.change(ctx, key, "", "✔ Resolved: "+text)
+}
+
+// change records an incident and puts what owners read on its way, in one transaction.
+func (i *incidents) change(ctx context.Context, key, state, text string) error {
+	if before, known := i.known[key]; known && before == state {
+		return nil
+	}
+	before := ""
+	err := i.d.store.InRead(ctx, func(tx *store.Tx) (err error) {
+		before, err = tx.Cursor(ctx, "incident/"+key)
+		return err
+	})
+	if err == nil && before != state {
+		err = i.record(ctx, key, state, text)
+	}
+	if err != nil {
+		return fmt.Errorf("record an incident: %w", err)
+	}
+	if i.known == nil {
+		i.known = make(map[string]string)
+	}
+	i.known[key] = state
+	return nil
+}
+
+func (i *incidents) record(ctx context.Context, key, state, text string) error {
+	changed := false
+	err := i.d.store.InTx(ctx, func(tx *store.Tx) error {
+		before, err := tx.Cursor(ctx, "incident/"+key)
+		if changed = err == nil && before != state; !changed {
+			return err
+		}
+		for _, chat := range i.chats {
+			if err := outbox.AddNotice(ctx, tx, chat.conversation, "", text); err != nil {
+				return err
+			}
+		}
+		return tx.SaveCursor(ctx, "incident/"+key, state)
+	})
+	if err != nil || !changed {
+		return err
+	}
+	i.d.log.WarnContext(ctx, "Incident", "key", key, "open", state != "", "text", text)
+	for _, chat := range i.chats {
+		if err := i.d.core.Ring(ctx, chat.conversation); err != nil {
+			i.d.log.DebugContext(ctx, "A notice waits for the next sweep", "err", err)
+		}
+	}
+	return nil
+}
+
+// backup looks at the age of the newest backup; who never made one is not reminded.
+func (i *incidents) backup(now time.Time) incident.Condition {
+	c := incident.Condition{Key: "backup", Resolved: "there is a new backup."}
+	newest, ok := newestBackup(i.d.config.BackupDir)
+	if !ok {
+		return c
+	}
+	age := now.Sub(newest.Manifest.CreatedAt)
+	c.Bad = age > oldBackup
+	c.Text = fmt.Sprintf("The newest backup is %d hours old. Run `bot backup create`, or look why its timer does not.", int(age.Hours()))
+	return c
+}
+
+// budget looks at what was spent today.
+func (i *incidents) budget(ctx context.Context) incident.Condition {
+	c := incident.Condition{Key: "budget/day", Resolved: "the budget of the day is below 80 % again."}
+	b := i.d.config.Budget
+	if b.DayMicros+b.DayTokens == 0 {
+		return c
+	}
+	var sum spend.Sum
+	err := i.d.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		sum, err = tx.SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
+		return err
+	})
+	if err != nil {
+		return c
+	}
+	switch {
+	case b.DayMicros > 0 && float64(sum.Micros) >= budgetShare*float64(b.DayMicros):
+		c.Bad, c.Text = true, fmt.Sprintf("%s of the day's budget of %s are used.", spend.Dollars(sum.Micros), spend.Dollars(b.DayMicros))
+	case b.DayTokens > 0 && float64(sum.UnpricedToken) >= budgetShare*float64(b.DayTokens):
+		c.Bad, c.Text = true, fmt.Sprintf("%s of the day's budget of %s tokens are used.", spend.Tokens(sum.UnpricedToken), spend.Tokens(b.DayTokens))
+	}
+	if c.Bad {
+		c.Text += " At 100 % nobody is answered until 00:00 UTC."
+	}
+	return c
+}
+
+// platforms asks each platform who the bot is.
+func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
+	for _, a := range i.d.adapters {
+		checker, ok := a.(platform.Checker)
+		if !ok {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, err := checker.Check(asking)
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		name := string(a.Platform())
+		seen = append(seen, incident.Condition{
+			Key: "platform/" + name, Bad: err != nil, After: awayAfter,
+			Text:     fmt.Sprintf("%s has been disconnected for 3 minutes: %s", name, fault.Public(err)),
+			Resolved: name + " is connected again.",
+		})
+	}
+	return seen
+}
