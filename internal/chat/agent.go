@@ -19,7 +19,6 @@ func (h *Handler) agentCommand() command.Command {
 		Usage:   "agent [name|default]",
 		Summary: "which profile answers here",
 		Lane:    command.Ahead,
-		Words:   []string{profile.Default},
 		Run:     h.runAgent,
 	}
 }

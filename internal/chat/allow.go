@@ -18,7 +18,6 @@ func (h *Handler) allowCommand() command.Command {
 		Name:    "allow",
 		Usage:   "allow [revoke n]",
 		Summary: "what is always allowed in this codebase",
-		Words:   []string{"revoke"},
 		Run:     h.runAllow,
 	}
 }

@@ -20,7 +20,6 @@ func (h *Handler) costCommand() command.Command {
 		Name:    "cost",
 		Usage:   "cost [week] [by model]",
 		Summary: "what was used here, by you, and today, or by day, model, codebase, person",
-		Words:   []string{"week", "by"},
 		Run:     h.runCost,
 	}
 }

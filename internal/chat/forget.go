@@ -16,7 +16,6 @@ func (h *Handler) forgetCommand() command.Command {
 		Name:    "forget",
 		Usage:   "forget <n|all>",
 		Summary: "delete what I remember about you",
-		Words:   []string{"all"},
 		Needs:   command.Memory,
 		Run:     h.runForget,
 	}

@@ -19,7 +19,6 @@ func (h *Handler) forkCommand() command.Command {
 		Usage:   "fork [n] [here|thread]",
 		Summary: "go on from message n of this session, in a fresh one; thread: in a thread or topic of its own, with its own files",
 		Lane:    command.Ahead,
-		Words:   []string{"here", "thread"},
 		Run:     h.runFork,
 	}
 }

@@ -22,7 +22,6 @@ func (h *Handler) memoryCommand() command.Command {
 		Summary: "what I remember about you",
 		Details: "`memory here` shows it where others read, too.",
 		Menu:    true,
-		Words:   []string{"on", "off", "edit", "here"},
 		Needs:   command.Memory,
 		Run:     h.runMemory,
 	}

@@ -16,7 +16,6 @@ func (h *Handler) modeCommand() command.Command {
 		Usage:   "mode [ask|edit|auto]",
 		Summary: "how much may happen without asking",
 		Lane:    command.Ahead,
-		Words:   []string{"ask", "edit", "auto"},
 		Run:     h.runMode,
 	}
 }

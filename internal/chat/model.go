@@ -19,7 +19,6 @@ func (h *Handler) modelCommand() command.Command {
 		Usage:   "model [name|fast|smart|cheap]",
 		Summary: "which model answers here",
 		Lane:    command.Ahead,
-		Words:   append(slices.Clone(tierNames), "default"),
 		Run:     h.runModel,
 	}
 }

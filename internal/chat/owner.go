@@ -12,7 +12,6 @@ func (h *Handler) ownerCommand() command.Command {
 		Name:    "owner",
 		Usage:   "owner [add|rm <id>]",
 		Summary: "who owns the bot (owners)",
-		Words:   []string{"add", "rm"},
 		Owners:  true,
 		Run:     h.runOwner,
 	}

@@ -15,7 +15,6 @@ func (h *Handler) peopleCommand() command.Command {
 		Name:    "people",
 		Usage:   "people [allow|remove <id>]",
 		Summary: "who may use the bot (owners)",
-		Words:   []string{"allow", "remove"},
 		Owners:  true,
 		Run:     h.runPeople,
 	}

@@ -18,7 +18,6 @@ func (h *Handler) scheduleCommand() command.Command {
 		Name:    "schedule",
 		Usage:   "schedule [on|off|list]",
 		Summary: "the standing task of the profile here",
-		Words:   []string{"on", "off", "list"},
 		Run:     h.runSchedule,
 	}
 }

@@ -24,7 +24,6 @@ func (h *Handler) sessionsCommand() command.Command {
 		Summary: "earlier sessions here: list, show, search",
 		Details: "`sessions before <n>` lists older ones, `sessions show <n> before <message>` shows earlier messages of one.",
 		Menu:    true,
-		Words:   []string{"show"},
 		Run:     h.runSessions,
 	}
 }

@@ -22,7 +22,6 @@ func (h *Handler) statusCommand() command.Command {
 		Usage:   "status [verbose]",
 		Summary: "what runs and what waits; verbose: also the system prompt",
 		Menu:    true,
-		Words:   []string{"verbose"},
 		Run:     h.runStatus,
 	}
 }

@@ -15,7 +15,6 @@ func (h *Handler) verboseCommand() command.Command {
 		Name:    "verbose",
 		Usage:   "verbose 0|1|2",
 		Summary: "how much you see while I work",
-		Words:   []string{"0", "1", "2"},
 		Run:     h.runVerbose,
 	}
 }

@@ -40,7 +40,7 @@ const (
 	Turn
 )
 
-// Where says where a command is offered: in help, menus and completion. Given
+// Where says where a command is offered: in help and menus. Given
 // elsewhere it says itself what is in the way.
 type Where int
 
@@ -75,7 +75,6 @@ type Command struct {
 	Usage   string   // "repo <name|number>"
 	Summary string   // one line for /help and for menus
 	Details string   // what /help NAME says besides, in whole sentences; may be empty
-	Words   []string // what may stand behind the name, to be completed
 	Menu    bool     // shown in the platforms' menus
 	Hidden  bool     // not listed by /help
 	Owners  bool     // refused to everybody but owners of the bot
