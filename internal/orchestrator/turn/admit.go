@@ -15,6 +15,7 @@ func (o *Turns) Reserve() bool { return o.slots.try() }
 type BeginError struct{ Err error }
 
 func (e *BeginError) Error() string { return e.Err.Error() }
+
 func (e *BeginError) Unwrap() error { return e.Err }
 
 // Admit stores an entry, for which a slot was reserved, and claims its

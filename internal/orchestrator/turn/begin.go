@@ -110,7 +110,7 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 	d.begun.work = w.ready[entry.ID].work
 	if c, ok := w.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
 		d.begun.job = &c
-	} else if err := w.beginSession(ctx, tx, entry, &d.begun); err != nil {
+	} else if d, err = w.beginRun(ctx, tx, d); err != nil {
 		if isRefusal(err) {
 			return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
 		}
@@ -146,7 +146,7 @@ func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, w
 // if the reason may pass. Nothing of it is in the session yet.
 func (w *worker) unprepared(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (decision, error) {
 	attempts, errText := entry.Attempts+1, err.Error()
-	pause, again := w.o.retries(w.o.config.MaxAttempts).Next(attempts, err)
+	pause, again := retries(w.o.config.MaxAttempts).Next(attempts, err)
 	if !again {
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
 	}
@@ -169,33 +169,43 @@ func isRefusal(err error) bool {
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
+
 func (r *refusal) Unwrap() error { return r.err }
+
+// beginRun begins a run of a session for what was decided.
+func (w *worker) beginRun(ctx context.Context, tx port.Tx, d decision) (decision, error) {
+	r := run{w, d}
+	err := r.beginSession(ctx, tx)
+	return r.d, err
+}
 
 // beginSession finds the prompt, the plan and the session of a turn and stores
 // its request.
-func (w *worker) beginSession(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) error {
-	w.o.choosePrompt(b)
+func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
+	entry, b := r.d.entry, &r.d.begun
+	r.w.o.choosePrompt(b)
 	var err error
 	if b.executes && entry.State != sessions.EntryRunning {
-		if b.plan, err = w.takePlan(ctx, tx, entry, b); err != nil {
+		if b.plan, err = r.takePlan(ctx, tx); err != nil {
 			return err
 		}
 	}
-	if b.session, err = w.resolveSession(ctx, tx, entry, b); err != nil {
+	if b.session, err = r.resolveSession(ctx, tx); err != nil {
 		return err
 	}
-	if err = w.applyProfile(ctx, tx, entry, b); err != nil {
+	if err = r.applyProfile(ctx, tx); err != nil {
 		return err
 	}
-	return w.storeRequest(ctx, tx, entry, b)
+	return r.storeRequest(ctx, tx)
 }
 
 // storeRequest begins a run, with the person's message the first time the turn
 // begins. Later attempts go on with what is stored; calls that were
 // interrupted are marked as such and never repeated by us.
-func (w *worker) storeRequest(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) error {
+func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
+	entry, b := r.d.entry, &r.d.begun
 	run := sessions.NewRun{
-		SessionID: b.session.ID, EntryID: entry.ID, Model: w.modelOf(decision{entry: entry, begun: *b}), Again: entry.State == sessions.EntryRunning,
+		SessionID: b.session.ID, EntryID: entry.ID, Model: r.modelOf(), Again: entry.State == sessions.EntryRunning,
 	}
 	if run.Again {
 		stored, err := tx.RunMessages(ctx, entry.ID)
@@ -207,11 +217,11 @@ func (w *worker) storeRequest(ctx context.Context, tx port.Tx, entry sessions.En
 			if b.run = begun.Number; err != nil {
 				return err
 			}
-			return w.interrupted(ctx, tx, entry, b.session.ID)
+			return r.w.interrupted(ctx, tx, entry, b.session.ID)
 		}
 	}
 	in := entry.In
-	if r, ok := w.ready[entry.ID]; ok {
+	if r, ok := r.w.ready[entry.ID]; ok {
 		if r.attachments != nil {
 			in.Attachments = r.attachments
 		}
@@ -232,25 +242,26 @@ func (w *worker) storeRequest(ctx context.Context, tx port.Tx, entry sessions.En
 		notices = append(notices, "⚠ "+warning)
 	}
 	if notice := joinNotices(notices...); notice != "" {
-		if err := outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, notice); err != nil {
+		if err := outbox.AddNotice(ctx, tx, r.w.conv.ID, entry.ID, notice); err != nil {
 			return err
 		}
 	}
 	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
-		EntryID: entry.ID, ConversationID: w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
+		EntryID: entry.ID, ConversationID: r.w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
 	})
 }
 
 // resolveSession returns the session that a turn runs in: that of an earlier
 // attempt, else the active one, else a new one. If the transition rule says so,
 // or a plan is carried out, the active one ends first.
-func (w *worker) resolveSession(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) (sessions.Session, error) {
+func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session, error) {
+	entry, b := r.d.entry, &r.d.begun
 	if entry.SessionID != "" {
 		if s, err := tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
 			return s, err
 		}
 	}
-	s, active, err := w.activeSession(ctx, tx)
+	s, active, err := r.w.activeSession(ctx, tx)
 	if err != nil {
 		return s, err
 	}
@@ -268,26 +279,26 @@ func (w *worker) resolveSession(ctx context.Context, tx port.Tx, entry sessions.
 		}
 		parent = s.ID
 	}
-	name := assistant.Name(w.conv.Assistant)
+	name := assistant.Name(r.w.conv.Assistant)
 	model := ""
-	if a := w.o.config.Assistants[name]; a != nil {
+	if a := r.w.o.config.Assistants[name]; a != nil {
 		model = a.Model()
 	}
-	if b.profile, err = profileByID(ctx, tx, w.conv.AgentID); err != nil {
+	if b.profile, err = profileByID(ctx, tx, r.w.conv.AgentID); err != nil {
 		return s, err
 	}
 	title := profile.Default
 	if b.profile != nil {
 		title = b.profile.Title()
 	}
-	w.describe(entry, b)
+	r.describe()
 	return tx.CreateSession(ctx, sessions.NewSession{
-		ConversationID: w.conv.ID,
-		CodebaseID:     w.conv.CodebaseID,
+		ConversationID: r.w.conv.ID,
+		CodebaseID:     r.w.conv.CodebaseID,
 		ParentID:       parent,
-		Assistant:      w.conv.Assistant,
+		Assistant:      r.w.conv.Assistant,
 		AgentName:      title,
-		AgentID:        w.conv.AgentID,
+		AgentID:        r.w.conv.AgentID,
 		Model:          model,
 		SystemPrompt:   b.system,
 		Config:         b.config,

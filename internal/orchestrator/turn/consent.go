@@ -30,7 +30,7 @@ func (n *NeedsClone) Error() string { return "not cloned: " + n.URL }
 // somebody has said so. Nothing of the entry's turn has begun. Repeating it is
 // safe: the question is found again, and so is the clone.
 func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry, need *NeedsClone) (decision, error) {
-	asked, err := w.consult(ctx, tx, decision{entry: entry}, approval.Approval{
+	asked, err := (&run{w, decision{entry: entry}}).consult(ctx, tx, approval.Approval{
 		CallID: approval.ToolClone, Tool: approval.ToolClone, Arguments: need.URL, Kind: assistant.KindNetwork,
 		Title:  "Clone " + need.URL,
 		Detail: need.Why + " I clone it once, for everybody who works on " + need.Codebase + ", and then go on with your message.",

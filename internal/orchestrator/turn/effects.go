@@ -23,16 +23,16 @@ type callEffect struct {
 
 // beginCall moves a call to executing and writes it down, once: a call that is on
 // record as begun is not begun again.
-func (w *worker) beginCall(ctx context.Context, tx port.Tx, d decision, e assistant.ToolStarted) error {
-	call, begun, err := tx.BeginToolCall(ctx, d.begun.session.ID, e.ID)
+func (r *run) beginCall(ctx context.Context, tx port.Tx, e assistant.ToolStarted) error {
+	call, begun, err := tx.BeginToolCall(ctx, r.d.begun.session.ID, e.ID)
 	if err != nil || !begun {
 		return err
 	}
 	effect := callEffect{
-		CallID: call.CallID, Session: d.begun.session.ID, Entry: d.entry.ID, Kind: e.Kind, SHA256: approval.Sum(call.Name, plainText(call.Request)),
+		CallID: call.CallID, Session: r.d.begun.session.ID, Entry: r.d.entry.ID, Kind: e.Kind, SHA256: approval.Sum(call.Name, plainText(call.Request)),
 	}
-	if e.Kind != assistant.KindRead && w.o.asks() {
-		a, asked, err := tx.CallApproval(ctx, d.entry.ID, e.ID)
+	if e.Kind != assistant.KindRead && r.w.o.asks() {
+		a, asked, err := tx.CallApproval(ctx, r.d.entry.ID, e.ID)
 		if err != nil {
 			return err
 		}
@@ -41,6 +41,6 @@ func (w *worker) beginCall(ctx context.Context, tx port.Tx, d decision, e assist
 		}
 	}
 	return outbox.Audit(ctx, tx, sessions.AuditEntry{
-		Actor: d.entry.In.Actor(), Action: "tool.run", ConversationID: w.conv.ID, Target: wording.Head(call.Name, 200),
+		Actor: r.d.entry.In.Actor(), Action: "tool.run", ConversationID: r.w.conv.ID, Target: wording.Head(call.Name, 200),
 	}, effect)
 }

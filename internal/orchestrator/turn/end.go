@@ -26,7 +26,7 @@ import (
 const agentAttempts = 2
 
 // retries is when a turn that failed runs again.
-func (o *Turns) retries(tries int) fault.Policy {
+func retries(tries int) fault.Policy {
 	return fault.Policy{Longest: time.Minute, Tries: tries}
 }
 
@@ -49,28 +49,28 @@ type ending struct {
 
 // settleTurn ends a turn in one transaction: its messages, its record, its
 // deliveries. It returns the outcome's name for the log.
-func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
+func (r *run) settleTurn(out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
 	if errors.Is(out.err, sessions.ErrLeaseLost) {
 		return "lease_lost", out.err
 	}
-	ctx, cancel := w.settling()
+	ctx, cancel := r.w.settling()
 	defer cancel()
-	e := w.endingOf(d, out)
-	c, news, err := w.end(ctx, d, out, placed, unrecorded, &e)
+	e := r.endingOf(out)
+	c, news, err := r.end(ctx, out, placed, unrecorded, &e)
 	switch {
 	case err != nil:
-		w.o.windows.forget(d.begun.session.ID)
+		r.w.o.windows.forget(r.d.begun.session.ID)
 		return e.outcome, fmt.Errorf("store the end of a turn: %w", err)
 	case e.outcome != "answered":
-		w.o.windows.forget(d.begun.session.ID)
+		r.w.o.windows.forget(r.d.begun.session.ID)
 	default:
-		w.o.windows.extend(d.begun.session.ID, e.keep, news.LastSeq)
+		r.w.o.windows.extend(r.d.begun.session.ID, e.keep, news.LastSeq)
 	}
 	if e.word != nil {
 		failpoint.Hit(failpoint.AnswerStored)
-		w.keepOutbox(d.entry, c, news)
+		r.w.keepOutbox(r.d.entry, c, news)
 	} else {
-		w.showParked(ctx, placed, e.parked)
+		r.w.showParked(ctx, placed, e.parked)
 	}
 	if e.outcome == "interrupted" {
 		return e.outcome, out.err
@@ -79,14 +79,14 @@ func (w *worker) settleTurn(d decision, out outcome, placed *messages.Delivery, 
 }
 
 // end stores how a turn ends: as one value, unless something has to be read for it.
-func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
-	asked := e.word != nil && w.asked.Load()
-	if c, _ = w.changes(d, out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !outbox.HasFiles(c.Added) {
-		news, err = w.o.config.Storage.Commit(ctx, w.lease, c)
+func (r *run) end(ctx context.Context, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
+	asked := e.word != nil && r.w.asked.Load()
+	if c, _ = r.changes(out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !outbox.HasFiles(c.Added) {
+		news, err = r.w.o.config.Storage.Commit(ctx, r.w.lease, c)
 		return c, news, err
 	}
 	written := *e
-	err = w.hold(ctx, func(tx port.Tx) error {
+	err = r.w.hold(ctx, func(tx port.Tx) error {
 		*e = written // of an earlier run of this function
 		if e.within != nil {
 			if err := e.within(ctx, tx, e); err != nil {
@@ -94,7 +94,7 @@ func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messa
 			}
 		}
 		if asked {
-			if err := w.o.cancelQuestions(ctx, tx, d.entry); err != nil {
+			if err := r.w.o.cancelQuestions(ctx, tx, r.d.entry); err != nil {
 				return err
 			}
 		}
@@ -102,12 +102,12 @@ func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messa
 			return err
 		}
 		var last messages.DeliveryID
-		c, last = w.changes(d, out, placed, unrecorded, e)
+		c, last = r.changes(out, placed, unrecorded, e)
 		var err error
-		if news, err = tx.Apply(ctx, w.lease, c); err != nil {
+		if news, err = tx.Apply(ctx, r.w.lease, c); err != nil {
 			return err
 		}
-		if err := outbox.AuditFiles(ctx, tx, d.entry.In, c.Added); err != nil || e.after == nil {
+		if err := outbox.AuditFiles(ctx, tx, r.d.entry.In, c.Added); err != nil || e.after == nil {
 			return err
 		}
 		return e.after(ctx, tx, last)
@@ -122,19 +122,19 @@ func (w *worker) end(ctx context.Context, d decision, out outcome, placed *messa
 const unknownSeq = -1
 
 // changes makes the value of an ending. last is the delivery that has the buttons.
-func (w *worker) changes(d decision, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
-	c.Entry = &commit.Entry{ID: d.entry.ID, EntryUpdate: e.change}
+func (r *run) changes(out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
+	c.Entry = &commit.Entry{ID: r.d.entry.ID, EntryUpdate: e.change}
 	c.Usage = out.host.unrecorded(out.finished)
-	if id := d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
-		c.Session = &commit.Session{ID: id, Run: d.entry.ID, Messages: e.keep, Turn: e.record}
+	if id := r.d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
+		c.Session = &commit.Session{ID: id, Run: r.d.entry.ID, Messages: e.keep, Turn: e.record}
 	}
-	if id := d.begun.session.ID; id != "" {
-		c.Run = &commit.Run{SessionID: id, Number: d.begun.run, RunEnd: sessions.RunEnd{
+	if id := r.d.begun.session.ID; id != "" {
+		c.Run = &commit.Run{SessionID: id, Number: r.d.begun.run, RunEnd: sessions.RunEnd{
 			Status: e.run, Model: out.finished.Model, Error: e.reason, Took: out.took,
 		}}
 	}
 	if e.word != nil {
-		c.Deliveries, c.Added, last = w.o.outbox.Last(w.conv, d.entry, placed, *e.word, out.took)
+		c.Deliveries, c.Added, last = r.w.o.outbox.Last(r.w.conv, r.d.entry, placed, *e.word, out.took)
 	} else if unrecorded {
 		c.Deliveries = []messages.Delivery{*placed}
 	}
@@ -152,74 +152,74 @@ func (w *worker) keepOutbox(entry sessions.Entry, c commit.Changes, news commit.
 }
 
 // endingOf decides how a turn ends after what the assistant made of it.
-func (w *worker) endingOf(d decision, out outcome) ending {
+func (r *run) endingOf(out outcome) ending {
 	switch {
 	case out.err == nil && out.reply != nil:
-		return w.jobDone(d, *out.reply)
+		return r.jobDone(*out.reply)
 	case out.err == nil:
-		return w.answered(d, out)
+		return r.answered(out)
 	case errors.Is(out.err, errStopped):
 		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(out.took))
 		if out.text != "" {
 			shown = out.text + "\n\n" + shown
 		}
-		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, "stopped", shown)
+		return r.endedEarly(out, "stopped", sessions.EntryStopped, "stopped", shown)
 	case isCut(out.err):
-		return w.endedEarly(d, out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
+		return r.endedEarly(out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
 	case waits(out.err):
-		return w.waitsForDecision(d, out)
+		return r.waitsForDecision(out)
 	case errors.Is(out.err, background.ErrShutdown):
-		attempts := max(d.entry.Attempts-1, 0) // this one does not count
+		attempts := max(r.d.entry.Attempts-1, 0) // this one does not count
 		return ending{
 			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts}, run: sessions.RunInterrupted,
 			parked: "⏸ The service restarts. I go on with this afterwards.",
 		}
 	case errors.Is(out.err, errTurnLimit):
-		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", w.o.config.Live().TurnTimeout)
+		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", r.w.o.config.Live().TurnTimeout)
 	}
 	// What an agent began it may have done: the person decides whether to repeat it.
-	attempts := w.o.config.MaxAttempts
-	if w.runsAgent() {
+	attempts := r.w.o.config.MaxAttempts
+	if r.w.runsAgent() {
 		attempts = min(attempts, agentAttempts)
 	}
-	begun := w.runsAgent() && (out.text != "" || out.card != "")
-	if pause, again := w.o.retries(attempts).Next(d.entry.Attempts, out.err); again && !begun {
-		return w.triedAgain(d, out, pause)
+	begun := r.w.runsAgent() && (out.text != "" || out.card != "")
+	if pause, again := retries(attempts).Next(r.d.entry.Attempts, out.err); again && !begun {
+		return r.triedAgain(out, pause)
 	}
-	return w.endedEarly(d, out, "failed", sessions.EntryFailed, out.err.Error(), errorText(d.entry, out))
+	return r.endedEarly(out, "failed", sessions.EntryFailed, out.err.Error(), errorText(r.d.entry, out))
 }
 
 // answered is the end of a turn that has an answer.
-func (w *worker) answered(d decision, out outcome) ending {
+func (r *run) answered(out outcome) ending {
 	state, none, text := sessions.EntryDone, "", answer(out.rest)
 	e := ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
-		record: d.begun.ended(out, wording.Head(text, 500), ""),
+		record: r.d.begun.ended(out, wording.Head(text, 500), ""),
 		word:   &outbox.Word{Text: text, Card: out.card},
 	}
-	if d.begun.prompt == nil && !w.teaches(d) {
+	if r.d.begun.prompt == nil && !r.teaches() {
 		return e
 	}
 	var proposed *plan.Plan
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := w.note(ctx, tx, d.begun.profile, d.entry); err != nil || d.begun.prompt == nil {
+		if err := r.note(ctx, tx, r.d.entry); err != nil || r.d.begun.prompt == nil {
 			return err
 		}
-		if err := finishPlan(ctx, tx, d.entry, d.begun, plan.Done); err != nil {
+		if err := finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Done); err != nil {
 			return err
 		}
-		if err := tx.UpdateSessionMetadata(ctx, d.begun.session.ID, sessions.Remember(d.begun.prompt.Meta)); err != nil {
+		if err := tx.UpdateSessionMetadata(ctx, r.d.begun.session.ID, sessions.Remember(r.d.begun.prompt.Meta)); err != nil {
 			return err
 		}
-		if d.begun.prompt.Meta.Produces != sessions.Plan {
+		if r.d.begun.prompt.Meta.Produces != sessions.Plan {
 			return nil
 		}
-		p, err := w.propose(ctx, tx, d, text)
+		p, err := r.propose(ctx, tx, text)
 		if err != nil {
 			return err
 		}
 		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, w.o.outbox.Prefix(w.conv.Key.Platform), w.caps().Buttons)
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, r.w.o.outbox.Prefix(r.w.conv.Key.Platform), r.w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
@@ -242,13 +242,13 @@ func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnReco
 }
 
 // jobDone is the end of a job of ours.
-func (w *worker) jobDone(d decision, reply command.Reply) ending {
+func (r *run) jobDone(reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
 		word: &outbox.Word{Text: reply.Text, Buttons: reply.Buttons},
 		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
-			_, err := w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: d.entry, Conv: w.conv}, reply)
+			_, err := r.w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: r.d.entry, Conv: r.w.conv}, reply)
 			return err
 		},
 	}
@@ -256,37 +256,37 @@ func (w *worker) jobDone(d decision, reply command.Reply) ending {
 
 // endedEarly is the end of a turn without an answer. Text that was shown stays in
 // the session, so that the next turn knows of it.
-func (w *worker) endedEarly(d decision, out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
+func (r *run) endedEarly(out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
 	e := ending{
 		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown},
 		run: runEnded(state), reason: errText,
 	}
-	if d.begun.session.ID == "" { // a job of ours
+	if r.d.begun.session.ID == "" { // a job of ours
 		return e
 	}
 	if e.keep = out.rest; answer(e.keep) == "" && out.text != "" {
 		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, out.text))
 	}
-	e.record = d.begun.ended(out, "", errText)
+	e.record = r.d.begun.ended(out, "", errText)
 	e.within = func(ctx context.Context, tx port.Tx, _ *ending) error {
-		if err := endCalls(ctx, tx, d.begun.session.ID); err != nil {
+		if err := endCalls(ctx, tx, r.d.begun.session.ID); err != nil {
 			return err
 		}
-		return finishPlan(ctx, tx, d.entry, d.begun, plan.Approved)
+		return finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Approved)
 	}
 	return e
 }
 
 // triedAgain puts a turn aside that failed for a passing reason. It runs again
 // after wait, with the same placeholder.
-func (w *worker) triedAgain(d decision, out outcome, wait time.Duration) ending {
+func (r *run) triedAgain(out outcome, wait time.Duration) ending {
 	at, errText := time.Now().Add(wait), out.err.Error()
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
-			d.entry.Attempts+1, w.o.config.MaxAttempts, wording.Clock(wait)),
+			r.d.entry.Attempts+1, r.w.o.config.MaxAttempts, wording.Clock(wait)),
 		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
-			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+			return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
 		},
 	}
 }
@@ -342,7 +342,7 @@ func (w *worker) settleWith(ctx context.Context, tx port.Tx, entry sessions.Entr
 		if err := endCalls(ctx, tx, entry.SessionID); err != nil {
 			return err
 		}
-		if err := w.releasePlan(ctx, tx); err != nil {
+		if err := releasePlan(ctx, tx, w.conv.ID); err != nil {
 			return err
 		}
 		if err := tx.EndOpenRun(ctx, entry.SessionID, entry.ID, sessions.RunEnd{Status: runEnded(state), Error: errText}); err != nil {
@@ -372,8 +372,8 @@ func endCalls(ctx context.Context, tx port.Tx, session string) error {
 
 // releasePlan takes the plan back that a turn was carrying out when it ended
 // without one of its own.
-func (w *worker) releasePlan(ctx context.Context, tx port.Tx) error {
-	p, ok, err := tx.LatestPlan(ctx, w.conv.ID)
+func releasePlan(ctx context.Context, tx port.Tx, conversationID string) error {
+	p, ok, err := tx.LatestPlan(ctx, conversationID)
 	if err != nil || !ok || p.State != plan.Executing {
 		return err
 	}

@@ -51,8 +51,7 @@ type ToolTurn struct {
 // host is what a running turn gets from the program: tools, and the people who
 // decide about them. It lives as long as one run of a turn.
 type host struct {
-	w     *worker
-	d     decision
+	r     *run
 	p     *progress
 	box   *tool.Box
 	mode  approval.Mode
@@ -71,54 +70,54 @@ var _ assistant.Host = (*host)(nil)
 
 // openHost gets the tools of a turn ready. The turn runs without tools where
 // nothing hands them out.
-func (w *worker) openHost(ctx context.Context, a assistant.Assistant, d decision, p *progress, limit *turnLimit) (*host, error) {
-	h := &host{w: w, d: d, p: p, limit: limit, effects: make(map[string]tool.Effect), mode: w.mode(d)}
+func (r *run) openHost(ctx context.Context, a assistant.Assistant, p *progress, limit *turnLimit) (*host, error) {
+	h := &host{r: r, p: p, limit: limit, effects: make(map[string]tool.Effect), mode: r.mode()}
 	_, h.agent = a.(assistant.Agent)
 	box, err := tool.NewBox()
 	if err != nil {
 		return nil, err
 	}
 	h.box = box
-	if _, uses := a.(assistant.ToolUser); !uses || w.o.config.Tools == nil {
+	if _, uses := a.(assistant.ToolUser); !uses || r.w.o.config.Tools == nil {
 		return h, nil
 	}
 	turn := ToolTurn{
-		Conversation: w.conv, Session: d.begun.session, Entry: d.entry, Profile: d.begun.profile,
-		Dir: d.begun.work.Dir, Tree: d.begun.work.Tree, GitData: d.begun.work.GitData,
+		Conversation: r.w.conv, Session: r.d.begun.session, Entry: r.d.entry, Profile: r.d.begun.profile,
+		Dir: r.d.begun.work.Dir, Tree: r.d.begun.work.Tree, GitData: r.d.begun.work.GitData,
 	}
-	h.box, err = w.o.config.Tools.Open(ctx, turn)
+	h.box, err = r.w.o.config.Tools.Open(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)
 	}
-	if d.begun.profile != nil {
-		h.missing = w.o.config.Tools.Missing(turn)
+	if r.d.begun.profile != nil {
+		h.missing = r.w.o.config.Tools.Missing(turn)
 	}
 	h.box.OnPanic(func(name string, value any, stack []byte) {
-		w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
+		r.w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
 	})
 	return h, nil
 }
 
 // mode returns how much may happen in a turn without asking. A turn that makes a
 // plan only reads.
-func (w *worker) mode(d decision) approval.Mode {
-	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+func (r *run) mode() approval.Mode {
+	if p := r.d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
 		return approval.ModeAsk
 	}
-	mode, err := approval.ParseMode(w.conv.Settings.Mode)
+	mode, err := approval.ParseMode(r.w.conv.Settings.Mode)
 	if err != nil {
-		mode = w.o.config.Mode
+		mode = r.w.o.config.Mode
 	}
-	return capped(mode, d.begun.profile)
+	return capped(mode, r.d.begun.profile)
 }
 
 // modeName is the mode of a turn as assistants know it.
-func (w *worker) modeName(d decision) string {
-	if p := d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
+func (r *run) modeName() string {
+	if p := r.d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
 		return "plan"
 	}
-	mode := w.mode(d)
-	if mode == approval.ModeAuto && d.begun.role != sessions.Owner {
+	mode := r.mode()
+	if mode == approval.ModeAuto && r.d.begun.role != sessions.Owner {
 		mode = approval.ModeEdit
 	}
 	return string(mode)
@@ -126,7 +125,7 @@ func (w *worker) modeName(d decision) string {
 
 func (h *host) close() {
 	if err := h.box.Close(); err != nil {
-		h.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)
+		h.r.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)
 	}
 }
 
@@ -159,19 +158,19 @@ func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Ve
 // not decide.
 func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ruling, error) {
 	var result ruling
-	err := h.w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) error {
 		result = ruling{}
 		ruled := false
-		if h.w.conv.CodebaseID == "" || foreign(h.d.entry) {
+		if h.r.w.conv.CodebaseID == "" || foreign(h.r.d.entry) {
 			a.Rule = "" // a rule is about the files of the codebase, not about what a pull request makes of them
 		}
 		if a.Rule != "" {
 			var err error
-			if ruled, err = tx.HasRule(ctx, h.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
+			if ruled, err = tx.HasRule(ctx, h.r.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
 				return err
 			}
 		}
-		verdict, reason := approval.Judge(h.mode, a.Kind, h.d.begun.role == sessions.Owner, ruled)
+		verdict, reason := approval.Judge(h.mode, a.Kind, h.r.d.begun.role == sessions.Owner, ruled)
 		switch verdict {
 		case approval.Allow:
 			result.verdict.Allow = true
@@ -182,7 +181,7 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 		case approval.Ask:
 		}
 		var err error
-		result, err = h.w.consult(ctx, tx, h.d, a, hold)
+		result, err = h.r.consult(ctx, tx, a, hold)
 		return err
 	})
 	return result, err
@@ -205,7 +204,7 @@ func (h *host) Kind(call messages.ToolCall) assistant.PermissionKind { return h.
 
 // Describe implements assistant.Host.
 func (h *host) Describe(call messages.ToolCall) string {
-	return h.w.o.redact(h.effect(call).Summary)
+	return h.r.w.o.redact(h.effect(call).Summary)
 }
 
 func (h *host) effect(call messages.ToolCall) tool.Effect {
@@ -213,7 +212,7 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 	e, ok := h.effects[call.ID]
 	h.mu.Unlock()
 	if !ok { // a failed one still has its name as summary
-		e, _ = h.box.Effect(h.w.ctx, call)
+		e, _ = h.box.Effect(h.r.w.ctx, call)
 	}
 	return e
 }
@@ -223,7 +222,7 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
 	result, note := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
-	result.Content, result.Summary = h.w.o.redact(result.Content), h.w.o.redact(note)
+	result.Content, result.Summary = h.r.w.o.redact(result.Content), h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
 	return result
 }
@@ -236,12 +235,12 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") {
 		rule = p.Call.Arguments // all that it says, not the title that it chose
 	}
-	if p.Kind == assistant.KindWrite && !h.w.o.config.Confined {
+	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
 		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
 	}
 	asked, err := h.judge(ctx, approval.Approval{
 		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
-		Title: h.w.o.redact(p.Title), Detail: p.Detail, Rule: rule,
+		Title: h.r.w.o.redact(p.Title), Detail: p.Detail, Rule: rule,
 	}, holdForSender)
 	if err != nil || !asked.waits {
 		return asked.verdict, err
@@ -250,12 +249,12 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	defer h.p.waitFor("")
 	resume := h.limit.pause()
 	defer resume()
-	h.w.slot.yield(h.w.o.slots)
-	defer h.w.slot.resume(ctx, h.w.o.slots)
-	if err := h.w.o.outbox.SendHeld(ctx, h.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
-		h.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
+	h.r.w.slot.yield(h.r.w.o.slots)
+	defer h.r.w.slot.resume(ctx, h.r.w.o.slots)
+	if err := h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
+		h.r.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
 	}
-	return h.w.awaitDecision(ctx, asked.approval.Number)
+	return h.awaitDecision(ctx, asked.approval.Number)
 }
 
 // Round implements assistant.Host.
@@ -268,7 +267,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	h.mu.Lock()
 	recorded := h.recorded
 	h.mu.Unlock()
-	err := h.w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) error {
 		var err error
 		steered, said = nil, nil
 		if err = h.record(ctx, tx, used, recorded, ""); err != nil {
@@ -277,7 +276,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 		if asked, err = h.mayGoOn(ctx, tx, h.rounds+int64(requests)); err != nil || asked.waits || asked.denied != nil {
 			return err
 		}
-		steered, said, err = h.w.steer(ctx, tx, h.d)
+		steered, said, err = h.r.steer(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -293,7 +292,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 		return nil, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
 	}
 	for _, e := range steered {
-		h.w.o.outbox.Unmark(e)
+		h.r.w.o.outbox.Unmark(e)
 	}
 	h.p.notes(len(steered))
 	return said, nil
@@ -302,13 +301,13 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 // recall finds out what earlier runs of the turn did: it counts, and is on the
 // card.
 func (h *host) recall(ctx context.Context) error {
-	if !h.d.begun.again {
+	if !h.r.d.begun.again {
 		return nil
 	}
 	var stored []messages.Message
-	err := h.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		stored, err = tx.RunMessages(ctx, h.d.entry.ID)
+		stored, err = tx.RunMessages(ctx, h.r.d.entry.ID)
 		return err
 	})
 	if err != nil {
@@ -335,7 +334,7 @@ func (h *host) recall(ctx context.Context) error {
 				continue
 			}
 			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
-			done = append(done, row{kind: effect.Kind, text: h.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
+			done = append(done, row{kind: effect.Kind, text: h.r.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
 		}
 	}
 	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
@@ -347,7 +346,7 @@ func (h *host) again(ctx context.Context, f assistant.Finished) error {
 	h.mu.Lock()
 	recorded := h.recorded
 	h.mu.Unlock()
-	err := h.w.hold(ctx, func(tx port.Tx) error { return h.record(ctx, tx, f.Usage, recorded, f.Model) })
+	err := h.r.w.hold(ctx, func(tx port.Tx) error { return h.record(ctx, tx, f.Usage, recorded, f.Model) })
 	h.mu.Lock()
 	h.recorded = assistant.Usage{}
 	h.mu.Unlock()

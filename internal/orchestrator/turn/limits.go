@@ -43,11 +43,11 @@ func (h *host) usage(used, recorded assistant.Usage, model string) *spend.Record
 		return nil
 	}
 	if model == "" {
-		model = h.w.modelOf(h.d)
+		model = h.r.modelOf()
 	}
 	r := spend.Priced(spend.Record{
-		EntryID: h.d.entry.ID, ConversationID: h.w.conv.ID, SessionID: h.d.begun.session.ID, CodebaseID: h.w.conv.CodebaseID,
-		Actor: h.d.entry.In.Actor(), Assistant: h.w.conv.Assistant, Model: model, Usage: delta,
+		EntryID: h.r.d.entry.ID, ConversationID: h.r.w.conv.ID, SessionID: h.r.d.begun.session.ID, CodebaseID: h.r.w.conv.CodebaseID,
+		Actor: h.r.d.entry.In.Actor(), Assistant: h.r.w.conv.Assistant, Model: model, Usage: delta,
 	})
 	return &r
 }
@@ -72,7 +72,7 @@ func (h *host) addEarlier(ctx context.Context, tx port.Tx, f assistant.Finished,
 	if r == nil || !h.ranBefore() {
 		return nil
 	}
-	sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
+	sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func (h *host) addEarlier(ctx context.Context, tx port.Tx, f assistant.Finished,
 
 // summary is what the card of a turn says when the turn is over: empty if it only
 // talked.
-func (w *worker) summary(ctx context.Context, d decision, out outcome, p *progress) string {
+func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 	if out.host == nil || !p.worked() {
 		return ""
 	}
 	var sum spend.Sum
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		sum, err = tx.SumUsage(ctx, spend.Filter{EntryID: d.entry.ID})
+		sum, err = tx.SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
 		return err
 	})
 	if err != nil {
@@ -124,12 +124,12 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 		}
 		return ruling{}, err
 	}
-	if b := h.w.o.config.Live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
-		sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.d.entry.ID})
+	if b := h.r.w.o.config.Live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
+		sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
 		if err != nil {
 			return ruling{}, err
 		}
-		allowed, err := tx.CountApprovals(ctx, h.d.entry.ID, approval.ToolBudget, approval.Allowed)
+		allowed, err := tx.CountApprovals(ctx, h.r.d.entry.ID, approval.ToolBudget, approval.Allowed)
 		if err != nil {
 			return ruling{}, err
 		}
@@ -137,11 +137,11 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 			return h.ask(ctx, tx, approval.ToolBudget, allowed, fmt.Sprintf("Let this turn go on? It has used its budget: %s.", used))
 		}
 	}
-	every := h.w.maxRounds(h.d)
+	every := h.r.maxRounds()
 	if rounds < every {
 		return ruling{}, nil
 	}
-	allowed, err := tx.CountApprovals(ctx, h.d.entry.ID, approval.ToolContinue, approval.Allowed)
+	allowed, err := tx.CountApprovals(ctx, h.r.d.entry.ID, approval.ToolContinue, approval.Allowed)
 	if err != nil || rounds < every*(1+allowed) {
 		return ruling{}, err
 	}
@@ -150,12 +150,12 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 
 // checkDay returns fault.Exhausted if nothing more may be spent today.
 func (h *host) checkDay(ctx context.Context, tx port.Tx) error {
-	b := h.w.o.config.Live().Budget
+	b := h.r.w.o.config.Live().Budget
 	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
 		return nil
 	}
 	today := spend.Today(time.Now())
-	person, err := tx.SumUsage(ctx, spend.Filter{Actor: h.d.entry.In.Actor(), Since: today})
+	person, err := tx.SumUsage(ctx, spend.Filter{Actor: h.r.d.entry.In.Actor(), Since: today})
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, ti
 	if err != nil {
 		return ruling{}, fault.Wrap(err, fault.Internal, "encode a question")
 	}
-	result, err := h.w.consult(ctx, tx, h.d, approval.Approval{
+	result, err := h.r.consult(ctx, tx, approval.Approval{
 		CallID: id, Tool: what, Arguments: string(arguments), Kind: assistant.KindOther, Title: title,
 		Detail: "Everything so far is kept, whatever you decide.",
 	}, 0)
@@ -185,12 +185,12 @@ func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, ti
 
 // mayBegin checks the limits before the first request of a run.
 func (h *host) mayBegin(ctx context.Context) error {
-	b := h.w.o.config.Live().Budget
-	if b.IsZero() && h.rounds < h.w.maxRounds(h.d) {
+	b := h.r.w.o.config.Live().Budget
+	if b.IsZero() && h.rounds < h.r.maxRounds() {
 		return nil
 	}
 	var asked ruling
-	err := h.w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) error {
 		var err error
 		asked, err = h.mayGoOn(ctx, tx, h.rounds)
 		return err
@@ -211,18 +211,18 @@ func (h *host) mayBegin(ctx context.Context) error {
 // everything behind the first of them, or behind one such as /new that has run or will: it
 // belongs to the next session. The answer of the turn is the answer to
 // them as well.
-func (w *worker) steer(ctx context.Context, tx port.Tx, d decision) ([]sessions.Entry, []messages.Message, error) {
-	if w.o.access.Gated(w.conv.Key.Platform) {
+func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messages.Message, error) {
+	if r.w.o.access.Gated(r.w.conv.Key.Platform) {
 		return nil, nil, nil // each is to be admitted first, outside of a transaction
 	}
-	waiting, err := tx.WaitingEntries(ctx, w.conv.ID, d.entry.Seq, maxSteered)
+	waiting, err := tx.WaitingEntries(ctx, r.w.conv.ID, r.d.entry.Seq, maxSteered)
 	if err != nil || len(waiting) == 0 {
 		return nil, nil, err
 	}
-	if s, err := tx.Session(ctx, d.begun.session.ID); err != nil || !s.Active {
+	if s, err := tx.Session(ctx, r.d.begun.session.ID); err != nil || !s.Active {
 		return nil, nil, err
 	}
-	first, behind, err := w.o.nextAhead(ctx, tx, w.conv.ID, math.MaxInt64)
+	first, behind, err := r.w.o.nextAhead(ctx, tx, r.w.conv.ID, math.MaxInt64)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,29 +241,29 @@ func (w *worker) steer(ctx context.Context, tx port.Tx, d decision) ([]sessions.
 		if e.In.Schedule != 0 {
 			break // it has an answer of its own
 		}
-		if e.In.Actor() != d.entry.In.Actor() {
+		if e.In.Actor() != r.d.entry.In.Actor() {
 			break // what a turn does is done in the name of one person
 		}
-		v, err := w.o.access.Authorize(ctx, tx, e.In)
+		v, err := r.w.o.access.Authorize(ctx, tx, e.In)
 		if err != nil {
 			return nil, nil, err
 		}
 		if v.Role == sessions.Stranger {
 			break // refused when its turn comes
 		}
-		if err := w.note(ctx, tx, d.begun.profile, e); err != nil {
+		if err := r.note(ctx, tx, e); err != nil {
 			return nil, nil, err
 		}
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)
 		done := sessions.EntryDone
-		err = tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &d.begun.session.ID})
+		err = tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &r.d.begun.session.ID})
 		if err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(said) > 0 {
-		if _, err := tx.AppendMessages(ctx, d.begun.session.ID, d.entry.ID, said...); err != nil {
+		if _, err := tx.AppendMessages(ctx, r.d.begun.session.ID, r.d.entry.ID, said...); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -272,11 +272,11 @@ func (w *worker) steer(ctx context.Context, tx port.Tx, d decision) ([]sessions.
 
 // modelOf returns the model that a turn asks: that of its prompt, else the one
 // that was chosen for the conversation, else the assistant's own.
-func (w *worker) modelOf(d decision) string {
-	if m := w.turnModel(d); m != "" {
+func (r *run) modelOf() string {
+	if m := r.turnModel(); m != "" {
 		return m
 	}
-	if a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]; a != nil {
+	if a := r.w.o.config.Assistants[assistant.Name(r.w.conv.Assistant)]; a != nil {
 		return a.Model()
 	}
 	return ""

@@ -22,16 +22,16 @@ const recallPatience = 2 * time.Second
 //
 // An agent keeps what it was told in a session of its own, where the next person
 // of the conversation would find it: it is told only where nobody else writes.
-func (w *worker) recall(ctx context.Context, d decision) []messages.Quote {
-	m, p, entry := w.o.config.Memory, d.begun.profile, d.entry
-	if m == nil || w.runsAgent() && !entry.In.Private || !remembersHere(p) {
+func (r *run) recall(ctx context.Context) []messages.Quote {
+	m, p, entry := r.w.o.config.Memory, r.d.begun.profile, r.d.entry
+	if m == nil || r.w.runsAgent() && !entry.In.Private || !remembersHere(p) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recallPatience)
 	defer cancel()
-	quotes, err := m.Recall(ctx, w.conv, entry, LimitsOf(p))
+	quotes, err := m.Recall(ctx, r.w.conv, entry, LimitsOf(p))
 	if err != nil {
-		w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", w.conv.Key, "entry", entry.ID, "err", err)
+		r.w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", r.w.conv.Key, "entry", entry.ID, "err", err)
 		return nil
 	}
 	return quotes
@@ -40,16 +40,16 @@ func (w *worker) recall(ctx context.Context, d decision) []messages.Quote {
 // note notes that something may be learned of the sender of an entry, in the
 // transaction that settles it. Words that come from somebody else, as in a turn
 // that one person repeats in the name of another, are no lesson; and under a
-// profile without memory, p, there are none.
-func (w *worker) note(ctx context.Context, tx port.Tx, p *profile.Profile, entry sessions.Entry) error {
-	if !w.o.isLesson(p, entry) {
+// profile without memory there are none.
+func (r *run) note(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+	if !r.w.o.isLesson(r.d.begun.profile, entry) {
 		return nil
 	}
-	return tx.AddLesson(ctx, entry.ID, entry.In.Actor(), w.conv.ID, time.Now())
+	return tx.AddLesson(ctx, entry.ID, entry.In.Actor(), r.w.conv.ID, time.Now())
 }
 
 // teaches reports whether something may be learned from the message of a turn.
-func (w *worker) teaches(d decision) bool { return w.o.isLesson(d.begun.profile, d.entry) }
+func (r *run) teaches() bool { return r.w.o.isLesson(r.d.begun.profile, r.d.entry) }
 
 func (o *Turns) isLesson(p *profile.Profile, entry sessions.Entry) bool {
 	l := o.config.Learner

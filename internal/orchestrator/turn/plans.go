@@ -18,8 +18,9 @@ import (
 // the newest of the conversation. What was shown is what runs; who may not
 // decide, or a plan that is settled, is a refusal. Without any plan it returns
 // nil: the prompt then says that there is none.
-func (w *worker) takePlan(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) (*plan.Plan, error) {
-	p, named, err := plan.Find(ctx, tx, w.conv.ID, b.call.Invoked().Args)
+func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
+	entry, b := r.d.entry, &r.d.begun
+	p, named, err := plan.Find(ctx, tx, r.w.conv.ID, b.call.Invoked().Args)
 	if fault.Is(err, fault.NotFound) {
 		if named && b.prompt.Meta.Consumes == sessions.Plan {
 			return nil, &refusal{err: err}
@@ -29,7 +30,7 @@ func (w *worker) takePlan(ctx context.Context, tx port.Tx, entry sessions.Entry,
 	if err != nil {
 		return nil, err
 	}
-	v, err := w.o.access.Authorize(ctx, tx, entry.In)
+	v, err := r.w.o.access.Authorize(ctx, tx, entry.In)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (w *worker) takePlan(ctx context.Context, tx port.Tx, entry sessions.Entry,
 		return nil, err
 	}
 	return &p, tx.Audit(ctx, sessions.AuditEntry{
-		Actor: p.DecidedBy, Action: "plan.execute", ConversationID: w.conv.ID,
+		Actor: p.DecidedBy, Action: "plan.execute", ConversationID: r.w.conv.ID,
 		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),
 	})
 }
@@ -127,17 +128,17 @@ func joinNotices(notices ...string) string {
 }
 
 // propose stores the answer of a planning turn as a plan.
-func (w *worker) propose(ctx context.Context, tx port.Tx, d decision, text string) (plan.Plan, error) {
+func (r *run) propose(ctx context.Context, tx port.Tx, text string) (plan.Plan, error) {
 	p := plan.Plan{
-		ConversationID: w.conv.ID,
-		SessionID:      d.begun.session.ID,
-		EntryID:        d.entry.ID,
-		Goal:           d.begun.call.Invoked().Rest,
+		ConversationID: r.w.conv.ID,
+		SessionID:      r.d.begun.session.ID,
+		EntryID:        r.d.entry.ID,
+		Goal:           r.d.begun.call.Invoked().Rest,
 		Text:           text,
 		Author:         "assistant",
-		Requester:      d.entry.In.Actor(),
+		Requester:      r.d.entry.In.Actor(),
 		State:          plan.Proposed,
-		Head:           d.begun.work.Head,
+		Head:           r.d.begun.work.Head,
 	}
 	err := tx.InsertPlan(ctx, &p)
 	return p, err

@@ -57,13 +57,14 @@ func profileByID(ctx context.Context, tx port.Tx, id string) (*profile.Profile, 
 
 // applyProfile gives a turn the profile of its session as it is now: what somebody
 // changed holds from here on. The person is told of a profile that is gone.
-func (w *worker) applyProfile(ctx context.Context, tx port.Tx, entry sessions.Entry, b *begunTurn) error {
+func (r *run) applyProfile(ctx context.Context, tx port.Tx) error {
+	entry, b := r.d.entry, &r.d.begun
 	s := &b.session
 	var err error
 	if b.profile, err = profileByID(ctx, tx, s.AgentID); err != nil {
 		return err
 	}
-	w.describe(entry, b)
+	r.describe()
 	name := profile.Default
 	switch {
 	case b.profile != nil:
@@ -72,7 +73,7 @@ func (w *worker) applyProfile(ctx context.Context, tx port.Tx, entry sessions.En
 		return nil
 	default:
 		text := fmt.Sprintf("The profile **%s** is gone; I go on here without one.", s.AgentName)
-		if err := outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, text); err != nil {
+		if err := outbox.AddNotice(ctx, tx, r.w.conv.ID, entry.ID, text); err != nil {
 			return err
 		}
 	}
@@ -97,9 +98,9 @@ func capped(mode approval.Mode, p *profile.Profile) approval.Mode {
 }
 
 // maxRounds is how many requests a turn makes before a person is asked.
-func (w *worker) maxRounds(d decision) int64 {
-	rounds := w.o.config.Live().MaxRounds
-	if p := d.begun.profile; p != nil && p.MaxIterations > 0 {
+func (r *run) maxRounds() int64 {
+	rounds := r.w.o.config.Live().MaxRounds
+	if p := r.d.begun.profile; p != nil && p.MaxIterations > 0 {
 		rounds = min(rounds, p.MaxIterations)
 	}
 	return int64(rounds)
@@ -142,27 +143,27 @@ func (o *Turns) ModelProblem(p *profile.Profile, conv sessions.Conversation) str
 // tellOfProfile tells the person, once for a session, what of the turn's profile
 // does not hold here: tools that are gone, a model that cannot be used.
 func (h *host) tellOfProfile(ctx context.Context) error {
-	p := h.d.begun.profile
+	p := h.r.d.begun.profile
 	if p == nil {
 		return nil
 	}
 	var problems []string
-	if _, problem := h.w.o.profileModel(p, h.w.conv); problem != "" {
+	if _, problem := h.r.w.o.profileModel(p, h.r.w.conv); problem != "" {
 		problems = append(problems, problem)
 	}
 	if len(h.missing) > 0 {
 		problems = append(problems, fmt.Sprintf("there is no tool %s here; it works without.", strings.Join(h.missing, ", ")))
 	}
 	if h.agent && len(p.Plugins)+len(p.MCPServers) > 0 {
-		problems = append(problems, fmt.Sprintf("%s brings tools of its own, which plugins do not limit and mcp_servers do not reach; mode does.", h.w.conv.Assistant))
+		problems = append(problems, fmt.Sprintf("%s brings tools of its own, which plugins do not limit and mcp_servers do not reach; mode does.", h.r.w.conv.Assistant))
 	}
 	text := strings.Join(problems, " And ")
-	session := &h.d.begun.session
+	session := &h.r.d.begun.session
 	if told, _ := session.Metadata[metaTold].(string); text == "" || told == text {
 		return nil
 	}
-	return h.w.hold(ctx, func(tx port.Tx) error {
-		if err := outbox.AddNotice(ctx, tx, h.w.conv.ID, h.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
+	return h.r.w.hold(ctx, func(tx port.Tx) error {
+		if err := outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
 			return err
 		}
 		return tx.UpdateSessionMetadata(ctx, session.ID, sessions.Metadata{metaTold: text})

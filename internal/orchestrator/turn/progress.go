@@ -118,15 +118,15 @@ func (w *worker) adapter() platform.Adapter { return w.o.outbox.Adapters[w.conv.
 func (w *worker) caps() platform.Capabilities { return w.o.outbox.Caps(w.conv.Key.Platform) }
 
 // startProgress begins to show a turn.
-func (w *worker) startProgress(d decision) *progress {
+func (r *run) startProgress() *progress {
 	now := time.Now()
 	p := &progress{
-		w: w, adapter: w.adapter(), caps: w.caps(), begin: now, placed: d.begun.placeholder, stopID: command.StopButton(w.conv.ID, d.entry.Seq),
-		card: newCard(w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
+		w: r.w, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
+		card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	p.stopped, p.stop = context.WithCancel(w.ctx)
+	p.stopped, p.stop = context.WithCancel(r.w.ctx)
 	p.editor, _ = p.adapter.(platform.Editor)
-	go p.run(w.ctx)
+	go p.run(r.w.ctx)
 	return p
 }
 

@@ -179,15 +179,15 @@ type sessionConfig struct {
 
 // describe gives a turn its system prompt and configuration. Both are stored with
 // the session when it begins and with the record of a turn.
-func (w *worker) describe(entry sessions.Entry, b *begunTurn) {
-	prompt := w.o.systemOf(w.conv, entry.In, b.profile, b.work)
+func (r *run) describe() {
+	entry, b := r.d.entry, &r.d.begun
+	prompt := r.w.o.systemOf(r.w.conv, entry.In, b.profile, b.work)
 	b.system = prompt.text()
-	d := decision{entry: entry, begun: *b}
 	c := sessionConfig{
-		Model: w.turnModel(d), Mode: w.modeName(d), ContextTokens: w.o.config.Live().ContextTokens, MaxRounds: w.maxRounds(d),
+		Model: r.turnModel(), Mode: r.modeName(), ContextTokens: r.w.o.config.Live().ContextTokens, MaxRounds: r.maxRounds(),
 		Profile: profile.Default, Codebase: b.work.Codebase, Branch: b.work.Branch, SystemPrompt: prompt.sources(),
 	}
-	if a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]; c.Model == "" && a != nil {
+	if a := r.w.o.config.Assistants[assistant.Name(r.w.conv.Assistant)]; c.Model == "" && a != nil {
 		c.Model = a.Model()
 	}
 	if b.profile != nil {

@@ -34,14 +34,14 @@ const holdForSender = holdFor(outbox.Hold)
 
 // consult finds what a person decided about a call, or asks. It is repeated when
 // the turn runs again, with the same call.
-func (w *worker) consult(ctx context.Context, tx port.Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
-	before, asked, err := tx.CallApproval(ctx, d.entry.ID, a.CallID)
+func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
+	before, asked, err := tx.CallApproval(ctx, r.d.entry.ID, a.CallID)
 	if err != nil {
 		return ruling{}, err
 	}
 	// In another repository the same words are another thing.
-	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != w.conv.CodebaseID {
-		return w.question(ctx, tx, d, a, hold)
+	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != r.w.conv.CodebaseID {
+		return r.question(ctx, tx, a, hold)
 	}
 	result := ruling{approval: before}
 	switch before.State {
@@ -54,7 +54,7 @@ func (w *worker) consult(ctx context.Context, tx port.Tx, d decision, a approval
 			result.waits = true
 			return result, nil
 		}
-		if err := w.o.expire(ctx, tx, before); err != nil {
+		if err := r.w.o.expire(ctx, tx, before); err != nil {
 			return ruling{}, err
 		}
 		fallthrough
@@ -65,22 +65,22 @@ func (w *worker) consult(ctx context.Context, tx port.Tx, d decision, a approval
 }
 
 // question stores an approval and the message that asks.
-func (w *worker) question(ctx context.Context, tx port.Tx, d decision, a approval.Approval, hold holdFor) (ruling, error) {
-	w.asked.Store(true)
-	a.ConversationID, a.SessionID, a.EntryID = w.conv.ID, d.begun.session.ID, d.entry.ID
-	a.CodebaseID, a.Requester = w.conv.CodebaseID, d.entry.In.Actor()
-	a.Title, a.Detail = wording.Head(w.o.redact(a.Title), 300), w.o.redact(a.Detail)
+func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
+	r.w.asked.Store(true)
+	a.ConversationID, a.SessionID, a.EntryID = r.w.conv.ID, r.d.begun.session.ID, r.d.entry.ID
+	a.CodebaseID, a.Requester = r.w.conv.CodebaseID, r.d.entry.In.Actor()
+	a.Title, a.Detail = wording.Head(r.w.o.redact(a.Title), 300), r.w.o.redact(a.Detail)
 	if err := tx.InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
 	}
-	text, buttons, err := w.o.showApproval(ctx, tx, w.conv, a)
+	text, buttons, err := r.w.o.showApproval(ctx, tx, r.w.conv, a)
 	if err != nil {
 		return ruling{}, err
 	}
 	result := ruling{waits: true, approval: a}
-	parts := w.o.outbox.Split(w.conv.Key.Platform, text)
+	parts := r.w.o.outbox.Split(r.w.conv.Key.Platform, text)
 	for i, part := range parts {
-		q := outbox.Answer(w.conv.ID, d.entry, part)
+		q := outbox.Answer(r.w.conv.ID, r.d.entry, part)
 		q.Control = true
 		if hold > 0 {
 			q.NextAt = time.Now().Add(time.Duration(hold))
@@ -94,7 +94,7 @@ func (w *worker) question(ctx context.Context, tx port.Tx, d decision, a approva
 		}
 		q.State = messages.DeliveryPending
 		if hold == 0 {
-			w.untried[q.ID] = true // the worker brings it itself, and nobody has sent it yet
+			r.w.untried[q.ID] = true // the worker brings it itself, and nobody has sent it yet
 		}
 		result.deliveries = append(result.deliveries, q)
 	}

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"errors"
 
 	"remote-agent/internal/assistant"
@@ -13,28 +14,28 @@ import (
 
 // messageDone keeps a complete message for the end of the turn, or stores it at
 // once if it has to do with tools: a call is on record before it runs.
-func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error {
+func (r *run) messageDone(out *outcome, m messages.Message) error {
 	out.rest = append(out.rest, m)
 	calls, results := toolBlocks(m)
 	if len(calls) == 0 && len(results) == 0 {
 		return nil
 	}
-	session := d.begun.session.ID
-	err := w.hold(w.ctx, func(tx port.Tx) error {
-		seqs, err := tx.AppendMessages(w.ctx, session, d.entry.ID, out.rest...)
+	session := r.d.begun.session.ID
+	err := r.w.hold(r.w.ctx, func(tx port.Tx) error {
+		seqs, err := tx.AppendMessages(r.w.ctx, session, r.d.entry.ID, out.rest...)
 		if err != nil {
 			return err
 		}
 		for _, c := range calls {
-			err := tx.InsertToolCall(w.ctx, sessions.ToolCall{
+			err := tx.InsertToolCall(r.w.ctx, sessions.ToolCall{
 				SessionID: session, MessageSeq: seqs[len(seqs)-1], CallID: c.ID, Name: c.Name,
 				Request: c.Arguments, Status: sessions.ToolPending,
 			})
-			if err != nil && (!isSettled(err) || !w.runsAgent()) {
+			if err != nil && (!isSettled(err) || !r.w.runsAgent()) {
 				return err
 			}
 		}
-		return w.recordResults(tx, session, results)
+		return recordResults(r.w.ctx, tx, session, results)
 	})
 	if err == nil {
 		out.rest = nil
@@ -47,13 +48,13 @@ func (w *worker) messageDone(out *outcome, d decision, m messages.Message) error
 
 // recordResults ends the calls that results answer. A result for a call that has
 // ended, or that nobody made, is an agent's mistake and changes nothing.
-func (w *worker) recordResults(tx port.Tx, session string, results []messages.ToolResult) error {
+func recordResults(ctx context.Context, tx port.Tx, session string, results []messages.ToolResult) error {
 	for _, r := range results {
 		status, errText := sessions.ToolCompleted, ""
 		if r.IsError {
 			status, errText = sessions.ToolFailed, r.Content
 		}
-		err := tx.UpdateToolCall(w.ctx, session, r.CallID, status, jsonText(r.Content), errText)
+		err := tx.UpdateToolCall(ctx, session, r.CallID, status, jsonText(r.Content), errText)
 		if err != nil && !fault.Is(err, fault.NotFound) && !isSettled(err) {
 			return err
 		}
@@ -66,10 +67,10 @@ func isSettled(err error) bool {
 	return fault.Is(err, fault.Conflict) && !errors.Is(err, sessions.ErrLeaseLost)
 }
 
-func (w *worker) toolStarted(d decision, e assistant.ToolStarted) error {
-	err := w.hold(w.ctx, func(tx port.Tx) error {
-		err := w.beginCall(w.ctx, tx, d, e)
-		if fault.Is(err, fault.NotFound) || isSettled(err) && w.runsAgent() {
+func (r *run) toolStarted(e assistant.ToolStarted) error {
+	err := r.w.hold(r.w.ctx, func(tx port.Tx) error {
+		err := r.beginCall(r.w.ctx, tx, e)
+		if fault.Is(err, fault.NotFound) || isSettled(err) && r.w.runsAgent() {
 			return nil // an agent that reports calls without messages of its own, or twice
 		}
 		return err

@@ -17,81 +17,87 @@ import (
 	"remote-agent/internal/orchestrator/port"
 )
 
+// run is a turn that has begun, in the hands of its worker.
+type run struct {
+	w *worker
+	d decision
+}
+
 // runTurn runs the assistant on a begun turn and settles it.
-func (w *worker) runTurn(ctx context.Context, d decision) error {
-	o := w.o
-	w.turns++
+func (r *run) runTurn(ctx context.Context) error {
+	o := r.w.o
+	r.w.turns++
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := newTurnLimit(o.config.Live().TurnTimeout, func() { cancel(errTurnLimit) })
 	defer limit.stop()
-	log := o.config.Log.With("conversation", d.entry.In.Conversation, "entry", d.entry.ID, "attempt", d.entry.Attempts)
-	o.outbox.Unmark(d.entry)
+	log := o.config.Log.With("conversation", r.d.entry.In.Conversation, "entry", r.d.entry.ID, "attempt", r.d.entry.Attempts)
+	o.outbox.Unmark(r.d.entry)
 	o.config.Metrics.Running(1)
 	defer o.config.Metrics.Running(-1)
-	p := w.startProgress(d)
+	p := r.startProgress()
 	begin := time.Now()
-	out := w.do(ctx, d, p, limit)
+	out := r.do(ctx, p, limit)
 	out.took = time.Since(begin)
 	if cause := context.Cause(ctx); cause != nil && out.err != nil {
 		out.err = cause
 	}
-	out.card = w.summary(ctx, d, out, p)
+	out.card = r.summary(ctx, out, p)
 	placed, unrecorded := p.finish()
-	if d.begun.again {
-		w.asked.Store(true) // in an earlier run, for all that is known
+	if r.d.begun.again {
+		r.w.asked.Store(true) // in an earlier run, for all that is known
 	}
-	result, err := w.settleTurn(d, out, placed, unrecorded)
-	o.config.Metrics.TurnEnded(w.conv.Assistant, result, out.took)
+	result, err := r.settleTurn(out, placed, unrecorded)
+	o.config.Metrics.TurnEnded(r.w.conv.Assistant, result, out.took)
 	if err != nil {
 		return err
 	}
 	switch result {
 	case "answered":
-		w.countAnswer(d, out)
-		o.outbox.MarkEnd(d.entry, true)
+		r.countAnswer(out)
+		o.outbox.MarkEnd(r.d.entry, true)
 	case "failed", "stopped":
-		o.outbox.MarkEnd(d.entry, false)
+		o.outbox.MarkEnd(r.d.entry, false)
 	}
 	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
-		"assistant", w.conv.Assistant, "session_id", d.begun.session.ID, "err", out.err)
+		"assistant", r.w.conv.Assistant, "session_id", r.d.begun.session.ID, "err", out.err)
 	return nil
 }
 
 // countAnswer keeps the figures of an answer, and has it learned from.
-func (w *worker) countAnswer(d decision, out outcome) {
+func (r *run) countAnswer(out outcome) {
 	if out.reply != nil {
 		return
 	}
-	if w.teaches(d) {
-		w.o.config.Learner.Noted()
+	if r.teaches() {
+		r.w.o.config.Learner.Noted()
 	}
-	w.o.config.Metrics.Tokens(w.conv.Assistant, "input", out.finished.Usage.InputTokens)
-	w.o.config.Metrics.Tokens(w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
+	r.w.o.config.Metrics.Tokens(r.w.conv.Assistant, "input", out.finished.Usage.InputTokens)
+	r.w.o.config.Metrics.Tokens(r.w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
-func (w *worker) do(ctx context.Context, d decision, p *progress, limit *turnLimit) (out outcome) {
-	if d.begun.job == nil {
-		return w.ask(ctx, d, p, limit)
+func (r *run) do(ctx context.Context, p *progress, limit *turnLimit) (out outcome) {
+	if r.d.begun.job == nil {
+		return r.ask(ctx, p, limit)
 	}
-	defer background.Recover(ctx, w.o.config.Log, "job", func(err error) { out.err = err })
-	reply, err := d.begun.job.Run(ctx, command.Request{
-		Entry: d.entry, Conv: w.conv, Call: d.begun.call, Role: d.begun.role, Show: p.replace,
+	defer background.Recover(ctx, r.w.o.config.Log, "job", func(err error) { out.err = err })
+	reply, err := r.d.begun.job.Run(ctx, command.Request{
+		Entry: r.d.entry, Conv: r.w.conv, Call: r.d.begun.call, Role: r.d.begun.role, Show: p.replace,
 	})
 	return outcome{reply: &reply, err: err}
 }
 
 // ask runs the assistant. When the model's context window overflows it tries
 // once more with half the window.
-func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLimit) outcome {
-	name := assistant.Name(w.conv.Assistant)
-	a := w.o.config.Assistants[name]
+func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
+	name := assistant.Name(r.w.conv.Assistant)
+	a := r.w.o.config.Assistants[name]
 	if a == nil {
 		return outcome{err: fault.Newf(fault.Unsupported,
 			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /handoff goes on with another one.", name)}
 	}
-	h, err := w.openHost(ctx, a, d, p, limit)
+	h, err := r.openHost(ctx, a, p, limit)
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -99,11 +105,11 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 	if err := h.tellOfProfile(ctx); err != nil {
 		return outcome{err: err, host: h}
 	}
-	remembered := w.recall(ctx, d)
-	budget := w.o.config.Live().ContextTokens
-	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, d.begun.system)), budget/2)
+	remembered := r.recall(ctx)
+	budget := r.w.o.config.Live().ContextTokens
+	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, r.d.begun.system)), budget/2)
 	for try := 1; ; try++ {
-		array, err := w.assemble(ctx, a, d, budget)
+		array, err := r.assemble(ctx, a, budget)
 		if err == nil {
 			err = h.recall(ctx)
 		}
@@ -114,19 +120,19 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 			return outcome{err: err, host: h}
 		}
 		failpoint.Hit(failpoint.BeforeModel)
-		out := w.consume(ctx, a, assistant.Turn{
-			Conversation: w.conv.ID,
-			Run:          d.entry.ID,
-			System:       d.begun.system,
+		out := r.consume(ctx, a, assistant.Turn{
+			Conversation: r.w.conv.ID,
+			Run:          r.d.entry.ID,
+			System:       r.d.begun.system,
 			Array:        withRemembered(array, remembered),
-			Resume:       d.begun.session.AssistantSessionID,
-			Model:        w.turnModel(d),
-			Mode:         w.modeName(d),
-			Dir:          d.begun.work.Dir,
-			Tree:         d.begun.work.Tree,
-			GitData:      d.begun.work.GitData,
+			Resume:       r.d.begun.session.AssistantSessionID,
+			Model:        r.turnModel(),
+			Mode:         r.modeName(),
+			Dir:          r.d.begun.work.Dir,
+			Tree:         r.d.begun.work.Tree,
+			GitData:      r.d.begun.work.GitData,
 			Host:         h,
-		}, d, p)
+		}, p)
 		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
 		if !is || try > 1 || ctx.Err() != nil {
@@ -141,8 +147,7 @@ func (w *worker) ask(ctx context.Context, d decision, p *progress, limit *turnLi
 		if err := h.again(ctx, out.finished); err != nil {
 			return outcome{err: err, host: h}
 		}
-		d.begun.again = true // what the first try did is stored
-		w.o.config.Log.InfoContext(ctx, "Context window exceeded; trying a smaller one", "tokens", budget)
+		r.w.o.config.Log.InfoContext(ctx, "Context window exceeded; trying a smaller one", "tokens", budget)
 	}
 }
 
@@ -162,8 +167,8 @@ func smallerBudget(budget, limit int, array []messages.Message) int {
 
 // consume ranges over the assistant's events: it shows text, stores messages as
 // they complete, and keeps the last one for the transaction that ends the turn.
-func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, d decision, p *progress) (out outcome) {
-	defer background.Recover(ctx, w.o.config.Log, "assistant", func(err error) { out.err = err })
+func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, p *progress) (out outcome) {
+	defer background.Recover(ctx, r.w.o.config.Log, "assistant", func(err error) { out.err = err })
 	deltas := 0
 	for event, err := range a.Run(ctx, t) {
 		if err != nil {
@@ -179,21 +184,21 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			}
 			p.write(e.Text)
 		case assistant.Resumable:
-			err = w.hold(w.ctx, func(tx port.Tx) error { return tx.UpdateSession(w.ctx, d.begun.session.ID, e.Session) })
+			err = r.w.hold(r.w.ctx, func(tx port.Tx) error { return tx.UpdateSession(r.w.ctx, r.d.begun.session.ID, e.Session) })
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = w.hold(w.ctx, func(tx port.Tx) error { return outbox.AddNotice(w.ctx, tx, w.conv.ID, d.entry.ID, "⚠ "+e.Text) })
+			err = r.w.hold(r.w.ctx, func(tx port.Tx) error { return outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, "⚠ "+e.Text) })
 		case assistant.ToolStarted:
 			p.tool(e)
-			err = w.toolStarted(d, e)
+			err = r.toolStarted(e)
 		case assistant.ToolFinished:
 			p.toolDone(e)
 		case assistant.MessageDone:
-			m := w.o.redactMessage(e.Message, w.runsAgent())
-			err = w.messageDone(&out, d, m)
+			m := r.w.o.redactMessage(e.Message, r.w.runsAgent())
+			err = r.messageDone(&out, m)
 			p.messageDone(m)
 		case assistant.UsageUpdated:
 			out.finished = assistant.Finished(e)
@@ -205,7 +210,7 @@ func (w *worker) consume(ctx context.Context, a assistant.Assistant, t assistant
 			break
 		}
 	}
-	out.text = w.o.redact(p.text())
+	out.text = r.w.o.redact(p.text())
 	if out.err == nil && answer(out.rest) == "" {
 		out.err = fault.New(fault.Unavailable, "The model gave an empty answer.")
 	}
@@ -224,13 +229,13 @@ func answer(rest []messages.Message) string {
 
 // turnModel returns the model that was chosen for a turn, empty for the
 // assistant's own.
-func (w *worker) turnModel(d decision) string {
-	if m := d.begun.model(); m != "" {
+func (r *run) turnModel() string {
+	if m := r.d.begun.model(); m != "" {
 		return m
 	}
-	if w.conv.Settings.Model != "" {
-		return w.conv.Settings.Model
+	if r.w.conv.Settings.Model != "" {
+		return r.w.conv.Settings.Model
 	}
-	model, _ := w.o.profileModel(d.begun.profile, w.conv)
+	model, _ := r.w.o.profileModel(r.d.begun.profile, r.w.conv)
 	return model
 }

@@ -54,14 +54,14 @@ func (d *decided) forget(number int64) {
 
 // awaitDecision waits until an approval is settled, expires, or ctx ends. A
 // decision that was taken on another replica is seen at the pace of the lease.
-func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Verdict, error) {
-	defer w.o.decided.forget(number)
-	ticker := time.NewTicker(w.o.config.RenewEvery)
+func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdict, error) {
+	defer h.r.w.o.decided.forget(number)
+	ticker := time.NewTicker(h.r.w.o.config.RenewEvery)
 	defer ticker.Stop()
 	for {
-		told := w.o.decided.on(number) // before the look, so that nothing falls between
+		told := h.r.w.o.decided.on(number) // before the look, so that nothing falls between
 		var a approval.Approval
-		err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 			var err error
 			a, err = tx.Approval(ctx, number)
 			return err
@@ -76,7 +76,7 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 		case a.State != approval.Waiting:
 			return assistant.Verdict{Reason: "nobody decided in time, and no answer is no"}, nil
 		case !time.Now().Before(a.ExpiresAt):
-			err := w.hold(ctx, func(tx port.Tx) error { return w.o.expire(ctx, tx, a) })
+			err := h.r.w.hold(ctx, func(tx port.Tx) error { return h.r.w.o.expire(ctx, tx, a) })
 			if err != nil && !isSettled(err) { // else somebody decided in this moment
 				return assistant.Verdict{}, err
 			}
@@ -86,11 +86,11 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 		select {
 		case <-told:
 		case <-ticker.C:
-			w.sendQuestions(ctx, a)
+			h.sendQuestions(ctx, a)
 		case <-expiry.C:
 		case <-ctx.Done():
 			expiry.Stop()
-			w.withdraw(a)
+			h.withdraw(a)
 			return assistant.Verdict{}, context.Cause(ctx)
 		}
 		expiry.Stop()
@@ -99,11 +99,11 @@ func (w *worker) awaitDecision(ctx context.Context, number int64) (assistant.Ver
 
 // sendQuestions sends a question that the platform did not take at once:
 // the conversation's worker, who would, waits in this very turn.
-func (w *worker) sendQuestions(ctx context.Context, a approval.Approval) {
+func (h *host) sendQuestions(ctx context.Context, a approval.Approval) {
 	var due []messages.Delivery
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		due = nil
-		open, err := tx.OpenDeliveries(ctx, w.conv.ID, true)
+		open, err := tx.OpenDeliveries(ctx, h.r.w.conv.ID, true)
 		for _, d := range open {
 			if d.EventID == a.EntryID && !d.NextAt.After(time.Now()) {
 				due = append(due, d)
@@ -112,27 +112,27 @@ func (w *worker) sendQuestions(ctx context.Context, a approval.Approval) {
 		return err
 	})
 	if err == nil && len(due) > 0 {
-		err = w.o.outbox.SendHeld(ctx, w.conv.Key, due)
+		err = h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, due)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)
+		h.r.w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)
 	}
 }
 
 // withdraw settles a question of an agent that does not wait for it any more.
-func (w *worker) withdraw(a approval.Approval) {
-	ctx, cancel := w.settling()
+func (h *host) withdraw(a approval.Approval) {
+	ctx, cancel := h.r.w.settling()
 	defer cancel()
 	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
-	err := w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) error {
 		if err := tx.SettleApproval(ctx, a); err != nil {
 			return err
 		}
-		_, _, err := w.o.settledQuestion(ctx, tx, w.conv.Key, a, "", 0)
+		_, _, err := h.r.w.o.settledQuestion(ctx, tx, h.r.w.conv.Key, a, "", 0)
 		return err
 	})
 	if err != nil && !isSettled(err) {
-		w.o.config.Log.InfoContext(ctx, "A question could not be withdrawn", "approval", a.Name(), "err", err)
+		h.r.w.o.config.Log.InfoContext(ctx, "A question could not be withdrawn", "approval", a.Name(), "err", err)
 	}
 }
 
@@ -140,12 +140,12 @@ func (w *worker) withdraw(a approval.Approval) {
 // have decided, or when the question expires. The attempt does not count. If the
 // decision came while the turn ended, it goes on at once: both sides hold the
 // conversation's row.
-func (w *worker) waitsForDecision(d decision, out outcome) ending {
-	attempts := max(d.entry.Attempts-1, 0)
+func (r *run) waitsForDecision(out outcome) ending {
+	attempts := max(r.d.entry.Attempts-1, 0)
 	return ending{
 		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest, run: sessions.RunRunning,
 		within: func(ctx context.Context, tx port.Tx, e *ending) error {
-			open, err := tx.EntryApprovals(ctx, d.entry.ID)
+			open, err := tx.EntryApprovals(ctx, r.d.entry.ID)
 			if err != nil {
 				return err
 			}
@@ -160,7 +160,7 @@ func (w *worker) waitsForDecision(d decision, out outcome) ending {
 				e.parked = "✋ Waiting for a decision on" + names + "."
 			}
 			e.change.NextAt = &at
-			return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+			return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
 		},
 	}
 }

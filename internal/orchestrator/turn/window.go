@@ -20,16 +20,16 @@ const page = 128
 // session that fit the budget, ending with the request, repaired. It reads only
 // the window, by index, and of that only what this process does not remember.
 // Calls that have not begun yet stay open for an assistant that can go on.
-func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision, budget int) ([]messages.Message, error) {
-	session := d.begun.session.ID
-	known := w.o.windows.get(session)
-	if b := d.begun; b.request != nil && newest(known) == b.before {
-		return w.arrange(a, d, slices.Concat(known, b.request), budget), nil
+func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) ([]messages.Message, error) {
+	session := r.d.begun.session.ID
+	known := r.w.o.windows.get(session)
+	if b := r.d.begun; b.request != nil && newest(known) == b.before {
+		return r.arrange(a, slices.Concat(known, b.request), budget), nil
 	}
 	var recent []messages.Message // newest first, without those that are known
 	met := false                  // recent goes back to the newest known message
 	tokens, before := 0, int64(1)<<62
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		recent, met, tokens, before = nil, false, 0, int64(1)<<62
 		limit := page
 		if len(known) > 0 {
@@ -62,7 +62,7 @@ func (w *worker) assemble(ctx context.Context, a assistant.Assistant, d decision
 	if met {
 		recent = slices.Concat(known, recent)
 	}
-	return w.arrange(a, d, recent, budget), nil
+	return r.arrange(a, recent, budget), nil
 }
 
 // newest returns the number of the last message of a window; 0 of an empty one.
@@ -75,10 +75,10 @@ func newest(window []messages.Message) int64 {
 
 // arrange remembers the window of a session's messages that fits the budget, and
 // makes the array of a turn from it.
-func (w *worker) arrange(a assistant.Assistant, d decision, recent []messages.Message, budget int) []messages.Message {
+func (r *run) arrange(a assistant.Assistant, recent []messages.Message, budget int) []messages.Message {
 	array := messages.Window(recent, budget)
-	w.o.windows.put(d.begun.session.ID, messages.NewArray(array...))
-	array = shortTerm(array, d.begun.profile)
+	r.w.o.windows.put(r.d.begun.session.ID, messages.NewArray(array...))
+	array = shortTerm(array, r.d.begun.profile)
 	array = messages.Elide(array, budget)
 	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
 		return messages.Repair(array)

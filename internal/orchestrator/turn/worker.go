@@ -321,7 +321,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, nil
 	default:
 		w.o.running.begin(handle, next.entry, next.access)
-		return true, w.runTurn(ctx, next)
+		return true, (&run{w, next}).runTurn(ctx)
 	}
 }
 
