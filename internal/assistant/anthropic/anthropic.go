@@ -126,6 +126,7 @@ func New(c Config) (*Model, error) {
 		maxTokens: c.MaxTokens, thinking: c.ThinkingBudget, effort: c.Effort,
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
+	m.SetModel(c.Model)
 	if m.maxTokens == 0 {
 		m.maxTokens = defaultMaxTokens + max(m.thinking, 0)
 	}
