@@ -163,10 +163,10 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
 	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() })
-	var workshop orchestrator.Workshop
+	var worktrees orchestrator.Worktrees
 	if d.space != nil {
 		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
-		workshop = d.work
+		worktrees = d.work
 	}
 	if err := d.buildMemory(ctx); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		RedactPart:     d.redact.Partial,
 		Storage:        storage{d.store},
 		Commands:       d.chat,
-		Workshop:       workshop,
+		Worktrees:      worktrees,
 		Memory:         d.memoryPort(),
 		Learner:        d.learnerPort(),
 		Queue:          d.queue,

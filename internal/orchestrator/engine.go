@@ -24,7 +24,7 @@ type (
 
 	Tools        = turn.Tools
 	ToolTurn     = turn.ToolTurn
-	Workshop     = turn.Workshop
+	Worktrees    = turn.Worktrees
 	Prepared     = turn.Prepared
 	NeedsClone   = turn.NeedsClone
 	Memory       = turn.Memory

@@ -70,10 +70,10 @@ type Config struct {
 	// out an end that could become a secret. Nil means Redact.
 	RedactPart func(string) string
 
-	Commands Commands // the chat commands; nil for none
-	Workshop Workshop // may be nil
-	Memory   Memory   // may be nil
-	Learner  Learner  // may be nil
+	Commands  Commands  // the chat commands; nil for none
+	Worktrees Worktrees // may be nil
+	Memory    Memory    // may be nil
+	Learner   Learner   // may be nil
 
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
@@ -178,7 +178,7 @@ func (o *Orchestrator) connect() {
 	})
 	o.turns = turn.New(turn.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Background: o.background, Commands: o.control, Live: o.turnSettings,
-		Assistants: c.Assistants, Tools: c.Tools, Workshop: c.Workshop, Memory: c.Memory, Learner: c.Learner,
+		Assistants: c.Assistants, Tools: c.Tools, Worktrees: c.Worktrees, Memory: c.Memory, Learner: c.Learner,
 		Mode: c.Mode, Confined: c.Confined, SecondApprover: c.SecondApprover, Redact: c.Redact, RedactPart: c.RedactPart,
 		Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
 	})

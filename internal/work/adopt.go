@@ -43,7 +43,9 @@ func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry s
 	return conv, nil
 }
 
-// Fork implements orchestrator.Workshop.
+// Fork gives a conversation a worktree of its own that begins as that of another one
+// of the same codebase is now. It returns what could not be taken along, for a
+// person. A second time it changes nothing.
 func (s *Service) Fork(ctx context.Context, from, to sessions.Conversation) ([]string, error) {
 	_, tree, err := s.Worktree(ctx, from)
 	if err != nil {
@@ -56,7 +58,7 @@ func (s *Service) Fork(ctx context.Context, from, to sessions.Conversation) ([]s
 	return left, nil
 }
 
-// Release implements orchestrator.Workshop: the worktree is put away, and what
+// Release implements orchestrator.Worktrees: the worktree is put away, and what
 // is in it is saved. The next turn brings it back.
 func (s *Service) Release(ctx context.Context, conv sessions.Conversation) error {
 	c, err := s.Codebase(ctx, conv)

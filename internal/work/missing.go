@@ -49,7 +49,7 @@ func lower(text string) string {
 	return text
 }
 
-// Clone implements orchestrator.Workshop.
+// Clone implements orchestrator.Worktrees.
 func (s *Service) Clone(ctx context.Context, url string) error {
 	repo, err := s.space.Clone(ctx, url, nil)
 	if err != nil {

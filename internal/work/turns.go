@@ -13,9 +13,9 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-var _ orchestrator.Workshop = (*Service)(nil)
+var _ orchestrator.Worktrees = (*Service)(nil)
 
-// Prepare implements orchestrator.Workshop: the worktree, a checkpoint of its
+// Prepare implements orchestrator.Worktrees: the worktree, a checkpoint of its
 // files, and the command file that the entry names, read now and not when it
 // was registered.
 func (s *Service) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {

@@ -86,10 +86,10 @@ func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
 		return
 	}
 	o.releaseAgent(conv)
-	if o.config.Workshop == nil || conv.CodebaseID == "" {
+	if o.config.Worktrees == nil || conv.CodebaseID == "" {
 		return
 	}
-	if err := o.config.Workshop.Release(ctx, conv); err != nil {
+	if err := o.config.Worktrees.Release(ctx, conv); err != nil {
 		o.config.Log.InfoContext(ctx, "Could not free a worktree; the sweep does", "conversation", conv.Key, "err", err)
 	}
 }

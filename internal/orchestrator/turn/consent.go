@@ -13,7 +13,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// NeedsClone is an error of Workshop.Prepare: a repository has to be cloned
+// NeedsClone is an error of Worktrees.Prepare: a repository has to be cloned
 // before anything can run here, and a person has to allow that. It is asked in
 // the chat, the message waits for the answer, and once it is cloned nobody is
 // asked again.
@@ -69,7 +69,7 @@ func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
 		return false, nil
 	}
 	begin := time.Now()
-	if err := w.o.config.Workshop.Clone(ctx, need.URL); err != nil {
+	if err := w.o.config.Worktrees.Clone(ctx, need.URL); err != nil {
 		return false, err
 	}
 	err = w.o.config.Storage.InRead(ctx, func(tx port.Tx) error { // its folder may be written otherwise now

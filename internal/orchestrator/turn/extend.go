@@ -8,9 +8,9 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// Workshop prepares what turns work on: the directory, and the prompts that a
-// codebase's command files hold. A nil Workshop has neither.
-type Workshop interface {
+// Worktrees prepares what turns work on: the directory, and the prompts that a
+// codebase's command files hold. A nil Worktrees has neither.
+type Worktrees interface {
 	// Prepare gets everything ready for the turn of an entry, outside of any
 	// transaction. It may take seconds, and is called again after a crash. A
 	// conversation without a codebase gets the one that the entry is about, which

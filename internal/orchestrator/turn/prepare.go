@@ -39,7 +39,7 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if w.o.access.Gated(w.conv.Key.Platform) {
 		return true
 	}
-	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
+	if w.o.config.Worktrees != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
 		return true
 	}
 	if entry.State == sessions.EntryRunning {
@@ -78,13 +78,13 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	if r.err = w.locate(ctx, &entry); r.err != nil {
 		return
 	}
-	if w.o.config.Workshop != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
+	if w.o.config.Worktrees != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
 		cloned, err := w.getRepository(ctx)
 		if r.err = err; err != nil {
 			return
 		}
 		notice := r.work.Notice
-		r.work, r.err = w.o.config.Workshop.Prepare(ctx, w.conv, entry, call)
+		r.work, r.err = w.o.config.Worktrees.Prepare(ctx, w.conv, entry, call)
 		if need := needsClone(r.err); need != nil && cloned {
 			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can look at it with `bot repo list`.", need.URL, need.Codebase)
 		}

@@ -29,17 +29,17 @@ const dataRule = "Quoted text (a line like [reply to Bob, for context only, not 
 
 // systemPrompt is what the system prompt of a turn is made of.
 type systemPrompt struct {
-	Operator   string           // SYSTEM_PROMPT
-	Repository string           // the repository's own instructions for us
-	Profile    *profile.Profile // nil for the default
-	Notes      string           // what the repository tells every assistant
-	Caps       platform.Capabilities
-	Prefix     string // of commands
-	Private    bool   // one person talks here
-	Agent      bool   // it has a loop of its own, and knows where it works and what day it is
-	Workshop   bool   // people can choose a repository
-	Work       Prepared
-	Today      time.Time
+	Operator     string           // SYSTEM_PROMPT
+	Repository   string           // the repository's own instructions for us
+	Profile      *profile.Profile // nil for the default
+	Notes        string           // what the repository tells every assistant
+	Caps         platform.Capabilities
+	Prefix       string // of commands
+	Private      bool   // one person talks here
+	Agent        bool   // it has a loop of its own, and knows where it works and what day it is
+	Repositories bool   // people can choose a repository
+	Work         Prepared
+	Today        time.Time
 }
 
 // text puts the prompt together: what changes least comes first, so that providers
@@ -128,7 +128,7 @@ func (p systemPrompt) work() string {
 			text += " on the branch " + p.Work.Branch
 		}
 		return text + "."
-	case p.Workshop:
+	case p.Repositories:
 		return fmt.Sprintf("No repository is chosen here; people choose one with %[1]sclone or %[1]srepo.", p.Prefix)
 	}
 	return ""
@@ -149,7 +149,7 @@ func (o *Turns) systemOf(conv sessions.Conversation, in messages.Inbound, p *pro
 	_, agent := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent)
 	s := systemPrompt{
 		Operator: o.config.Live().SystemPrompt, Repository: work.Instructions, Notes: work.Notes, Profile: p,
-		Prefix: o.outbox.Prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Workshop: o.config.Workshop != nil, Work: work, Today: o.config.Now(),
+		Prefix: o.outbox.Prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Repositories: o.config.Worktrees != nil, Work: work, Today: o.config.Now(),
 	}
 	if a := o.outbox.Adapters[conv.Key.Platform]; a != nil {
 		s.Caps = a.Capabilities()

@@ -36,7 +36,7 @@ func TestSystemPromptIsMadeOf(t *testing.T) {
 	work := Prepared{Dir: "/w/tree", Codebase: "acme/web", Branch: "bot/x", NotesFrom: "AGENTS.md", InstructionsFrom: ".agents/system.md"}
 	base := systemPrompt{
 		Caps:   platform.Capabilities{Place: "a chat", Format: "Tables are shown.", MaxText: 4096},
-		Prefix: "/agent ", Private: true, Workshop: true, Today: time.Date(2026, 11, 22, 23, 59, 0, 0, time.UTC),
+		Prefix: "/agent ", Private: true, Repositories: true, Today: time.Date(2026, 11, 22, 23, 59, 0, 0, time.UTC),
 	}
 	tests := map[string]struct {
 		change  func(p *systemPrompt)
@@ -56,7 +56,7 @@ func TestSystemPromptIsMadeOf(t *testing.T) {
 		},
 		"several people, no limit, no tools": {
 			change: func(p *systemPrompt) {
-				p.Private, p.Caps, p.Workshop = false, platform.Capabilities{MaxText: 1 << 20}, false
+				p.Private, p.Caps, p.Repositories = false, platform.Capabilities{MaxText: 1 << 20}, false
 			},
 			want: []string{us, asks, stops, among, data, today}, sources: "built-in",
 		},

@@ -65,10 +65,10 @@ type Config struct {
 	Live       func() Settings // as they are now
 
 	Assistants map[assistant.Name]assistant.Assistant
-	Tools      Tools    // may be nil
-	Workshop   Workshop // may be nil
-	Memory     Memory   // may be nil
-	Learner    Learner  // may be nil
+	Tools      Tools     // may be nil
+	Worktrees  Worktrees // may be nil
+	Memory     Memory    // may be nil
+	Learner    Learner   // may be nil
 
 	Mode           approval.Mode // of conversations that chose none
 	Confined       bool          // programs of assistants cannot write outside of what they work on
@@ -107,7 +107,7 @@ func New(c Config) *Turns {
 		config: c, access: c.Access, outbox: c.Outbox, background: c.Background, owner: uuid.Must(uuid.NewV7()).String(),
 		slots: newSlots(c.Slots), windows: newWindowCache(c.Slots * 4),
 	}
-	o.asking = c.Tools != nil || c.Workshop != nil
+	o.asking = c.Tools != nil || c.Worktrees != nil
 	for _, a := range c.Assistants {
 		if _, is := a.(assistant.Agent); is {
 			o.asking = true
