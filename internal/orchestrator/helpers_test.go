@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -33,3 +34,6 @@ func during(w *ot.World, begin time.Time, fits func(a ot.Asked) bool) []time.Dur
 	}
 	return out
 }
+
+// forkPoints are where a fork into a place of its own can be interrupted.
+var forkPoints = []failpoint.Point{failpoint.ForkStored, failpoint.ForkOpened, failpoint.ForkPlaced}

@@ -73,6 +73,9 @@ type Chat struct {
 	// first turn of a conversation is prepared before it begins.
 	Earlier func(in messages.Inbound) ([]messages.Quote, error)
 
+	// Opens, if not nil, opens a place of its own beside a room, and returns its room.
+	Opens func(o platform.Opening) (string, error)
+
 	// Files has the content of attachments by their source.
 	Files map[string]string
 
@@ -349,6 +352,8 @@ func (c *Chat) adapter(p *Process) platform.Adapter {
 		return gatedPort{editingPort{port}}
 	case c.Earlier != nil:
 		return contextPort{editingPort{port}}
+	case c.Opens != nil:
+		return openingPort{editingPort{port}}
 	default:
 		return editingPort{port}
 	}
@@ -502,4 +507,23 @@ var _ platform.Contexter = contextPort{}
 func (p contextPort) Context(_ context.Context, in messages.Inbound) ([]messages.Quote, error) {
 	p.life.serve()
 	return p.chat.Earlier(in)
+}
+
+// openingPort opens places beside a room.
+type openingPort struct{ editingPort }
+
+var _ platform.Opener = openingPort{}
+
+// Open implements platform.Opener.
+func (p openingPort) Open(_ context.Context, o platform.Opening) (messages.ConversationKey, error) {
+	p.life.serve()
+	room, err := p.chat.Opens(o)
+	p.life.serve()
+	return messages.ConversationKey{Platform: PlatformName, ID: room}, err
+}
+
+// Link implements platform.Opener.
+func (p openingPort) Link(_ context.Context, key messages.ConversationKey) string {
+	p.life.serve()
+	return "https://chat.example/" + key.ID
 }

@@ -1,0 +1,304 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// workshop is a scripted orchestrator.Workshop: one error after the other for each
+// preparation, then it is ready.
+type workshop struct {
+	mu       sync.Mutex
+	errs     []error
+	prepared int
+	cloned   []string
+	released int
+}
+
+func (s *workshop) Prepare(_ context.Context, _ sessions.Conversation, _ sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepared++
+	if len(s.errs) > 0 {
+		err := s.errs[0]
+		if s.errs = s.errs[1:]; err != nil {
+			return orchestrator.Prepared{}, err
+		}
+	}
+	p := orchestrator.Prepared{Dir: "/tree", Tree: "/tree", Head: "abc", Checkpoint: "refs/x", Codebase: "demo", Branch: "bot/1", Notice: "The branch is new."}
+	if call.Name == "ship" {
+		p.Prompt = &command.Prompt{Meta: sessions.CommandMeta{Name: "ship"}, Expand: func(c command.Call, _ string) (string, []string) {
+			return "Ship " + c.Rest, []string{"Nobody checked this."}
+		}}
+	}
+	return p, nil
+}
+
+func (s *workshop) Clone(_ context.Context, url string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cloned = append(s.cloned, url)
+	return nil
+}
+
+func (*workshop) Fork(context.Context, sessions.Conversation, sessions.Conversation) ([]string, error) {
+	return nil, nil
+}
+
+func (s *workshop) Release(context.Context, sessions.Conversation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released++
+	return nil
+}
+
+// about has an event be about a repository, so that its turn is prepared.
+var about = ot.With(func(in *messages.Inbound) { in.Repository = &messages.Repository{URL: "https://git.example/demo.git"} })
+
+func shop(w *ot.World, errs ...error) *workshop {
+	s := &workshop{errs: errs}
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Workshop = s }
+	return s
+}
+
+func TestPreparation(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		errs     []error
+		say      string
+		shown    []string
+		prepared int
+		asked    string
+	}{
+		"Ready":   {nil, "hello", []string{"re: hello", "The branch is new."}, 1, "hello"},
+		"Command": {nil, "/ship it", []string{"You are", "re: Ship it", "Nobody checked this."}, 1, "Ship it"},
+		"Away":    {[]error{errUnavailable, errUnavailable}, "hello", []string{"re: hello", "The branch is new."}, 3, "hello"},
+		"Broken":  {[]error{fault.New(fault.Invalid, "The repository is broken.")}, "hello", []string{"✖ The repository is broken."}, 1, ""},
+		"AwayForGood": {
+			slices.Repeat([]error{errUnavailable}, 9), "hello", []string{"✖ The other side is away."}, 5, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				s := shop(w, tt.errs...)
+				w.Start()
+				if strings.HasPrefix(tt.say, "/") { // which needs a codebase to be one of its commands
+					w.Chat.Say("/whoami")
+					w.Pass(time.Second)
+					adopt(w)
+				}
+				w.Chat.Say(tt.say, about)
+				w.Pass(time.Minute)
+				w.Chat.Want(tt.shown...)
+				if s.prepared != tt.prepared {
+					t.Errorf("prepared %d times, want %d", s.prepared, tt.prepared)
+				}
+				if got := strings.Join(w.Model.Asked(), "|"); got != tt.asked {
+					t.Errorf("the model was asked %q, want %q", got, tt.asked)
+				}
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}
+
+// adopt gives the conversation a codebase.
+func adopt(w *ot.World) {
+	w.T.Helper()
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "demo", DefaultCwd: "/tree", Assistant: string(ot.ModelName)})
+		if err != nil {
+			return err
+		}
+		if err := tx.RegisterCommand(ctx, c.ID, "ship", sessions.CommandDef{Path: "ship.md", Description: "ship something"}); err != nil {
+			return err
+		}
+		conv, err := tx.FindConversation(ctx, room(ot.Room))
+		if err != nil {
+			return err
+		}
+		return tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID})
+	})
+}
+
+// TestAlwaysAllowed asks once in a codebase for what is allowed there from then on.
+func TestAlwaysAllowed(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		s := shop(w)
+		w.Model.On("do it", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done."))
+		w.Model.On("a third time", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done a third time."))
+		w.Model.On("once more", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done again."))
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Chat.Say("do it")
+		w.Pass(5 * time.Second)
+		w.Chat.Press(w.Chat.Find("run `make`?"), "Always allow this")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		w.Chat.Say("once more")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done again.")
+		if got := w.Value(`SELECT count(*) FROM approvals`); got != "1" || len(w.Tools.Did()) != 2 {
+			t.Errorf("%s questions, and the tools did %q", got, w.Tools.Did())
+		}
+		w.Chat.Say("/allow")
+		w.Pass(time.Second)
+		w.Chat.Find("run `make` (by chat/ann)")
+		w.Chat.Say("/allow revoke 1")
+		w.Pass(time.Second)
+		w.Chat.Say("a third time")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("a-2: run `make`?")
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindClosed }))
+		w.Pass(time.Second)
+		w.Chat.Say("/deny a-2")
+		w.Pass(5 * time.Second)
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindClosed }))
+		w.Pass(time.Second)
+		if s.released != 1 {
+			t.Errorf("the worktree was freed %d times, want once: when nothing waited any more", s.released)
+		}
+	})
+}
+
+// TestCloneIsAsked before a repository that is missing is cloned; the message waits.
+func TestCloneIsAsked(t *testing.T) {
+	t.Parallel()
+	need := &orchestrator.NeedsClone{Codebase: "demo", URL: "https://git.example/demo", Why: "It is not here."}
+	for name, tt := range map[string]struct {
+		say    string
+		cloned int
+		shown  string
+	}{
+		"Yes":  {"/approve a-1", 1, "re: hello"},
+		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so I did not start on this."},
+		"Stop": {"/stop", 0, "✖"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				s := shop(w, need, need)
+				if tt.cloned == 0 {
+					s.errs = []error{need, need, need}
+				}
+				w.Start()
+				w.Chat.Say("hello", about)
+				w.Pass(10 * time.Second)
+				w.Chat.Find("Clone https://git.example/demo?")
+				w.Chat.Say(tt.say)
+				w.Pass(10 * time.Second)
+				if len(s.cloned) != tt.cloned {
+					t.Errorf("cloned %q", s.cloned)
+				}
+				if name != "Stop" {
+					w.Chat.Find(tt.shown)
+				} else if n := len(w.Model.Requests()); n != 0 || w.States("hello") != "stopped" {
+					t.Errorf("the model was asked %d times, and the entry is %s", n, w.States("hello"))
+				}
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}
+
+// TestFlood has more strangers write than is recorded: what they write costs next to
+// nothing, and whoever may talk to the bot is answered meanwhile.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		for i := range 5 {
+			var all []messages.Inbound
+			for n := range 60 {
+				id := messages.UserID(fmt.Sprint("s", i, "-", n))
+				all = append(all, messages.Inbound{
+					Event: messages.EventID("e-" + id), Kind: messages.KindMessage, Conversation: room("d-" + string(id)), Private: true,
+					Sender: messages.Sender{ID: id}, Text: "let me in",
+				})
+			}
+			if err := p.Engine.Accept(w.T.Context(), all...); err != nil {
+				t.Fatal(err)
+			}
+			w.Settle()
+		}
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Want("re: hello")
+		if n := w.Value(`SELECT count(*) < 200 FROM inbound_events`); n != "1" {
+			t.Error("all of them are recorded")
+		}
+		w.Pass(2 * time.Minute) // then they are recorded again
+		w.Chat.Say("let me in", ot.From(ot.Stranger), ot.In("d-stan"))
+		w.Settle()
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE sender = 'stan'`); n != "1" {
+			t.Errorf("%s records of whoever came later", n)
+		}
+	})
+}
+
+// TestForkIntoAPlaceOfItsOwn opens a place, once, whatever becomes of the process.
+func TestForkIntoAPlaceOfItsOwn(t *testing.T) {
+	for name, point := range map[string]int{"": 0, "BeforeItIsOpened": 1, "BeforeItIsRecorded": 2, "BeforeItIsTold": 3} {
+		t.Run(name, func(t *testing.T) {
+			ot.Run(t, func(w *ot.World) {
+				opened := map[messages.DeliveryID]string{}
+				w.Chat.Opens = func(o platform.Opening) (string, error) {
+					if opened[o.Delivery] == "" {
+						opened[o.Delivery] = fmt.Sprint("topic-", len(opened))
+					}
+					return opened[o.Delivery], nil
+				}
+				w.Start()
+				w.Chat.Say("remember the cat")
+				w.Pass(2 * time.Second)
+				if point > 0 {
+					w.KillAt(forkPoints[point-1], 1)
+				}
+				w.Chat.Say("/fork thread")
+				w.Settle()
+				if point > 0 {
+					if !w.Process().Dead() {
+						t.Fatal("the process did not come to the point")
+					}
+					w.Start()
+				}
+				w.Pass(40 * time.Second)
+				w.Chat.Find("🍴 [A place of its own](https://chat.example/topic-0) goes on with 2 messages")
+				w.Chat.Say("which animal?", ot.In("topic-0"))
+				w.Pass(5 * time.Second)
+				if len(opened) != 1 {
+					t.Errorf("%d places were opened", len(opened))
+				}
+				if n := len(w.Chat.Texts("topic-0")); n != 2 {
+					t.Errorf("in the fork stands %q, want its first message and an answer", w.Chat.Texts("topic-0"))
+				}
+				last := w.Model.Requests()[len(w.Model.Requests())-1]
+				if got := last.Array[0].PlainText(); got != "remember the cat" {
+					t.Errorf("the fork begins with %q", got)
+				}
+			})
+		})
+	}
+}
