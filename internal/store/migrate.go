@@ -65,7 +65,13 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	case s.pg != nil && current == 0:
 		ours, err = s.applyFresh(ctx, provider)
 	default:
-		ours, err = s.up(ctx, db)
+		made := false
+		if current == 0 {
+			ours, made, err = s.applySchema(ctx, db, provider)
+		}
+		if err == nil && !made {
+			ours, err = s.up(ctx, db)
+		}
 	}
 	if err != nil {
 		return applied, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
