@@ -19,7 +19,7 @@ import (
 	"remote-agent/internal/store"
 )
 
-// workshop is a scripted orchestrator.Workshop: one error after the other for each
+// workshop is a scripted orchestrator.Worktrees: one error after the other for each
 // preparation, then it is ready.
 type workshop struct {
 	mu       sync.Mutex
@@ -71,7 +71,7 @@ var about = ot.With(func(in *messages.Inbound) { in.Repository = &messages.Repos
 
 func shop(w *ot.World, errs ...error) *workshop {
 	s := &workshop{errs: errs}
-	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Workshop = s }
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = s }
 	return s
 }
 
