@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,8 +284,8 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 	if err != nil || !ok {
 		return nil, err
 	}
-	open, err := tx.OpenDeliveries(ctx, conversationID, true)
-	if err != nil || len(open) > 0 {
+	open, err := tx.AllOpenDeliveries(ctx, conversationID)
+	if err != nil || slices.ContainsFunc(open, func(d messages.Delivery) bool { return d.Control }) {
 		return nil, err
 	}
 	waits, err := tx.EntryApprovals(ctx, head.ID)

@@ -105,9 +105,35 @@ func (c *Control) RunNow(ctx context.Context, entry sessions.Entry) error {
 // run runs the command and brings its answer out. The answer is stored
 // in the transaction that settles the entry, so that it is given once.
 func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
-	r := command.Request{Entry: entry}
-	over := false
-	err := c.Storage.InTx(ctx, func(tx port.Tx) error {
+	r, over, err := c.begin(ctx, entry)
+	if err != nil || over {
+		return err
+	}
+	if ok, err := c.Access.Admitted(ctx, entry.In); !ok {
+		return c.Refuse(ctx, entry, err)
+	}
+	r.Call, _ = command.Parse(entry.In.Text)
+	reply := c.reply(ctx, r)
+	defer c.Outbox.MarkEnd(entry, true)
+	if reply.Note != "" {
+		c.Outbox.Whisper(ctx, entry.In, reply.Note)
+	}
+	open, settled, err := c.settle(ctx, r, reply)
+	if err != nil {
+		return err
+	}
+	if err := c.Outbox.SendHeld(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
+		return err
+	}
+	c.Outbox.SendUnkept(ctx, entry.In, reply.Unkept)
+	return nil
+}
+
+// begin returns who gives a command, and where; over is true if it was settled
+// already.
+func (c *Control) begin(ctx context.Context, entry sessions.Entry) (r command.Request, over bool, err error) {
+	r.Entry = entry
+	err = c.Storage.InTx(ctx, func(tx port.Tx) error {
 		current, err := tx.Entry(ctx, entry.ID)
 		if over = err == nil && current.State != sessions.EntryWaiting; err != nil || over {
 			return err // somebody else was faster
@@ -121,24 +147,15 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("begin a command: %w", err)
+		return r, false, fmt.Errorf("begin a command: %w", err)
 	}
-	if over {
-		return nil
-	}
-	if ok, err := c.Access.Admitted(ctx, entry.In); !ok {
-		return c.Refuse(ctx, entry, err)
-	}
-	r.Call, _ = command.Parse(entry.In.Text)
-	reply := c.reply(ctx, r)
-	defer c.Outbox.MarkEnd(entry, true)
-	if reply.Note != "" {
-		c.Outbox.Whisper(ctx, entry.In, reply.Note)
-	}
-	var (
-		open          []messages.Delivery
-		next, settled bool
-	)
+	return r, over, nil
+}
+
+// settle settles a command with its answer, whose deliveries it returns. settled is
+// false if somebody else was faster.
+func (c *Control) settle(ctx context.Context, r command.Request, reply command.Reply) (open []messages.Delivery, settled bool, err error) {
+	next, entry := false, r.Entry
 	err = c.Storage.InTx(ctx, func(tx port.Tx) error {
 		open, next, settled = nil, false, false
 		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
@@ -160,16 +177,12 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("settle a command: %w", err)
+		return nil, false, fmt.Errorf("settle a command: %w", err)
 	}
 	if next {
 		c.Background.Go(func(ctx context.Context) { _ = c.Ring(ctx, r.Conv.ID) }) // else its job rings
 	}
-	if err := c.Outbox.SendHeld(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
-		return err
-	}
-	c.Outbox.SendUnkept(ctx, entry.In, reply.Unkept)
-	return nil
+	return open, settled, nil
 }
 
 // reply answers a command or a button, errors included.

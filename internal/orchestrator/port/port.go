@@ -116,9 +116,6 @@ type inboxTx interface {
 	// StopSeq to upTo, which tells the worker that runs an earlier entry.
 	StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
 
-	// CountWaiting returns how many entries of lane turn wait or run.
-	CountWaiting(ctx context.Context, conversationID string) (int, error)
-
 	// WaitingOf counts, up to most, the entries of lane turn that wait and came
 	// from the sender of in on its platform: all of them, and those in one
 	// conversation. It says when the oldest of them was accepted.
@@ -247,11 +244,8 @@ type deliveryTx interface {
 	// next, and only where the message is gets recorded.
 	RecordSending(ctx context.Context, d messages.Delivery, begun string) error
 
-	// OpenDeliveries returns the deliveries of a conversation that are neither
-	// sent nor failed, in order, control ones or the others.
-	OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error)
-
-	// AllOpenDeliveries returns both kinds of OpenDeliveries, in order.
+	// AllOpenDeliveries returns the deliveries of a conversation that are neither
+	// sent nor failed, in order.
 	AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error)
 
 	// EntryDeliveries returns all deliveries that answer an entry, in order.

@@ -76,13 +76,13 @@ func (a *Work) Drop() {
 // is saved, and an agent's process. While something still runs or waits there it
 // stays; the sweep of idle worktrees comes later.
 func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
-	waiting := 0
+	var open sessions.OpenWork
 	err := o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		waiting, err = tx.CountWaiting(ctx, conv.ID)
+		open, err = tx.OpenWork(ctx, conv.ID)
 		return err
 	})
-	if err != nil || waiting > 0 {
+	if err != nil || open.Waiting {
 		return
 	}
 	o.releaseAgent(conv)
