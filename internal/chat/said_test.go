@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/people"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/spend"
@@ -344,7 +345,8 @@ func TestHandoffNames(t *testing.T) {
 			line{say: "/handoff codex", want: "Install codex first."},
 			line{say: "/handoff demo", want: "nothing is handed to it"},
 			line{say: "/handoff", want: "Say to whom: `/handoff agent`."},
-			line{say: "/handoff agent", want: "**agent** goes on here from now on"},
+			line{say: "remember the cat", want: "re: remember the cat"},
+			line{say: "/handoff agent", want: "It knows what was said: 2 messages came along."},
 			line{say: "hello", want: "agent: hello"},
 			line{say: "/model", want: "Assistant **agent**, model **its own choice**."},
 			line{say: "/model fast", want: "✖"},
@@ -391,5 +393,84 @@ func TestMenusAndNames(t *testing.T) {
 		if len(h.Menu(w.Chat.Caps)) < 5 {
 			t.Error("the menu is empty")
 		}
+	})
+}
+
+// TestForkIntoAThread opens a place of its own for a fork, and says why where that does not
+// work.
+func TestForkIntoAThread(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		text string
+	}{
+		"Opened":      {nil, "🍴 [A place of its own](https://chat.example/topic) goes on with 2 messages"},
+		"Forbidden":   {fault.New(fault.Forbidden, "I may not open topics here."), "✖ I may not open topics here."},
+		"Unsupported": {fault.New(fault.Unsupported, "There are no topics here."), "✖ There are no topics here."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Opens = func(platform.Opening) (string, error) { return "topic", tt.err }
+				w.Start()
+				talk(w,
+					line{say: "/fork thread", want: "There is no session here to fork"},
+					line{say: "remember the cat", want: "re: remember the cat"},
+					line{say: "/fork thread", want: tt.text},
+					line{say: "/fork 1 2 thread", want: "Say with which message to go on"})
+				conversations := map[bool]string{true: "2", false: "1"}[tt.err == nil]
+				if n := w.Value(`SELECT count(*) FROM remote_agent_conversations`); n != conversations {
+					t.Errorf("%s conversations, want %s", n, conversations)
+				}
+			})
+		})
+	}
+}
+
+// TestButtonsOfAPlan decides by buttons, and says what is typed where there is no dialog.
+func TestButtonsOfAPlan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("Write a plan", ot.Say("1. Pack."))
+		w.Start()
+		talk(w, line{say: "/plan a trip", want: "📋 **Plan p-1, version 1.**"})
+		shown := w.Chat.Find("Plan p-1, version 1.")
+		w.Chat.Press(shown, "Edit")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("Send `/edit p-1` and the new text after it.")
+		talk(w, line{say: "/edit p-1 1. Pack less.", want: "**Plan p-1, version 2.**"})
+		w.Chat.Press(shown, "Approve") // of the version before
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "That was another version of plan p-1") {
+			t.Errorf("who pressed an old button was told %q", notes)
+		}
+		w.Chat.Press(w.Chat.Find("Plan p-1, version 2."), "Approve")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("✔ Approved by chat/ann")
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "nonsense" }))
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "stop-nonsense" }))
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "This button has expired. Nothing was done.") {
+			t.Errorf("who pressed a button of nobody was told %q", notes)
+		}
+		if got := w.Value(`SELECT state FROM plans WHERE version = 2`); got != "approved" {
+			t.Errorf("the plan is %s", got)
+		}
+	})
+}
+
+// TestPlanThatExpired is told so, and runs nothing.
+func TestPlanThatExpired(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("Write a plan", ot.Say("1. Pack."))
+		w.Start()
+		talk(w, line{say: "/plan a trip", want: "📋 **Plan p-1, version 1.**"})
+		w.Process().Stop()
+		w.Pass(25 * time.Hour)
+		w.Start()
+		talk(w,
+			line{say: "/approve p-1", want: "Plan p-1 has expired; nothing was run."},
+			line{say: "/execute p-1", want: "Plan p-1 (version 1) is expired already."})
 	})
 }

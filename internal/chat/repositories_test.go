@@ -1,0 +1,263 @@
+package chat_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/chat"
+	"remote-agent/internal/codebase"
+	"remote-agent/internal/codebase/gittest"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/work"
+)
+
+// bench has the commands about repositories over a real git server, without an engine
+// that runs turns: git is a program of its own, for which no time stands still.
+type bench struct {
+	*chat.Handler
+	t      *testing.T
+	db     *store.Store
+	git    *gittest.Server
+	shop   *work.Service
+	conv   string // the conversation's id on the platform
+	events int
+	shown  []string // by jobs
+	pulls  []platform.PullRequest
+}
+
+// quietEngine is an engine at which nothing runs.
+type quietEngine struct {
+	chat.Engine
+	busy bool
+}
+
+func (quietEngine) ForgetSession(string)               {}
+func (quietEngine) Wake(string)                        {}
+func (quietEngine) RunningTurns() int                  { return 0 }
+func (quietEngine) Live() *orchestrator.Live           { return new(orchestrator.Live) }
+func (e quietEngine) Running(string) (time.Time, bool) { return time.Time{}, e.busy }
+
+// hub is a platform that has pull requests and menus of chats.
+type hub struct{ b *bench }
+
+func (hub) Platform() messages.Platform              { return "hub" }
+func (hub) Capabilities() platform.Capabilities      { return platform.Capabilities{CommandPrefix: "/"} }
+func (hub) Run(context.Context, platform.Sink) error { return nil }
+func (hub) Send(context.Context, messages.Outbound) (messages.Ref, error) {
+	return messages.Ref{}, fault.New(fault.Unavailable, "")
+}
+func (h hub) OpenPullRequest(_ context.Context, _ messages.ConversationKey, pr platform.PullRequest) (string, error) {
+	h.b.pulls = append(h.b.pulls, pr)
+	return "https://hub.example/pull/1", nil
+}
+func (hub) Hosts(string) bool            { return true }
+func (hub) RepositoryID(a string) string { return a }
+func (h hub) SetChatMenu(context.Context, messages.ConversationKey, []platform.CommandInfo) error {
+	return nil
+}
+
+func setupBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, db: storetest.SQLite(t)(t), git: gittest.NewServer(t), conv: "1"}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, err := codebase.New(t.Context(), codebase.Config{Root: filepath.Join(dir, "ws"), AllowedHosts: []string{b.git.Host()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := space.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.shop = work.New(work.Config{Store: b.db, Workspace: space, Log: storetest.Log(t)})
+	b.Handler, err = chat.New(chat.Config{
+		Storage: b.db, Adapters: []platform.Adapter{hub{b}}, Work: b.shop, Workspace: space, Log: storetest.Log(t),
+		Assistants: map[assistant.Name]assistant.Assistant{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Bind(quietEngine{})
+	return b
+}
+
+// do gives a command and returns the answer, errors as a person reads them.
+func (b *bench) do(text string) string {
+	b.t.Helper()
+	ctx := b.t.Context()
+	call, ok := command.Parse(text)
+	c, found := b.Find(call.Name)
+	if !ok || !found {
+		b.t.Fatalf("%q is no command", text)
+	}
+	r := command.Request{Call: call, Role: sessions.Owner, Show: func(s string) { b.shown = append(b.shown, s) }}
+	err := b.db.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		key := messages.ConversationKey{Platform: "hub", ID: b.conv}
+		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+			return err
+		}
+		b.events++
+		r.Entry = sessions.Entry{
+			ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, AcceptedAt: time.Now(), Lane: sessions.LaneControl,
+			In: messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Conversation: key, Text: text, Private: true, Sender: messages.Sender{ID: "ann", Name: "Ann"}},
+		}
+		_, err = tx.InsertEntry(ctx, &r.Entry)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	reply, err := c.Run(ctx, r)
+	if err != nil {
+		return "✖ " + fault.Public(err)
+	}
+	for _, f := range reply.Files {
+		reply.Text += "\n[" + f.Name + "]\n" + string(f.Data)
+	}
+	if reply.Again != nil {
+		reply.Text += "again: " + reply.Again.Text
+	}
+	return reply.Text
+}
+
+// turn has a turn take place: it says something and changes files of the worktree.
+func (b *bench) turn(said string, files map[string]string) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	var conv sessions.Conversation
+	entry := sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), AcceptedAt: time.Now()}
+	err := b.db.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		key := messages.ConversationKey{Platform: "hub", ID: b.conv}
+		if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+			return err
+		}
+		b.events++
+		entry.ConversationID = conv.ID
+		entry.In = messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Kind: messages.KindMessage, Conversation: key, Text: said, Sender: messages.Sender{ID: "ann"}}
+		_, err = tx.InsertEntry(ctx, &entry)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	prepared, err := b.shop.Prepare(ctx, conv, entry, command.Call{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	err = b.db.InTx(ctx, func(tx *store.Tx) error {
+		s, active, err := tx.ActiveSession(ctx, conv.ID)
+		if err == nil && !active {
+			s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: said})
+		}
+		if err != nil {
+			return err
+		}
+		seqs, err := tx.AppendMessages(ctx, s.ID, entry.ID, messages.NewText(messages.RoleUser, said), messages.NewText(messages.RoleAssistant, "Done."))
+		if err != nil {
+			return err
+		}
+		done := sessions.EntryDone
+		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done, SessionID: &s.ID}); err != nil {
+			return err
+		}
+		return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: entry.ID, ConversationID: conv.ID, SessionID: s.ID, Seq: seqs[0], Ref: prepared.Checkpoint})
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	write(b.t, prepared.Dir, files)
+}
+
+// TestRepositoryCommands clones, works, takes back and publishes, as a person would.
+func TestRepositoryCommands(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	url := b.git.Repo("team/app", map[string]string{
+		"main.go": "package main\n", "docs/readme.md": "# Docs\n",
+		".claude/commands/ship.md": "---\ndescription: ship it\n---\nShip $ARGUMENTS\n", "more/check.md": "Check it.\n",
+	})
+	other := b.git.Repo("team/lib", map[string]string{"lib.go": "package lib\n"})
+	said := func(text, want string) {
+		t.Helper()
+		if got := b.do(text); !strings.Contains(got, want) {
+			t.Errorf("%q is answered %q, want %q in it", text, got, want)
+		}
+	}
+	for _, text := range []string{"/diff", "/undo", "/pr", "/branch", "/setcwd docs", "/getcwd", "/commands", "/load-commands more", "/command-set a b", "/retry"} {
+		if got := b.do(text); got == "" {
+			t.Errorf("%q without a repository is not answered", text)
+		}
+	}
+	said("/repos", "clone")
+	said("/repo app", "✖")
+	said("/clone", "Give one address")
+	said("/clone https://elsewhere.example/x", "✖")
+	said("/clone "+url, "app")
+	said("/clone "+url, "app")
+	said("/repos", "app")
+	said("/branch", "bot/")
+	said("/getcwd", "")
+	said("/setcwd docs", "docs")
+	said("/getcwd", "docs")
+	said("/setcwd nowhere", "✖")
+	said("/setcwd ..", "✖")
+	said("/setcwd .", "")
+	said("/commands", "ship")
+	said("/commands nothing-like-it", "")
+	said("/load-commands more", "1 command registered from `more`.")
+	said("/load-commands nowhere", "There are no command files in `nowhere`.")
+	said("/command-set", "✖")
+	said("/command-set br!oken x", "✖")
+	said("/command-set greet greet.md Say hello to $ARGUMENTS", "`/greet` runs `greet.md`. The file was written")
+	said("/command-set greet nowhere.md", "✖")
+	said("/diff", "greet.md")
+	b.turn("change the program", map[string]string{"main.go": "package main\n\nfunc main() {}\n"})
+	said("/diff", "main.go")
+	said("/retry faster", "again: ")
+	b.turn("break it", map[string]string{"main.go": "broken"})
+	said("/undo", "↩ Took the last turn back: 2 messages and the files")
+	if got := b.do("/diff"); strings.Contains(got, "broken") {
+		t.Errorf("after /undo the files are %q", got)
+	}
+	said("/allow", "Nothing is always allowed in this codebase.")
+	said("/allow revoke x", "✖")
+	said("/allow revoke 7", "There is no rule 7")
+	said("/allow what", "`/allow` lists what is always allowed")
+	said("/status", "/team/app, folder `.`")
+
+	said("/pr Have a program", "https://hub.example/pull/1")
+	if len(b.pulls) == 0 || b.pulls[0].Title != "Have a program" || !b.pulls[0].Draft {
+		t.Errorf("the pull requests are %+v", b.pulls)
+	}
+	said("/pr", "https://hub.example/pull/1")
+	b.conv = "2"
+	said("/clone "+other, "lib")
+	said("/repo app", "app")
+	said("/repo 2", "")
+	said("/repo nothing", "✖")
+	said("/repo", "← here")
+	said("/repos", "lib")
+	said("/status", "codebase:")
+	if len(b.shown) == 0 {
+		t.Error("nothing was shown while the jobs ran")
+	}
+}
