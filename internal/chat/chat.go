@@ -150,13 +150,6 @@ func (h *Handler) caps(p messages.Platform) platform.Capabilities {
 // prefix returns what stands before a command's name on a platform.
 func (h *Handler) prefix(p messages.Platform) string { return cmp.Or(h.caps(p).CommandPrefix, "/") }
 
-// lock locks the row of a conversation until the transaction ends, and returns it
-// as it is now.
-func lock(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Conversation, error) {
-	conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant)
-	return conv, err
-}
-
 // private reports whether nobody else reads an answer to a message.
 func private(in messages.Inbound) bool { return in.Private || in.Whispered }
 
