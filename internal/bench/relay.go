@@ -15,7 +15,7 @@ import (
 // The variables that tell Relay where to work, beside those that the bot has for
 // the same.
 const (
-	envTelegramURL   = "TELEGRAM_API_URL"
+	envTelegramURL   = "TELEGRAM_API_URL" //nolint:gosec // names of variables
 	envTelegramToken = "TELEGRAM_BOT_TOKEN"
 	envModelURL      = "OPENAI_BASE_URL"
 	envModelKey      = "OPENAI_API_KEY"

@@ -2,6 +2,7 @@ package messages_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestTheBeginningOfACutWindowLasts(t *testing.T) {
 			}
 			asked := g.add(calls, size)
 			window := messages.Window(asked, budget)
-			kept = messages.Window(append(kept[:len(kept):len(kept)], asked[before:]...), budget)
+			kept = messages.Window(append(slices.Clip(kept), asked[before:]...), budget)
 			tokens := messages.EstimateAll(kept)
 			if tokens > budget || len(kept) < len(asked) && tokens < budget/2-2*turn {
 				t.Fatalf("turn %d: a window of %d tokens, budget %d", g.turns, tokens, budget)

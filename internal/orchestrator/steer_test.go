@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -166,9 +167,7 @@ func TestFilesReachTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
-				for source, content := range tt.files {
-					w.Chat.Files[source] = content
-				}
+				maps.Copy(w.Chat.Files, tt.files)
 				w.Start()
 				w.Chat.Say("look", ot.With(func(in *messages.Inbound) {
 					in.Attachments = []messages.Attachment{{Name: "log.txt", MediaType: "text/plain", Source: "f1", Size: 11}}

@@ -388,7 +388,7 @@ func AddMigrations(s *Store, texts map[string]string) {
 }
 
 // Drop breaks the connection of a life, as the end of its process does.
-func (l *Life) Drop() { l.hangUp() }
+func (l *Life) Drop() { l.hangUp(context.Background()) }
 
 // Beat says once that the process lives.
 func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }

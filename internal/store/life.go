@@ -72,7 +72,7 @@ func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error)
 		l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
 	}
 	if err := l.beat(ctx); err != nil {
-		l.hangUp()
+		l.hangUp(ctx)
 		return nil, fmt.Errorf("say that this process lives: %w", err)
 	}
 	return l, nil
@@ -116,13 +116,13 @@ func (l *Life) step(ctx context.Context) error {
 	}
 	dead, err := l.look(ctx)
 	if err != nil {
-		return l.failed(err)
+		return l.failed(ctx, err)
 	}
 	var voided []string
 	for _, owner := range dead {
 		done, err := l.void(ctx, owner)
 		if err != nil {
-			return l.failed(err)
+			return l.failed(ctx, err)
 		}
 		if done {
 			l.config.Log.WarnContext(ctx, "A replica is gone; its work is taken over", "replica", owner)
@@ -136,16 +136,16 @@ func (l *Life) step(ctx context.Context) error {
 }
 
 // failed drops a connection that cannot be trusted any more.
-func (l *Life) failed(err error) error {
-	l.hangUp()
+func (l *Life) failed(ctx context.Context, err error) error {
+	l.hangUp(ctx)
 	return classifyPostgres(err)
 }
 
-func (l *Life) hangUp() {
+func (l *Life) hangUp(ctx context.Context) {
 	if l.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = l.conn.Close(ctx) // it may be broken
 	l.conn, l.broke = nil, time.Now()
@@ -157,7 +157,7 @@ func (l *Life) beat(ctx context.Context) error {
 	defer cancel()
 	if l.conn == nil || l.conn.IsClosed() {
 		if err := l.connect(ctx); err != nil {
-			return l.failed(err)
+			return l.failed(ctx, err)
 		}
 	}
 	asked := time.Now()
@@ -167,7 +167,7 @@ func (l *Life) beat(ctx context.Context) error {
 		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms
 		RETURNING xmax = 0`), l.config.Owner, l.key, lifeTTL.Milliseconds()).Scan(&fresh)
 	if err != nil {
-		return l.failed(err)
+		return l.failed(ctx, err)
 	}
 	if fresh && l.known {
 		l.config.Log.WarnContext(ctx, "Other replicas took this one for dead; it begins anew")
@@ -268,5 +268,5 @@ func (l *Life) end(ctx context.Context) {
 			l.config.Log.InfoContext(ctx, "Could not take this process off the record; the others see that it is gone", "err", err)
 		}
 	}
-	l.hangUp()
+	l.hangUp(ctx)
 }

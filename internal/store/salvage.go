@@ -321,7 +321,7 @@ func (v *salvage) dropOrphans(ctx context.Context, list []SalvagedTable) error {
 			if row[1] == nil {
 				return fault.Newf(fault.Damaged, "Rows of %s refer to others that were lost.", name)
 			}
-			change := `UPDATE ` + quoted(name) + ` SET ` + quoted(fmt.Sprint(row[2])) + ` = NULL WHERE rowid = ?`
+			change := `UPDATE ` + quoted(name) + ` SET ` + quoted(fmt.Sprint(row[2])) + ` = NULL WHERE rowid = ?` //nolint:gosec // names of the schema
 			if fmt.Sprint(row[3]) != "0" {
 				change = `DELETE FROM ` + quoted(name) + ` WHERE rowid = ?`
 			}
@@ -365,7 +365,7 @@ func (c *copier) names() string {
 // clear removes what every new database has: the rows of the damaged one take their
 // place.
 func (c *copier) clear() error {
-	_, err := c.to.ExecContext(c.ctx, `DELETE FROM `+quoted(c.table.name))
+	_, err := c.to.ExecContext(c.ctx, `DELETE FROM `+quoted(c.table.name)) //nolint:gosec // names of the schema
 	return classifySQLite(err)
 }
 
@@ -427,7 +427,7 @@ func (c *copier) noteDamage(err error) {
 // returns the rowid of the last one.
 func (c *copier) read(a, b int64, direction string) (last *int64, err error) {
 	c.probes++
-	rows, err := c.from.QueryContext(c.ctx, `SELECT rowid, `+c.names()+` FROM `+quoted(c.table.name)+
+	rows, err := c.from.QueryContext(c.ctx, `SELECT rowid, `+c.names()+` FROM `+quoted(c.table.name)+ //nolint:gosec // names of the schema
 		` NOT INDEXED WHERE rowid BETWEEN ? AND ? ORDER BY rowid `+direction, a, b)
 	if err != nil {
 		return nil, err
@@ -464,7 +464,7 @@ func (c *copier) withoutRowid() {
 
 func (c *copier) readByKey(direction string) error {
 	order := strings.Join(c.table.key, " "+direction+", ") + " " + direction
-	rows, err := c.from.QueryContext(c.ctx, `SELECT `+c.names()+` FROM `+quoted(c.table.name)+` ORDER BY `+order)
+	rows, err := c.from.QueryContext(c.ctx, `SELECT `+c.names()+` FROM `+quoted(c.table.name)+` ORDER BY `+order) //nolint:gosec // names of the schema
 	if err != nil {
 		return err
 	}

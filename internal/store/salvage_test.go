@@ -1,3 +1,4 @@
+//nolint:thelper // these run tests, not helpers: Helper would hide the line that failed
 package store_test
 
 import (

@@ -67,7 +67,7 @@ func eachIndex(t *testing.T, test func(t *testing.T, b bundle, half, all func())
 	}
 }
 
-func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
+func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparallel // eachIndex runs them in parallel
 	t.Parallel()
 	eachIndex(t, func(t *testing.T, b bundle, half, all func()) {
 		c := b.conversation(t, "one")
@@ -127,7 +127,7 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) {
 	})
 }
 
-func TestSearchFollowsChangesOfMessages(t *testing.T) {
+func TestSearchFollowsChangesOfMessages(t *testing.T) { //nolint:tparallel // eachIndex runs them in parallel
 	t.Parallel()
 	eachIndex(t, func(t *testing.T, b bundle, half, all func()) {
 		s := b.session(t, b.conversation(t, "one").ID)

@@ -22,7 +22,7 @@ import (
 // gone names tables that a later schema has not any more, with the reason.
 var gone = map[string]string{}
 
-func TestUpgrade(t *testing.T) {
+func TestUpgrade(t *testing.T) { //nolint:tparallel // those of eachEmpty are parallel
 	t.Parallel()
 	files, err := filepath.Glob("testdata/schema-*.sql")
 	if err != nil || len(files) == 0 {

@@ -81,7 +81,7 @@ func TestTheLogNamesDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(out.String(), "Out of descriptors"); n != 1 {
+	if n := strings.Count(out.String(), "out_of=descriptors"); n != 1 {
 		t.Errorf("it is in the log %d times: %s", n, out.String())
 	}
 }

@@ -2,6 +2,7 @@ package modelhttp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func TestOnlyWhatIsNewIsEncoded(t *testing.T) {
 	ask("a", array, 0)         // is still there
 	ask("a", array[10:41], 31) // the window was cut
 	ask("a", array[10:41], 0)
-	joined := append(array[10:41:41], messages.NewText(messages.RoleUser, "more of the last"))
+	joined := slices.Concat(array[10:41], []messages.Message{messages.NewText(messages.RoleUser, "more of the last")})
 	ask("a", joined, 1)
 	ask("a", array[10:41], 1)
 	ask("c", array[:encodingsLeast-1], encodingsLeast-1) // too few to remember

@@ -2,7 +2,6 @@ package orchestratortest
 
 import (
 	"context"
-	"io"
 	"log/slog"
 
 	"remote-agent/internal/approval"
@@ -68,7 +67,7 @@ func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
 		}},
 		Tools:     toolPort{w.Tools, p.life},
 		Exclusive: exclusive,
-		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:       slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -265,9 +265,9 @@ func (m *Model) step(r assistant.Request) Step {
 
 // newest returns what a person said last.
 func newest(array []messages.Message) string {
-	for i := len(array) - 1; i >= 0; i-- {
-		if array[i].Role == messages.RoleUser {
-			return array[i].PlainText()
+	for _, m := range slices.Backward(array) {
+		if m.Role == messages.RoleUser {
+			return m.PlainText()
 		}
 	}
 	return ""
