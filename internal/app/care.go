@@ -22,53 +22,74 @@ const (
 	pruneEvery = time.Hour
 	pruneBatch = 200                    // rows of a transaction: a turn waits for no longer one
 	prunePause = 200 * time.Millisecond // between batches
+	pruneLease = "care/retention"       // whoever has it removes, of several replicas
 )
 
-// sweepRetention removes what is older than RETENTION_* allows, now and then.
+// sweepRetention removes what is older than RETENTION_* allows, now and then. Of
+// several replicas one does it at a time: what it leaves is soon done for the others.
 func (d *daemon) sweepRetention(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		removed, raws, err := prune(ctx, d.store, d.config.Retention)
-		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not remove all data that is past its retention", "err", err)
-		}
-		if raws+removed.Sessions > 0 {
-			d.log.InfoContext(ctx, "Removed data that is past its retention",
-				"raw_events", raws, "sessions", removed.Sessions, "messages", removed.Messages)
-		}
+		d.pruneAlone(ctx)
 		if !sleep(ctx, pruneEvery) {
 			return
 		}
 	}
 }
 
+// pruneAlone removes what is past its retention, unless another replica does.
+func (d *daemon) pruneAlone(ctx context.Context) {
+	owner := d.core.Owner()
+	if !d.acquireNamed(ctx, pruneLease, owner) {
+		return
+	}
+	defer d.releaseNamed(ctx, pruneLease, owner)
+	var done pruned
+	err := d.whileHeld(ctx, pruneLease, owner, func(ctx context.Context) (err error) {
+		done, err = prune(ctx, d.store, d.config.Retention)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		d.log.WarnContext(ctx, "Could not remove all data that is past its retention", "err", err)
+	}
+	if done != (pruned{}) {
+		d.log.InfoContext(ctx, "Removed data that is past its retention",
+			"bodies", done.expired[store.ExpiringBodies], "deliveries", done.expired[store.ExpiringDeliveries],
+			"checkpoints", done.expired[store.ExpiringCheckpoints], "sessions", done.Sessions, "messages", done.Messages)
+	}
+}
+
+// pruned is what is past its retention.
+type pruned struct {
+	store.Removed                            // by RETENTION_SESSIONS
+	expired       [store.ExpiringKinds]int64 // by RETENTION_RAW
+}
+
 // prune removes what is past its retention, in small transactions.
-func prune(ctx context.Context, s *store.Store, keep config.Retention) (removed store.Removed, raws int64, err error) {
-	for keep.Raw > 0 {
-		var n int64
-		err := s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
-			n, err = tx.PruneRaw(ctx, time.Now().Add(-keep.Raw), pruneBatch)
-			return err
-		})
-		raws += n
-		if err != nil {
-			return removed, raws, err
-		}
-		if n < pruneBatch || !sleep(ctx, prunePause) {
-			break
+func prune(ctx context.Context, s *store.Store, keep config.Retention) (done pruned, err error) {
+	before := time.Now().Add(-keep.Raw)
+	for kind := range done.expired {
+		for after := (store.PrunePlace{}); keep.Raw > 0; {
+			n, next, err := s.Prune(ctx, store.Expiring(kind), before, after, pruneBatch)
+			done.expired[kind] += n
+			if err != nil {
+				return done, err
+			}
+			if after = next; next == (store.PrunePlace{}) || !sleep(ctx, prunePause) {
+				break
+			}
 		}
 	}
 	for keep.Sessions > 0 {
 		r, err := s.SweepSessions(ctx, time.Now().Add(-keep.Sessions), pruneBatch)
-		removed.Add(r)
+		done.Add(r)
 		if err != nil {
-			return removed, raws, err
+			return done, err
 		}
 		if r.Sessions < pruneBatch || !sleep(ctx, prunePause) {
 			break
 		}
 	}
-	return removed, raws, nil
+	return done, nil
 }
 
 // Retention removes what is past its retention once, or with dry says what would
@@ -77,29 +98,38 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 	return withStore(ctx, cfg, env, !dry, func(s *store.Store) error {
 		keep := cfg.Retention
 		if keep == (config.Retention{}) {
-			say(env.Stdout, "Everything is kept: neither RETENTION_RAW nor RETENTION_SESSIONS is set.\n")
+			say(env.Stdout, "Everything is kept: RETENTION_RAW is off and RETENTION_SESSIONS is not set.\n")
 			return nil
 		}
 		verb, sweep := "removed", prune
 		if dry {
 			verb, sweep = "would remove", measureRetention
 		}
-		removed, raws, err := sweep(ctx, s, keep)
+		done, err := sweep(ctx, s, keep)
 		if err != nil {
 			return err
 		}
-		say(env.Stdout, "%s %d bodies of events and %s\n", verb, raws, counted(removed))
-		if dry || raws+removed.Sessions == 0 {
+		say(env.Stdout, "%s %d bodies of events, %d deliveries, %d checkpoints\n", verb,
+			done.expired[store.ExpiringBodies], done.expired[store.ExpiringDeliveries], done.expired[store.ExpiringCheckpoints])
+		if keep.Sessions > 0 {
+			say(env.Stdout, "%s %s\n", verb, counted(done.Removed))
+		} else {
+			say(env.Stdout, "sessions are kept: RETENTION_SESSIONS is not set\n")
+		}
+		if dry || done == (pruned{}) {
 			return nil
 		}
 		return finishErasing(ctx, env, s)
 	})
 }
 
-func measureRetention(ctx context.Context, s *store.Store, keep config.Retention) (total store.Removed, raws int64, err error) {
+func measureRetention(ctx context.Context, s *store.Store, keep config.Retention) (total pruned, err error) {
 	err = s.InRead(ctx, func(tx *store.Tx) error {
-		if keep.Raw > 0 {
-			if raws, err = tx.CountOldRaw(ctx, time.Now().Add(-keep.Raw)); err != nil {
+		for kind := range total.expired {
+			if keep.Raw == 0 {
+				break
+			}
+			if total.expired[kind], err = tx.CountExpired(ctx, store.Expiring(kind), time.Now().Add(-keep.Raw)); err != nil {
 				return err
 			}
 		}
@@ -119,7 +149,7 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 		}
 		return nil
 	})
-	return total, raws, err
+	return total, err
 }
 
 func counted(r store.Removed) string {

@@ -58,7 +58,7 @@ func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx 
 		defer cancel()
 		for sleep(ctx, singleTTL/3) {
 			if !d.acquireNamed(ctx, name, owner) {
-				d.log.WarnContext(ctx, "Another replica receives now", "lease", name)
+				d.log.WarnContext(ctx, "Another replica has the lease now", "lease", name)
 				return
 			}
 		}

@@ -70,6 +70,7 @@ func TestDefaults(t *testing.T) {
 		Database:         config.Database{Driver: config.DriverSQLite, Path: filepath.Join("data", "bot.db")},
 		WorkspacePath:    filepath.Join("data", "workspace"),
 		BackupDir:        filepath.Join("data", "backups"),
+		Retention:        config.Retention{Raw: 30 * 24 * time.Hour},
 		Assistant:        config.AssistantDemo,
 		MaxConversations: 10,
 		MaxWaiting:       50,

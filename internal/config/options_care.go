@@ -19,10 +19,9 @@ const minRetention = day
 
 var careOptions = []Option{
 	{
-		Name: "RETENTION_RAW", Empty: "kept", Group: groupCare,
-		Help:    "How long the bodies of settled events are kept as the platforms sent them, such as 30d or 720h; at least 1d. That they came in is kept for ever.",
-		Example: "30d",
-		parse:   setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw }),
+		Name: "RETENTION_RAW", Default: "30d", Group: groupCare,
+		Help:  "How long the bodies of settled events as the platforms sent them, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them for ever. That an event came in stays, and so does the last turn for /undo.",
+		parse: setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw }),
 	},
 	{
 		Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
@@ -43,6 +42,10 @@ type Retention struct{ Raw, Sessions time.Duration }
 
 func setRetention(field func(*Config) *time.Duration) parser {
 	return func(c *Config, text string) error {
+		if text == "off" {
+			*field(c) = 0
+			return nil
+		}
 		d, err := time.ParseDuration(text)
 		if days, ok := strings.CutSuffix(text, "d"); ok {
 			var n int
@@ -53,7 +56,7 @@ func setRetention(field func(*Config) *time.Duration) parser {
 			}
 		}
 		if err != nil || d < minRetention {
-			return fmt.Errorf("is %q: use a time of at least a day, such as 30d or 720h; leave it empty to keep everything", text)
+			return fmt.Errorf("is %q: use a time of at least a day, such as 30d or 720h, or off to keep everything", text)
 		}
 		*field(c) = d
 		return nil

@@ -17,4 +17,8 @@ func TestRetentionTakesDaysAndRefusesWhatWouldLoseData(t *testing.T) {
 			t.Errorf("%q = %s, %v; want %s", text, c.Retention.Raw, err, want)
 		}
 	}
+	off := Config{Retention: Retention{Raw: time.Hour}}
+	if err := setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw })(&off, "off"); err != nil || off.Retention.Raw != 0 {
+		t.Errorf("off = %s, %v; want everything kept", off.Retention.Raw, err)
+	}
 }

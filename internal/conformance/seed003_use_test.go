@@ -282,7 +282,7 @@ func lifecycle003() []rule {
 				printed := c.command("retention", func(ctx context.Context, cfg config.Config, env app.Env) error {
 					return app.Retention(ctx, cfg, env, true)
 				})
-				if !strings.Contains(printed, "Everything is kept") {
+				if !strings.Contains(printed, "sessions are kept") {
 					c.Errorf("bot retention says %q", printed)
 				}
 			}},

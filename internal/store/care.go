@@ -211,28 +211,6 @@ func (t *Tx) OldSessions(ctx context.Context, before time.Time, after string, li
 	return ids, wrap(err, "find old sessions")
 }
 
-// oldRaw are inbound events whose content is over: they are settled and were
-// accepted before $1.
-const oldRaw = `accepted_ms < $1 AND state NOT IN ('waiting', 'running') AND (raw IS NOT NULL OR data IS NOT NULL)`
-
-// CountOldRaw counts what PruneRaw would empty.
-func (t *Tx) CountOldRaw(ctx context.Context, before time.Time) (n int64, err error) {
-	_, err = t.one(ctx, []any{&n}, `SELECT count(*) FROM inbound_events WHERE `+oldRaw, millis(before))
-	return n, wrap(err, "count old inbound events")
-}
-
-// PruneRaw empties up to limit settled inbound events that were accepted before
-// the given time: the body as the platform sent it and what was read from it. The
-// rows stay, so that a redelivery is still a duplicate. It returns how many there
-// were; call it again until that is less than limit.
-func (t *Tx) PruneRaw(ctx context.Context, before time.Time, limit int) (int64, error) {
-	t.erases()
-	n, err := t.exec(ctx, `
-		UPDATE inbound_events SET raw = NULL, data = NULL
-		WHERE id IN (SELECT id FROM inbound_events WHERE `+oldRaw+` ORDER BY accepted_ms LIMIT $2)`, millis(before), page(limit))
-	return n, wrap(err, "prune inbound events")
-}
-
 // Settled counts what SettleRestored ended.
 type Settled struct {
 	Entries       int64 // messages that waited or were being answered

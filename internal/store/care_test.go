@@ -112,14 +112,7 @@ func TestRetentionGoesByAge(t *testing.T) {
 			before         time.Time
 			raws, sessions int64
 		}{{time.Now().Add(-time.Hour), 0, 0}, {time.Now().Add(time.Hour), 1, 1}, {time.Now().Add(time.Hour), 0, 0}} {
-			var counted, pruned int64
-			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				if counted, err = tx.CountOldRaw(ctx, c.before); err != nil {
-					return err
-				}
-				pruned, err = tx.PruneRaw(ctx, c.before, 10)
-				return err
-			})
+			counted, pruned := b.expire(t, store.ExpiringBodies, c.before)
 			if counted != c.raws || pruned != c.raws {
 				t.Errorf("counted %d and pruned %d bodies, want %d", counted, pruned, c.raws)
 			}

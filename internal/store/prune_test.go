@@ -1,0 +1,176 @@
+//nolint:thelper // each runs tests, not helpers: Helper would hide the line that failed
+package store_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// expire takes away all of a kind that is older than before, two rows at a time, and
+// returns how many were counted and how many there were.
+func (b bundle) expire(t *testing.T, kind store.Expiring, before time.Time) (counted, pruned int64) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+		counted, err = tx.CountExpired(ctx, kind, before)
+		return err
+	})
+	for after := (store.PrunePlace{}); ; {
+		n, next, err := b.Prune(t.Context(), kind, before, after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pruned += n
+		if after = next; next == (store.PrunePlace{}) {
+			return counted, pruned
+		}
+	}
+}
+
+// settledTurn stores a turn that was answered.
+func (b bundle) settledTurn(t *testing.T, chat, event, session string) (sessions.Checkpoint, messages.Delivery) {
+	t.Helper()
+	c := b.turn(t, chat, event, session)
+	d := messages.Delivery{ConversationID: c.ConversationID, EventID: c.EntryID, Text: "answer to " + event, Final: true, State: messages.DeliverySent}
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.AddDelivery(ctx, &d); err != nil {
+			return err
+		}
+		return tx.UpdateEntry(ctx, c.EntryID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &session})
+	})
+	return c, d
+}
+
+// kept returns which of entries still have a body, and which what was read from it.
+func (b bundle) kept(t *testing.T, turns ...sessions.Checkpoint) (raw, data []int) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		raw, data = nil, nil
+		for i, c := range turns {
+			e, err := tx.Entry(ctx, c.EntryID)
+			if err != nil {
+				return err
+			}
+			if e.In.Raw != nil {
+				raw = append(raw, i)
+			}
+			if e.In.Text != "" {
+				data = append(data, i)
+			}
+		}
+		return nil
+	})
+	return raw, data
+}
+
+func TestPruningKeepsTheLastTurnToUndoAndRetry(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "one").ID)
+		var turns []sessions.Checkpoint
+		for _, event := range []string{"1", "2", "3", "4", "5", "6"} {
+			c, _ := b.settledTurn(t, "one", event, s.ID)
+			turns = append(turns, c)
+		}
+		open := b.turn(t, "two", "waits", b.session(t, b.conversation(t, "two").ID).ID)
+		if _, err := b.undo(t, turns[5]); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Hour)
+		for i, kind := range []store.Expiring{store.ExpiringBodies, store.ExpiringCheckpoints} {
+			for _, want := range []int64{[]int64{6, 5}[i], 0} { // a second time there is nothing left
+				if counted, pruned := b.expire(t, kind, later); counted != want || pruned != want {
+					t.Errorf("kind %d: counted %d, took %d, want %d", kind, counted, pruned, want)
+				}
+			}
+		}
+		raw, data := b.kept(t, append(slices.Clone(turns), open)...)
+		if diff := cmp.Diff([][]int{{6}, {4, 6}}, [][]int{raw, data}); diff != "" {
+			t.Errorf("turns with a body, turns with what was read (-want +got):\n%s", diff)
+		}
+		if last, ok := b.last(t, turns[0].ConversationID); !ok || last.EntryID != turns[4].EntryID || last.Ref != turns[4].Ref {
+			t.Errorf("the last turn is %+v, %v; want the fifth", last, ok)
+		}
+		if last, ok := b.last(t, open.ConversationID); !ok || last.EntryID != open.EntryID {
+			t.Errorf("a turn at work lost its checkpoint: %+v, %v", last, ok)
+		}
+		if n, err := b.undo(t, turns[4]); n == 0 || err != nil {
+			t.Errorf("the last turn is not undone: %d messages, %v", n, err)
+		}
+		if _, fresh, err := b.tryAccept(t, "one", "1"); fresh || err != nil {
+			t.Errorf("a redelivery is fresh: %v, %v", fresh, err)
+		}
+		// Undone, it is needed no more.
+		if _, pruned := b.expire(t, store.ExpiringBodies, later); pruned != 1 {
+			t.Errorf("%d bodies of an undone turn went, want 1", pruned)
+		}
+		if _, pruned := b.expire(t, store.ExpiringCheckpoints, later); pruned != 1 {
+			t.Errorf("%d checkpoints of an undone turn went, want 1", pruned)
+		}
+	})
+}
+
+func TestPruningKeepsDeliveriesThatSomethingNeeds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "one").ID)
+		c, old := b.settledTurn(t, "one", "1", s.ID)
+		asks := messages.Delivery{ConversationID: c.ConversationID, Text: "May I?", State: messages.DeliverySent}
+		failed := messages.Delivery{ConversationID: c.ConversationID, Text: "lost", State: messages.DeliveryFailed}
+		pending := messages.Delivery{ConversationID: c.ConversationID, Text: "pending"}
+		working := b.accept(t, "one", "2")
+		notice := messages.Delivery{ConversationID: c.ConversationID, EventID: working.ID, Text: "waits", State: messages.DeliverySent}
+		last := messages.Delivery{ConversationID: c.ConversationID, Text: "last", State: messages.DeliverySent}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for _, d := range []*messages.Delivery{&asks, &failed, &pending, &notice, &last} {
+				if err := tx.AddDelivery(ctx, d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		question := b.question(t, sessions.Entry{ID: c.EntryID, ConversationID: c.ConversationID},
+			func(a *approval.Approval) { a.DeliveryID = string(asks.ID) })
+		if _, pruned := b.expire(t, store.ExpiringDeliveries, time.Now().Add(-time.Hour)); pruned != 0 {
+			t.Errorf("%d young deliveries went", pruned)
+		}
+		left := func() (texts []string) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				texts = nil
+				for _, d := range []messages.Delivery{old, asks, failed, pending, notice, last} {
+					switch found, err := tx.Delivery(ctx, d.ID); {
+					case err == nil:
+						texts = append(texts, found.Text)
+					case !fault.Is(err, fault.NotFound):
+						return err
+					}
+				}
+				return nil
+			})
+			return texts
+		}
+		later := time.Now().Add(time.Hour)
+		if counted, pruned := b.expire(t, store.ExpiringDeliveries, later); counted != 2 || pruned != 2 {
+			t.Errorf("counted %d, took %d, want 2", counted, pruned)
+		}
+		if diff := cmp.Diff([]string{"May I?", "pending", "waits", "last"}, left()); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+		if err := b.decide(t, question, approval.Denied); err != nil {
+			t.Fatal(err)
+		}
+		b.expire(t, store.ExpiringDeliveries, later)
+		if diff := cmp.Diff([]string{"pending", "waits", "last"}, left()); diff != "" {
+			t.Errorf("left after the decision (-want +got):\n%s", diff)
+		}
+	})
+}
