@@ -229,3 +229,41 @@ func TestConversationThatIsDeletedMeanwhile(t *testing.T) {
 		w.Chat.Want("re: hello", "re: hello again")
 	})
 }
+
+// TestMessageWhoseCommitWasNotConfirmed has the answer to a commit be lost: the message is
+// stored and its conversation claimed, but the process that did so does not know. It is
+// answered long before that lease would have run out.
+func TestMessageWhoseCommitWasNotConfirmed(t *testing.T) {
+	t.Parallel()
+	for name, say := range map[string]func(w *ot.World, p *ot.Process){
+		"Accepted": func(w *ot.World, p *ot.Process) {
+			p.Lose()
+			w.Chat.Again(w.Chat.Say("hello"))
+		},
+		"Rung": func(w *ot.World, p *ot.Process) {
+			slots(w, 1)
+			w.Model.On("busy", ot.Hold("", ot.Say("Done.")))
+			p.Stop()
+			p = w.Start()
+			w.Chat.Say("busy", ot.In("elsewhere"))
+			w.Chat.Say("hello")
+			w.Settle()
+			w.Model.Release()
+			p.After(func() { // until the claim is the next one
+				if w.Value(`SELECT count(*) FROM remote_agent_conversations WHERE lease_owner IS NOT NULL`) == "0" {
+					p.After(nil)
+					p.Lose()
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				say(w, w.Start())
+				w.Pass(8 * time.Second)
+				w.Chat.Want("re: hello")
+			})
+		})
+	}
+}

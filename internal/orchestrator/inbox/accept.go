@@ -66,9 +66,9 @@ func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 }
 
 // giveBack undoes in this process what a transaction that came to nothing took.
-func (i *Inbox) giveBack(a accepted) {
+func (i *Inbox) giveBack(a accepted, failed error) {
 	if a.work != nil {
-		a.work.Drop()
+		a.work.Drop(failed)
 	}
 	i.Outbox.WillNotMark(a.entry)
 }
@@ -77,14 +77,14 @@ func (i *Inbox) giveBack(a accepted) {
 // atOnce it begins the turns of those that can begin.
 func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce bool) ([]accepted, error) {
 	var plan []accepted
-	giveBack := func() {
+	giveBack := func(failed error) {
 		for _, a := range plan {
-			i.giveBack(a)
+			i.giveBack(a, failed)
 		}
 		plan = plan[:0]
 	}
 	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
-		giveBack() // of an earlier run of this function
+		giveBack(nil) // of an earlier run of this function
 		for _, in := range events {
 			a, err := i.acceptOne(ctx, tx, in, atOnce)
 			plan = append(plan, a)
@@ -95,7 +95,7 @@ func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce
 		return nil
 	})
 	if err != nil {
-		giveBack()
+		giveBack(err)
 	}
 	return plan, err
 }

@@ -70,12 +70,12 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 		a     accepted
 		ended bool
 	)
-	giveBack := func() {
-		i.giveBack(a)
+	giveBack := func(failed error) {
+		i.giveBack(a, failed)
 		a = accepted{}
 	}
 	err = i.Storage.InTx(ctx, func(tx port.Tx) error {
-		giveBack() // of an earlier run of this function
+		giveBack(nil) // of an earlier run of this function
 		ended = false
 		conv, p, ok, err := i.stillDue(ctx, tx, s)
 		if err != nil || !ok {
@@ -114,7 +114,7 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 		return err
 	})
 	if err != nil {
-		giveBack()
+		giveBack(err)
 		return err
 	}
 	switch {

@@ -48,10 +48,12 @@ type Asked struct {
 }
 
 // Reaction is how the platform answers a call: with an error if there is one. Done says
-// that it did what was asked for nevertheless.
+// that it did what was asked for nevertheless, and Dies that the process dies before it
+// learns of it.
 type Reaction struct {
 	Err  error
 	Done bool
+	Dies bool
 }
 
 // Chat is the platform: what people say, what the bot posted, and how the platform
@@ -196,7 +198,7 @@ func (c *Chat) deliver(p *Process, in messages.Inbound) {
 		p.life.serve()
 		failpoint.Hit(failpoint.Received)
 		if err := p.Engine.Accept(c.world.T.Context(), in); err != nil {
-			if p.life.fail.Load() == nil && !p.life.over() {
+			if p.life.fail.Load() == nil && !p.life.over() && !fault.Uncertain(err) {
 				c.world.T.Errorf("accepting %q: %v", in.Text, err)
 			}
 			return
@@ -342,6 +344,14 @@ func (c *Chat) call(l *life, made Asked) Reaction {
 	return r
 }
 
+// answer lets the process know what the platform did, or has it die of that.
+func (l *life) answer(r Reaction) {
+	if r.Dies {
+		l.die()
+	}
+	l.serve()
+}
+
 // adapter returns the platform as a process knows it.
 func (c *Chat) adapter(p *Process) platform.Adapter {
 	port := port{c, p.life}
@@ -380,6 +390,7 @@ func (port) Run(ctx context.Context, _ platform.Sink) error {
 // Send implements platform.Adapter.
 func (p port) Send(_ context.Context, out messages.Outbound) (messages.Ref, error) {
 	r := p.chat.call(p.life, Asked{What: "send", Room: out.Conversation.ID, Text: out.Text, Again: out.Again})
+	defer p.life.answer(r)
 	return p.chat.post(out, "", r)
 }
 
@@ -427,6 +438,7 @@ var (
 // Edit implements platform.Editor.
 func (p editingPort) Edit(_ context.Context, e platform.Edit) error {
 	r := p.chat.call(p.life, Asked{What: "edit", Room: e.Ref.Conversation.ID, Text: e.Text, Post: e.Ref.Message, Progress: e.Progress})
+	defer p.life.answer(r)
 	p.chat.mu.Lock()
 	defer p.chat.mu.Unlock()
 	if r.Err != nil && !r.Done {

@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/chat"
 	"remote-agent/internal/commit"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
@@ -94,6 +95,9 @@ func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) er
 	}
 	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 	s.committed()
+	if err == nil && s.life.lose.CompareAndSwap(true, false) {
+		return &fault.Error{Kind: fault.Unavailable, Uncertain: true}
+	}
 	return err
 }
 
@@ -132,7 +136,9 @@ func (s commandStorage) InTx(ctx context.Context, fn func(tx *store.Tx) error) e
 	if err := s.serve(); err != nil {
 		return err
 	}
-	return s.store.InTx(ctx, fn)
+	err := s.store.InTx(ctx, fn)
+	s.committed()
+	return err
 }
 
 // InRead implements chat.Storage.

@@ -34,6 +34,10 @@ type World struct {
 	// on. Nil leaves out people, memory and repositories.
 	Commands func(c *chat.Config, p *Process)
 
+	// Early, if not nil, is called with every process that starts from now on, before its
+	// engine runs: what is said then is accepted by a process that does not work yet.
+	Early func(p *Process)
+
 	dir     string
 	reader  *storetest.Reader
 	process *Process   // the newest
@@ -116,6 +120,9 @@ func (w *World) start(exclusive bool) *Process {
 		w.T.Fatalf("building the engine: %v", err)
 	}
 	reachedBy.Store(p)
+	if w.Early != nil {
+		w.Early(p)
+	}
 	go func() {
 		defer close(p.ended)
 		if err := p.Engine.Run(ctx); err != nil {
@@ -209,6 +216,10 @@ func (p *Process) Fail(err error) {
 	p.life.fail.Store(&err)
 }
 
+// Lose has the answer to the next transaction of the engine that is committed be lost: its
+// caller gets an error that leaves open what became of it.
+func (p *Process) Lose() { p.life.lose.Store(true) }
+
 // After has fn called after each transaction of the process that may write, before its
 // caller goes on; nil: no more. It may do on the platform what a person would, and pass
 // the time, but not settle.
@@ -239,6 +250,7 @@ type life struct {
 	dead   chan struct{}      // closed by die
 	fail   atomic.Pointer[error]
 	after  atomic.Pointer[func()]
+	lose   atomic.Bool
 
 	mu        sync.Mutex // guards all below
 	gone      bool

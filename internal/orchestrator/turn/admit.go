@@ -62,12 +62,14 @@ type Work struct{ w *worker }
 func (a *Work) Start(ctx context.Context) {
 	if !a.w.o.background.Go(func(ctx context.Context) { a.w.o.workOn(ctx, a.w) }) {
 		a.w.handBack(ctx)
-		a.Drop()
+		a.Drop(nil)
 	}
 }
 
-// Drop gives back in this process what a transaction that came to nothing took.
-func (a *Work) Drop() {
+// Drop gives back in this process what a transaction that failed took. Where it is
+// not known whether it did, the lease is given back as well: nobody would work under it.
+func (a *Work) Drop(failed error) {
+	a.w.unclaim(failed)
 	a.w.o.slots.release()
 	a.w.o.forget(a.w.begun)
 }

@@ -31,23 +31,20 @@ func (o *Turns) Ring(ctx context.Context, conversationID string) error {
 	if !o.slots.acquire(patience) {
 		return queue.ErrBusy
 	}
-	var (
-		lease sessions.Lease
-		ok    bool
-	)
+	var ok bool
+	w := o.newWorker(sessions.Conversation{ID: conversationID})
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		var err error
-		lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
+		w.lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
 		return err
 	})
 	if err == nil && ok {
-		w := o.newWorker(sessions.Conversation{ID: conversationID})
-		w.lease = lease
 		if o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }) {
 			return nil
 		}
 		w.handBack(ctx)
 	}
+	w.unclaim(err)
 	o.slots.release()
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted since
@@ -173,9 +170,16 @@ func (w *worker) abandon() { w.handBack(w.ctx) }
 // handBack is abandon for a worker that may not have begun to work. It wakes
 // whoever is free.
 func (w *worker) handBack(ctx context.Context) {
+	if err := w.giveUp(ctx); err != nil && !errors.Is(err, sessions.ErrLeaseLost) {
+		w.o.config.Log.WarnContext(ctx, "Could not give a lease back", "conversation_id", w.lease.ConversationID, "err", err)
+	}
+}
+
+// giveUp stores what was sent, wakes whoever is free and ends the lease.
+func (w *worker) giveUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+	return w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
 			return err
 		}
@@ -187,9 +191,29 @@ func (w *worker) handBack(ctx context.Context) {
 		}
 		return tx.ReleaseLease(ctx, w.lease)
 	})
-	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) {
-		w.o.config.Log.WarnContext(ctx, "Could not give a lease back", "conversation_id", w.lease.ConversationID, "err", err)
+}
+
+// unclaim gives a lease back whose claim failed, if it may be on record nevertheless:
+// this process would live on, and nobody would work under it. It tries that until
+// the lease has run out.
+func (w *worker) unclaim(failed error) {
+	if !fault.Uncertain(failed) || w.lease.Owner == "" {
+		return
 	}
+	w.o.background.Go(func(ctx context.Context) {
+		again := time.NewTicker(time.Second)
+		defer again.Stop()
+		for over := time.Now().Add(w.o.config.LeaseTTL); time.Now().Before(over); {
+			if err := w.giveUp(ctx); err == nil || errors.Is(err, sessions.ErrLeaseLost) {
+				return // or it was not on record
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // hold runs fn in a transaction that is fenced by the lease. It is safe for
