@@ -37,6 +37,9 @@ type bench struct {
 	events int
 	shown  []string // by jobs
 	pulls  []platform.PullRequest
+
+	where      messages.Platform
+	repository *messages.Repository
 }
 
 // quietEngine is an engine at which nothing runs.
@@ -72,7 +75,7 @@ func (h hub) SetChatMenu(context.Context, messages.ConversationKey, []platform.C
 
 func setupBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, db: storetest.SQLite(t)(t), git: gittest.NewServer(t), conv: "1"}
+	b := &bench{t: t, db: storetest.SQLite(t)(t), git: gittest.NewServer(t), conv: "1", where: "hub"}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +113,14 @@ func (b *bench) do(text string) string {
 	r := command.Request{Call: call, Role: sessions.Owner, Show: func(s string) { b.shown = append(b.shown, s) }}
 	err := b.db.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		key := messages.ConversationKey{Platform: "hub", ID: b.conv}
+		key := messages.ConversationKey{Platform: b.where, ID: b.conv}
 		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
 		b.events++
 		r.Entry = sessions.Entry{
 			ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, AcceptedAt: time.Now(), Lane: sessions.LaneControl,
-			In: messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Conversation: key, Text: text, Private: true, Sender: messages.Sender{ID: "ann", Name: "Ann"}},
+			In: messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Conversation: key, Text: text, Private: true, Repository: b.repository, Sender: messages.Sender{ID: "ann", Name: "Ann", Email: "ann@example.org"}},
 		}
 		_, err = tx.InsertEntry(ctx, &r.Entry)
 		return err
@@ -138,6 +141,9 @@ func (b *bench) do(text string) string {
 	return reply.Text
 }
 
+// about is what the commands of a bench are about, on a platform that knows.
+func (b *bench) about(r *messages.Repository) { b.repository = r }
+
 // turn has a turn take place: it says something and changes files of the worktree.
 func (b *bench) turn(said string, files map[string]string) {
 	b.t.Helper()
@@ -146,7 +152,7 @@ func (b *bench) turn(said string, files map[string]string) {
 	entry := sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), AcceptedAt: time.Now()}
 	err := b.db.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		key := messages.ConversationKey{Platform: "hub", ID: b.conv}
+		key := messages.ConversationKey{Platform: b.where, ID: b.conv}
 		if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
@@ -193,7 +199,10 @@ func TestRepositoryCommands(t *testing.T) {
 	b := setupBench(t)
 	url := b.git.Repo("team/app", map[string]string{
 		"main.go": "package main\n", "docs/readme.md": "# Docs\n",
-		".claude/commands/ship.md": "---\ndescription: ship it\n---\nShip $ARGUMENTS\n", "more/check.md": "Check it.\n",
+		".claude/commands/ship.md":   "---\ndescription: ship it\n---\nShip $ARGUMENTS\n",
+		".claude/commands/design.md": "---\ndescription: design it\nproduces: plan\n---\nDesign $ARGUMENTS\n",
+		".claude/commands/build.md":  "---\ndescription: build it\nconsumes: plan\n---\nBuild $PLAN\n",
+		"more/check.md":              "Check it.\n",
 	})
 	other := b.git.Repo("team/lib", map[string]string{"lib.go": "package lib\n"})
 	said := func(text, want string) {
@@ -222,7 +231,9 @@ func TestRepositoryCommands(t *testing.T) {
 	said("/setcwd ..", "✖")
 	said("/setcwd .", "")
 	said("/commands", "ship")
+	said("/commands design", "plan")
 	said("/commands nothing-like-it", "")
+	said("/help ship", "runs `.claude/commands/ship.md` of the repository. ship it")
 	said("/load-commands more", "1 command registered from `more`.")
 	said("/load-commands nowhere", "There are no command files in `nowhere`.")
 	said("/command-set", "✖")
@@ -257,6 +268,25 @@ func TestRepositoryCommands(t *testing.T) {
 	said("/repo", "← here")
 	said("/repos", "lib")
 	said("/status", "codebase:")
+	said("/help ship", "")
+	b.turn("a third change", map[string]string{"lib.go": "package lib // more\n"})
+	b.where, b.conv = "chat", "3" // a platform without pull requests
+	said("/repo lib", "lib")
+	b.turn("Describe the library", map[string]string{"readme.md": "A library.\n"})
+	said("/pr", "https://hub.example/pull/1")
+	if p := b.pulls[len(b.pulls)-1]; p.Title != "Describe the library" {
+		t.Errorf("the title is %q", p.Title)
+	}
+	b.about(&messages.Repository{URL: other, Branch: "topic", Base: "main", Closes: "#42"})
+	b.turn("more", map[string]string{"readme.md": "A good library.\n"})
+	said("/pr", "https://hub.example/pull/1")
+	b.where, b.conv, b.repository = "hub", "4", nil
+	said("/pr", "✖")
+	said("/repo app", "app")
+	said("/pr", "There is nothing to open a pull request for")
+	said("/command-set evil ../evil.md Say something", "✖")
+	said("/command-set evil main.go/evil.md Say something", "✖")
+	said("/command-set evil evil.txt Say something", "✖")
 	if len(b.shown) == 0 {
 		t.Error("nothing was shown while the jobs ran")
 	}

@@ -101,6 +101,8 @@ func TestConversations(t *testing.T) {
 			{say: "/new", want: "Your next message starts a fresh session."},
 			{say: "the first apple", want: "re: the first apple"},
 			{say: "a second pear", want: "re: "},
+			{say: "look at it", want: "I saw it."},
+			{say: "/sessions show 1", want: "look"},
 			{say: "/new", want: "Session ended; nothing is deleted."},
 			{say: "a third plum", want: "re: a third plum"},
 			{say: "/sessions", want: "**2 sessions here**, the newest first"},
@@ -159,10 +161,19 @@ func TestConversations(t *testing.T) {
 			{who: ot.Olga, say: "/cost by person", want: "chat/ann"},
 			{who: ot.Olga, in: "team", say: "/cost by person", want: "Ask me in a private chat"},
 			{say: "/cost by nonsense", want: "✖"},
+			{say: "/cost all", want: "since the beginning"},
+			{say: "/cost 24h", want: "UTC"},
+			{who: ot.Olga, say: "/cost by codebase", want: "(none, or deleted)"},
 			{say: "/cost week month", want: "Say one time and one kind of sum"},
 			{say: "/cost nonsense", want: "✖"},
 		},
 		"Agent": {
+			{say: "/schedule on", want: "No profile is used here"},
+			{say: "/schedule off", want: "o standing task is on here."},
+			{say: "/agent idle", want: "**idle** answers here from now on"},
+			{say: "/schedule on", want: "has no objectives, so there is nothing to do"},
+			{say: "/agent default", want: "**default** answers here from now on"},
+			{say: "/agent ???", want: "✖"},
 			{say: "/agent", want: "- **default**, used here"},
 			{say: "/agent", want: "- **scribe**: writes things down"},
 			{say: "hello", want: "re: hello"},
@@ -177,10 +188,12 @@ func TestConversations(t *testing.T) {
 			{say: "/schedule on", want: "is on already, by chat/ann"},
 			{say: "/schedule show", want: "watch"},
 			{say: "/schedule list", want: "watch"},
+			{who: ot.Olga, in: "team", say: "/schedule list", want: "watch"},
+			{who: ot.Bob, in: "team", say: "/schedule off", want: "No standing task is on here."},
 			{who: ot.Olga, say: "/schedule list", want: "watch"},
 			{say: "/schedule sometimes", want: "`/schedule on` and `off` switch it"},
 			{say: "/agent default", want: "The standing task of the profile before is off."},
-			{say: "/schedule off", want: "standing task"},
+			{say: "/schedule off", want: "o standing task is on here."},
 			{say: "/schedule list", want: "standing task"},
 		},
 		"Status": {
@@ -213,6 +226,7 @@ func TestConversations(t *testing.T) {
 			{say: "/deny", want: "Say on which question"},
 			{say: "/deny what", want: "is not the name of a question"},
 			{say: "/deny a-5", want: "✖"},
+			{say: "/reject a-5", want: "✖"},
 			{say: "/allow", want: "There is no codebase here"},
 			{say: "run it", want: "a-1: run `it`?"},
 			{say: "/approvals", want: "- **a-1** run `it`? (asked for chat/ann)"},
@@ -256,6 +270,14 @@ func TestConversations(t *testing.T) {
 			{in: "team", say: "/memory", want: "others read here"},
 			{in: "team", say: "/memory here", want: "green tea"},
 			{say: "/memory edit 1 I like black tea", want: "Number 1 says that now."},
+			{say: "/memory edit 9 nothing", want: "✖"},
+			{say: "/memory zebra", want: "I remember nothing like that."},
+			{say: "/remember The staging server is called titan", want: "as number"},
+			{say: "/memory 2", want: "remember"},
+			{say: "/memory off", want: "Memory is off for you"},
+			{say: "/memory", want: "off: nothing of this is used"},
+			{say: "/memory on", want: "Memory is on for you."},
+			{say: "/forget 2", want: "I have forgotten number 2."},
 			{say: "/memory edit x", want: "Give the number and the new text"},
 			{say: "/memory off", want: "Memory is off for you"},
 			{say: "/memory on", want: "Memory is on for you."},
@@ -279,9 +301,11 @@ func TestConversations(t *testing.T) {
 					c.Tiers = map[string]spend.Tier{"fast": {Model: "script-fast"}, "cheap": {Provider: string(ot.AgentName), Model: "tiny"}}
 					c.Budget = spend.Budget{TurnTokens: 1000}
 				}
+				w.Model.On("look at it", ot.Call(ot.ReadTool, "the thing"), ot.Say("I saw it."))
 				w.Model.On("run it", ot.Call(ot.ExecuteTool, "it"), ot.Say("It ran."))
 				w.Start()
 				create(w, profile.Profile{Name: "scribe", Description: "writes things down", Mode: profile.Mode("edit"), MaxIterations: 5})
+				create(w, profile.Profile{Name: "idle", Interval: 3600, Mode: profile.Mode("edit"), MaxIterations: 5})
 				create(w, profile.Profile{Name: "watch", Interval: 3600, Objectives: profile.Texts{"Look."}, Mode: profile.Mode("edit"), MaxIterations: 5})
 				talk(w, lines...)
 				if open := w.Open(); len(open) > 0 {
@@ -327,7 +351,11 @@ func TestLinkOfOnePlatform(t *testing.T) {
 			line{who: ot.Bob, say: code, want: "I link one account of each platform"},
 			line{who: ot.Bob, say: "/memory", want: "I remember nothing about you"},
 			line{who: ot.Bob, say: code, want: "I do not know that code."},
-			line{say: "/link", want: "No other account is linked with this one."},
+			line{say: "/link", want: "No other account is linked with this one."})
+		posts = w.Chat.Texts(ot.Room)
+		talk(w,
+			line{who: ot.Bob, in: "team", say: strings.Trim(posts[len(posts)-1], "`"), want: "the code is worthless now"},
+			line{who: ot.Bob, say: strings.Trim(posts[len(posts)-1], "`"), want: "I do not know that code."},
 			line{say: "/unlink chat/bob", want: "No other account is linked with this one."})
 	})
 }
@@ -367,6 +395,7 @@ func TestStatusAndStopWhileATurnRuns(t *testing.T) {
 			line{say: "/status", want: "**running for 1 s**, 1 message waits"},
 			line{say: "/agent default", want: "is used here already"},
 			line{say: "/fork", want: "Something still runs or waits"},
+			line{say: "/new", want: "The running turn still finishes in the old one; 1 waiting message starts the new one."},
 			line{say: "/stop", want: "⏹ Stopped. What was said so far is kept. 1 waiting message was not started"},
 			line{say: "/stop", want: "Nothing is running here."})
 	})
@@ -404,6 +433,7 @@ func TestForkIntoAThread(t *testing.T) {
 		err  error
 		text string
 	}{
+		"Away":        {fault.New(fault.Unavailable, "The platform is away."), "✖ The platform is away."},
 		"Opened":      {nil, "🍴 [A place of its own](https://chat.example/topic) goes on with 2 messages"},
 		"Forbidden":   {fault.New(fault.Forbidden, "I may not open topics here."), "✖ I may not open topics here."},
 		"Unsupported": {fault.New(fault.Unsupported, "There are no topics here."), "✖ There are no topics here."},
@@ -473,4 +503,42 @@ func TestPlanThatExpired(t *testing.T) {
 			line{say: "/approve p-1", want: "Plan p-1 has expired; nothing was run."},
 			line{say: "/execute p-1", want: "Plan p-1 (version 1) is expired already."})
 	})
+}
+
+// TestDialogOfAPlan edits a plan in a dialog, where the platform has one.
+func TestDialogOfAPlan(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"Opened": false, "CannotBeOpened": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.React = func(a ot.Asked) ot.Reaction {
+					if fails && a.What == "dialog" {
+						return ot.Reaction{Err: fault.New(fault.Unavailable, "")}
+					}
+					return ot.Reaction{}
+				}
+				w.Model.On("Write a plan", ot.Say("1. Pack."))
+				w.Start()
+				talk(w, line{say: "/plan a trip", want: "📋 **Plan p-1, version 1.**"})
+				w.Chat.Press(w.Chat.Find("Plan p-1, version 1."), "Edit", ot.With(func(in *messages.Inbound) { in.Trigger = "t" }))
+				w.Pass(2 * time.Second)
+				if fails {
+					w.Chat.Find("Send `/edit p-1` and the new text after it.")
+					return
+				}
+				dialogs := w.Chat.Dialogs()
+				if len(dialogs) != 1 || dialogs[0].Text != "1. Pack." || dialogs[0].Trigger != "t" {
+					t.Fatalf("the dialogs are %+v", dialogs)
+				}
+				w.Chat.Do(ot.With(func(in *messages.Inbound) {
+					in.Kind, in.Action, in.Text = messages.KindAction, dialogs[0].ID, "1. Pack less."
+				}))
+				w.Pass(2 * time.Second)
+				if got := w.Value(`SELECT body FROM plans WHERE version = 2`); got != "1. Pack less." {
+					t.Errorf("the plan is %q", got)
+				}
+			})
+		})
+	}
 }

@@ -38,7 +38,7 @@ type Post struct {
 
 // Asked is what a process asked the platform for.
 type Asked struct {
-	What string // "send", "edit" or "file"
+	What string // "send", "edit", "file" or "dialog"
 	Room string
 	Text string
 	Post messages.MessageID // of an edit
@@ -91,6 +91,7 @@ type Chat struct {
 	calls   []Asked
 	marks   map[messages.MessageID][]platform.Mark
 	notes   []string
+	dialogs []platform.Dialog
 	typing  int
 }
 
@@ -322,6 +323,13 @@ func (c *Chat) Notes() []string {
 	return slices.Clone(c.notes)
 }
 
+// Dialogs returns the dialogs that were opened for people.
+func (c *Chat) Dialogs() []platform.Dialog {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.dialogs)
+}
+
 // Typed returns how often the platform showed that an answer is coming.
 func (c *Chat) Typed() int {
 	c.mu.Lock()
@@ -422,8 +430,8 @@ func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Re
 	return messages.Ref{Conversation: out.Conversation, Message: made.ID}, nil
 }
 
-// editingPort can edit, mark, show that it types, and tell one person something; it
-// reads attachments and posts files.
+// editingPort can edit, mark, show that it types, tell one person something and open a
+// dialog; it reads attachments and posts files.
 type editingPort struct{ port }
 
 var (
@@ -433,6 +441,7 @@ var (
 	_ platform.Whisperer = editingPort{}
 	_ platform.Fetcher   = editingPort{}
 	_ platform.Filer     = editingPort{}
+	_ platform.Dialoger  = editingPort{}
 )
 
 // Edit implements platform.Editor.
@@ -491,6 +500,18 @@ func (p editingPort) Fetch(_ context.Context, a messages.Attachment) (io.ReadClo
 		return nil, fault.New(fault.NotFound, "The file is gone.")
 	}
 	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+// OpenDialog implements platform.Dialoger.
+func (p editingPort) OpenDialog(_ context.Context, in messages.Inbound, d platform.Dialog) error {
+	r := p.chat.call(p.life, Asked{What: "dialog", Room: in.Conversation.ID, Text: d.Text})
+	if r.Err != nil {
+		return r.Err
+	}
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	p.chat.dialogs = append(p.chat.dialogs, d)
+	return nil
 }
 
 // SendFile implements platform.Filer.
