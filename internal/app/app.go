@@ -357,6 +357,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 		}
 	}
 	helper(d.space != nil, d.sweepWorktrees)
+	helper(d.space != nil, d.maintainRepositories)
 	if d.memory != nil {
 		helper(true, d.memory.Run)
 	}

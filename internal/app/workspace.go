@@ -22,6 +22,10 @@ const (
 	// put away. Its state is saved first and comes back when it is needed.
 	idleWorktree = 14 * 24 * time.Hour
 	sweepEvery   = 6 * time.Hour
+
+	// maintainEvery is how often repositories are looked at that could be packed. It
+	// is often, because those in which something works then are passed over.
+	maintainEvery = time.Hour
 )
 
 // openWorkspace opens the folder of repositories. Without git there are none,
@@ -71,6 +75,20 @@ func (d *daemon) sweepWorktrees(ctx context.Context) {
 		}
 		if !sleep(ctx, sweepEvery) {
 			return
+		}
+	}
+}
+
+// maintainRepositories has git pack repositories at rest, now and then. Their files
+// belong to this machine, so each replica sees to its own.
+func (d *daemon) maintainRepositories(ctx context.Context) {
+	for sleep(ctx, maintainEvery) {
+		done, freed, err := d.work.Maintain(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "Could not pack all repositories", "err", err)
+		}
+		if done > 0 {
+			d.log.InfoContext(ctx, "Packed repositories", "count", done, "freed_bytes", freed)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, t Tree, label string) (Saved
 		return Saved{}, err
 	}
 	defer unlock()
-	return w.save(ctx, t, "cp/"+time.Now().UTC().Format("20060102T150405.000")+"-"+strings.ToLower(rand.Text()[:6]), label)
+	return w.save(ctx, t, "cp/"+time.Now().UTC().Format(checkpointTime)+"-"+strings.ToLower(rand.Text()[:6]), label)
 }
 
 // save makes a commit of the worktree and points a ref at it.

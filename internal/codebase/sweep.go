@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
@@ -14,6 +15,9 @@ import (
 
 // keepCheckpoints is how many checkpoints of a worktree outlast a sweep.
 const keepCheckpoints = 50
+
+// checkpointTime is how the name of a checkpoint's ref begins.
+const checkpointTime = "20060102T150405.000"
 
 // Swept is what Sweep did.
 type Swept struct {
@@ -136,7 +140,7 @@ func (w *Workspace) sweepOne(ctx context.Context, m meta) (freed int64, removed 
 		return 0, false, err
 	}
 	w.log.InfoContext(ctx, "removed a worktree", "codebase", p.repo.Name, "conversation_id", m.Conversation, "freed_bytes", freed)
-	return freed, true, w.pruneCheckpoints(ctx, t)
+	return freed, true, w.pruneCheckpoints(ctx, t, time.Now())
 }
 
 // removeTree removes a worktree whose state is saved. The notes go first: what is
@@ -156,21 +160,25 @@ func (w *Workspace) removeTree(ctx context.Context, t Tree) error {
 	return removeAdmin(t.place, t.short)
 }
 
-// pruneCheckpoints drops the oldest checkpoints of a worktree.
-func (w *Workspace) pruneCheckpoints(ctx context.Context, t Tree) error {
+// pruneCheckpoints drops the checkpoints of a worktree that were made before a time,
+// but for its newest ones.
+func (w *Workspace) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) error {
 	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
 	if err != nil || out == "" {
 		return err
 	}
 	refs := strings.Split(out, "\n")
-	// The last element begins with the time.
+	// The last element begins with the time, in UTC.
 	slices.SortFunc(refs, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	if len(refs) <= keepCheckpoints {
 		return nil
 	}
 	var script strings.Builder
+	end := before.UTC().Format(checkpointTime)
 	for _, ref := range refs[:len(refs)-keepCheckpoints] {
-		script.WriteString("delete " + ref + "\n")
+		if path.Base(ref) < end {
+			script.WriteString("delete " + ref + "\n")
+		}
 	}
 	_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
 	return err

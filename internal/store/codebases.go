@@ -292,6 +292,15 @@ func (t *Tx) IdleConversations(ctx context.Context, before time.Time, limit int)
 	return ids, wrap(err, "find idle conversations")
 }
 
+// CodebasesAtWork returns ids of the codebases of conversations that somebody works
+// in, by a live lease.
+func (t *Tx) CodebasesAtWork(ctx context.Context) ([]string, error) {
+	ids, err := t.ids(ctx, `
+		SELECT DISTINCT c.codebase_id FROM remote_agent_conversations c
+		WHERE c.codebase_id IS NOT NULL AND c.lease_owner IS NOT NULL AND c.lease_until > {now}`)
+	return ids, wrap(err, "find codebases at work")
+}
+
 // SharedWorktrees returns, for each conversation that goes on in the worktree of
 // another one, the id of that one.
 func (t *Tx) SharedWorktrees(ctx context.Context) (map[string]string, error) {

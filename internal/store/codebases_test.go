@@ -220,6 +220,39 @@ func TestCodebaseIsRegisteredOnce(t *testing.T) {
 	})
 }
 
+func TestCodebasesAtWork(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		code, rests := b.codebase(t, "app", ""), b.codebase(t, "rests", "")
+		at := func(want ...string) {
+			t.Helper()
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, err := tx.CodebasesAtWork(ctx)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("at work (-want +got):\n%s", diff)
+				}
+				return err
+			})
+		}
+		work := func(chat string, codebase *string, ttl time.Duration) {
+			id := b.conversation(t, chat).ID
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				if err := tx.UpdateConversation(ctx, id, sessions.ConversationUpdate{CodebaseID: codebase}); err != nil {
+					return err
+				}
+				_, _, err := tx.ClaimLease(ctx, id, "me", ttl)
+				return err
+			})
+		}
+		work("frozen", &rests.ID, -time.Minute)
+		work("talk", nil, time.Minute)
+		at()
+		work("one", &code.ID, time.Minute)
+		work("two", &code.ID, time.Minute)
+		at(code.ID)
+	})
+}
+
 func TestIdleConversations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -46,6 +47,43 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) (codebase.Swept, 
 		return codebase.Swept{}, nil
 	}
 	return s.space.Sweep(ctx, func(conversation string) bool { return !idle[conversation] })
+}
+
+// Maintain has git pack what it stored for the repositories, of those in which
+// nothing works right now. It returns how many it was worth it for and how many
+// bytes that freed. One that fails does not stop the others; their errors are joined.
+func (s *Service) Maintain(ctx context.Context) (done int, freed int64, err error) {
+	all, busy := []sessions.Codebase(nil), []string(nil)
+	err = s.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		if all, err = tx.Codebases(ctx); err != nil {
+			return err
+		}
+		busy, err = tx.CodebasesAtWork(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("look for repositories at rest: %w", err)
+	}
+	var errs []error
+	for _, c := range all {
+		if slices.Contains(busy, c.ID) || s.absent(c) != nil { // what is not there needs no care
+			continue
+		}
+		repo, err := s.repoOf(ctx, c)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		packed, n, err := s.space.Maintain(ctx, repo)
+		if errs = append(errs, err); packed {
+			done, freed = done+1, freed+n
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return done, freed, errors.Join(errs...)
 }
 
 // SyncNamed fetches a repository, or all of them without a name, and loads the
