@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,6 +208,48 @@ func TestCrowd(t *testing.T) {
 		}
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%four%' OR data LIKE '%five%'`); n != "0" {
 			t.Error("the text of what was refused is kept")
+		}
+	})
+}
+
+// TestWordsBehindACommandThatHasNotRun come with /new in one poll, and the turn asks again
+// before that has run: they belong to the next session all the same.
+func TestWordsBehindACommandThatHasNotRun(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Say("It is done."))
+		w.Model.On("hello", ot.Say("Hello."))
+		goOn := make(chan struct{})
+		w.Tools.Hold(goOn)
+		p := w.Start()
+		w.Chat.Say("do it")
+		w.Pass(time.Second)
+		var once atomic.Bool
+		p.After(func() {
+			if w.States("hello") == "waiting" && once.CompareAndSwap(false, true) {
+				close(goOn)
+				time.Sleep(time.Millisecond) // the turn has asked again by then
+			}
+		})
+		var events []messages.Inbound
+		for i, text := range []string{"/new", "hello"} {
+			events = append(events, messages.Inbound{
+				Event: messages.EventID(fmt.Sprint("b", i)), Kind: messages.KindMessage, Conversation: room(ot.Room), Private: true,
+				Sender: messages.Sender{ID: ot.Ann}, Text: text,
+			})
+		}
+		if err := p.Engine.Accept(w.T.Context(), events...); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(10 * time.Second)
+		if !once.Load() {
+			t.Fatal("the messages were not accepted together")
+		}
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"do it", "do it", "hello"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+		if n := w.Value(`SELECT count(*) FROM remote_agent_sessions`); n != "2" {
+			t.Errorf("%s sessions, want 2", n)
 		}
 	})
 }
