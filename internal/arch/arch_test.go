@@ -91,6 +91,49 @@ func TestCheckerFindsViolations(t *testing.T) {
 	}
 }
 
+// TestNoArrowIsUnused keeps the table as small as the program is. What may import
+// everything, it may.
+func TestNoArrowIsUnused(t *testing.T) {
+	t.Parallel()
+	used := map[string]map[string]bool{}
+	for _, p := range list(t) {
+		key := ""
+		for pattern := range allowed {
+			if match(pattern, p.Path) && (key == "" || specific(pattern, key) > 0) {
+				key = pattern
+			}
+		}
+		if used[key] == nil {
+			used[key] = map[string]bool{}
+		}
+		for _, imported := range p.Imports {
+			own, ok := strings.CutPrefix(imported, module+"/")
+			if !ok {
+				continue
+			}
+			for _, pattern := range allowed[key] {
+				if match(pattern, own) {
+					used[key][pattern] = true
+				}
+			}
+		}
+	}
+	for key, patterns := range allowed {
+		if slices.Contains(patterns, "internal/*") {
+			continue
+		}
+		if used[key] == nil {
+			t.Errorf("no package is %s, which the table has", key)
+			continue
+		}
+		for _, pattern := range patterns {
+			if !used[key][pattern] {
+				t.Errorf("%s may import %s, and does not", key, pattern)
+			}
+		}
+	}
+}
+
 func TestSourceScanFindsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.go")

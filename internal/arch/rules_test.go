@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/codebase", "internal/config", "internal/fault", "internal/emulator", "internal/emulator/*", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/config", "internal/fault", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"internal/messages":   {},
 	"internal/messages/*": {"internal/messages"}, // test helpers
 	"internal/command":    {"internal/messages", "internal/plan", "internal/sessions"},
-	"internal/sessions":   {"internal/fault", "internal/messages"},
+	"internal/sessions":   {"internal/messages"},
 	"internal/plan":       {"internal/fault"},
 	"internal/memory":     {"internal/fault"},
 	"internal/memory/*":   {"internal/fault", "internal/memory"},
@@ -36,15 +36,15 @@ var allowed = map[string][]string{
 	"internal/commit":     {"internal/messages", "internal/sessions", "internal/spend"},
 	"internal/sandbox":    {"internal/fault"},
 	"internal/tool":       {"internal/assistant", "internal/fault", "internal/messages"},
-	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/sandbox", "internal/tool"},
+	"internal/tool/*":     {"internal/assistant", "internal/fault", "internal/messages", "internal/tool"},
 	"internal/tool/fetch": {"internal/assistant", "internal/egress", "internal/fault", "internal/messages", "internal/tool"},
 	"internal/tool/mcp":   {"internal/assistant", "internal/fault", "internal/mcpserver", "internal/messages", "internal/sandbox", "internal/tool"},
-	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/memory", "internal/messages", "internal/tool"},
+	"internal/tool/memo":  {"internal/assistant", "internal/fault", "internal/messages", "internal/tool"},
 	"internal/egress":     {"internal/fault"},
 	"internal/resource":   {"internal/fault"},
 	"internal/incident":   {},
-	"internal/codebase":   {"internal/codebase/*", "internal/fault", "internal/messages"},
-	"internal/codebase/*": {"internal/codebase", "internal/codebase/*", "internal/egress", "internal/fault", "internal/messages"},
+	"internal/codebase":   {"internal/codebase/*", "internal/fault"},
+	"internal/codebase/*": {"internal/codebase/*", "internal/egress", "internal/fault"},
 
 	// The ports and what implements them.
 	"internal/option":              {},
@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
-	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant", "internal/sandbox"},
+	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/openai":    {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
 	"internal/assistant/anthropic": {"internal/fault", "internal/messages", "internal/assistant", "internal/assistant/modelhttp"},
 	"internal/assistant/modelhttp": {"internal/fault", "internal/messages"},
@@ -146,8 +146,8 @@ var allowed = map[string][]string{
 	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/platformapi"},
 
 	// They run the whole program against the stand-ins.
-	"internal/bench": {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
-	"internal/tour":  {"internal/app", "internal/sandbox", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/bench": {"internal/emulator", "internal/emulator/*"},
+	"internal/tour":  {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":        {},
 	"internal/waittest":    {},
