@@ -15,8 +15,8 @@ import (
 // The variables that tell Relay where to work, beside those that the bot has for
 // the same.
 const (
-	envTelegramURL   = "TELEGRAM_API_URL" //nolint:gosec // names of variables
-	envTelegramToken = "TELEGRAM_BOT_TOKEN"
+	envTelegramURL   = "TELEGRAM_API_URL"
+	envTelegramToken = "TELEGRAM_BOT_TOKEN" //nolint:gosec // the name of a variable
 	envModelURL      = "OPENAI_BASE_URL"
 	envModelKey      = "OPENAI_API_KEY"
 	envJournal       = "BENCH_JOURNAL"

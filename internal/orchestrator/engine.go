@@ -19,7 +19,9 @@ import (
 type (
 	// Storage is the database, as the engine sees it.
 	Storage = port.Storage
-	Tx      = port.Tx
+
+	// Tx is a transaction of it.
+	Tx = port.Tx
 
 	Commands = control.Commands
 
