@@ -29,7 +29,8 @@ func (p pace) refill() float64 {
 // paces are the published limits (contract B4.3): tier 2 is 20 a minute, tier 3
 // is 50, tier 4 is 100, a message a second for each channel. They hold for each
 // method and workspace. A method that is not here is called rarely. Fewer streams
-// are opened than can be closed, so that no answer waits long for that.
+// are opened than can be closed, so that no answer waits long for that. The history
+// is read to look up what a process that was killed may have sent: many at once, rarely.
 var paces = map[string]pace{
 	"agents.sessions.setStatus":    {perMinute: 50, burst: 10},
 	"assistant.threads.setStatus":  {perMinute: 300, burst: 20},
@@ -39,7 +40,7 @@ var paces = map[string]pace{
 	"chat.startStream":             {perMinute: 16, burst: maxStreams, shedOnly: true},
 	"chat.stopStream":              {perMinute: 20, burst: maxStreams},
 	"chat.update":                  {perMinute: 50, burst: 10},
-	"conversations.history":        {perMinute: 50, burst: 5},
+	"conversations.history":        {perMinute: 50, burst: 25},
 	"conversations.replies":        {perMinute: 50, burst: 5},
 	"files.completeUploadExternal": {perMinute: 100, burst: 5},
 	"files.getUploadURLExternal":   {perMinute: 100, burst: 5},

@@ -365,9 +365,10 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 	return "", nil
 }
 
-// unsure returns err as one that leaves open whether the message is there.
+// unsure returns err as one that leaves open whether the message is there. How long
+// Slack wants to be left alone stays known.
 func unsure(err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: err}
+	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, RetryAfter: exchange.RetryAfter(err), Err: err}
 }
 
 // window is a part of a conversation.
