@@ -14,24 +14,31 @@ import (
 // it for one that a crash left over.
 const settleTime = 5 * time.Second
 
+// How many conversations a sweep looks at: few again and again, but at a start all that
+// wait, or the slots would be idle between the sweeps.
+const (
+	sweptAtOnce = 100
+	sweptFirst  = 10_000
+)
+
 // sweep rings for every conversation that has work and no live lease, and runs
 // control commands that a crash left over. It is what makes lost wake-ups and
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 	o.inbox.StartDue()
-	_, err := o.ringAll(ctx, time.Now().Add(-settleTime))
+	_, err := o.ringAll(ctx, time.Now().Add(-settleTime), sweptAtOnce)
 	return err
 }
 
-// firstSweep is the sweep at the start. What it has no slot for gets a job, so
-// that it does not wait for the next sweep.
+// firstSweep is the sweep at the start, and after a halt. What it has no slot for gets
+// a job, so that it does not wait for the next sweep.
 func (o *Orchestrator) firstSweep(ctx context.Context) error {
 	o.inbox.StartDue()
-	before := time.Now()
-	if !o.config.Exclusive {
-		before = before.Add(-settleTime)
+	before := time.Now().Add(-settleTime)
+	if o.config.Exclusive {
+		before = before.AddDate(1, 0, 0) // nobody else is at work on any, whatever the clock said when it came
 	}
-	left, err := o.ringAll(ctx, before)
+	left, err := o.ringAll(ctx, before, sweptFirst)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -46,15 +53,15 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 }
 
 // ringAll starts what it can and returns the conversations that it has no slot
-// for.
-func (o *Orchestrator) ringAll(ctx context.Context, before time.Time) (left []string, err error) {
+// for, of the limit that have waited longest.
+func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int) (left []string, err error) {
 	var (
 		ids     []string
 		control []sessions.Entry
 	)
 	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
-		if ids, err = tx.ConversationsWithWork(ctx, 100); err != nil {
+		if ids, err = tx.ConversationsWithWork(ctx, limit); err != nil {
 			return err
 		}
 		control, err = tx.ControlWork(ctx, before, 100)

@@ -93,11 +93,10 @@ func (o *Orchestrator) look(ctx context.Context) {
 	o.turns.JudgeRunning(ctx, next.AccessSeq)
 	if before.Halted() {
 		o.config.Log.WarnContext(ctx, "Resumed")
-		o.background.Go(func(ctx context.Context) { // what it has no slot for, the sweep rings
-			if _, err := o.ringAll(ctx, time.Now().Add(-settleTime)); err != nil && ctx.Err() == nil {
+		o.background.Go(func(ctx context.Context) {
+			if err := o.firstSweep(ctx); err != nil && ctx.Err() == nil {
 				o.config.Log.WarnContext(ctx, "Could not go on at once; the sweep does", "err", err)
 			}
 		})
-		o.inbox.StartDue()
 	}
 }

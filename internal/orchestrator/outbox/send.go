@@ -150,6 +150,9 @@ func (o *Outbox) sendOnce(ctx context.Context, adapter platform.Adapter, key mes
 		return key, err
 	}
 	editor, canEdit := adapter.(platform.Editor)
+	if !canEdit {
+		d.Message = "" // if it is there, as a question that was decided on, what it says now is a message of its own
+	}
 	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
 		again := d.State == messages.DeliverySending
 		ref, err := o.post(ctx, adapter, d.ConversationID, outbound(key, *d, d.Text))
