@@ -16,6 +16,7 @@ import (
 )
 
 // What others know of the rooms is named here.
+
 type (
 	// Storage is the database, as the engine sees it.
 	Storage = port.Storage
