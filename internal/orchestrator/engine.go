@@ -1,3 +1,4 @@
+//nolint:revive // names of types that the rooms document
 package orchestrator
 
 import (
@@ -15,8 +16,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// What others know of the rooms is named here.
-
+// What others know of the rooms is named here; the rooms say what it is.
 type (
 	// Storage is the database, as the engine sees it.
 	Storage = port.Storage
