@@ -29,7 +29,7 @@ const (
 // several replicas one does it at a time: what it leaves is soon done for the others.
 func (d *daemon) sweepRetention(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		d.pruneAlone(ctx)
+		d.pruneAlone(ctx, d.core.Owner()) // whose leases are void when this process dies
 		if !sleep(ctx, pruneEvery) {
 			return
 		}
@@ -37,8 +37,7 @@ func (d *daemon) sweepRetention(ctx context.Context) {
 }
 
 // pruneAlone removes what is past its retention, unless another replica does.
-func (d *daemon) pruneAlone(ctx context.Context) {
-	owner := d.core.Owner()
+func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 	if !d.acquireNamed(ctx, pruneLease, owner) {
 		return
 	}
