@@ -75,7 +75,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"memory status", exitOK, "0 facts, 0 episodes, of 0 people"},
 		{"memory status --embedding-base-url=http://127.0.0.1:1/v1 --embedding-model=m", exitOK, "m does not answer"},
 		{"retention --retention-raw=off", exitOK, "Everything is kept"},
-		{"retention", exitOK, "removed 0 bodies of events, 0 deliveries, 0 checkpoints"},
+		{"retention", exitOK, "removed 0 bodies of events, 0 deliveries, 0 checkpoints, 0 buttons"},
 		{"retention --dry-run --retention-sessions=1d", exitOK, "would remove 0 sessions"},
 		{"retention --retention-raw=0", exitUsage, "or off to keep everything"},
 		{"person show 42", exitUsage, "is no account"},

@@ -53,7 +53,8 @@ func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 	if done != (pruned{}) {
 		d.log.InfoContext(ctx, "Removed data that is past its retention",
 			"bodies", done.expired[store.ExpiringBodies], "deliveries", done.expired[store.ExpiringDeliveries],
-			"checkpoints", done.expired[store.ExpiringCheckpoints], "sessions", done.Sessions, "messages", done.Messages)
+			"checkpoints", done.expired[store.ExpiringCheckpoints], "buttons", done.expired[store.ExpiringButtons],
+			"sessions", done.Sessions, "messages", done.Messages)
 	}
 }
 
@@ -108,8 +109,8 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 		if err != nil {
 			return err
 		}
-		say(env.Stdout, "%s %d bodies of events, %d deliveries, %d checkpoints\n", verb,
-			done.expired[store.ExpiringBodies], done.expired[store.ExpiringDeliveries], done.expired[store.ExpiringCheckpoints])
+		say(env.Stdout, "%s %d bodies of events, %d deliveries, %d checkpoints, %d buttons\n", verb, done.expired[store.ExpiringBodies],
+			done.expired[store.ExpiringDeliveries], done.expired[store.ExpiringCheckpoints], done.expired[store.ExpiringButtons])
 		if keep.Sessions > 0 {
 			say(env.Stdout, "%s %s\n", verb, counted(done.Removed))
 		} else {

@@ -18,6 +18,7 @@ const (
 	ExpiringBodies      Expiring = iota // of inbound events; that they came in stays
 	ExpiringDeliveries                  // answers and notices as they were sent
 	ExpiringCheckpoints                 // states that /undo goes back to
+	ExpiringButtons                     // what buttons meant that do nothing any more
 
 	// ExpiringKinds is how many kinds there are, from 0 on.
 	ExpiringKinds
@@ -68,6 +69,11 @@ var expiring = [ExpiringKinds]struct{ table, key, keyType, first, by, old, chang
 			AND NOT EXISTS (SELECT 1 FROM inbound_events e WHERE e.id = t.event_id AND e.state IN ('waiting', 'running'))
 			AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.event_id = t.event_id AND ` + lastTurn + `)`,
 		change: `DELETE FROM checkpoints AS t`,
+	},
+	ExpiringButtons: {
+		table: "buttons", key: "id", keyType: "text",
+		old:    `t.expires_ms < $1`,
+		change: `DELETE FROM buttons AS t`,
 	},
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
@@ -172,5 +173,31 @@ func TestPruningKeepsDeliveriesThatSomethingNeeds(t *testing.T) {
 		if diff := cmp.Diff([]string{"pending", "waits", "last"}, left()); diff != "" {
 			t.Errorf("left after the decision (-want +got):\n%s", diff)
 		}
+	})
+}
+
+func TestPruningTakesButtonsThatDoNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		conversation := b.conversation(t, "one").ID
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for id, expires := range map[string]time.Duration{"over-1": -time.Hour, "over-2": -2 * time.Hour, "just": -time.Second, "lives": time.Hour} {
+				err := tx.SaveButton(ctx, command.Button{ID: id, ConversationID: conversation, Decision: "approve", Number: 1, ExpiresAt: time.Now().Add(expires)})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if counted, pruned := b.expire(t, store.ExpiringButtons, time.Now().Add(-time.Minute)); counted != 2 || pruned != 2 {
+			t.Errorf("counted %d, took %d, want 2", counted, pruned)
+		}
+		if _, pruned := b.expire(t, store.ExpiringButtons, time.Now()); pruned != 1 {
+			t.Errorf("took %d, want 1", pruned)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Button(ctx, "lives")
+			return err
+		})
 	})
 }
