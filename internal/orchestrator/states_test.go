@@ -391,3 +391,28 @@ func TestFoundIsNotShown(t *testing.T) {
 		}
 	})
 }
+
+// TestFreshAnswerIsNotLookedUp: who has just stored an answer knows that nobody has sent
+// it. A lookup is a call that the platform counts.
+func TestFreshAnswerIsNotLookedUp(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.IdempotentSend, w.Chat.Caps.Streaming = true, false
+		w.Chat.Caps.MaxText = 100
+		w.Model.On("hello", ot.Say(strings.Repeat("A long answer. ", 20)))
+		w.Model.On("bad", ot.Fail("", fault.New(fault.Invalid, "")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Chat.Say("bad")
+		w.Chat.Say("/whoami")
+		w.Pass(10 * time.Second)
+		if n := len(w.Chat.Texts(ot.Room)); n < 5 {
+			t.Errorf("%d messages stand there: %q", n, w.Chat.Texts(ot.Room))
+		}
+		for _, a := range w.Chat.Calls() {
+			if a.Again {
+				t.Errorf("%q was looked up", a.Text)
+			}
+		}
+	})
+}

@@ -144,11 +144,20 @@ func (r *run) changes(out outcome, placed *messages.Delivery, unrecorded bool, e
 // keepOutbox keeps what an ended turn has to send, if nobody else has added
 // deliveries since it began: then it goes out without being read again.
 func (w *worker) keepOutbox(entry sessions.Entry, c commit.Changes, news commit.News) {
+	w.untry(c.Added)
 	if news.DeliverySeq != w.conv.DeliverySeq+int64(len(c.Added)) {
 		return
 	}
 	w.conv.DeliverySeq = news.DeliverySeq
 	w.outbox = &outgoing{open: slices.Concat(c.Deliveries, c.Added), seq: entry.Seq}
+}
+
+// untry remembers deliveries that this worker stores: it is the one who sends them, and so
+// knows that nobody has. Whoever finds them later has to look them up.
+func (w *worker) untry(added []messages.Delivery) {
+	for _, d := range added {
+		w.untried[d.ID] = true
+	}
 }
 
 // endingOf decides how a turn ends after what the assistant made of it.
@@ -391,6 +400,7 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 	}
 	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
 	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
+	w.untry(c.Added)
 	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
 		return err
 	}
