@@ -64,7 +64,7 @@ func TestWhatATurnStoresOnSQLite(t *testing.T) {
 	}
 	w.settles()
 	stored := (size() - before) / turns
-	w.stop()
+	w.shutdown()
 	w.ages()
 	kept := (size() - before) / turns
 	t.Logf("a plain turn stores %d bytes, of which %d are kept", stored, kept)
@@ -83,7 +83,7 @@ func TestAfterAMonthTheLastTurnCanBeRunAgain(t *testing.T) {
 			w.seesText(ann, fmt.Sprintf("answered %d", i))
 		}
 		w.settles()
-		w.stop()
+		w.shutdown()
 		if printed := w.ages(); !strings.Contains(printed, "removed 3 bodies of events, 2 deliveries, 2 checkpoints") {
 			t.Errorf("bot retention: %s", printed)
 		}
