@@ -176,13 +176,19 @@ func learnedFrom(ctx context.Context, tx *store.Tx, list []memory.Memory) (map[s
 			continue
 		}
 		e, err := tx.Entry(ctx, m.RunID)
-		if fault.Is(err, fault.NotFound) || err == nil && e.In.Conversation.Platform == "" {
+		where := e.In.Conversation
+		if err == nil && where.Platform == "" { // its text is past RETENTION_RAW
+			var conv sessions.Conversation
+			conv, err = tx.Conversation(ctx, e.ConversationID)
+			where = conv.Key
+		}
+		if fault.Is(err, fault.NotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		at := "`" + e.In.Conversation.String() + "`"
+		at := "`" + where.String() + "`"
 		if e.In.Private {
 			at = "your private chat on " + string(e.In.Conversation.Platform)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,15 +160,13 @@ func (tr *trip) say(text, room string) {
 
 // once has the platform react to the next n-th call that fits.
 func (tr *trip) once(n int, r ot.Reaction, fits func(a ot.Asked) bool) {
-	tr.w.Chat.React = func(a ot.Asked) ot.Reaction {
-		if !fits(a) {
-			return ot.Reaction{}
-		}
-		if n--; n != 0 {
+	var fitting atomic.Int64
+	tr.w.Chat.ReactBy(func(a ot.Asked) ot.Reaction {
+		if !fits(a) || fitting.Add(1) != int64(n) {
 			return ot.Reaction{}
 		}
 		return r
-	}
+	})
 }
 
 func (tr *trip) move(m move) {
@@ -179,7 +178,7 @@ func (tr *trip) move(m move) {
 		if !p.Dead() {
 			p.Kill()
 		}
-		w.Chat.React = nil
+		w.Chat.ReactBy(nil)
 		w.Start()
 	case "says early":
 		tr.early = append(tr.early, m)
@@ -211,14 +210,14 @@ func (tr *trip) move(m move) {
 	case "answer lost":
 		p.Lose()
 	case "dies at commit":
-		left := m.n
+		var commits atomic.Int64
 		p.After(func() {
-			if left--; left == 0 {
+			if commits.Add(1) == int64(m.n) {
 				p.Die()
 			}
 		})
 	case "dies before call":
-		tr.w.Chat.React = dying(p, m.n)
+		tr.w.Chat.ReactBy(dying(p, m.n))
 	case "dies after call":
 		tr.once(m.n, ot.Reaction{Dies: true}, anything)
 	case "dies now":
@@ -237,8 +236,9 @@ func unsure() error { return &fault.Error{Kind: fault.Unavailable, Uncertain: tr
 
 // dying has a process die with its n-th call, before that has an effect.
 func dying(p *ot.Process, n int) func(a ot.Asked) ot.Reaction {
+	var calls atomic.Int64
 	return func(ot.Asked) ot.Reaction {
-		if n--; n == 0 {
+		if calls.Add(1) == int64(n) {
 			p.Die()
 		}
 		return ot.Reaction{}
@@ -371,7 +371,7 @@ func TestFoundIsNotShown(t *testing.T) {
 	ot.Run(t, func(w *ot.World) {
 		w.Chat.Caps.IdempotentSend = true
 		p := w.Start()
-		w.Chat.React = func(a ot.Asked) ot.Reaction {
+		w.Chat.React = func(a ot.Asked) ot.Reaction { // nobody calls yet
 			if a.Again { // the answer is on record, and looked up for the first time
 				p.Die()
 			}
@@ -382,7 +382,7 @@ func TestFoundIsNotShown(t *testing.T) {
 		if !p.Dead() || w.Chat.Strays(ot.Room) != 1 {
 			t.Fatalf("dead: %v, posted: %q", p.Dead(), w.Chat.Posts(ot.Room))
 		}
-		w.Chat.React = nil
+		w.Chat.ReactBy(nil)
 		w.Start()
 		w.Pass(pickedUp)
 		w.Chat.Want("re: hello")

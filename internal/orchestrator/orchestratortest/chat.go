@@ -337,17 +337,25 @@ func (c *Chat) Typed() int {
 	return c.typing
 }
 
+// ReactBy sets React while processes run.
+func (c *Chat) ReactBy(react func(a Asked) Reaction) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.React = react
+}
+
 // call notes a call and asks how it goes. It ends the goroutine of a dead process.
 func (c *Chat) call(l *life, made Asked) Reaction {
 	l.serve()
 	made.At = time.Now()
 	c.mu.Lock()
 	c.calls = append(c.calls, made)
+	react := c.React
 	c.mu.Unlock()
-	if c.React == nil {
+	if react == nil {
 		return Reaction{}
 	}
-	r := c.React(made)
+	r := react(made)
 	l.serve()
 	return r
 }
