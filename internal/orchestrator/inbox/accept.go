@@ -50,8 +50,7 @@ func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	}
 	events = lockOrder(events)
 	plan, err := i.acceptAll(ctx, events, true)
-	// A conflict is told where what the begin writes goes out, later than the begin itself.
-	if _, is := errors.AsType[*turn.BeginError](err); (is || fault.Is(err, fault.Conflict)) && ctx.Err() == nil {
+	if _, is := errors.AsType[*turn.BeginError](err); is && ctx.Err() == nil {
 		i.Log.WarnContext(ctx, "Could not begin a turn at once; its message is stored first", "err", err)
 		plan, err = i.acceptAll(ctx, events, false)
 	}

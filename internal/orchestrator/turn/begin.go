@@ -12,7 +12,6 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/access"
-	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
@@ -242,7 +241,7 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 		notices = append(notices, "⚠ "+warning)
 	}
 	if notice := joinNotices(notices...); notice != "" {
-		if err := outbox.AddNotice(ctx, tx, r.w.conv.ID, entry.ID, notice); err != nil {
+		if err := r.w.notice(ctx, tx, entry, notice); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (r *run) applyProfile(ctx context.Context, tx port.Tx) error {
 		return nil
 	default:
 		text := fmt.Sprintf("The profile **%s** is gone; I go on here without one.", s.AgentName)
-		if err := outbox.AddNotice(ctx, tx, r.w.conv.ID, entry.ID, text); err != nil {
+		if err := r.w.notice(ctx, tx, entry, text); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,13 @@ func (w *worker) placeholder(ctx context.Context, tx port.Tx, entry sessions.Ent
 	return &d, nil
 }
 
+// notice stores a notice that comes before the placeholder. A number that was kept
+// for that is not the last one any more, and is left out.
+func (w *worker) notice(ctx context.Context, tx port.Tx, entry sessions.Entry, text string) error {
+	w.numbered = 0
+	return outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, text)
+}
+
 // addFirst stores the placeholder, under the number that was kept for it if there
 // is one, and knows then that it is the last delivery.
 func (w *worker) addFirst(ctx context.Context, tx port.Tx, d *messages.Delivery) error {
