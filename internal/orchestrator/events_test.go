@@ -168,6 +168,7 @@ func TestMarks(t *testing.T) {
 		t.Parallel()
 		ot.Run(t, func(w *ot.World) {
 			w.Chat.Caps.OutcomeMarks = true
+			w.Chat.SlowToShow = platform.MarkSeen // and is not shown behind the end of a quick turn
 			w.Model.On("bad", ot.Fail("", fault.New(fault.Invalid, "")))
 			w.Start()
 			good, bad, told := w.Chat.Say("good"), w.Chat.Say("bad"), w.Chat.Say("/whoami")

@@ -13,7 +13,10 @@ import (
 func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	p := a.entry.In.Conversation.Platform
 	if a.fresh && a.entry.State == sessions.EntryWaiting && (i.Access.Gated(p) || i.Outbox.MarksOutcomes(p)) {
-		defer i.Background.Go(func(ctx context.Context) { i.arrive(ctx, a.entry, !a.behind) })
+		if i.Outbox.MarksOutcomes(p) {
+			i.Outbox.WillMark(a.entry) // before the work begins that marks its end
+		}
+		defer i.arrives(a)
 	}
 	if a.notice != nil {
 		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, a.entry.In.Conversation, *a.notice) })
@@ -32,7 +35,7 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
 		i.Control.Start(a.entry)
 	case a.waits && i.Outbox.MarksOutcomes(a.entry.In.Conversation.Platform):
-		i.Outbox.Marked(a.entry) // it says that the message arrived, see arrive
+		// Its mark says that it arrived, see arrive.
 	case a.waits:
 		if !i.Background.Go(func(ctx context.Context) { i.Outbox.ShowWaiting(ctx, a.entry) }) {
 			i.Outbox.Marked(a.entry)
@@ -57,11 +60,21 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 	}
 }
 
+// arrives has arrive run in the background, unless the process stops.
+func (i *Inbox) arrives(a accepted) {
+	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, a.entry, !a.behind) }) && i.Outbox.MarksOutcomes(a.entry.In.Conversation.Platform) {
+		i.Outbox.Marked(a.entry)
+	}
+}
+
 // arrive follows the acceptance of a message on a platform with a gatekeeper or
 // with marks for outcomes: who may not is told so at once, also while a turn
 // runs, and everybody else sees that the message arrived, unless one of theirs that
 // waits before it shows it.
 func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
+	if i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
+		defer i.Outbox.Marked(entry)
+	}
 	if ok, err := i.Access.Admitted(ctx, entry.In); !ok {
 		if err := i.Control.Refuse(ctx, entry, err); err != nil {
 			i.Log.WarnContext(ctx, "Could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)

@@ -83,6 +83,9 @@ type Chat struct {
 
 	world *World
 
+	// SlowToShow is the mark that takes a second to be there.
+	SlowToShow platform.Mark
+
 	mu      sync.Mutex // guards all below
 	to      *Process
 	number  int
@@ -476,6 +479,9 @@ func (p editingPort) Edit(_ context.Context, e platform.Edit) error {
 // Mark implements platform.Marker.
 func (p editingPort) Mark(_ context.Context, ref messages.Ref, mark platform.Mark) error {
 	p.life.serve()
+	if mark != platform.MarkNone && mark == p.chat.SlowToShow {
+		time.Sleep(time.Second)
+	}
 	p.chat.mu.Lock()
 	defer p.chat.mu.Unlock()
 	p.chat.marks[ref.Message] = append(p.chat.marks[ref.Message], mark)

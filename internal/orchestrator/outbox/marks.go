@@ -26,8 +26,8 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	ctx, cancel := context.WithTimeout(ctx, bestEffort)
 	defer cancel()
 	key := entry.In.Conversation
-	if marker, ok := o.Adapters[key.Platform].(platform.Marker); ok {
-		o.mark(ctx, marker, entry, platform.MarkQueued)
+	if _, ok := o.Adapters[key.Platform].(platform.Marker); ok {
+		o.mark(ctx, entry, platform.MarkQueued)
 		return
 	}
 	var open []messages.Delivery
@@ -50,9 +50,10 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 }
 
 // WillMark announces that this process is about to mark a message: whoever takes
-// the mark away waits for that, so that the two calls keep their order.
+// the mark away, or puts another one there, waits for that, so that the calls keep their
+// order. Announcing it twice changes nothing.
 func (o *Outbox) WillMark(entry sessions.Entry) {
-	o.marks.Store(entry.ID, make(chan struct{}))
+	o.marks.LoadOrStore(entry.ID, make(chan struct{}))
 }
 
 // WillNotMark takes the announcement back.
@@ -68,10 +69,16 @@ func (o *Outbox) Marked(entry sessions.Entry) {
 // Unmark takes the mark of a message away when its turn begins or is dropped,
 // also a mark that a process before this one has put there.
 func (o *Outbox) Unmark(entry sessions.Entry) {
-	marker, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
+	_, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
 	if !ok || !entry.In.Queued || o.MarksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
+	o.markNext(entry, platform.MarkNone)
+}
+
+// markNext changes the mark of a message in the background, behind the mark that this
+// process is about to put there.
+func (o *Outbox) markNext(entry sessions.Entry, mark platform.Mark) {
 	pending, _ := o.marks.Load(entry.ID)
 	o.Background.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, bestEffort)
@@ -82,7 +89,7 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 			case <-ctx.Done():
 			}
 		}
-		o.mark(ctx, marker, entry, platform.MarkNone)
+		o.mark(ctx, entry, mark)
 	})
 }
 
@@ -95,26 +102,31 @@ func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
 // MarkOutcome puts the mark on a message that tells its state, where the platform
 // has such marks. It is best effort.
 func (o *Outbox) MarkOutcome(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
-	if entry.In.Message == "" || !o.MarksOutcomes(entry.In.Conversation.Platform) {
-		return
+	if o.MarksOutcomes(entry.In.Conversation.Platform) {
+		ctx, cancel := context.WithTimeout(ctx, bestEffort)
+		defer cancel()
+		o.mark(ctx, entry, mark)
 	}
-	ctx, cancel := context.WithTimeout(ctx, bestEffort)
-	defer cancel()
-	o.mark(ctx, o.Adapters[entry.In.Conversation.Platform].(platform.Marker), entry, mark)
 }
 
-// MarkEnd puts the last mark on a message in the background.
+// MarkEnd puts the last mark on a message in the background, behind the one that says
+// that it arrived.
 func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 	mark := platform.MarkDone
 	if !ok {
 		mark = platform.MarkFailed
 	}
 	if o.MarksOutcomes(entry.In.Conversation.Platform) {
-		o.Background.Go(func(ctx context.Context) { o.MarkOutcome(ctx, entry, mark) })
+		o.markNext(entry, mark)
 	}
 }
 
-func (o *Outbox) mark(ctx context.Context, marker platform.Marker, entry sessions.Entry, mark platform.Mark) {
+// mark asks the platform, which has marks, for one. What is no message has none.
+func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
+	marker, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
+	if !ok || entry.In.Message == "" {
+		return
+	}
 	err := marker.Mark(ctx, messages.Ref{Conversation: entry.In.Conversation, Message: entry.In.Message}, mark)
 	if err != nil {
 		o.Log.DebugContext(ctx, "Could not mark a message", "conversation", entry.In.Conversation, "err", err)
