@@ -35,7 +35,11 @@ func newDoorway(limit int, log *slog.Logger) *doorway {
 }
 
 // before returns a listener that hands out what the doorway lets in from l.
-func (d *doorway) before(l net.Listener) net.Listener { return &guarded{Listener: l, door: d} }
+func (d *doorway) before(l net.Listener) net.Listener {
+	g := &guarded{Listener: l, door: d, closed: make(chan struct{})}
+	g.close = sync.OnceFunc(func() { close(g.closed) })
+	return g
+}
 
 // failed logs what of this machine has run out. The server tries again by itself.
 func (d *doorway) failed(err error) {
@@ -55,14 +59,26 @@ func (d *doorway) failed(err error) {
 type guarded struct {
 	net.Listener
 
-	door *doorway
+	door   *doorway
+	closed chan struct{}
+	close  func() // closes closed, once
+}
+
+// Close implements net.Listener. It ends an Accept that waits for room.
+func (g *guarded) Close() error {
+	g.close()
+	return g.Listener.Close()
 }
 
 // Accept implements net.Listener.
 func (g *guarded) Accept() (net.Conn, error) {
 	d := g.door
 	if d.slots != nil {
-		d.slots <- struct{}{} // every connection has a time limit
+		select {
+		case d.slots <- struct{}{}: // every connection has a time limit
+		case <-g.closed:
+			return nil, net.ErrClosed
+		}
 	}
 	c, err := g.Listener.Accept()
 	if err != nil {

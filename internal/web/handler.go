@@ -69,7 +69,11 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	next.ServeHTTP(w, r)
 }
 
+// webhook takes what a platform sends. Its connection is not kept: a process that ends
+// closes the kept ones, maybe at the moment at which the platform sends on one, and what
+// it does not send again, such as Slack's commands, would be lost.
 func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/webhooks/"), "/")
 	next, ok := s.config.Webhooks[name]
 	if !ok || next == nil {

@@ -68,44 +68,44 @@ func (w *watchers) await(ctx context.Context) {
 	}
 }
 
-// idleConns are connections that are kept open without a request. The zero value
-// is ready.
-type idleConns struct {
+// atWork are the connections that were taken and have a request, or may bring one. The
+// zero value is ready.
+type atWork struct {
 	mu   sync.Mutex // guards all below
 	open map[net.Conn]struct{}
 	none chan struct{} // closed when there are none; nil while nobody waits
 }
 
 // follow is the http.Server.ConnState of the server.
-func (i *idleConns) follow(c net.Conn, state http.ConnState) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if state == http.StateIdle {
-		if i.open == nil {
-			i.open = make(map[net.Conn]struct{})
+func (a *atWork) follow(c net.Conn, state http.ConnState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if state == http.StateNew || state == http.StateActive {
+		if a.open == nil {
+			a.open = make(map[net.Conn]struct{})
 		}
-		i.open[c] = struct{}{}
+		a.open[c] = struct{}{}
 		return
 	}
-	delete(i.open, c)
-	if len(i.open) == 0 && i.none != nil {
-		close(i.none)
-		i.none = nil
+	delete(a.open, c)
+	if len(a.open) == 0 && a.none != nil {
+		close(a.none)
+		a.none = nil
 	}
 }
 
-// await waits until there are none, for a second at the most, or ctx ends. It is
-// called once.
-func (i *idleConns) await(ctx context.Context) {
-	i.mu.Lock()
-	if len(i.open) == 0 {
-		i.mu.Unlock()
+// await waits until there are none, for lastWords at the most, or ctx ends. It is
+// called once, when no new ones are taken.
+func (a *atWork) await(ctx context.Context) {
+	a.mu.Lock()
+	if len(a.open) == 0 {
+		a.mu.Unlock()
 		return
 	}
 	none := make(chan struct{})
-	i.none = none
-	i.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, idleFor)
+	a.none = none
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	select {
 	case <-none:

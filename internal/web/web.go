@@ -49,9 +49,10 @@ const (
 	leaveAfter    = 250 * time.Millisecond
 	maxLinger     = 8 * time.Second // a container has 10 s by default
 
-	// idleFor is how long connections without a request stay open at the end: the
-	// next request over one is answered and closes it, instead of meeting a closed one.
-	idleFor = time.Second
+	// lastWords is how long connections that were taken may take at the end to bring
+	// their request and get its answer: http.Server.Shutdown drops those whose request
+	// it reads after that was called.
+	lastWords = 5 * time.Second
 )
 
 // Check is the state of one part that the program needs to work.
@@ -107,7 +108,7 @@ type Server struct {
 	server   *http.Server
 	draining atomic.Bool
 	watchers watchers
-	idle     idleConns
+	atWork   atWork
 	doorway  *doorway
 
 	mu        sync.Mutex // guards listeners
@@ -131,7 +132,7 @@ func New(config Config) *Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - 4096, // net/http adds 4 KiB of its own
-		ConnState:         s.idle.follow,
+		ConnState:         s.atWork.follow,
 		ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 	}
 	s.server.SetKeepAlivesEnabled(config.MaxConns == 0)
@@ -204,8 +205,8 @@ func (s *Server) Public() bool {
 // Drain makes /readyz answer 503 from now on, so that a load balancer looks
 // elsewhere, while requests are still served: until the context of Run ends, new
 // connections are taken and webhooks answered as before. Each answer closes its
-// connection, so that a balancer that keeps connections opens its next one to
-// somebody else. Draining twice changes nothing.
+// connection, as those to webhooks always do, so that a balancer that keeps
+// connections opens its next one to somebody else. Draining twice changes nothing.
 func (s *Server) Drain() {
 	if s.draining.CompareAndSwap(false, true) {
 		s.watchers.drain()
@@ -232,12 +233,15 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	listeners := s.listeners
+	listeners := make([]net.Listener, 0, len(s.listeners))
+	for _, l := range s.listeners {
+		listeners = append(listeners, s.doorway.before(l))
+	}
 	s.mu.Unlock()
 
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { served <- s.server.Serve(s.doorway.before(l)) }()
+		go func() { served <- s.server.Serve(l) }()
 	}
 	var failed error
 	waiting := len(listeners)
@@ -247,17 +251,20 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.Drain()
+	for _, l := range listeners {
+		_ = l.Close() // what it has taken is served
+	}
+	for range waiting {
+		if err := <-served; failed == nil && !errors.Is(err, net.ErrClosed) {
+			failed = err
+		}
+	}
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
 	defer cancel()
-	s.idle.await(shut)
+	s.atWork.await(shut)
 	if err := s.server.Shutdown(shut); err != nil {
 		s.config.Log.WarnContext(ctx, "HTTP requests were cut off at the end of the grace period", "err", err)
 		_ = s.server.Close() // the rest is given up on purpose
-	}
-	for range waiting {
-		if err := <-served; failed == nil {
-			failed = err
-		}
 	}
 	if failed != nil && !errors.Is(failed, http.ErrServerClosed) {
 		return fault.Wrap(failed, fault.Unavailable, "serve HTTP")

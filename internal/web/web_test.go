@@ -343,9 +343,13 @@ func TestDrainingStillServesAndClosesConnections(t *testing.T) {
 	s := start(t, web.Config{Webhooks: map[string]http.Handler{"x": http.HandlerFunc(echo)}})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	post := func() *http.Response {
+	ask := func(method, path string) *http.Response {
 		t.Helper()
-		resp, err := client.Post(s.url+"/webhooks/x", "text/plain", strings.NewReader("body")) //nolint:noctx // short
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,12 +357,17 @@ func TestDrainingStillServesAndClosesConnections(t *testing.T) {
 		_ = resp.Body.Close()
 		return resp
 	}
-	if resp := post(); resp.Close {
+	if resp := ask("GET", "/healthz"); resp.Close {
 		t.Error("the connection is closed although nothing stops")
 	}
+	if resp := ask("POST", "/webhooks/x"); resp.StatusCode != http.StatusOK || !resp.Close {
+		t.Errorf("a webhook: %s, closes %t; what is sent on a kept connection can meet a process that ends", resp.Status, resp.Close)
+	}
 	s.Drain()
-	if resp := post(); resp.StatusCode != http.StatusOK || !resp.Close {
-		t.Errorf("while draining: %s, closes %t", resp.Status, resp.Close)
+	for _, to := range [][2]string{{"GET", "/healthz"}, {"POST", "/webhooks/x"}} {
+		if resp := ask(to[0], to[1]); resp.StatusCode != http.StatusOK || !resp.Close {
+			t.Errorf("%s while draining: %s, closes %t", to[1], resp.Status, resp.Close)
+		}
 	}
 }
 
