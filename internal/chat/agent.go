@@ -18,6 +18,7 @@ func (h *Handler) agentCommand() command.Command {
 		Name:    "agent",
 		Usage:   "agent [name|default]",
 		Summary: "which profile answers here",
+		Example: "agent reviewer",
 		Lane:    command.Ahead,
 		Run:     h.runAgent,
 	}

@@ -18,6 +18,7 @@ func (h *Handler) allowCommand() command.Command {
 		Name:    "allow",
 		Usage:   "allow [revoke n]",
 		Summary: "what is always allowed in this codebase",
+		Example: "allow revoke 2",
 		Run:     h.runAllow,
 	}
 }

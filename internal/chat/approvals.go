@@ -16,6 +16,8 @@ func (h *Handler) approvalsCommand() command.Command {
 		Name:    "approvals",
 		Usage:   "approvals",
 		Summary: "what waits for a decision",
+		Example: "approvals",
+		Reading: command.ReadingAnywhere,
 		Run:     h.runApprovals,
 	}
 }

@@ -14,6 +14,8 @@ func (h *Handler) approveCommand() command.Command {
 		Name:    "approve",
 		Usage:   "approve [plan] [note]",
 		Summary: "approve a plan",
+		Example: "approve p-3",
+		Rank:    11,
 		Details: "`approve a-7` allows what was asked under that name, and `approve a-7 always` also the same from now on.",
 		Menu:    true,
 		Run:     h.runApprove,

@@ -12,6 +12,8 @@ func (h *Handler) branchCommand() command.Command {
 		Name:    "branch",
 		Usage:   "branch",
 		Summary: "the branch that this conversation works on",
+		Example: "branch",
+		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
 		Run:     h.runBranch,
 	}

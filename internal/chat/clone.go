@@ -15,6 +15,7 @@ func (h *Handler) cloneCommand() command.Command {
 		Name:    "clone",
 		Usage:   "clone <url>",
 		Summary: "get a repository and work on it here",
+		Example: "clone https://github.com/acme/shop",
 		Lane:    command.Job,
 		Needs:   command.Repositories,
 		Run:     h.runClone,

@@ -20,6 +20,7 @@ func (h *Handler) commandSetCommand() command.Command {
 		Name:    "command_set",
 		Usage:   "command_set <name> <path> [text]",
 		Summary: "register a command file, or write it",
+		Example: "command_set ship .claude/commands/ship.md",
 		Needs:   command.Repositories,
 		Run:     h.runCommandSet,
 	}

@@ -16,6 +16,8 @@ func (h *Handler) commandsCommand() command.Command {
 		Name:    "commands",
 		Usage:   "commands [search]",
 		Summary: "the commands of this repository",
+		Example: "commands review",
+		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Needs:   command.Repositories,
 		Run:     h.runCommands,

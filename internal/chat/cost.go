@@ -20,6 +20,9 @@ func (h *Handler) costCommand() command.Command {
 		Name:    "cost",
 		Usage:   "cost [week] [by model]",
 		Summary: "what was used here, by you, and today, or by day, model, codebase, person",
+		Example: "cost week by model",
+		Rank:    15,
+		Reading: command.ReadingAnywhere,
 		Run:     h.runCost,
 	}
 }

@@ -12,6 +12,7 @@ func (h *Handler) denyCommand() command.Command {
 		Name:    "deny",
 		Usage:   "deny a-7 [why]",
 		Summary: "do not allow what was asked",
+		Example: "deny a-7 use the staging database",
 		Run:     h.runDeny,
 	}
 }

@@ -16,6 +16,7 @@ func (h *Handler) editCommand() command.Command {
 		Name:    "edit",
 		Usage:   "edit [plan] <text>",
 		Summary: "replace a plan by your own text",
+		Example: "edit p-3 first write the test",
 		Run:     h.runEdit,
 	}
 }

@@ -10,6 +10,7 @@ func executeCommand() command.Command {
 		Name:    "execute",
 		Usage:   "execute [plan] [note]",
 		Summary: "carry the plan out, in a fresh session",
+		Example: "execute p-3",
 		Menu:    true,
 		Lane:    command.Turn,
 		Prompt: &command.Prompt{

@@ -16,6 +16,8 @@ func (h *Handler) forgetCommand() command.Command {
 		Name:    "forget",
 		Usage:   "forget <n|all>",
 		Summary: "delete what I remember about you",
+		Example: "forget 3",
+		Reading: command.ReadingAside,
 		Needs:   command.Memory,
 		Run:     h.runForget,
 	}

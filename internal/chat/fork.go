@@ -18,6 +18,7 @@ func (h *Handler) forkCommand() command.Command {
 		Name:    "fork",
 		Usage:   "fork [n] [here|thread]",
 		Summary: "go on from message n of this session, in a fresh one; thread: in a thread or topic of its own, with its own files",
+		Example: "fork 12 thread",
 		Lane:    command.Ahead,
 		Run:     h.runFork,
 	}

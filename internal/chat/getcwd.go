@@ -13,6 +13,8 @@ func (h *Handler) getCwdCommand() command.Command {
 		Name:    "getcwd",
 		Usage:   "getcwd",
 		Summary: "the folder this conversation works in",
+		Example: "getcwd",
+		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
 		Run:     h.runGetCwd,
 	}

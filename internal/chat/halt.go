@@ -11,7 +11,9 @@ func (h *Handler) haltCommand() command.Command {
 	return command.Command{
 		Name:    "halt",
 		Usage:   "halt [why]",
-		Summary: "stop everything, everywhere, until resume (owners)",
+		Summary: "stop everything, everywhere, until resume",
+		Example: "halt deploying a new version",
+		Rank:    6,
 		Details: "`stop` stops only what runs here.",
 		Owners:  true,
 		Run:     h.runHalt,

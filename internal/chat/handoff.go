@@ -20,6 +20,7 @@ func (h *Handler) handoffCommand() command.Command {
 		Name:    "handoff",
 		Usage:   "handoff <assistant>",
 		Summary: "go on with another assistant, with all that was said",
+		Example: "handoff claude",
 		Run:     h.runHandoff,
 	}
 }

@@ -9,6 +9,8 @@ func invokeCommand() command.Command {
 		Name:    command.Invoke,
 		Usage:   "command-invoke <name> [arguments]",
 		Summary: "run a command of the repository, or `plan-feature` or `execute`, by its name",
+		Example: "command-invoke plan-feature add a --json flag",
+		Reading: command.ReadingAnywhere,
 		Hidden:  true,
 		Lane:    command.Turn,
 	}

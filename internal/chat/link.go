@@ -24,6 +24,8 @@ func (h *Handler) linkCommand() command.Command {
 		Name:    "link",
 		Usage:   "link [code]",
 		Summary: "one memory for your accounts on several platforms",
+		Example: "link",
+		Reading: command.ReadingAside,
 		Where:   command.Aside,
 		Needs:   command.Memory,
 		Run:     h.runLink,

@@ -18,6 +18,7 @@ func (h *Handler) loadCommandsCommand() command.Command {
 		Name:    "load_commands",
 		Usage:   "load_commands <folder>",
 		Summary: "register all command files below a folder",
+		Example: "load_commands .claude/commands",
 		Needs:   command.Repositories,
 		Run:     h.runLoadCommands,
 	}

@@ -15,6 +15,7 @@ func (h *Handler) modeCommand() command.Command {
 		Name:    "mode",
 		Usage:   "mode [ask|edit|auto]",
 		Summary: "how much may happen without asking",
+		Example: "mode ask",
 		Lane:    command.Ahead,
 		Run:     h.runMode,
 	}

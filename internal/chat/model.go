@@ -18,6 +18,8 @@ func (h *Handler) modelCommand() command.Command {
 		Name:    "model",
 		Usage:   "model [name|fast|smart|cheap]",
 		Summary: "which model answers here",
+		Example: "model smart",
+		Rank:    13,
 		Lane:    command.Ahead,
 		Run:     h.runModel,
 	}

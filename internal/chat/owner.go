@@ -11,7 +11,8 @@ func (h *Handler) ownerCommand() command.Command {
 	return command.Command{
 		Name:    "owner",
 		Usage:   "owner [add|rm <id>]",
-		Summary: "who owns the bot (owners)",
+		Summary: "who owns the bot",
+		Example: "owner add telegram/42",
 		Owners:  true,
 		Run:     h.runOwner,
 	}

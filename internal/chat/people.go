@@ -14,7 +14,9 @@ func (h *Handler) peopleCommand() command.Command {
 	return command.Command{
 		Name:    "people",
 		Usage:   "people [allow|remove <id>]",
-		Summary: "who may use the bot (owners)",
+		Summary: "who may use the bot",
+		Example: "people allow telegram/42",
+		Rank:    5,
 		Owners:  true,
 		Run:     h.runPeople,
 	}

@@ -13,6 +13,9 @@ func planCommand() command.Command {
 		Aliases: []string{"plan_feature"}, // seed 002's name
 		Usage:   "plan <goal>",
 		Summary: "write a plan, change nothing",
+		Example: "plan add a --json flag",
+		Rank:    1,
+		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Lane:    command.Turn,
 		Prompt: &command.Prompt{

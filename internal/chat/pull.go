@@ -21,6 +21,8 @@ func (h *Handler) pullCommand() command.Command {
 		Name:    "pr",
 		Usage:   "pr [title]",
 		Summary: "commit, push, and open or update a draft pull request",
+		Example: "pr Add a --json flag",
+		Rank:    7,
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,

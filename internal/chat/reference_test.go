@@ -54,13 +54,25 @@ func reference(all []command.Command) string {
 		command.Turn:   "by the assistant",
 	}
 	var b strings.Builder
-	b.WriteString("| command | does | runs |\n|---|---|---|\n")
+	b.WriteString("| command | does | example | who | runs |\n|---|---|---|---|---|\n")
 	for _, c := range all {
 		does := c.Summary + alsoCalled(c, "/")
 		if c.Details != "" {
 			does += ". " + strings.TrimSuffix(c.Details, ".")
 		}
-		fmt.Fprintf(&b, "| `/%s` | %s | %s |\n", strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), runs[c.Lane])
+		fmt.Fprintf(&b, "| `/%s` | %s | `/%s` | %s | %s |\n",
+			strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), c.Example, whoInTable(c), runs[c.Lane])
 	}
 	return b.String()
+}
+
+// whoInTable says who may give a command, in a word.
+func whoInTable(c command.Command) string {
+	switch {
+	case c.Owners:
+		return "owners"
+	case c.Reading == command.NotReading:
+		return "users"
+	}
+	return "everybody"
 }

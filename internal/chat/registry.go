@@ -72,8 +72,11 @@ func (h *Handler) register(all []command.Command) error {
 		if !there[c.Needs] {
 			continue
 		}
-		if c.Owners {
+		switch {
+		case c.Owners:
 			c.Run = forOwners(c.Run)
+		case c.Run != nil && c.Reading != command.ReadingAnywhere:
+			c.Run = notForReaders(c.Run, c.Reading)
 		}
 		h.list = append(h.list, c)
 		for _, name := range c.Names() {
@@ -97,6 +100,34 @@ func forOwners(run command.Run) command.Run {
 		}
 		return run(ctx, r)
 	}
+}
+
+// notForReaders refuses a command to people who may only ask; where they read alone
+// they can give one that changes no more than their talk.
+func notForReaders(run command.Run, reading command.Reading) command.Run {
+	return func(ctx context.Context, r command.Request) (command.Reply, error) {
+		switch {
+		case r.Role != sessions.Reader, reading == command.ReadingAside && private(r.Entry.In):
+			return run(ctx, r)
+		case reading == command.ReadingAside:
+			return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: use this command in a private chat with me.")
+		}
+		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: you can ask questions, but not change anything. An owner can give you full access.")
+	}
+}
+
+// may reports whether somebody with a role can give a command in a private chat, or
+// in one that others read.
+func may(c command.Command, role sessions.Role, alone bool) bool {
+	switch {
+	case role == sessions.Owner:
+		return true
+	case c.Owners:
+		return false
+	case role == sessions.Reader:
+		return c.Reading == command.ReadingAnywhere || c.Reading == command.ReadingAside && alone
+	}
+	return true
 }
 
 // Find returns the command of a canonical name or an alias.

@@ -48,6 +48,8 @@ func TestEveryCommandIsWhole(t *testing.T) {
 			t.Errorf("/%s has run %t and prompt %t in lane %d", c.Name, c.Run != nil, c.Prompt != nil, c.Lane)
 		case strings.ReplaceAll(strings.Fields(c.Usage)[0], "-", "_") != c.Name:
 			t.Errorf("/%s is used as %q", c.Name, c.Usage)
+		case !strings.HasPrefix(c.Example, strings.Fields(c.Usage)[0]):
+			t.Errorf("/%s has the example %q", c.Name, c.Example)
 		case c.Menu && c.Hidden:
 			t.Errorf("/%s is in the menu and hidden", c.Name)
 		}
@@ -113,17 +115,19 @@ func (public) Capabilities() platform.Capabilities {
 	return platform.Capabilities{Comments: true, CommandPrefix: "/agent "}
 }
 
+// helped returns what a command of /help answers to somebody.
+func helped(t *testing.T, h *Handler, text string, role sessions.Role) string {
+	t.Helper()
+	r, err := h.runHelp(t.Context(), asked(text, role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Text
+}
+
 func TestWhereCommandsAreOffered(t *testing.T) {
 	t.Parallel()
-	help := func(h *Handler, text string) string {
-		t.Helper()
-		r, err := h.runHelp(t.Context(), asked(text, sessions.User))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Text
-	}
-	private, comments := help(whole(t), "/help"), help(whole(t, public{}), "/help")
+	private, comments := helped(t, whole(t), "/help all", sessions.User), helped(t, whole(t, public{}), "/help ALL", sessions.User)
 	for _, tt := range []struct {
 		text, part string
 		want       bool
@@ -131,6 +135,9 @@ func TestWhereCommandsAreOffered(t *testing.T) {
 		{private, "- `/link [code]`", true}, {comments, "link [code]", false},
 		{private, "(also `/reset`)", true}, {comments, "- `/agent status", true},
 		{private, "`/start`", false}, {private, "command-invoke", false},
+		{private, "`/people", false}, {helped(t, whole(t), "/help all", sessions.Owner), "`/people", true},
+		{helped(t, whole(t), "/help all", sessions.Reader), "`/clone", false}, {helped(t, whole(t), "/help all", sessions.Reader), "`/plan", true},
+		{private, "<details>", false}, {comments, "<details>\n<summary>All commands</summary>\n\n- `/agent new`", true}, {comments, "\n\n</details>", true},
 	} {
 		if strings.Contains(tt.text, tt.part) != tt.want {
 			t.Errorf("%q is offered: %t, in:\n%s", tt.part, !tt.want, tt.text)
@@ -142,14 +149,90 @@ func TestWhereCommandsAreOffered(t *testing.T) {
 		"/help /plan":            "`/plan <goal>`: write a plan",
 		"/help command-invoke":   "by its name",
 		"/help nothing-like-it!": "There is no command",
+		"/help staus":            "There is no command `/staus`. Did you mean `/status`?",
+		"/help clone":            "\n- Example: `/clone https://github.com/acme/shop`\n- Who: everybody but people with read-only access\n- Where: anywhere",
+		"/help halt":             "- Who: owners",
+		"/help link":             "- Where: where nobody else reads along",
 	} {
-		if got := help(whole(t), text); !strings.Contains(got, want) {
+		if got := helped(t, whole(t), text, sessions.User); !strings.Contains(got, want) {
 			t.Errorf("%s answers %q", text, got)
 		}
 	}
 	for _, info := range whole(t).Menu(platform.Capabilities{}) {
 		if info.Name == "start" || info.Description == "" {
 			t.Errorf("in the menu: %+v", info)
+		}
+	}
+}
+
+// The short help has at most ten lines for everybody, everywhere, and the fold of
+// comments around them.
+func TestShortHelp(t *testing.T) {
+	t.Parallel()
+	bare, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range map[string]*Handler{"bare": bare, "whole": whole(t), "comments": whole(t, public{})} {
+		for role, wants := range map[sessions.Role][]string{
+			sessions.Owner:  {"people", "halt", "plan <goal>", "status", "stop"},
+			sessions.User:   {"plan <goal>", "status", "stop", "new", "help all", "help <command>"},
+			sessions.Reader: {"plan <goal>", "status", "stop", "new", "sessions"},
+		} {
+			text := helped(t, h, "/help", role)
+			lines := strings.Split(text, "\n")
+			prefix, most := h.prefix("test"), 9 // a platform may set the list apart with an empty line
+			if name == "comments" {
+				most += 5
+			}
+			if len(lines) > most {
+				t.Errorf("%s, %s: %d lines:\n%s", name, role, len(lines), text)
+			}
+			for _, want := range wants {
+				if !strings.Contains(text, "`"+prefix+want) {
+					t.Errorf("%s, %s: no %q in:\n%s", name, role, want, text)
+				}
+			}
+			for _, no := range []string{"people", "halt"} {
+				if role != sessions.Owner && strings.Contains(text, prefix+no) {
+					t.Errorf("%s, %s: offers %s:\n%s", name, role, no, text)
+				}
+			}
+		}
+	}
+}
+
+// Who may only ask changes nothing, whatever they type.
+func TestReadersChangeNothing(t *testing.T) {
+	t.Parallel()
+	h := whole(t)
+	for _, c := range h.list {
+		if c.Run == nil || c.Owners || c.Reading == command.ReadingAnywhere {
+			continue
+		}
+		r := asked("/"+c.Name, sessions.Reader)
+		r.Entry.In.Private = c.Reading == command.NotReading
+		if _, err := c.Run(t.Context(), r); !fault.Is(err, fault.Forbidden) {
+			t.Errorf("/%s of somebody who may only ask: %v", c.Name, err)
+		}
+	}
+	changing := []string{"clone", "pr", "undo", "approve", "edit", "reject", "deny", "allow", "mode", "model", "agent", "schedule", "handoff", "fork", "retry", "command_set", "load_commands", "execute"}
+	for _, name := range changing {
+		if c, _ := h.Find(name); c.Reading != command.NotReading {
+			t.Errorf("/%s can be given by people who may only ask", name)
+		}
+	}
+}
+
+func BenchmarkShortHelp(b *testing.B) {
+	h, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := asked("/help", sessions.Owner)
+	for b.Loop() {
+		if _, err := h.runHelp(b.Context(), r); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ func (h *Handler) rejectCommand() command.Command {
 		Name:    "reject",
 		Usage:   "reject [plan] [reason]",
 		Summary: "reject a plan",
+		Example: "reject p-3 too large",
 		Run:     h.runReject,
 	}
 }

@@ -14,6 +14,8 @@ func (h *Handler) rememberCommand() command.Command {
 		Name:    "remember",
 		Usage:   "remember <text>",
 		Summary: "have me remember something about you",
+		Example: "remember I like short answers",
+		Reading: command.ReadingAside,
 		Needs:   command.Memory,
 		Run:     h.runRemember,
 	}

@@ -22,6 +22,8 @@ func (h *Handler) repoCommand() command.Command {
 		Name:    "repo",
 		Usage:   "repo <name|number>",
 		Summary: "work on another repository here",
+		Example: "repo shop",
+		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
 		Needs:   command.Repositories,
 		Run:     h.runRepo,

@@ -11,7 +11,8 @@ func (h *Handler) resumeCommand() command.Command {
 	return command.Command{
 		Name:    "resume",
 		Usage:   "resume",
-		Summary: "end a halt (owners)",
+		Summary: "end a halt",
+		Example: "resume",
 		Owners:  true,
 		Run:     h.runResume,
 	}

@@ -17,6 +17,7 @@ func (h *Handler) retryCommand() command.Command {
 		Name:    "retry",
 		Usage:   "retry [note]",
 		Summary: "the last turn again, from where it began",
+		Example: "retry use the other library",
 		Lane:    command.Job,
 		Needs:   command.Repositories,
 		Run:     h.runRetry,

@@ -77,7 +77,7 @@ func TestConversations(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]line{
 		"Help": {
-			{say: "/help", want: "Commands:"},
+			{say: "/help", want: "`/help all` every command"},
 			{say: "/help mode", want: "how much may happen without asking"},
 			{say: "/help /plan", want: "/plan"},
 			{say: "/help nonsense", want: "There is no command"},

@@ -18,6 +18,7 @@ func (h *Handler) scheduleCommand() command.Command {
 		Name:    "schedule",
 		Usage:   "schedule [on|off|list]",
 		Summary: "the standing task of the profile here",
+		Example: "schedule on",
 		Run:     h.runSchedule,
 	}
 }

@@ -16,6 +16,8 @@ func (h *Handler) setCwdCommand() command.Command {
 		Name:    "setcwd",
 		Usage:   "setcwd <folder>",
 		Summary: "work in a folder of the repository",
+		Example: "setcwd cmd/server",
+		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
 		Needs:   command.Repositories,
 		Run:     h.runSetCwd,

@@ -13,6 +13,8 @@ func (h *Handler) startCommand() command.Command {
 		Name:    "start",
 		Usage:   "start",
 		Summary: "say hello",
+		Example: "start",
+		Reading: command.ReadingAnywhere,
 		Hidden:  true,
 		Run:     h.runStart,
 	}

@@ -21,6 +21,9 @@ func (h *Handler) statusCommand() command.Command {
 		Name:    "status",
 		Usage:   "status [verbose]",
 		Summary: "what runs and what waits; verbose: also the system prompt",
+		Example: "status",
+		Rank:    2,
+		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Run:     h.runStatus,
 	}

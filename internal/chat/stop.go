@@ -16,6 +16,9 @@ func (h *Handler) stopCommand() command.Command {
 		Name:    "stop",
 		Usage:   "stop",
 		Summary: "stop the running turn and drop what waits",
+		Example: "stop",
+		Rank:    3,
+		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Run:     h.runStop,
 	}

@@ -17,6 +17,8 @@ func (h *Handler) undoCommand() command.Command {
 		Name:    "undo",
 		Usage:   "undo",
 		Summary: "back to before the last turn, files and talk",
+		Example: "undo",
+		Rank:    10,
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,

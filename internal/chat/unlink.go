@@ -18,6 +18,8 @@ func (h *Handler) unlinkCommand() command.Command {
 		Name:    "unlink",
 		Usage:   "unlink <account>",
 		Summary: "take an account out of that again",
+		Example: "unlink slack/U024BE7LH",
+		Reading: command.ReadingAside,
 		Where:   command.Aside,
 		Needs:   command.Memory,
 		Run:     h.runUnlink,

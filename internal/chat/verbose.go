@@ -15,6 +15,8 @@ func (h *Handler) verboseCommand() command.Command {
 		Name:    "verbose",
 		Usage:   "verbose 0|1|2",
 		Summary: "how much you see while I work",
+		Example: "verbose 2",
+		Reading: command.ReadingAside,
 		Run:     h.runVerbose,
 	}
 }

@@ -12,6 +12,9 @@ func (h *Handler) whoamiCommand() command.Command {
 		Name:    "whoami",
 		Usage:   "whoami",
 		Summary: "who you are to this bot",
+		Example: "whoami",
+		Rank:    16,
+		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Run:     h.runWhoami,
 	}

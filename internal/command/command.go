@@ -63,6 +63,16 @@ const (
 	Memory            // what is remembered of people
 )
 
+// Reading says whether people who may ask but change nothing can give a command.
+type Reading int
+
+// What they can do.
+const (
+	NotReading      Reading = iota // it changes something: they cannot
+	ReadingAside                   // it changes the talk only: where nobody else reads along
+	ReadingAnywhere                // it only shows something, or stops what runs
+)
+
 // Run answers a command. It may run twice, after a crash, and must then have the
 // same effect once. Its error is shown by its public text.
 type Run func(ctx context.Context, r Request) (Reply, error)
@@ -75,11 +85,14 @@ type Command struct {
 	Usage   string   // "repo <name|number>"
 	Summary string   // one line for /help and for menus
 	Details string   // what /help NAME says besides, in whole sentences; may be empty
+	Example string   // "repo shop"
+	Rank    int      // place in the short /help, where there is room for a few; 0 is none
 	Menu    bool     // shown in the platforms' menus
 	Hidden  bool     // not listed by /help
 	Owners  bool     // refused to everybody but owners of the bot
 	Lane    Lane
 	Where   Where
+	Reading Reading
 	Needs   Need
 
 	Run    Run     // nil for a Prompt

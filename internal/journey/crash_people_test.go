@@ -46,7 +46,7 @@ var (
 	askMark    = regexp.MustCompile(`\bc(\d+)n(\d+) (short|slow|long)\b`)
 	answerMark = regexp.MustCompile(`^c(\d+)n(\d+):(\d+)/(\d+);`)
 	whoamiMark = regexp.MustCompile(`^You are \d+ on telegram, role \w+\.$`)
-	helpMark   = regexp.MustCompile(`^There is no command /x(\d+)\. /help lists what there is\.$`)
+	helpMark   = regexp.MustCompile(`^There is no command /x(\d+)\. /help all lists them\.$`)
 )
 
 // ask is a numbered message that has to be answered by the model once.

@@ -316,7 +316,10 @@ func TestUnknownCommandNamesTheNearest(t *testing.T) {
 		w.says(ann, "/whoami")
 		w.seesText(ann, "42", "user")
 		w.says(ann, "/help@acme_bot")
-		w.seesText(ann, "Commands:")
+		w.seesText(ann, "/help all every command")
+		if texts := w.tg.ChatView(ann).BotTexts(); strings.Count(texts[len(texts)-1], "\n") >= 10 {
+			t.Errorf("the short help has more than ten lines:\n%s", texts[len(texts)-1])
+		}
 		if n := w.ai.Stats().Received; n != 0 {
 			t.Errorf("commands caused %d model requests", n)
 		}

@@ -282,6 +282,7 @@ type Role string
 // The roles, from the least.
 const (
 	Stranger Role = "stranger"
+	Reader   Role = "reader" // may ask, and change nothing
 	User     Role = "user"
 	Owner    Role = "owner"
 )
