@@ -26,7 +26,9 @@ type Progress struct {
 // Clone clones the repository at an address that a person typed and checks out
 // its default branch. If it is there already it is returned as it is, with
 // Existing set. Clones of one address wait for each other; others run at once.
-// One that fails, is canceled or dies with the process leaves nothing behind.
+// One that dies with the process, or is cut off, leaves the parts of it that were
+// complete, and the next one for that address within a day goes on behind them. One
+// that fails otherwise leaves nothing behind.
 //
 // Errors: Invalid or Forbidden for the address, NotFound, Unauthorized,
 // Unavailable, Exhausted above Config.MaxBytes, and Conflict if something else is
@@ -37,7 +39,7 @@ func (w *Workspace) Clone(ctx context.Context, address string, progress func(Pro
 	if err != nil {
 		return Repo{}, err
 	}
-	unlock, err := w.locks.lock(ctx, "clone "+r.Dir())
+	lock, unlock, err := w.locks.lockFile(ctx, "clone "+r.Dir())
 	if err != nil {
 		return Repo{}, err
 	}
@@ -49,18 +51,19 @@ func (w *Workspace) Clone(ctx context.Context, address string, progress func(Pro
 		return Repo{}, fault.Wrap(err, fault.Internal, "looking for the clone")
 	}
 	w.clearTemporary(ctx)
-	tmp, err := w.temporary()
+	u, err := w.unfinishedClone(lock)
 	if err != nil {
 		return Repo{}, err
 	}
-	defer tmp.end()
-	if err := w.cloneInto(ctx, r, tmp.sub("repo"), progress); err != nil {
+	err = w.cloneInto(ctx, r, u, progress)
+	defer func() { u.end(err) }()
+	if err != nil {
 		return Repo{}, fmt.Errorf("cloning %s: %w", r.URL(), err)
 	}
 	if err := w.root.MkdirAll(path.Dir(r.Dir()), 0o700); err != nil {
 		return Repo{}, fault.Wrap(err, fault.Internal, "making the owner's folder")
 	}
-	if err := w.root.Rename(path.Join(tmp.rel, "repo"), r.Dir()); err != nil {
+	if err := w.root.Rename(path.Join(u.rel, repoPart), r.Dir()); err != nil {
 		return Repo{}, fault.Wrap(err, fault.Internal, "moving the clone to its place")
 	}
 	return repo, nil
@@ -80,30 +83,18 @@ func (w *Workspace) existing(ctx context.Context, r remote.Remote, repo Repo) (R
 
 // cloneInto clones in steps, so that the size of the files is known before any is
 // written: a few kilobytes of objects can hold terabytes of zeros.
-func (w *Workspace) cloneInto(ctx context.Context, r remote.Remote, dir string, progress func(Progress)) error {
+func (w *Workspace) cloneInto(ctx context.Context, r remote.Remote, u *unfinished, progress func(Progress)) error {
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.CloneTimeout)
 	defer cancel()
-	report := lineReader(progress)
 	endpoint, err := w.endpoint(ctx, r)
 	if err != nil {
 		return err
 	}
-	_, err = w.git.Run(ctx, gitcmd.Call{
-		Args: []string{
-			"clone", "--no-checkout", "--no-recurse-submodules", "--template=", "--origin=origin", "--progress",
-			"--config=core.symlinks=false", "--config=core.hooksPath=/dev/null", "--config=submodule.recurse=false",
-			"--", r.CloneURL(), dir,
-		},
-		Dir:      filepath.Dir(dir),
-		Remote:   endpoint,
-		Timeout:  w.cfg.CloneTimeout,
-		Size:     &gitcmd.SizeLimit{Dir: dir, Max: w.cfg.MaxBytes},
-		Progress: report,
-	})
-	if err != nil {
+	if err := u.get(ctx, r, endpoint, lineReader(progress)); err != nil {
 		return err
 	}
-	p := place{repo: Repo{Name: r.FullName(), Dir: dir}, gitDir: filepath.Join(dir, ".git")}
+	dir := u.sub(repoPart)
+	p := place{repo: Repo{Name: r.FullName(), Dir: dir}, gitDir: filepath.Join(dir, ".git"), holds: u.lock}
 	head, err := w.resolve(ctx, p, "HEAD^{commit}")
 	if err != nil || head == "" { // an empty repository has nothing to check out
 		return err

@@ -32,6 +32,13 @@ func newLocks(dir string) *locks { return &locks{dir: dir, held: map[string]*loc
 
 // lock waits for the lock of a name and returns what gives it back.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	_, unlock, err = l.lockFile(ctx, name)
+	return unlock, err
+}
+
+// lockFile is lock, and returns the file whose lock it is: a program that has it
+// open, too, holds the lock for as long as it runs.
+func (l *locks) lockFile(ctx context.Context, name string) (file *os.File, unlock func(), err error) {
 	l.mu.Lock()
 	s := l.held[name]
 	if s == nil {
@@ -51,15 +58,15 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error
 	case s.slot <- struct{}{}:
 	case <-ctx.Done():
 		leave()
-		return nil, fault.Wrap(context.Cause(ctx), fault.KindOf(ctx.Err()), "waiting for a lock")
+		return nil, nil, fault.Wrap(context.Cause(ctx), fault.KindOf(ctx.Err()), "waiting for a lock")
 	}
-	f, err := lockFile(ctx, l.path(name))
+	f, err := waitForFile(ctx, l.path(name))
 	if err != nil {
 		<-s.slot
 		leave()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() {
+	return f, func() {
 		_ = f.Close() // gives the file lock back
 		<-s.slot
 		leave()
@@ -71,9 +78,9 @@ func (l *locks) path(name string) string {
 	return filepath.Join(l.dir, hex.EncodeToString(sum[:12]))
 }
 
-// lockFile waits for another process by asking again: a blocking flock could not
+// waitForFile waits for another process by asking again: a blocking flock could not
 // be given up.
-func lockFile(ctx context.Context, path string) (*os.File, error) {
+func waitForFile(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := tryLockFile(path)
 		if err == nil {

@@ -25,6 +25,7 @@ type place struct {
 	gitDir string
 	local  bool // the repository of a local folder, which has its own configuration
 	config []gitcmd.Pair
+	holds  *os.File // see gitcmd.Call.Holds; nil for none
 }
 
 // place finds git's data for a codebase. It trusts nothing in repo but Dir, and
@@ -184,6 +185,7 @@ func (w *Workspace) run(ctx context.Context, p place, c gitcmd.Call) (string, er
 		c.GitDir = p.gitDir
 	}
 	c.Config = append(c.Config, p.config...)
+	c.Holds = p.holds
 	out, err := w.git.Run(ctx, c)
 	return strings.TrimRight(string(out.Data), "\n"), err
 }

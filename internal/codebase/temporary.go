@@ -51,6 +51,12 @@ func (w *Workspace) clearTemporary(ctx context.Context) {
 		return
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinishedPrefix) {
+			if info, err := e.Info(); err == nil {
+				w.clearUnfinished(e.Name(), info.ModTime())
+			}
+			continue
+		}
 		name := strings.TrimSuffix(e.Name(), ".lock")
 		lock, err := tryLockFile(w.abs(path.Join(tmpDir, name+".lock")))
 		if err != nil {

@@ -14,7 +14,12 @@ import (
 	"remote-agent/internal/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if root := os.Getenv(cloneIn); root != "" {
+		os.Exit(cloneAndDie(root))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type bundle struct {
 	t      testing.TB

@@ -286,11 +286,15 @@ func (w *Workspace) start(ctx context.Context, t *Tree, start Start) error {
 		script, commit = "", existing
 	}
 	script += "update " + t.ref("base") + " " + commit + "\n"
+	// First: whoever finds the branch takes the worktree for begun, and recalls this.
+	if err := w.remember(ctx, *t); err != nil {
+		return err
+	}
 	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
 		return fmt.Errorf("making the branch %s: %w", t.Branch, err)
 	}
 	t.Base = commit
-	return w.remember(ctx, *t)
+	return nil
 }
 
 // fresh returns the tip of the default branch, freshly fetched, or as it was

@@ -265,6 +265,27 @@ type Entry struct {
 	Error          string // last error, for the operator
 	In             messages.Inbound
 	AcceptedAt     time.Time
+	Preparation    Preparation
+}
+
+// Preparation is what was found out for the turn of an entry before it could begin,
+// step by step, so that a process that dies loses no more than its last step. It
+// goes when the entry is over.
+type Preparation struct {
+	// AdmittedAt is when the platform was asked whether the sender may use the bot,
+	// and said yes; zero: it has not. It says nothing about later.
+	AdmittedAt time.Time `json:"admitted_at,omitzero"`
+
+	// Earlier is what was said before the bot was called, as it was at EarlierAt,
+	// and Notice what the person is told about that. A zero EarlierAt means that
+	// nobody has looked.
+	EarlierAt time.Time        `json:"earlier_at,omitzero"`
+	Earlier   []messages.Quote `json:"earlier,omitempty"`
+	Notice    string           `json:"notice,omitempty"`
+
+	// Repository is what the platform said at LocatedAt of where the work belongs.
+	LocatedAt  time.Time            `json:"located_at,omitzero"`
+	Repository *messages.Repository `json:"repository,omitempty"`
 }
 
 // EntryUpdate changes the fields that are not nil.
@@ -274,6 +295,10 @@ type EntryUpdate struct {
 	NextAt    *time.Time
 	SessionID *string
 	Error     *string
+
+	// Preparation takes the place of what is there. A State that is final takes it
+	// away, whatever is given here.
+	Preparation *Preparation
 }
 
 // Role is what an identity may do.

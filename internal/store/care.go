@@ -113,7 +113,7 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 		`DELETE FROM approvals WHERE ` + sessionApprovals,
 		`DELETE FROM plans WHERE ` + sessionPlans,
 		`DELETE FROM deliveries WHERE ` + sessionDeliveries,
-		`UPDATE inbound_events SET raw = NULL, data = NULL, error = NULL WHERE ` + sessionInbox,
+		`UPDATE inbound_events SET raw = NULL, data = NULL, error = NULL, preparation = NULL WHERE ` + sessionInbox,
 	} {
 		if _, err := t.exec(ctx, query, id); err != nil {
 			return Removed{}, fmt.Errorf("remove session: %w", err)
@@ -250,7 +250,7 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		args  []any
 	}{
 		{&s.Deliveries, `UPDATE deliveries SET state = 'failed', error = $1, final = true, next_ms = 0 WHERE state IN ('pending', 'sending', 'placed')`, []any{ErrRestored}},
-		{&s.Entries, `UPDATE inbound_events SET state = 'stopped', error = $1 WHERE state IN ('waiting', 'running')`, []any{ErrRestored}},
+		{&s.Entries, `UPDATE inbound_events SET state = 'stopped', error = $1, preparation = NULL WHERE state IN ('waiting', 'running')`, []any{ErrRestored}},
 		{&s.ToolCalls, `UPDATE agent_tool_calls SET status = 'failed', error_details = $1, completed_at = {now} / 1000 WHERE status IN ('pending', 'executing')`, []any{ErrRestored}},
 		{&s.Plans, `UPDATE plans SET state = 'expired', decided_ms = {now}, note = $1 WHERE state IN ('proposed', 'approved', 'executing')`, []any{ErrRestored}},
 		{&s.Approvals, `UPDATE approvals SET state = 'expired', decided_ms = {now}, note = $1 WHERE state = 'waiting'`, []any{ErrRestored}},

@@ -14,13 +14,14 @@ import (
 )
 
 const entryColumns = `
-	id, conversation_id, seq, lane, state, attempts, next_ms, session_id, error, data, raw, accepted_ms`
+	id, conversation_id, seq, lane, state, attempts, next_ms, session_id, error, data, raw, accepted_ms, preparation`
 
 // entryRow is an entry on its way out of the database.
 type entryRow struct {
 	entry sessions.Entry
 	data  string
 	raw   []byte
+	ready string
 }
 
 func (r *entryRow) dest() []any {
@@ -28,6 +29,7 @@ func (r *entryRow) dest() []any {
 	return []any{
 		text{&e.ID}, text{&e.ConversationID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt},
 		text{&e.SessionID}, text{&e.Error}, text{&r.data}, &r.raw, msTime{&e.AcceptedAt},
+		text{&r.ready},
 	}
 }
 
@@ -40,6 +42,9 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 		}
 	}
 	r.entry.In.Raw = r.raw
+	if r.ready != "" && json.Unmarshal([]byte(r.ready), &r.entry.Preparation) != nil {
+		r.entry.Preparation = sessions.Preparation{} // it is found out again
+	}
 	return r.entry, nil
 }
 
@@ -242,7 +247,8 @@ const (
 		attempts = COALESCE($3, attempts),
 		next_ms = COALESCE($4, next_ms),
 		session_id = CASE WHEN $5 THEN $6 ELSE session_id END,
-		error = CASE WHEN $7 THEN $8 ELSE error END`
+		error = CASE WHEN $7 THEN $8 ELSE error END,
+		preparation = CASE WHEN $2 IN ('done', 'failed', 'stopped', 'refused') THEN NULL WHEN $9 THEN $10 ELSE preparation END`
 
 	updateEntrySQL = setEntrySQL + `,
 		data = CASE WHEN ` + needless + ` THEN NULL ELSE data END,
@@ -272,7 +278,13 @@ func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any 
 	if u.Error != nil {
 		errText = orNull(redact.said(*u.Error))
 	}
-	return []any{id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText}
+	var ready any
+	if u.Preparation != nil {
+		if data, err := json.Marshal(u.Preparation); err == nil { // else it is found out again
+			ready = redact.said(string(data))
+		}
+	}
+	return []any{id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText, u.Preparation != nil, ready}
 }
 
 // UpdateEntry changes the fields of u that are not nil. The content of a command
@@ -298,7 +310,7 @@ func (t *Tx) ReplaceWaiting(
 		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
 	}
 	n, err := t.exec(ctx, `
-		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw)
+		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw), preparation = NULL
 		WHERE conversation_id = $1 AND message_id = $2 AND state = 'waiting' AND attempts = 0`,
 		conversationID, string(message), string(data), bytesOrNull(in.Raw))
 	if err != nil {
@@ -328,7 +340,7 @@ func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64)
 		return nil, err
 	}
 	for i := range stopped {
-		if _, err := t.exec(ctx, `UPDATE inbound_events SET state = 'stopped' WHERE id = $1`, stopped[i].ID); err != nil {
+		if _, err := t.exec(ctx, `UPDATE inbound_events SET state = 'stopped', preparation = NULL WHERE id = $1`, stopped[i].ID); err != nil {
 			return nil, fmt.Errorf("stop event: %w", err)
 		}
 		stopped[i].State = sessions.EntryStopped

@@ -382,3 +382,58 @@ func TestHotReadsCanGoByIndexOnPostgres(t *testing.T) {
 		})
 	}
 }
+
+func TestPreparationEndsWithItsEntry(t *testing.T) {
+	t.Parallel()
+	at := time.Now().UTC().Truncate(time.Second)
+	kept := sessions.Preparation{
+		AdmittedAt: at, EarlierAt: at, Earlier: []messages.Quote{{Relation: "issue", Author: "gina", Text: "It is wrong."}}, Notice: "Using it.",
+		LocatedAt: at, Repository: &messages.Repository{URL: "https://git.example/acme/web", Branch: "fix", Existing: true},
+	}
+	for name, end := range map[string]func(ctx context.Context, tx *store.Tx, e sessions.Entry) error{
+		"Done": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), Preparation: &kept})
+		},
+		"Stopped": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
+			_, err := tx.StopEntries(ctx, e.ConversationID, e.Seq)
+			return err
+		},
+		"Changed": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
+			_, err := tx.ReplaceWaiting(ctx, e.ConversationID, e.In.Message, e.In)
+			return err
+		},
+		"Deleted": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
+			return tx.DeleteConversation(ctx, e.ConversationID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b bundle) {
+				e := b.accept(t, "chat", "1")
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Preparation: &kept}); err != nil {
+						return err
+					}
+					if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Error: new("an error of a try")}); err != nil {
+						return err
+					}
+					got, err := tx.Entry(ctx, e.ID)
+					if diff := cmp.Diff(kept, got.Preparation); diff != "" {
+						t.Error(diff)
+					}
+					return err
+				})
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					if err := end(ctx, tx, e); err != nil {
+						return err
+					}
+					got, err := tx.Entry(ctx, e.ID)
+					if diff := cmp.Diff(sessions.Preparation{}, got.Preparation); diff != "" {
+						t.Errorf("it outlives its entry: %s", diff)
+					}
+					return err
+				})
+			})
+		})
+	}
+}

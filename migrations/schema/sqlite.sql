@@ -1,4 +1,4 @@
--- version 30
+-- version 31
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE inbound_events (
   error TEXT,
   data TEXT,
   raw BLOB,
-  accepted_ms BIGINT NOT NULL, sender TEXT NOT NULL DEFAULT '',
+  accepted_ms BIGINT NOT NULL, sender TEXT NOT NULL DEFAULT '', preparation TEXT,
   UNIQUE (platform_type, account, event_id)
 )
 ;;

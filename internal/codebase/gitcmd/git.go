@@ -107,6 +107,10 @@ type Call struct {
 	Timeout time.Duration
 	Size    *SizeLimit
 
+	// Holds, if set, stays open until git and all that it started have ended, also if
+	// this process dies before: a lock on the file is held for so long.
+	Holds *os.File
+
 	// MaxOutput bounds the output in bytes. Beyond it the call fails, or with
 	// Truncate ends early without an error.
 	MaxOutput int64
@@ -184,6 +188,9 @@ func (g *Git) command(ctx context.Context, c Call, env []string) *exec.Cmd {
 		cmd.Dir = string(filepath.Separator)
 	}
 	ownGroup(cmd)
+	if c.Holds != nil {
+		holdOpen(cmd, c.Holds)
+	}
 	cmd.Cancel = func() error { return endGroup(cmd) }
 	cmd.WaitDelay = drain
 	return cmd

@@ -2,7 +2,10 @@
 
 package gitcmd
 
-import "os/exec"
+import (
+	"os"
+	"os/exec"
+)
 
 // There are no process groups here. The workspace is not offered on such
 // systems; this only lets the rest of the program build.
@@ -12,3 +15,5 @@ func ownGroup(*exec.Cmd) {}
 func endGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
 func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+
+func holdOpen(*exec.Cmd, *os.File) {}

@@ -26,3 +26,6 @@ func signal(cmd *exec.Cmd, s syscall.Signal) error {
 	}
 	return err
 }
+
+// holdOpen has the process keep a file open.
+func holdOpen(cmd *exec.Cmd, f *os.File) { cmd.ExtraFiles = append(cmd.ExtraFiles, f) }

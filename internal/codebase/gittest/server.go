@@ -54,6 +54,7 @@ type Server struct {
 	hold      chan struct{}
 	authorize Authorizer
 	drops     []Drop
+	watch     func(Request)
 }
 
 // Authorizer decides about a request; repo is owner/repo. Without a user and a
@@ -274,6 +275,13 @@ func (s *Server) Hold() (release func()) {
 	})
 }
 
+// Watch has fn called with every request, before it is answered; nil: no more.
+func (s *Server) Watch(fn func(Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = fn
+}
+
 // Requests returns what was asked for so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
@@ -287,9 +295,13 @@ func (s *Server) Close() { s.http.Close() }
 // ServeHTTP speaks git's smart protocol.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization")})
-	user, password, hold, authorize := s.user, s.password, s.hold, s.authorize
+	asked := Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization")}
+	s.requests = append(s.requests, asked)
+	user, password, hold, authorize, watch := s.user, s.password, s.hold, s.authorize, s.watch
 	s.mu.Unlock()
+	if watch != nil {
+		watch(asked)
+	}
 	if hold != nil {
 		select {
 		case <-hold:

@@ -377,6 +377,8 @@ func (c *Chat) adapter(p *Process) platform.Adapter {
 	switch {
 	case c.Plain:
 		return port
+	case c.Admits != nil && c.Earlier != nil:
+		return hubPort{gatedPort{editingPort{port}}, contextPort{editingPort{port}}}
 	case c.Admits != nil:
 		return gatedPort{editingPort{port}}
 	case c.Earlier != nil:
@@ -542,7 +544,21 @@ var _ platform.Gatekeeper = gatedPort{}
 // Admits implements platform.Gatekeeper.
 func (p gatedPort) Admits(ctx context.Context, in messages.Inbound) (bool, error) {
 	p.life.serve()
+	defer p.life.serve()
 	return p.chat.Admits(ctx, in)
+}
+
+// hubPort says who may give orders and reads what was said before, as GitHub does.
+type hubPort struct {
+	gatedPort
+	earlier contextPort
+}
+
+var _ platform.Contexter = hubPort{}
+
+// Context implements platform.Contexter.
+func (p hubPort) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
+	return p.earlier.Context(ctx, in)
 }
 
 // contextPort reads what was said before the bot was called.
@@ -553,6 +569,7 @@ var _ platform.Contexter = contextPort{}
 // Context implements platform.Contexter.
 func (p contextPort) Context(_ context.Context, in messages.Inbound) ([]messages.Quote, error) {
 	p.life.serve()
+	defer p.life.serve()
 	return p.chat.Earlier(in)
 }
 

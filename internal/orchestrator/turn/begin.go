@@ -124,7 +124,7 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 		return d, nil
 	}
 	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
-		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID,
+		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(entry.Preparation),
 	})
 }
 

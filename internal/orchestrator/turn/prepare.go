@@ -54,8 +54,9 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	return slices.ContainsFunc(entry.In.Attachments, isTextFile)
 }
 
-// prepare reads what the turn needs. It can be stopped like the turn itself:
-// then the turn begins and ends at once.
+// prepare reads what the turn needs, in steps that are kept one by one: after a crash
+// it goes on behind the last one. It can be stopped like the turn itself: then the
+// turn begins and ends at once.
 func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	entry := d.entry
 	w.o.running.begin(handle, entry, d.access)
@@ -66,16 +67,16 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		}
 		w.ready[entry.ID] = r
 	}()
-	if ok, err := w.o.access.Admitted(ctx, entry.In); !ok {
+	if ok, err := w.admitted(ctx, &entry); !ok {
 		r.refused, r.gateErr = true, err
 		return
 	}
 	call, _ := command.Parse(entry.In.Text)
 	if entry.State != sessions.EntryRunning {
 		r.attachments = w.readAttachments(ctx, entry)
-		r.earlier, r.work.Notice = w.readContext(ctx, entry, call)
+		r.earlier, r.work.Notice = w.context(ctx, &entry, call)
 	}
-	if r.err = w.locate(ctx, &entry); r.err != nil {
+	if r.err = w.located(ctx, &entry); r.err != nil {
 		return
 	}
 	if w.o.config.Worktrees != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
@@ -112,25 +113,21 @@ func (w *worker) locate(ctx context.Context, entry *sessions.Entry) error {
 }
 
 // readContext reads what was said before the bot was called into a conversation,
-// and returns it with what to tell the person about it.
-func (w *worker) readContext(ctx context.Context, entry sessions.Entry, call command.Call) ([]messages.Quote, string) {
-	reader, ok := w.adapter().(platform.Contexter)
-	if !ok || entry.Seq != 1 && !w.beginsSession(ctx, call) {
-		return nil, ""
-	}
+// and returns it with what to tell the person about it, also if it could not be read.
+func (w *worker) readContext(ctx context.Context, reader platform.Contexter, entry sessions.Entry) ([]messages.Quote, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	quotes, err := reader.Context(ctx, entry.In)
 	switch {
 	case err != nil:
 		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
-		return nil, "⚠ I could not read what was said here before. " + fault.Public(err)
+		return nil, "⚠ I could not read what was said here before. " + fault.Public(err), err
 	case len(quotes) > 0 && w.caps().SessionContext:
-		return quotes, "" // what the conversation is about; nobody has to be told
+		return quotes, "", nil // what the conversation is about; nobody has to be told
 	case len(quotes) > 0:
-		return quotes, fmt.Sprintf("Using %s as context.", wording.Count(len(quotes), "earlier message", "earlier messages"))
+		return quotes, fmt.Sprintf("Using %s as context.", wording.Count(len(quotes), "earlier message", "earlier messages")), nil
 	}
-	return nil, ""
+	return nil, "", nil
 }
 
 // beginsSession reports whether the turn of a call starts a session on a platform
