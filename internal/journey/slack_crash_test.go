@@ -49,6 +49,7 @@ type slackCrash struct {
 	mu     sync.Mutex
 	victim *process
 	armed  slack.ChangeKind
+	slow   bool // the model takes so long that a message shows the turn
 
 	held *emulator.Gate // stops the model in the middle of its answers
 }
@@ -78,6 +79,9 @@ func newSlackCrash(t *testing.T, transport, mode string) *slackCrash {
 		defer c.mu.Unlock()
 		if c.armed == slack.ChangeStreamed {
 			return openai.Reply(openai.Delta(answer[:12]), openai.Gate(c.held), openai.Delta(answer[12:]))
+		}
+		if c.slow {
+			return openai.Reply(openai.Delta(answer[:12]), openai.Pause(2500*time.Millisecond), openai.Delta(answer[12:]))
 		}
 		return openai.Pieces(answer, 12)
 	})
@@ -181,6 +185,9 @@ func (c *slackCrash) killEverywhere() {
 			point = ""
 		}
 		p := c.launch(way, point)
+		c.mu.Lock()
+		c.slow = c.mode != "batch" && (kind == string(slack.ChangeEdited) || point == string(failpoint.AnswerStored))
+		c.mu.Unlock()
 		if inCall {
 			c.arm(p, slack.ChangeKind(kind))
 		}

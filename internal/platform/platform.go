@@ -80,6 +80,12 @@ type Capabilities struct {
 	// and edited.
 	IdempotentSend bool
 
+	// PlaceholderAfter is how long a turn runs until a placeholder is posted for it,
+	// where IdempotentSend: what is answered sooner is one message and no edit. Such a
+	// placeholder is sent as Optional, so that an adapter whose edits are scarce may
+	// refuse it with fault.RateLimited; it is tried again while the turn lasts.
+	PlaceholderAfter time.Duration
+
 	// Buttons is true if messages can have buttons. Without it what a button does
 	// is offered as a command in the text.
 	Buttons bool

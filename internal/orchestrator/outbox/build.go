@@ -85,6 +85,9 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 	if placed != nil {
 		d := *placed
 		d.Final, d.NextAt = true, time.Time{}
+		if d.Message == "" {
+			d.State = messages.DeliverySending // it may exist as soon as this is committed
+		}
 		switch {
 		case d.Message != "" && word.Card != "":
 			d.Text, announce = word.Card, "✔ Ready"

@@ -190,7 +190,9 @@ func (o *Outbox) Place(ctx context.Context, key messages.ConversationKey, d *mes
 	if text == "" {
 		text = platform.Placeholder
 	}
-	ref, err := o.post(ctx, o.Adapters[key.Platform], d.ConversationID, outbound(key, *d, text))
+	out := outbound(key, *d, text)
+	out.Optional = !d.Final && o.Caps(key.Platform).PlaceholderAfter > 0
+	ref, err := o.post(ctx, o.Adapters[key.Platform], d.ConversationID, out)
 	if err != nil {
 		if fault.Uncertain(err) {
 			d.State = messages.DeliverySending

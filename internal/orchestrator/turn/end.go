@@ -134,6 +134,9 @@ func (r *run) changes(out outcome, placed *messages.Delivery, unrecorded bool, e
 		}}
 	}
 	if e.word != nil {
+		if placed != nil && placed.Message == "" && placed.State == messages.DeliveryPending {
+			r.w.untried[placed.ID] = true // the turn was too short for a placeholder
+		}
 		c.Deliveries, c.Added, last = r.w.o.outbox.Last(r.w.conv, r.d.entry, placed, *e.word, out.took)
 	} else if unrecorded {
 		c.Deliveries = []messages.Delivery{*placed}

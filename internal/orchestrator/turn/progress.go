@@ -153,10 +153,26 @@ func (p *progress) run(ctx context.Context) {
 	}
 	typing := p.typing(p.stopped)
 	defer typing.Wait()
-	if p.placed == nil || (p.placed.Message == "" && !p.place(ctx)) || !p.record(ctx) {
+	if p.placed == nil || (p.placed.Message == "" && !(p.lasts() && p.place(ctx))) || !p.record(ctx) {
 		return
 	}
 	p.edits(ctx)
+}
+
+// lasts reports whether the turn goes on for so long that it needs a placeholder.
+// Where it is needed from the beginning, since nothing can be looked up, that is at once.
+func (p *progress) lasts() bool {
+	if p.caps.PlaceholderAfter <= 0 {
+		return true
+	}
+	wait := time.NewTimer(p.caps.PlaceholderAfter)
+	defer wait.Stop()
+	select {
+	case <-p.stopped.Done():
+		return false
+	case <-wait.C:
+		return true
+	}
 }
 
 // record writes the id of the placeholder down if the turn goes on for a while. It
@@ -228,6 +244,11 @@ func (p *progress) place(ctx context.Context) bool {
 			return true
 		}
 		pause, again := placing.Next(try, err)
+		if p.caps.PlaceholderAfter > 0 && fault.Is(err, fault.RateLimited) { // it was left out for now
+			after, _ := fault.Retry(err)
+			pause, again = max(after, time.Second), true
+			try--
+		}
 		if !again {
 			p.w.o.config.Log.InfoContext(ctx, "Could not place the first message", "conversation", p.w.conv.Key, "err", err)
 			return false
@@ -431,17 +452,34 @@ func (p *progress) summary(took time.Duration, used string) string {
 	return p.card.summary(took, used)
 }
 
-// showParked edits the placeholder of a turn that waits. It is best effort.
+// showParked shows that a turn waits, in its placeholder, which is posted for that if
+// the turn was too short to need one. It is best effort.
 func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text string) {
 	editor, ok := w.adapter().(platform.Editor)
-	if !ok || placed == nil || placed.Message == "" {
+	if !ok || placed == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err := editor.Edit(ctx, platform.Edit{
-		Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Progress: true,
-	})
+	var err error
+	switch {
+	case placed.Message != "":
+		err = editor.Edit(ctx, platform.Edit{
+			Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Progress: true,
+		})
+	case w.caps().PlaceholderAfter > 0:
+		d := *placed
+		d.Placeholder = text
+		_, err = w.o.outbox.Place(ctx, w.conv.Key, &d, func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+			d.Placeholder = placed.Placeholder
+			return w.hold(ctx, func(tx port.Tx) error {
+				if err := moved.Apply(ctx, tx); err != nil {
+					return err
+				}
+				return tx.UpdateDelivery(ctx, d)
+			})
+		})
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
 	}

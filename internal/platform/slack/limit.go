@@ -49,7 +49,14 @@ var paces = map[string]pace{
 	"reactions.remove":             {perMinute: 20, burst: 5},
 	"users.info":                   {perMinute: 100, burst: 20},
 	"views.open":                   {perMinute: 100, burst: 10},
+
+	placeholders: {perMinute: 40, burst: 10, shedOnly: true},
 }
+
+// placeholders are messages that are posted to be edited: no method, but each takes one
+// call of chat.update for its final text, so there are fewer of them than of those. In
+// a minute with more turns than that, an answer is one message.
+const placeholders = "placeholder"
 
 const (
 	// reserve is the part of a burst that calls which may be dropped leave to

@@ -52,6 +52,11 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 			return sentAs(to, ts), err
 		}
 	} else if out.Text == platform.Placeholder {
+		if out.Optional {
+			if err := a.turn(placeholders, ""); err != nil {
+				return messages.Ref{}, err
+			}
+		}
 		if ts, opened, err := a.openStream(ctx, to, out); opened {
 			return sentAs(to, ts), err
 		}

@@ -44,6 +44,10 @@ const (
 	// a stream.
 	editEvery   = 3 * time.Second
 	streamEvery = time.Second
+
+	// placeholderAfter is how long a turn runs until there is a message that shows it:
+	// the status does so before. Each such message takes an edit of the workspace's.
+	placeholderAfter = 2 * time.Second
 )
 
 // Config configures an Adapter.
@@ -226,12 +230,15 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Streaming:      a.cfg.Streaming,
 		EditInterval:   streamEvery, // edits that come too early are shed
 		IdempotentSend: true,
-		Buttons:        true,
-		OnlyFor:        true,
-		OutcomeMarks:   true,
-		Place:          "Slack",
-		Format:         "Bold, italics, strikethrough, links, quotes, lists, headings, tables and code are shown; images and HTML are not. Long code is posted as a file.",
-		CommandPrefix:  "/agent ",
+
+		PlaceholderAfter: placeholderAfter,
+
+		Buttons:       true,
+		OnlyFor:       true,
+		OutcomeMarks:  true,
+		Place:         "Slack",
+		Format:        "Bold, italics, strikethrough, links, quotes, lists, headings, tables and code are shown; images and HTML are not. Long code is posted as a file.",
+		CommandPrefix: "/agent ",
 	}
 }
 
