@@ -199,7 +199,7 @@ func TestConversations(t *testing.T) {
 		"Status": {
 			{say: "/status", want: "- session: none; the next message starts one"},
 			{say: "hello", want: "re: hello"},
-			{say: "/status", want: "**idle**, 0 messages wait"},
+			{say: "/status", want: "**Idle**\n"},
 			{say: "/status", want: "- tokens: 10 in, 5 out"},
 			{say: "/status", want: "scripted tools"},
 			{say: "/status", want: "service: version 1.2.3"},
@@ -392,7 +392,7 @@ func TestStatusAndStopWhileATurnRuns(t *testing.T) {
 		w.Chat.Say("behind it")
 		w.Pass(time.Second)
 		talk(w,
-			line{say: "/status", want: "**running for 1 s**, 1 message waits"},
+			line{say: "/status", want: "**Running for 1 s; 1 queued**"},
 			line{say: "/agent default", want: "is used here already"},
 			line{say: "/fork", want: "Something still runs or waits"},
 			line{say: "/new", want: "The running turn still finishes in the old one; 1 waiting message starts the new one."},

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
@@ -36,6 +38,9 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		waiting int
 		used    *profile.Profile
 		halt    sessions.ServiceState
+		asked   []approval.Approval
+		loops   int
+		looped  time.Time
 	)
 	err := h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
@@ -48,6 +53,12 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		if halt, err = tx.ServiceState(ctx); err != nil {
 			return err
 		}
+		if asked, err = tx.WaitingApprovals(ctx, r.Conv.ID, maxNamed); err != nil {
+			return err
+		}
+		if loops, looped, err = tx.Unanswered(ctx, r.Conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
+			return err
+		}
 		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
 		return err
 	})
@@ -55,19 +66,11 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, err
 	}
 	var b strings.Builder
-	state := "idle"
-	since, here := h.engine.Running(r.Conv.ID)
-	switch {
-	case here:
-		state = "running for " + wording.Clock(time.Since(since))
-	case waiting > 0:
-		state = "waiting"
+	fmt.Fprintf(&b, "**%s**\n\n", h.headline(r, waiting, asked))
+	if loops > 0 {
+		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs answer each other. The last one was at %s. Send it again to have it answered.\n",
+			wording.Count(loops, "message was not answered", "messages were not answered"), wording.Moment(looped))
 	}
-	queued := waiting
-	if here && queued > 0 {
-		queued--
-	}
-	fmt.Fprintf(&b, "**%s**, %s\n\n", state, wording.Count(queued, "message waits", "messages wait"))
 	if halt.Halted() {
 		fmt.Fprintf(&b, "- %s\n", haltLine(halt))
 	}
@@ -106,6 +109,46 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		b.WriteString(h.promptStatus(r, session, used))
 	}
 	return command.Reply{Text: b.String()}, nil
+}
+
+// maxNamed is how many open questions the status names.
+const maxNamed = 5
+
+// headline says in one line what happens here and what has to wait.
+func (h *Handler) headline(r command.Request, waiting int, asked []approval.Approval) string {
+	since, here := h.engine.Running(r.Conv.ID)
+	state, queued := "Idle", waiting
+	switch {
+	case len(asked) > 0:
+		state = "Waiting for " + whose(r, asked) + " approval (" + names(asked) + ")"
+		queued-- // the message that it is about
+	case here:
+		state = "Running for " + wording.Clock(time.Since(since))
+		queued--
+	case waiting > 0:
+		state = "Waiting"
+	}
+	if queued > 0 {
+		state += fmt.Sprintf("; %d queued", queued)
+	}
+	return state
+}
+
+// whose says for whose decision it waits, as the one who asks reads it.
+func whose(r command.Request, asked []approval.Approval) string {
+	if r.Role == sessions.Owner || slices.ContainsFunc(asked, func(a approval.Approval) bool { return a.Requester == r.Actor() }) {
+		return "your"
+	}
+	return "an"
+}
+
+// names lists the names of open questions.
+func names(asked []approval.Approval) string {
+	var all []string
+	for _, a := range asked {
+		all = append(all, a.Name())
+	}
+	return strings.Join(all, ", ")
 }
 
 // promptStatus says with what the active session runs, or the next one would.

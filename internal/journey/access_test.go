@@ -51,7 +51,7 @@ func TestPersonTakenOffTheListDuringTheWaitIsNotAnswered(t *testing.T) {
 		w.seesText(bob, stuck)
 		w.says(bob, "and another")
 		w.says(bob, "/status")
-		w.seesText(bob, "1 message waits")
+		w.seesText(bob, "1 queued")
 		w.shutdown()
 		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": "42"}).start()
 		w.seesText(bob, "not allowed")
@@ -82,7 +82,7 @@ func TestGroupNeedsAMention(t *testing.T) {
 		b.ReplyingTo(answer.ID).Says("and why?")
 		w.seesText(group, "and why?", "[3 messages]")
 		a.Says("/status@acme_bot")
-		w.seesText(group, "idle")
+		w.seesText(group, "Idle")
 		a.Says("/status@other_bot")
 		a.InTopic(7).Says("@acme_bot in a topic")
 		w.seesText(group, "in a topic", "[1 messages]") // a conversation of its own

@@ -109,7 +109,7 @@ func TestFinding4OnePersonsWaitingMessagesAreCapped(t *testing.T) {
 		}
 		w.seesText(ann, "50 of your messages are waiting")
 		w.says(ann, "/status") // is behind them all, and no message that waits
-		w.seesText(ann, "50 messages wait")
+		w.seesText(ann, "50 queued")
 		const overflow = `SELECT count(*) FROM inbound_events WHERE state = 'refused' AND error = 'overflow'`
 		if got := w.rows(overflow); got[0] != "30" {
 			t.Errorf("%s messages are recorded as overflow, want 30", got)

@@ -62,7 +62,7 @@ func TestAMessageBehindNewIsNoPartOfARunningTurn(t *testing.T) {
 		w.says(ann, "/new")
 		w.says(ann, "something else")
 		w.says(ann, "/status")
-		w.seesText(ann, "1 message waits")
+		w.seesText(ann, "1 queued")
 		gate.Open()
 		w.seesText(ann, "I have read it.")
 		w.seesText(ann, "echo: something else [1 messages]")

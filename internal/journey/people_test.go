@@ -151,7 +151,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.seesText(bob, stuck)
 		w.says(bob, "and another")
 		w.says(bob, "/status") // what waits is accepted before the removal
-		w.seesText(bob, "1 message waits")
+		w.seesText(bob, "1 queued")
 		w.person(app.RemovePerson, "telegram/77")
 		w.seesText(bob, "Stopped: who asked for this may not use the bot any more")
 		w.sees(bob, "the waiting message refused", func(texts []string) bool {
@@ -187,7 +187,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 		w.seesText(bob, "This bot is halted: it goes wild", "kept", "/resume")
 		w.says(bob, "hello?") // told once
 		w.says(bob, "/status")
-		w.seesText(bob, "halted by telegram/42", "2 messages wait")
+		w.seesText(bob, "halted by telegram/42", "2 queued")
 		w.shutdown()
 		w.printed.Reset()
 		w.start()

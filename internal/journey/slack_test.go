@@ -118,7 +118,7 @@ func TestSlackThread(t *testing.T) {
 		w.threadEnds(asked.TS, "and why?", "[3 messages]")
 		w.sl.User(slackBo).In(channel).Says("nobody asked the bot")
 		ann.InThread(asked.TS).Says("status") // one word is a command here
-		w.threadShows(asked.TS, "idle", "openai")
+		w.threadShows(asked.TS, "Idle", "openai")
 		w.sl.User(slackEv).In(channel).InThread(asked.TS).Mentions("let me in")
 		w.sl.User(slackBo).In(channel).InThread(asked.TS).Says("from somebody else")
 		w.threadShows(asked.TS, "from somebody else", "[5 messages]")

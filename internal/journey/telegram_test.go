@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 
 		w.says(ann, "this waits")
 		w.says(ann, "/status")
-		w.seesText(ann, "running for", "1 message waits")
+		w.seesText(ann, "Running for", "1 queued")
 
 		begin := time.Now()
 		w.says(ann, "/stop")
@@ -301,7 +301,7 @@ func TestEditReplacesAMessageThatWaits(t *testing.T) {
 		w.tg.Person(ann).Edits(second.MessageID, "second")
 		w.tg.Person(ann).Edits(first.MessageID, "too late")
 		w.says(ann, "/status") // its answer proves that the edits were taken in before it
-		w.seesText(ann, "1 message waits")
+		w.seesText(ann, "1 queued")
 		gate.Open()
 		w.seesText(ann, "echo: second [3 messages]")
 	})

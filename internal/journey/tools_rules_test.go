@@ -80,7 +80,7 @@ func TestSteeringIsForOnePerson(t *testing.T) {
 	}
 	b.Says("@acme_bot now delete it")
 	b.Says("/status@acme_bot")
-	w.seesText(group, "1 message waits")
+	w.seesText(group, "1 queued")
 	gate.Open()
 	w.seesText(group, "Read for ann.")
 	w.seesText(group, "echo:", "now delete it") // a turn of bob's own

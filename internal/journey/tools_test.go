@@ -263,7 +263,7 @@ func TestToolsSteering(t *testing.T) {
 		}
 		w.says(ann, "and mind the tests")
 		w.says(ann, "/status")
-		w.seesText(ann, "running", "1 message waits")
+		w.seesText(ann, "Running", "1 queued")
 		gate.Open()
 		w.seesText(ann, "I heard you.")
 		requests := w.ai.Requests()

@@ -146,6 +146,10 @@ type Inbound struct {
 	// that must not see more of it.
 	Reference string `json:"reference,omitempty"`
 
+	// Unanswered is set if the message is one of a loop, in which somebody answers
+	// each answer at once as a program does: it gets a mark and no answer.
+	Unanswered bool `json:"unanswered,omitempty"`
+
 	// Queued is set by the program when the message had to wait, so that whoever
 	// starts its turn takes the mark away that says so.
 	Queued bool `json:"queued,omitempty"`

@@ -313,3 +313,41 @@ func TestStandInIsOutgrown(t *testing.T) {
 		}
 	})
 }
+
+// TestLoopIsMarkedAndNotAnswered: who answers every answer at once is not answered, and
+// can see why.
+func TestLoopIsMarkedAndNotAnswered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OutcomeMarks = true
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		one := w.Chat.Say("and again", ot.With(func(in *messages.Inbound) { in.Unanswered = true }))
+		w.Settle()
+		w.Chat.Again(one)
+		w.Pass(5 * time.Second)
+		w.Chat.Want("re: hello")
+		if marks := w.Chat.Marks(one); !slices.Equal(marks, []platform.Mark{platform.MarkFailed}) {
+			t.Errorf("it has the marks %q", marks)
+		}
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if kept := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%and again%'`); kept != "0" {
+			t.Error("the text of what is not answered is kept")
+		}
+		w.Restart()
+		w.Chat.Say("/status")
+		w.Pass(5 * time.Second)
+		if text := w.Chat.Find("**Idle**").Text; !strings.Contains(text, "1 message was not answered, because each came right after an answer") {
+			t.Errorf("/status says %q", text)
+		}
+		w.Pass(25 * time.Hour)
+		w.Chat.Say("/status")
+		w.Pass(5 * time.Second)
+		if posts := w.Chat.Posts(ot.Room); strings.Contains(posts[len(posts)-1].Text, "not answered") {
+			t.Errorf("a day later /status says %q", posts[len(posts)-1].Text)
+		}
+	})
+}

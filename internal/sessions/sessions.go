@@ -243,6 +243,10 @@ const (
 	EntryRaw     EntryState = "raw"     // kept, not understood
 )
 
+// ErrorLoop is the error of an entry that was refused because it is one of a loop
+// (messages.Inbound.Unanswered).
+const ErrorLoop = "loop"
+
 // Lane says who handles an inbound event.
 type Lane string
 

@@ -466,3 +466,17 @@ func wrap(err error, doing string) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// The newest entries of a conversation, so that the time does not grow with it.
+const unansweredSQL = `
+	SELECT count(*), COALESCE(max(accepted_ms), 0) FROM inbound_events
+	WHERE conversation_id = $1 AND seq > (SELECT inbox_seq FROM remote_agent_conversations WHERE id = $1) - 100
+		AND state = 'refused' AND error = $2 AND accepted_ms >= $3`
+
+// Unanswered counts the entries of a conversation that were refused with
+// sessions.ErrorLoop at or after a time, among its newest hundred, and says when the
+// last of them came.
+func (t *Tx) Unanswered(ctx context.Context, conversationID string, since time.Time) (n int, last time.Time, err error) {
+	_, err = t.one(ctx, []any{&n, msTime{&last}}, unansweredSQL, conversationID, sessions.ErrorLoop, millis(since))
+	return n, last, wrap(err, "count unanswered messages")
+}

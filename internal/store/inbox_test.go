@@ -437,3 +437,32 @@ func TestPreparationEndsWithItsEntry(t *testing.T) {
 		})
 	}
 }
+
+func TestUnansweredCountsLoopsOfADay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		refused := func(reason string, ago time.Duration) func(e *sessions.Entry) {
+			return func(e *sessions.Entry) {
+				e.State, e.Error, e.AcceptedAt = sessions.EntryRefused, reason, now.Add(-ago)
+			}
+		}
+		b.accept(t, "chat", "1", refused(sessions.ErrorLoop, 2*time.Hour))
+		b.accept(t, "chat", "2", refused(sessions.ErrorLoop, time.Minute))
+		b.accept(t, "chat", "3", refused("overflow", time.Minute))
+		b.accept(t, "other", "4", refused(sessions.ErrorLoop, time.Minute))
+		e := b.accept(t, "chat", "5")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for since, want := range map[time.Duration]int{time.Hour: 1, 24 * time.Hour: 2, time.Second: 0} {
+				n, last, err := tx.Unanswered(ctx, e.ConversationID, now.Add(-since))
+				if err != nil {
+					return err
+				}
+				if n != want || n > 0 && !last.Equal(now.Add(-time.Minute)) {
+					t.Errorf("since %s: %d, the last at %s", since, n, last)
+				}
+			}
+			return nil
+		})
+	})
+}

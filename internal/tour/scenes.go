@@ -94,7 +94,7 @@ func playStop(ctx context.Context, t *tour) error {
 	if err := t.sees(ctx, ann, "wind carried in"); err != nil {
 		return err
 	}
-	if err := t.asksMeanwhile(ctx, "/status", "running for"); err != nil {
+	if err := t.asksMeanwhile(ctx, "/status", "Running for"); err != nil {
 		return err
 	}
 	t.says(ctx, "/stop", "⏹ Stopped.")

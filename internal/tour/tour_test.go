@@ -34,7 +34,7 @@ func TestTour(t *testing.T) {
 		"scripted, not an AI",
 		"1. A question", "Ann     Hi! I am Ann", "four minutes of patience",
 		"2. A second question", "you like tea", "the model was sent 3 messages",
-		"/status", "running for", "/stop", "request was canceled: true",
+		"/status", "Running for", "/stop", "request was canceled: true",
 		"Try 2 of", "80 °C",
 		"Telegram answered 429", "the next edit came",
 		"Plan: 1. Add a timer", "/execute", "both cups were good", "the model was sent 1 message:",

@@ -37,6 +37,7 @@ type accepted struct {
 
 	behind   bool // something of the same person waits already, which has the mark
 	overflow bool // refused, because too much of the same person waits
+	loop     bool // refused, because it is one of a loop
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -172,6 +173,9 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 	}
 	if in.Kind == messages.KindEdit {
 		return i.acceptEdit(ctx, tx, a)
+	}
+	if in.Unanswered {
+		return i.acceptLoop(ctx, tx, a)
 	}
 	return i.acceptMessage(ctx, tx, a, verdict, atOnce)
 }

@@ -46,8 +46,12 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 // refused follows an entry that was refused as it came.
 func (i *Inbox) refused(ctx context.Context, a accepted) {
 	in := a.entry.In
-	if a.overflow {
+	switch {
+	case a.overflow:
 		i.Metrics.Overflowed(string(in.Conversation.Platform))
+		return
+	case a.loop:
+		i.Outbox.MarkEnd(a.entry, false)
 		return
 	}
 	i.Metrics.Refused(string(in.Conversation.Platform))

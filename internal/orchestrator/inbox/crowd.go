@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
@@ -57,6 +58,19 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	}
 	a.notice = &d
 	return a, tx.AddDelivery(ctx, &d)
+}
+
+// acceptLoop records that a message of a loop came. It gets a mark, and /status
+// tells of it: an answer would be answered.
+func (i *Inbox) acceptLoop(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return a, err
+	}
+	a.loop, a.entry.ConversationID = true, conv.ID
+	a.entry.State, a.entry.Error = sessions.EntryRefused, sessions.ErrorLoop
+	withoutText(&a.entry.In)
+	return i.store(ctx, tx, a)
 }
 
 // withoutText takes out of an event what its sender wrote.

@@ -268,7 +268,7 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 	if !a.guard.admits(in.Conversation.ID, sender, s.alias, s.at) {
 		a.observe("loop_ended")
 		a.log.Warn("github: somebody answers the bot at once, again and again; what they write is left unanswered", "conversation", in.Conversation, "sender", sender)
-		return nil, nil
+		in.Unanswered = true
 	}
 	in.Kind = messages.KindMessage
 	in.Aliases = []messages.EventID{messages.EventID(s.alias)}
