@@ -7,39 +7,43 @@
 package metrics
 
 import (
-	"bufio"
 	"net/http"
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics is a set of metrics of its own. It is safe for concurrent use.
+// Metrics is a set of metrics in a registry of its own. It is safe for
+// concurrent use.
 type Metrics struct {
-	families []*family
+	registry *prometheus.Registry
 	labels   labels
 
-	received, deduplicated *family
-	refused, keptRaw       *family
-	overflowed             *family
-	webhookRejected        *family
-	ack                    *family
-	connected              *family
-	events                 *family
+	received, deduplicated *prometheus.CounterVec
+	refused, keptRaw       *prometheus.CounterVec
+	overflowed             *prometheus.CounterVec
+	webhookRejected        *prometheus.CounterVec
+	ack                    *prometheus.HistogramVec
+	connected              *prometheus.GaugeVec
+	events                 *prometheus.CounterVec
 
-	turns            *family
-	turnSeconds      *family
-	running, waiting *series
-	halted           *series
-	sweepRings       *series
-	leaseLost        *series
-	deliveries       *family
-	rateLimited      *family
-	firstToken       *family
-	tokens           *family
+	turns            *prometheus.CounterVec
+	turnSeconds      *prometheus.HistogramVec
+	running, waiting prometheus.Gauge
+	halted           prometheus.Gauge
+	sweepRings       prometheus.Counter
+	leaseLost        prometheus.Counter
+	deliveries       *prometheus.CounterVec
+	rateLimited      *prometheus.CounterVec
+	firstToken       *prometheus.HistogramVec
+	tokens           *prometheus.CounterVec
 
-	statements, commits *series
-	egress              *family
+	statements, commits prometheus.Counter
+	egress              *prometheus.CounterVec
 }
 
 // Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
@@ -50,12 +54,22 @@ var (
 
 // New returns metrics that start at zero. version labels bot_build_info.
 func New(version string) *Metrics {
-	m := &Metrics{}
-	counter := func(name, help string, labels ...string) *family { return m.family("counter", name, help, nil, labels) }
-	histogram := func(name, help string, buckets []float64, labels ...string) *family {
-		return m.family("histogram", name, help, buckets, labels)
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
 	}
-	gauge := func(name, help string, labels ...string) *family { return m.family("gauge", name, help, nil, labels) }
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(g)
+		return g
+	}
 
 	m.received = counter("bot_messages_received_total", "Events stored for the first time.", "platform", "kind")
 	m.deduplicated = counter("bot_messages_deduplicated_total", "Events that were stored before and changed nothing.", "platform", "kind")
@@ -69,59 +83,52 @@ func New(version string) *Metrics {
 
 	m.turns = counter("bot_runs_total", "Turns that ended.", "assistant", "outcome")
 	m.turnSeconds = histogram("bot_run_seconds", "Duration of turns.", turnBuckets, "assistant", "outcome")
-	m.halted = gauge("bot_halted", "1 while nothing may start.").of()
-	m.running = gauge("bot_runs_active", "Turns that run in this process.").of()
-	m.waiting = gauge("bot_runs_waiting", "Conversations that wait for a free slot in this process.").of()
-	m.sweepRings = counter("bot_sweep_rings_total", "Conversations with work that a sweep found without a live lease.").of()
-	m.leaseLost = counter("bot_lease_lost_total", "Turns that were stopped because another process took their conversation.").of()
+	m.halted = gauge("bot_halted", "1 while nothing may start.").WithLabelValues()
+	m.running = gauge("bot_runs_active", "Turns that run in this process.").WithLabelValues()
+	m.waiting = gauge("bot_runs_waiting", "Conversations that wait for a free slot in this process.").WithLabelValues()
+	m.sweepRings = counter("bot_sweep_rings_total", "Conversations with work that a sweep found without a live lease.").WithLabelValues()
+	m.leaseLost = counter("bot_lease_lost_total", "Turns that were stopped because another process took their conversation.").WithLabelValues()
 	m.deliveries = counter("bot_outbox_sends_total", "Attempts to send or edit a platform message.", "platform", "outcome")
 	m.rateLimited = counter("bot_rate_limited_total", "Times that another side asked to wait.", "source")
 	m.firstToken = histogram("bot_provider_first_token_seconds", "Time from a model request to the first text.", turnBuckets, "assistant")
 	m.tokens = counter("bot_tokens_total", "Tokens that providers counted.", "assistant", "kind")
 
-	m.statements = counter("bot_database_statements_total", "Statements given to the database; begin, commit and rollback are not among them.").of()
-	m.commits = counter("bot_database_commits_total", "Transactions that were committed to the database.").of()
+	m.statements = counter("bot_database_statements_total", "Statements given to the database; begin, commit and rollback are not among them.").WithLabelValues()
+	m.commits = counter("bot_database_commits_total", "Transactions that were committed to the database.").WithLabelValues()
 	m.egress = counter("bot_egress_total", "Connections that programs of assistants asked the proxy for: connected, refused or failed.", "kind", "outcome")
 
-	gauge("bot_build_info", "Always 1.", "version").of(version).set(1)
+	gauge("bot_build_info", "Always 1.", "version").WithLabelValues(version).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// Handler serves the metrics in Prometheus' text format, and behind them those of
-// the process and of Go; of a nil Metrics it answers 404.
+// Handler serves the metrics in the Prometheus formats; of a nil Metrics it
+// answers 404.
 func (m *Metrics) Handler() http.Handler {
 	if m == nil {
 		return http.NotFoundHandler()
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		out := bufio.NewWriter(w)
-		for _, f := range m.families {
-			f.write(out)
-		}
-		writeProcess(out)
-		_ = out.Flush() // who asked is gone
-	})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
 // Received counts an event that was stored for the first time.
 func (m *Metrics) Received(platform, kind string) {
 	if m != nil {
-		m.received.of(m.labels.get(platform), m.labels.get(kind)).add(1)
+		m.received.WithLabelValues(m.labels.get(platform), m.labels.get(kind)).Inc()
 	}
 }
 
 // Deduplicated counts an event that was stored before.
 func (m *Metrics) Deduplicated(platform, kind string) {
 	if m != nil {
-		m.deduplicated.of(m.labels.get(platform), m.labels.get(kind)).add(1)
+		m.deduplicated.WithLabelValues(m.labels.get(platform), m.labels.get(kind)).Inc()
 	}
 }
 
 // Refused counts a message of a stranger.
 func (m *Metrics) Refused(platform string) {
 	if m != nil {
-		m.refused.of(m.labels.get(platform)).add(1)
+		m.refused.WithLabelValues(m.labels.get(platform)).Inc()
 	}
 }
 
@@ -129,7 +136,7 @@ func (m *Metrics) Refused(platform string) {
 // person wait.
 func (m *Metrics) Overflowed(platform string) {
 	if m != nil {
-		m.overflowed.of(m.labels.get(platform)).add(1)
+		m.overflowed.WithLabelValues(m.labels.get(platform)).Inc()
 	}
 }
 
@@ -137,14 +144,14 @@ func (m *Metrics) Overflowed(platform string) {
 // and tool, outcome one of connected, refused and failed.
 func (m *Metrics) Egress(kind, outcome string) {
 	if m != nil {
-		m.egress.of(m.labels.get(kind), m.labels.get(outcome)).add(1)
+		m.egress.WithLabelValues(m.labels.get(kind), m.labels.get(outcome)).Inc()
 	}
 }
 
 // KeptRaw counts an event that could not be understood.
 func (m *Metrics) KeptRaw(platform string) {
 	if m != nil {
-		m.keptRaw.of(m.labels.get(platform)).add(1)
+		m.keptRaw.WithLabelValues(m.labels.get(platform)).Inc()
 	}
 }
 
@@ -152,7 +159,7 @@ func (m *Metrics) KeptRaw(platform string) {
 // fixed words.
 func (m *Metrics) WebhookRejected(platform, reason string) {
 	if m != nil {
-		m.webhookRejected.of(m.labels.get(platform), m.labels.get(reason)).add(1)
+		m.webhookRejected.WithLabelValues(m.labels.get(platform), m.labels.get(reason)).Inc()
 	}
 }
 
@@ -165,16 +172,16 @@ func (m *Metrics) Statement(statement string) {
 	switch statement {
 	case "begin", "rollback":
 	case "commit":
-		m.commits.add(1)
+		m.commits.Inc()
 	default:
-		m.statements.add(1)
+		m.statements.Inc()
 	}
 }
 
 // Acknowledged records how long it took to store what a platform delivered.
 func (m *Metrics) Acknowledged(platform string, took time.Duration) {
 	if m != nil {
-		m.ack.of(m.labels.get(platform)).observe(took.Seconds())
+		m.ack.WithLabelValues(m.labels.get(platform)).Observe(took.Seconds())
 	}
 }
 
@@ -187,14 +194,14 @@ func (m *Metrics) Connected(platform string, connected bool) {
 	if connected {
 		value = 1
 	}
-	m.connected.of(m.labels.get(platform)).set(value)
+	m.connected.WithLabelValues(m.labels.get(platform)).Set(value)
 }
 
 // Platform counts something that an adapter noticed. event is one of the few
 // fixed names of the adapter.
 func (m *Metrics) Platform(event string) {
 	if m != nil {
-		m.events.of(m.labels.get(event)).add(1)
+		m.events.WithLabelValues(m.labels.get(event)).Inc()
 	}
 }
 
@@ -205,8 +212,8 @@ func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
 		return
 	}
 	assistant, outcome = m.labels.get(assistant), m.labels.get(outcome)
-	m.turns.of(assistant, outcome).add(1)
-	m.turnSeconds.of(assistant, outcome).observe(took.Seconds())
+	m.turns.WithLabelValues(assistant, outcome).Inc()
+	m.turnSeconds.WithLabelValues(assistant, outcome).Observe(took.Seconds())
 }
 
 // Halted tells whether the service is halted.
@@ -214,37 +221,37 @@ func (m *Metrics) Halted(on bool) {
 	if m == nil {
 		return
 	}
-	m.halted.set(0)
+	m.halted.Set(0)
 	if on {
-		m.halted.set(1)
+		m.halted.Set(1)
 	}
 }
 
 // Running changes the number of running turns by delta.
 func (m *Metrics) Running(delta int) {
 	if m != nil {
-		m.running.add(float64(delta))
+		m.running.Add(float64(delta))
 	}
 }
 
 // Waiting changes the number of conversations that wait for a slot by delta.
 func (m *Metrics) Waiting(delta int) {
 	if m != nil {
-		m.waiting.add(float64(delta))
+		m.waiting.Add(float64(delta))
 	}
 }
 
 // SweepRang counts conversations that a sweep found with work and no lease.
 func (m *Metrics) SweepRang(n int) {
 	if m != nil && n > 0 {
-		m.sweepRings.add(float64(n))
+		m.sweepRings.Add(float64(n))
 	}
 }
 
 // LeaseLost counts a turn that was fenced off.
 func (m *Metrics) LeaseLost() {
 	if m != nil {
-		m.leaseLost.add(1)
+		m.leaseLost.Inc()
 	}
 }
 
@@ -252,28 +259,28 @@ func (m *Metrics) LeaseLost() {
 // the kind of a fault.
 func (m *Metrics) Delivered(platform, outcome string) {
 	if m != nil {
-		m.deliveries.of(m.labels.get(platform), m.labels.get(outcome)).add(1)
+		m.deliveries.WithLabelValues(m.labels.get(platform), m.labels.get(outcome)).Inc()
 	}
 }
 
 // RateLimited counts that a platform or provider asked to wait.
 func (m *Metrics) RateLimited(source string) {
 	if m != nil {
-		m.rateLimited.of(m.labels.get(source)).add(1)
+		m.rateLimited.WithLabelValues(m.labels.get(source)).Inc()
 	}
 }
 
 // FirstToken records how long a model took to say its first word.
 func (m *Metrics) FirstToken(assistant string, took time.Duration) {
 	if m != nil {
-		m.firstToken.of(m.labels.get(assistant)).observe(took.Seconds())
+		m.firstToken.WithLabelValues(m.labels.get(assistant)).Observe(took.Seconds())
 	}
 }
 
 // Tokens counts tokens of a kind: "input", "output" or "cached".
 func (m *Metrics) Tokens(assistant, kind string, n int64) {
 	if m != nil && n > 0 {
-		m.tokens.of(m.labels.get(assistant), m.labels.get(kind)).add(float64(n))
+		m.tokens.WithLabelValues(m.labels.get(assistant), m.labels.get(kind)).Add(float64(n))
 	}
 }
 
