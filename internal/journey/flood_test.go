@@ -3,7 +3,6 @@ package journey_test
 import (
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +38,7 @@ func TestFinding4StrangersDelayNobody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {
 		w.with(map[string]string{"TELEGRAM_SEND_RATE": "30"}).start()
-		before := runtime.NumGoroutine()
+		before := w.goroutines()
 		for i := range int64(strangersInFlood) {
 			w.says(firstStranger+i, "let me in")
 		}
@@ -48,7 +47,7 @@ func TestFinding4StrangersDelayNobody(t *testing.T) {
 		if n := w.refusals(); n > 20 {
 			t.Errorf("%d strangers were told no before the answer, which they pay for with their own bucket of 10", n)
 		}
-		if n := runtime.NumGoroutine() - before; n > 200 { // other journeys run beside this one
+		if n := w.goroutines() - before; n > 100 {
 			t.Errorf("%d goroutines more than before the flood", n)
 		}
 		if refused := w.rows(`SELECT count(*) FROM inbound_events WHERE state = 'refused'`); len(refused[0]) > len("999") {

@@ -12,7 +12,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -217,8 +219,34 @@ func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
 		read, write := io.Pipe()
 		env.Stdin, env.Console, w.typed = read, true, write
 	}
-	go func() { done <- app.Run(ctx, cfg, env) }()
+	ctx = pprof.WithLabels(ctx, pprof.Labels("bot", w.env["DATA_DIR"]))
+	go func() {
+		pprof.SetGoroutineLabels(ctx) // those that it starts have them, too
+		done <- app.Run(ctx, cfg, env)
+	}()
 	return started
+}
+
+var labelled = regexp.MustCompile(`(?m)^(\d+) @.*\n# labels: \{.*"bot":("(?:[^"\\]|\\.)*")`)
+
+// goroutines counts those that this bot runs, and none of the emulators and of the
+// journeys beside this one.
+func (w *world) goroutines() (n int) {
+	w.t.Helper()
+	var profile strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, group := range labelled.FindAllStringSubmatch(profile.String(), -1) {
+		if group[2] == strconv.Quote(w.env["DATA_DIR"]) {
+			count, _ := strconv.Atoi(group[1])
+			n += count
+		}
+	}
+	if n == 0 {
+		w.t.Fatal("the profile shows no goroutine of the bot")
+	}
+	return n
 }
 
 // shutdown stops the bot in order.
