@@ -1,17 +1,10 @@
 package main
 
-import "github.com/alecthomas/kong"
-
 // commandLine is everything that can be said on the command line. Each command
 // is in a file of its own.
 type commandLine struct {
-	// Plugins are the flags made from the table of options.
-	kong.Plugins
-
-	EnvFile string           `help:"File with options, instead of .env." name:"env-file" placeholder:"FILE"`
-	Version kong.VersionFlag `help:"Print the version."`
-
-	Start startCommand `cmd:"" default:"1" hidden:"" group:"Run"`
+	EnvFile string `help:"File with options, instead of .env." name:"env-file" placeholder:"FILE" global:""`
+	Version bool   `help:"Print the version."`
 
 	Serve  serveCommand  `cmd:"" group:"Run" help:"Run the daemon; bot alone does so with a chat here."`
 	Demo   demoCommand   `cmd:"" group:"Run" help:"Play a conversation between emulated services, offline."`
@@ -45,6 +38,14 @@ type commandLine struct {
 	Completion  completionCommand  `cmd:"" group:"Program" help:"Print the completion for bash, zsh or fish."`
 	Man         manCommand         `cmd:"" hidden:"" group:"Program" help:"Print the manual page."`
 	Healthcheck healthcheckCommand `cmd:"" hidden:"" group:"Program" help:"Ask the daemon at LISTEN_ADDR if it runs; for containers."`
-	VersionText versionCommand     `cmd:"" name:"version" group:"Program" help:"Print the version."`
 	Help        helpCommand        `cmd:"" hidden:"" group:"Program" help:"Explain a command; the same as --help."`
+	VersionText versionCommand     `cmd:"" name:"version" group:"Program" help:"Print the version."`
+}
+
+// Run implements the command without a name: the daemon, with a chat here.
+func (c commandLine) Run(p *program) error {
+	if c.Version {
+		return versionCommand{}.Run(p)
+	}
+	return startCommand{}.Run(p)
 }

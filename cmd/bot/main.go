@@ -18,9 +18,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
 	"remote-agent/internal/app"
+	"remote-agent/internal/commandline"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
@@ -90,7 +91,8 @@ type process struct {
 type program struct {
 	process
 
-	ctx     context.Context // here because kong calls Run without one
+	ctx     context.Context // here because commands are run without one
+	root    *cobra.Command  // everything that can be said
 	source  config.Source
 	levels  *levels  // of the logger
 	secrets []string // of the loaded configuration, for the last error message
@@ -111,34 +113,25 @@ var errUsage = errors.New("see bot --help")
 // run runs one command and returns the exit code.
 func run(ctx context.Context, args []string, proc process) int {
 	p := &program{process: proc, ctx: ctx}
-	flags := config.NewFlags(app.Platforms()...)
-	command := commandLine{Plugins: kong.Plugins{flags.Struct()}}
-
-	exited := false
-	parser, err := kong.New(&command,
-		kong.Name("bot"),
-		kong.Description("Talk to AI assistants from the chats your team uses."),
-		kong.Vars{"version": versionLine()},
-		kong.Writers(proc.stdout, proc.stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
-		kong.Help(printHelp),
-		kong.Exit(func(int) { exited = true }), // after --help and --version
-	)
-	if err != nil {
-		return p.exitCode(err)
+	var command commandLine
+	given := map[string]string{}
+	p.root = commandline.New("bot", &command, p)
+	p.root.Short = "Talk to AI assistants from the chats your team uses."
+	p.root.SetOut(proc.stdout)
+	p.root.SetErr(proc.stderr)
+	p.root.SetArgs(args)
+	p.root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c) })
+	for _, f := range config.Flags(app.Platforms()...) {
+		commandline.AddOption(p.root, f.Name, f.Help, f.Group, f.Placeholder, func(text string) error { given[f.Name] = text; return nil })
 	}
-	if completes(parser) {
-		return exitOK
+	p.root.PersistentPreRun = func(*cobra.Command, []string) {
+		p.source = config.Source{Flags: given, Environ: proc.environ, EnvFile: command.EnvFile}
 	}
-	kctx, err := parser.Parse(asksForHelp(args))
-	if exited {
-		return exitOK
+	err := p.root.ExecuteContext(ctx)
+	if _, ok := errors.AsType[commandline.UsageError](err); ok {
+		err = fmt.Errorf("%w; %w", err, errUsage)
 	}
-	if err != nil {
-		return p.exitCode(fmt.Errorf("%w; %w", err, errUsage))
-	}
-	p.source = config.Source{Flags: flags.Given(), Environ: proc.environ, EnvFile: command.EnvFile}
-	return p.exitCode(kctx.Run(p))
+	return p.exitCode(err)
 }
 
 // exitCode says on stderr what went wrong, one line per problem, and returns the

@@ -17,7 +17,7 @@ func TestFinding2OwnersAndPeopleFromTheCommandLine(t *testing.T) {
 		{"halt", exitUsage, "There is no database"},
 		{"migrate up", exitOK, "applied"},
 		{"owner list", exitOK, "slack/U012AB3CD: owner, by SLACK_OWNER_IDS"},
-		{"owner add", exitUsage, "expected \"<account>\""},
+		{"owner add", exitUsage, "needs <account>"},
 		{"owner add 42", exitUsage, "name it as platform/id"},
 		{"owner add telegram/@ann", exitUsage, "Names can be given up"},
 		{"owner add irc/ann", exitUsage, `no platform "irc"`},
