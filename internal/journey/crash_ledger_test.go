@@ -46,7 +46,7 @@ func (w *crashWorld) checkLedger() (strays int) {
 		view := w.tg.ChatView(c.id)
 		strays += w.checkStrays(c, view, rec)
 		w.checkAnswers(c, view)
-		w.checkCommands(c, view)
+		w.checkCommands(c, view, rec)
 		for _, id := range c.updates {
 			if !rec.events[strconv.FormatInt(id, 10)] {
 				w.t.Errorf("%s: update %d of chat %d was acknowledged and is not in the database", w.name, id, c.id)
@@ -75,8 +75,8 @@ func (w *crashWorld) checkLedger() (strays int) {
 }
 
 // checkStrays looks at the messages that the database does not know. Each must
-// be a placeholder that was never touched again, sent when a process was killed
-// before it could record the send. In one chat a kill explains one, and another
+// be a placeholder, the beginning of an answer or the reply to a command that was never
+// touched again, sent when a process was killed before it could record the send. In one chat a kill explains one, and another
 // if a command could run beside the turn; in all chats it can be more.
 func (w *crashWorld) checkStrays(c *chatLog, view telegram.View, rec records) (strays int) {
 	left := make([]int, len(w.kills)) // how many strays each kill can explain
@@ -91,7 +91,7 @@ func (w *crashWorld) checkStrays(c *chatLog, view telegram.View, rec records) (s
 			continue
 		}
 		strays++
-		if m.Text != "…" || m.Edits != 0 {
+		if !isPartial(m.Text) && !whoamiMark.MatchString(m.Text) && !helpMark.MatchString(m.Text) || m.Edits != 0 {
 			w.t.Errorf("%s: message %d of chat %d is not on record and was used: %.80q, %d edits",
 				w.name, m.ID, c.id, m.Text, m.Edits)
 		}
@@ -121,7 +121,7 @@ func (w *crashWorld) checkAnswers(c *chatLog, view telegram.View) {
 		}
 	}
 	for _, m := range view.FromBot() {
-		if m.Text == "…" || whoamiMark.MatchString(m.Text) || helpMark.MatchString(m.Text) {
+		if isPartial(m.Text) || overMark.MatchString(m.Text) || whoamiMark.MatchString(m.Text) || helpMark.MatchString(m.Text) {
 			continue
 		}
 		for text := range strings.SplitSeq(m.Text, "\n\n") {
@@ -165,10 +165,17 @@ func (w *crashWorld) checkAnswers(c *chatLog, view telegram.View) {
 		w.name, c.id, len(want), len(got), lost, twice)
 }
 
-// checkCommands counts the answers to commands.
-func (w *crashWorld) checkCommands(c *chatLog, view telegram.View) {
+// isPartial reports whether a message shows nothing of an answer, or its beginning.
+func isPartial(text string) bool { return strings.HasSuffix(text, "…") }
+
+// checkCommands counts the replies to commands that are on record. One that is not is
+// left behind by a kill (see checkStrays).
+func (w *crashWorld) checkCommands(c *chatLog, view telegram.View, rec records) {
 	whoami, help := 0, map[string]int{}
 	for _, m := range view.FromBot() {
+		if !rec.sent[messageOf{strconv.FormatInt(c.id, 10), strconv.Itoa(m.ID)}] {
+			continue
+		}
 		if whoamiMark.MatchString(m.Text) {
 			whoami++
 		}

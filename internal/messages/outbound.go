@@ -95,4 +95,8 @@ type Delivery struct {
 	// Asker is who wrote what this answers, as long as the process that made the
 	// delivery has it in hand. It is not stored.
 	Asker Sender
+
+	// Whole is set if the message may be sent with all its text the first time, for
+	// what may stand twice when nobody knows whether it was. It is not stored.
+	Whole bool
 }

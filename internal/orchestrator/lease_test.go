@@ -29,10 +29,10 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 		if at := time.Duration(ended.Load()); at == 0 || at > 20*time.Second {
 			t.Errorf("the turn was ended after %v, want less than the 20 s of its lease", at)
 		}
-		w.Chat.Want("In time.")
+		w.Chat.Want("✔ Answered after", "In time.")
 		first.Fail(nil)
 		w.Pass(time.Minute)
-		w.Chat.Want("In time.")
+		w.Chat.Want("✔ Answered after", "In time.")
 		if got := w.Runs(); got != "interrupted completed" {
 			t.Errorf("the runs are %q", got)
 		}
@@ -76,7 +76,7 @@ func TestLateProcessChangesNothing(t *testing.T) {
 		w.Settle()
 		w.Chat.Want("I think")
 		w.Pass(30 * time.Second)
-		w.Chat.Want("In time.")
+		w.Chat.Want("✔ Answered after", "In time.")
 		if said := w.Said(); !slices.Equal(said, []string{"user|hello", "assistant|In time."}) {
 			t.Errorf("on record is %q", said)
 		}

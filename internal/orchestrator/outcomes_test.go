@@ -43,6 +43,9 @@ const asked = "please do it"
 // worked begins the card of a turn that used tools; the answer is a message of its own.
 const worked = "✔ Worked for"
 
+// over is what the placeholder says when the last word is a message of its own.
+var over = []string{worked, "✔ Answered after", "✖ Tried for"}
+
 const theAnswer = "The answer is forty-two."
 
 // times repeats a step.
@@ -311,7 +314,7 @@ func (o outcome) check(w *ot.World, l life) {
 	}
 	stands := make(map[string]int)
 	for _, text := range w.Chat.Texts(ot.Room) {
-		all := slices.Concat(o.besides, []string{shown}, o.maybe)
+		all := slices.Concat(o.besides, []string{shown}, o.maybe, over)
 		i := slices.IndexFunc(all, func(part string) bool { return strings.Contains(strings.ReplaceAll(text, "**", ""), part) })
 		if i < 0 {
 			w.T.Errorf("besides the outcome stands %q", text)

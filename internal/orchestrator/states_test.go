@@ -380,7 +380,7 @@ func TestFoundIsNotShown(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(5 * time.Minute)
 		if !p.Dead() || w.Chat.Strays(ot.Room) != 1 {
-			t.Fatalf("dead: %v, posted: %q", p.Dead(), w.Chat.Posts(ot.Room))
+			t.Fatalf("dead: %v, posted: %+v", p.Dead(), w.Chat.Posts(ot.Room))
 		}
 		w.Chat.ReactBy(nil)
 		w.Start()

@@ -86,6 +86,10 @@ type Capabilities struct {
 	// refuse it with fault.RateLimited; it is tried again while the turn lasts.
 	PlaceholderAfter time.Duration
 
+	// SilentEdits is true if a new message notifies its reader and an edit does not.
+	// Then an answer that comes late is a message of its own.
+	SilentEdits bool
+
 	// Buttons is true if messages can have buttons. Without it what a button does
 	// is offered as a command in the text.
 	Buttons bool

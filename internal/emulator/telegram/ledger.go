@@ -17,6 +17,7 @@ type chat struct {
 	topics     map[int]bool
 	titles     []Topic // that the bot opened
 	drafts     map[int64]Draft
+	rings      []Ring
 	actions    int
 	lastAction string
 	actionAt   time.Time
@@ -57,6 +58,17 @@ func (c *chat) add(m *Message, keep int) {
 	c.view = nil
 }
 
+// ring notes that a message of the bot made a sound.
+func (c *chat) ring(m *Message, keep int) {
+	if m.Silent {
+		return
+	}
+	c.rings = append(c.rings, Ring{MessageID: m.ID, Text: m.Text, At: m.CreatedAt})
+	if keep > 0 && len(c.rings) > keep {
+		c.rings = c.rings[1:]
+	}
+}
+
 func (c *chat) remove(n, keep int) *Message {
 	m := c.messages[n]
 	c.messages = slices.Delete(c.messages, n, n+1)
@@ -77,9 +89,18 @@ type View struct {
 	Messages   []Message // what is visible, oldest first
 	Deleted    []Message // what was there before
 	Drafts     []Draft
-	Actions    int // how often the bot sent a chat action
+	Rings      []Ring // the newest ones that KeepMessages allows, oldest first
+	Actions    int    // how often the bot sent a chat action
 	LastAction string
 	ActionAt   time.Time
+}
+
+// Ring is what a phone that lies on the table shows, with a sound, when a message of
+// the bot comes in. Edits and silent messages do not ring.
+type Ring struct {
+	MessageID int
+	Text      string // as it was then
+	At        time.Time
 }
 
 // FromBot returns the visible messages of the bot.
@@ -174,7 +195,7 @@ func (c *chat) snapshot() View {
 	}
 	v := &View{
 		Chat: *c.info, Messages: copyMessages(c.messages), Deleted: copyMessages(c.deleted),
-		Actions: c.actions, LastAction: c.lastAction, ActionAt: c.actionAt,
+		Rings: slices.Clone(c.rings), Actions: c.actions, LastAction: c.lastAction, ActionAt: c.actionAt,
 	}
 	for _, d := range c.drafts {
 		v.Drafts = append(v.Drafts, d)

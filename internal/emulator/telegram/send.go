@@ -163,6 +163,7 @@ func (s *Server) publish(p params, body content) (*Message, *wireMessage, *apiEr
 		m.Document = &File{ID: id, Name: doc.name, Size: int64(len(doc.data)), Data: doc.data}
 	}
 	c.add(m, s.opts.KeepMessages)
+	c.ring(m, s.opts.KeepMessages)
 	clear(c.drafts)
 	return m, c.wire(m, true), nil
 }

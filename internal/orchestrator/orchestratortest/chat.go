@@ -34,6 +34,7 @@ type Post struct {
 	Sent    messages.DeliveryID
 	At      time.Time
 	Texts   []string // all that it showed, in order
+	Silent  bool     // it notified nobody
 }
 
 // Asked is what a process asked the platform for.
@@ -101,7 +102,7 @@ type Chat struct {
 func newChat(w *World) *Chat {
 	return &Chat{
 		world: w, marks: make(map[messages.MessageID][]platform.Mark), Files: make(map[string]string),
-		Caps: platform.Capabilities{MaxText: 4096, Streaming: true, EditInterval: time.Second, Buttons: true, CommandPrefix: "/", Place: "a test"},
+		Caps: platform.Capabilities{MaxText: 4096, Streaming: true, SilentEdits: true, EditInterval: time.Second, Buttons: true, CommandPrefix: "/", Place: "a test"},
 	}
 }
 
@@ -240,18 +241,20 @@ func (c *Chat) Posts(room string) []Post {
 	return out
 }
 
-// Texts returns what stands in a room by now, without placeholders that show nothing.
+// Texts returns what stands in a room by now, without messages that show nothing or the
+// beginning of an answer.
 func (c *Chat) Texts(room string) []string {
 	var out []string
 	for _, p := range c.Posts(room) {
-		if p.Text != platform.Placeholder {
+		if !strings.HasSuffix(p.Text, platform.Placeholder) {
 			out = append(out, p.Text)
 		}
 	}
 	return out
 }
 
-// Strays returns how many placeholders stand in a room that show nothing.
+// Strays returns how many messages stand in a room that show nothing or the beginning of
+// an answer.
 func (c *Chat) Strays(room string) int { return len(c.Posts(room)) - len(c.Texts(room)) }
 
 // Find returns the only post of all rooms whose text contains part, and fails the test if
@@ -433,7 +436,7 @@ func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Re
 		c.number++
 		made = &Post{
 			ID: messages.MessageID(fmt.Sprintf("p%d", c.number)), Room: out.Conversation.ID, Text: out.Text, Texts: []string{out.Text},
-			Buttons: out.Buttons, ReplyTo: out.ReplyTo, OnlyFor: out.OnlyFor, File: file, Sent: out.Delivery, At: time.Now(),
+			Buttons: out.Buttons, ReplyTo: out.ReplyTo, OnlyFor: out.OnlyFor, File: file, Sent: out.Delivery, At: time.Now(), Silent: out.Silent,
 		}
 		c.posts = append(c.posts, made)
 	}

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -18,9 +20,14 @@ import (
 	"remote-agent/internal/wording"
 )
 
-// notifyAfter is how long a turn may take until its answer is a new message: an
-// edit of the placeholder notifies nobody.
-const notifyAfter = 45 * time.Second
+// watches is how long people surely watch after they sent a message: until then its
+// answer takes the place of the placeholder. A later one is a new message, because an
+// edit notifies nobody.
+const watches = 5 * time.Second
+
+// lockScreen is how much of an answer a message begins with, in code points: about
+// what a phone shows of it.
+const lockScreen = 160
 
 // NewID returns the id of a new delivery.
 func NewID() messages.DeliveryID {
@@ -72,16 +79,60 @@ type Word struct {
 	Text    string
 	Buttons []messages.Button
 	Card    string // what the placeholder says instead, if the text is to be a message of its own
+	Quiet   bool   // nobody has to be notified: it answers what somebody did a moment ago
+	Failed  bool   // there is no answer
+}
+
+// IsLate reports whether an answer has to notify whom it is for, and an edit does not
+// do so: nobody watches a standing task, or for long.
+func (o *Outbox) IsLate(entry sessions.Entry) bool {
+	return o.Caps(entry.In.Conversation.Platform).SilentEdits && (entry.In.Schedule != 0 || time.Since(entry.AcceptedAt) >= watches)
+}
+
+// progressOver is what the placeholder says when the last word is a message of its own.
+func progressOver(entry sessions.Entry, word Word, took time.Duration) string {
+	switch {
+	case word.Card != "":
+		return word.Card
+	case word.Failed:
+		return "✖ Tried for " + wording.Clock(time.Since(entry.AcceptedAt))
+	}
+	if took < watches { // it waited its turn
+		return "✔ Answered after " + wording.Clock(time.Since(entry.AcceptedAt))
+	}
+	return "✔ Worked for " + wording.Clock(took)
+}
+
+// Beginning returns what a message says until its id is on record: the first words of
+// its text, for the notification, and never all of it, so that one that is left behind
+// is no second answer.
+func Beginning(text string) string {
+	text = strings.TrimSpace(text)
+	if parts := platform.Split(text, lockScreen, nil); len(parts) > 1 {
+		text = parts[0]
+		if strings.HasSuffix(text, "`") {
+			text += "\n" // behind the end of a code block
+		}
+		return text + " …"
+	}
+	if i := strings.LastIndexFunc(text, unicode.IsSpace); i > 0 {
+		return strings.TrimSpace(text[:i]) + " …"
+	}
+	if r := []rune(text); len(r) > 3 {
+		return string(r[:len(r)/2]) + "…"
+	}
+	return text + " …"
 }
 
 // Last makes the deliveries of a last word. The placeholder, which may be nil,
-// takes the first part, unless the turn took so long that the answer has to be a
-// message of its own. last is the one that has the buttons.
+// takes the first part, unless that has to notify whom it is for, or the placeholder
+// tells of the way to it: then it is a message of its own. Only the first part
+// notifies. last is the one that has the buttons.
 func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *messages.Delivery, word Word, took time.Duration) (changed, added []messages.Delivery, last messages.DeliveryID) {
 	p := conv.Key.Platform
 	text, files := o.extract(p, word.Text)
 	parts := o.Split(p, text)
-	announce := ""
+	first := Beginning(parts[0])
 	if placed != nil {
 		d := *placed
 		d.Final, d.NextAt = true, time.Time{}
@@ -89,11 +140,13 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 			d.State = messages.DeliverySending // it may exist as soon as this is committed
 		}
 		switch {
-		case d.Message != "" && word.Card != "":
-			d.Text, announce = word.Card, "✔ Ready"
-		case d.Message != "" && took >= notifyAfter:
-			d.Text, announce = fmt.Sprintf("✔ Worked for %s", wording.Clock(took)), "✔ Ready"
+		case d.Message == "":
+			d.Placeholder, first = first, ""
+			d.Text, parts = parts[0], parts[1:]
+		case word.Card != "" || !word.Quiet && o.IsLate(entry):
+			d.Text = progressOver(entry, word, took)
 		default:
+			first = ""
 			d.Text, parts = parts[0], parts[1:]
 		}
 		if len(parts) == 0 {
@@ -103,8 +156,8 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 	}
 	for i, part := range parts {
 		d := Answer(conv.ID, entry, part)
-		d.Placeholder = announce
-		announce = ""
+		d.Placeholder = first
+		first = ""
 		if i == len(parts)-1 {
 			d.Buttons = word.Buttons
 		}
@@ -154,12 +207,17 @@ func Audit(ctx context.Context, tx port.Tx, e sessions.AuditEntry, detail any) e
 	return tx.Audit(ctx, e)
 }
 
-// AddNotice stores a notice that comes before whatever is answered next.
+// AddNotice stores a notice that comes before whatever is answered next. One that
+// belongs to no message of a person, whose answer would notify them, does so itself.
 func AddNotice(ctx context.Context, tx port.Tx, conversationID, entryID, text string) error {
-	return tx.AddDelivery(ctx, &messages.Delivery{
+	d := messages.Delivery{
 		ID: NewID(), ConversationID: conversationID, EventID: entryID,
 		Text: text, Final: true, State: messages.DeliverySending,
-	})
+	}
+	if entryID == "" {
+		d.Placeholder = Beginning(text)
+	}
+	return tx.AddDelivery(ctx, &d)
 }
 
 // Held makes a delivery that this process sends at once. For Hold it belongs to it.

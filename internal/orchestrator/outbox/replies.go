@@ -13,7 +13,9 @@ import (
 )
 
 // AddReply stores the answer to a control command. For Hold it belongs
-// to this process.
+// to this process. Each part is one call: a person who gives a command waits for its
+// reply, and one that stands twice after a failure that leaves open whether it was sent
+// misleads nobody.
 func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Conversation, entry sessions.Entry, reply command.Reply) ([]messages.Delivery, error) {
 	var all []messages.Delivery
 	for _, d := range reply.Edits {
@@ -42,7 +44,7 @@ func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Convers
 		if err := tx.AddDelivery(ctx, &d); err != nil {
 			return nil, err
 		}
-		d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
+		d.State, d.Whole = messages.DeliveryPending, true // nothing was sent yet, as this process knows
 		all = append(all, d)
 	}
 	if p := reply.Plan; p != nil {

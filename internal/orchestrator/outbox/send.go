@@ -153,7 +153,8 @@ func (o *Outbox) sendOnce(ctx context.Context, adapter platform.Adapter, key mes
 	if !canEdit {
 		d.Message = "" // if it is there, as a question that was decided on, what it says now is a message of its own
 	}
-	if d.Message == "" && (!canEdit || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
+	whole := d.Whole && d.State == messages.DeliveryPending
+	if d.Message == "" && (!canEdit || whole || d.OnlyFor != "" || adapter.Capabilities().IdempotentSend) {
 		again := d.State == messages.DeliverySending
 		ref, err := o.post(ctx, adapter, d.ConversationID, outbound(key, *d, d.Text))
 		if err != nil {
@@ -180,19 +181,20 @@ func (o *Outbox) sendOnce(ctx context.Context, adapter platform.Adapter, key mes
 	return key, editor.Edit(ctx, platform.Edit{Ref: messages.Ref{Conversation: key, Message: d.Message}, Text: d.Text, Buttons: d.Buttons})
 }
 
-// Place sends the placeholder of d on a configured platform and records its id. The
+// Place sends the placeholder of d on a configured platform and records its id. One that
+// says nothing yet notifies nobody, where the platform can do that. The
 // id is on record before the message gets its final text: a crash between the two can
 // leave a stray placeholder, never a second answer. A conversation that came into
 // being with its first message, such as a thread that a slash command opened, gets
 // its id with the same record. It returns where the conversation is now.
 func (o *Outbox) Place(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, record Record) (messages.ConversationKey, error) {
-	text := d.Placeholder
-	if text == "" {
+	adapter, text := o.Adapters[key.Platform], d.Placeholder
+	if text == "" || !adapter.Capabilities().SilentEdits {
 		text = platform.Placeholder
 	}
 	out := outbound(key, *d, text)
-	out.Optional = !d.Final && o.Caps(key.Platform).PlaceholderAfter > 0
-	ref, err := o.post(ctx, o.Adapters[key.Platform], d.ConversationID, out)
+	out.Silent, out.Optional = text == platform.Placeholder, !d.Final && adapter.Capabilities().PlaceholderAfter > 0
+	ref, err := o.post(ctx, adapter, d.ConversationID, out)
 	if err != nil {
 		if fault.Uncertain(err) {
 			d.State = messages.DeliverySending

@@ -175,7 +175,9 @@ func (r *run) endingOf(out outcome) ending {
 		if out.text != "" {
 			shown = out.text + "\n\n" + shown
 		}
-		return r.endedEarly(out, "stopped", sessions.EntryStopped, "stopped", shown)
+		e := r.endedEarly(out, "stopped", sessions.EntryStopped, "stopped", shown)
+		e.word.Quiet = true // whoever stopped it knows
+		return e
 	case isCut(out.err):
 		return r.endedEarly(out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
 	case waits(out.err):
@@ -270,7 +272,7 @@ func (r *run) jobDone(reply command.Reply) ending {
 // the session, so that the next turn knows of it.
 func (r *run) endedEarly(out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
 	e := ending{
-		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown},
+		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown, Failed: true},
 		run: runEnded(state), reason: errText,
 	}
 	if r.d.begun.session.ID == "" { // a job of ours
@@ -361,7 +363,7 @@ func (w *worker) settleWith(ctx context.Context, tx port.Tx, entry sessions.Entr
 			return err
 		}
 	}
-	return w.settleEntry(ctx, tx, entry, state, errText, placed, outbox.Word{Text: shown})
+	return w.settleEntry(ctx, tx, entry, state, errText, placed, outbox.Word{Text: shown, Quiet: true})
 }
 
 // runEnded is the status of a run whose entry ended in a state without an answer.

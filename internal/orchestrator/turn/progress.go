@@ -34,12 +34,12 @@ const quietAfter = 30 * time.Second
 // edits it with the text so far. It is best effort; the answer does not depend
 // on it. One goroutine owns the placeholder until finish returns.
 type progress struct {
-	w       *worker
-	adapter platform.Adapter
-	editor  platform.Editor // nil where messages cannot be edited
-	caps    platform.Capabilities
-	begin   time.Time
-
+	w        *worker
+	adapter  platform.Adapter
+	editor   platform.Editor // nil where messages cannot be edited
+	caps     platform.Capabilities
+	begin    time.Time
+	late     bool       // whoever wrote does not watch any more
 	mu       sync.Mutex // guards the text so far
 	body     strings.Builder
 	earlier  string // text of messages before the current one
@@ -129,7 +129,7 @@ func (r *run) startProgress() *progress {
 	now := time.Now()
 	p := &progress{
 		w: r.w, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
-		card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
+		late: r.w.o.outbox.IsLate(r.d.entry), card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.stopped, p.stop = context.WithCancel(r.w.ctx)
 	p.editor, _ = p.adapter.(platform.Editor)
@@ -160,12 +160,18 @@ func (p *progress) run(ctx context.Context) {
 }
 
 // lasts reports whether the turn goes on for so long that it needs a placeholder.
-// Where it is needed from the beginning, since nothing can be looked up, that is at once.
+// Where it is needed from the beginning, since nothing can be looked up, that is at once,
+// unless the turn begins late, behind another one: then an answer that is there at once
+// is one message.
 func (p *progress) lasts() bool {
-	if p.caps.PlaceholderAfter <= 0 {
+	after := p.caps.PlaceholderAfter
+	if p.late {
+		after = max(after, typingAfter)
+	}
+	if after <= 0 {
 		return true
 	}
-	wait := time.NewTimer(p.caps.PlaceholderAfter)
+	wait := time.NewTimer(after)
 	defer wait.Stop()
 	select {
 	case <-p.stopped.Done():

@@ -82,6 +82,9 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 	for i, part := range parts {
 		q := outbox.Answer(r.w.conv.ID, r.d.entry, part)
 		q.Control = true
+		if i == 0 {
+			q.Placeholder = outbox.Beginning(part) // it notifies
+		}
 		if hold > 0 {
 			q.NextAt = time.Now().Add(time.Duration(hold))
 		}

@@ -296,6 +296,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Measure:        a.measure,
 		Streaming:      a.cfg.Streaming,
 		EditInterval:   a.cfg.EditEvery,
+		SilentEdits:    true,
 		IdempotentSend: true,
 		Buttons:        !a.cfg.Poll,
 		Comments:       true,

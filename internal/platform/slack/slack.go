@@ -229,6 +229,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Measure:        measure,
 		Streaming:      a.cfg.Streaming,
 		EditInterval:   streamEvery, // edits that come too early are shed
+		SilentEdits:    true,
 		IdempotentSend: true,
 
 		PlaceholderAfter: placeholderAfter,

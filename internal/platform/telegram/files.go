@@ -49,6 +49,8 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 		MessageThreadID: to.thread,
 		Caption:         caption.text,
 		CaptionEntities: caption.entities,
+
+		DisableNotification: true, // the text that it belongs to comes before it
 	}
 	if id, convErr := strconv.Atoi(string(f.ReplyTo)); convErr == nil && id > 0 {
 		// Without this flag a deleted question would make the file fail.

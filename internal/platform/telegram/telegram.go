@@ -195,6 +195,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Measure:       a.render.measure,
 		Streaming:     a.cfg.Streaming,
 		EditInterval:  time.Second,
+		SilentEdits:   true,
 		Buttons:       true,
 		Place:         "a Telegram chat",
 		Format:        "Bold, italics, strikethrough, links, quotes, lists and code are shown; headings become bold lines, tables text of fixed width, and images links. People read it on phones: prefer short lists to wide tables.",
