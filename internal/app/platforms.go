@@ -101,7 +101,11 @@ func (d *daemon) intakeOf(a platform.Adapter) platform.Intake {
 func (d *daemon) sayPlatforms() {
 	for _, k := range kindsOf(d.config) {
 		account, answers := d.accounts[k.Platform()]
-		d.say("  %-9s %s\n", k.Platform(), k.Banner(account, answers))
+		line := "on, but it does not answer yet; trying again"
+		if answers || !k.On() {
+			line = k.Banner(account)
+		}
+		d.say("  %-9s %s\n", k.Platform(), line)
 	}
 }
 

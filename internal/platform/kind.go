@@ -24,9 +24,9 @@ type Kind interface {
 	// People says whom the options let in.
 	People() People
 
-	// Banner says, in one line without the name, what is on, or how to turn it on. The
-	// account is that of the bot; answers is false while it is not known.
-	Banner(account Account, answers bool) string
+	// Banner says, in one line without the name, what is on for the bot's account, or
+	// how to turn it on.
+	Banner(account Account) string
 
 	// Intake says how events come in.
 	Intake() Intake

@@ -250,12 +250,10 @@ func (k *kind) People() platform.People {
 }
 
 // Banner implements platform.Kind.
-func (k *kind) Banner(account platform.Account, answers bool) string {
+func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
 		return "off. `bot github manifest` makes an app; or set GITHUB_MODE=poll and GITHUB_TOKEN."
-	case !answers:
-		return "on, but it does not answer yet; it is tried again"
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " by webhook at /webhooks/github"
 	}

@@ -133,7 +133,7 @@ func TestGitHubsBanner(t *testing.T) {
 		"@agent by polling":                     {mode: "poll"},
 		"@agent by webhook at /webhooks/github": {webhookSecret: option.NewSecret("s")},
 	} {
-		if got := k.Banner(account, true); got != want {
+		if got := k.Banner(account); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

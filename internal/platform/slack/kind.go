@@ -125,12 +125,10 @@ func (k *kind) People() platform.People {
 }
 
 // Banner implements platform.Kind.
-func (k *kind) Banner(account platform.Account, answers bool) string {
+func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
 		return "off. `bot slack manifest` makes the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
-	case !answers:
-		return "on, but it does not answer yet; it is tried again"
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " over HTTP at /webhooks/slack/"
 	}

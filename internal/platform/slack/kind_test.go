@@ -44,8 +44,8 @@ func TestHowSlacksEventsComeIn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if k.On() != tt.on || k.Intake() != tt.intake || k.Banner(account, true) != tt.banner {
-				t.Errorf("on %v, intake %v, banner %q", k.On(), k.Intake(), k.Banner(account, true))
+			if k.On() != tt.on || k.Intake() != tt.intake || k.Banner(account) != tt.banner {
+				t.Errorf("on %v, intake %v, banner %q", k.On(), k.Intake(), k.Banner(account))
 			}
 			if len(c.Secrets()) != len(tt.env) {
 				t.Errorf("%d secrets are redacted of %d", len(c.Secrets()), len(tt.env))

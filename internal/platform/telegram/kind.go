@@ -187,12 +187,9 @@ func (k *kind) People() platform.People {
 }
 
 // Banner implements platform.Kind.
-func (k *kind) Banner(account platform.Account, answers bool) string {
-	switch {
-	case !k.On():
+func (k *kind) Banner(account platform.Account) string {
+	if !k.On() {
 		return "off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN."
-	case !answers:
-		return "on, but it does not answer yet; it is tried again"
 	}
 	who := "for its owner"
 	switch {
