@@ -48,17 +48,18 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		app.LimitMemory()
 	}
-	ctx, stop := signals()
+	ctx, interrupt, stop := signals()
 	code := run(ctx, os.Args[1:], process{
-		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: interrupt,
 	})
 	stop()
 	os.Exit(code)
 }
 
 // signals returns a context that ends with the first SIGINT or SIGTERM. The
-// second one ends the process at once, whatever it is doing.
-func signals() (ctx context.Context, stop func()) {
+// second one ends the process at once, whatever it is doing. interrupt does what SIGINT
+// does, for a terminal that passes Ctrl-C on as a key.
+func signals() (ctx context.Context, interrupt, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
@@ -73,7 +74,13 @@ func signals() (ctx context.Context, stop func()) {
 			}
 		}
 	}()
-	return ctx, sync.OnceFunc(func() {
+	interrupt = func() {
+		select {
+		case received <- os.Interrupt:
+		default: // two are on their way
+		}
+	}
+	return ctx, interrupt, sync.OnceFunc(func() {
 		signal.Stop(received)
 		close(over)
 		cancel()
@@ -85,6 +92,7 @@ type process struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	interrupt      func() // does what SIGINT does; may be nil
 }
 
 // program is what the subcommands work with.

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, _ := signals()
+	ctx, _, _ := signals()
 	fmt.Println("ready")
 	<-ctx.Done()
 	fmt.Println("stopping")

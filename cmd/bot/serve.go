@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/term"
+	"sync"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/profiling"
 	"remote-agent/internal/resident"
+	"remote-agent/internal/terminal"
 	"remote-agent/internal/web"
 )
 
@@ -49,6 +49,8 @@ func (p *program) serve(console bool) error {
 	if err != nil {
 		return err
 	}
+	screen := &screenWriter{to: p.stderr}
+	p.stderr = screen // a console takes it over
 	log, closeLog, err := p.newLogger(cfg, console)
 	if err != nil {
 		return err
@@ -58,6 +60,7 @@ func (p *program) serve(console bool) error {
 		log.WarnContext(p.ctx, "Configuration", "warning", warning)
 	}
 	env := p.env(log, console)
+	env.Screen = screen.redirect
 	if env.Listeners, err = web.Inherited(env.Lookup); err != nil {
 		return err
 	}
@@ -71,8 +74,39 @@ func bothTerminals(proc process) bool {
 }
 
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
+	if s, ok := stream.(*screenWriter); ok {
+		return s.terminal()
+	}
+	return terminal.IsTerminal(stream)
+}
+
+// screenWriter writes to stderr until a console has the terminal, and then above what
+// is typed there. A stderr that goes elsewhere stays where it is.
+type screenWriter struct {
+	mu sync.Mutex // guards to
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (s *screenWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	to := s.to
+	s.mu.Unlock()
+	return to.Write(p)
+}
+
+func (s *screenWriter) redirect(to io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if terminal.IsTerminal(s.to) {
+		s.to = to
+	}
+}
+
+func (s *screenWriter) terminal() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return terminal.IsTerminal(s.to)
 }
 
 // isPiped reports whether somebody connected text to the input: a pipe or a

@@ -37,6 +37,7 @@ import (
 	"remote-agent/internal/resource"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
+	"remote-agent/internal/terminal"
 	"remote-agent/internal/web"
 	"remote-agent/internal/work"
 )
@@ -46,7 +47,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Console        bool // chat on Stdin and Stdout
-	Terminal       bool // a person is at the console: prompt, growing answers
+	Terminal       bool // a person is at the console: a line editor, growing answers
 	Version        string
 	Log            *slog.Logger
 
@@ -77,6 +78,16 @@ type Env struct {
 	// Listeners, if any, are what HTTP listens on in the place of LISTEN_ADDR; see
 	// web.Inherited. Run closes them.
 	Listeners []net.Listener
+
+	// Chat, if not nil, is what happens at the console in the place of a chat. Run
+	// returns when it does.
+	Chat func(ctx context.Context, b console.Backend) error
+
+	// Screen, if not nil, is given a writer as soon as the console has taken over the
+	// terminal: what is written there appears above the typed line. Interrupt ends the
+	// program as SIGINT does; nil if the console cannot.
+	Screen    func(w io.Writer)
+	Interrupt func()
 
 	// Hangup tells, by a value, that the configuration is to be read again with
 	// Reload; nil never does. SetLogLevel changes what Log writes; may be nil.
@@ -112,8 +123,9 @@ type daemon struct {
 	runner     *sandbox.Runner
 	outside    *outside
 	tools      *toolSets
-	console    *console.Adapter    // nil without a console
-	space      *codebase.Workspace // nil without git
+	console    *console.Adapter                  // nil without a console
+	screen     atomic.Pointer[terminal.Terminal] // set while the console has the terminal
+	space      *codebase.Workspace               // nil without git
 	work       *work.Service
 	people     *people.Service
 	models     map[assistant.Name]assistant.Model // the model APIs
@@ -458,35 +470,18 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 	}
 }
 
-// endWithConsole stops the daemon when the console's input has ended and no
-// other platform is connected.
+// endWithConsole stops the daemon when the console has ended and no other platform
+// is connected, or nothing else was wanted.
 func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 	select {
 	case <-ctx.Done():
 	case <-d.console.Ended():
-		if len(d.adapters) == 1 {
+		if len(d.adapters) == 1 || d.env.Chat != nil {
 			stop()
+			return
 		}
-	}
-}
-
-// waitIdle waits until everything that the console sent has been answered, or
-// waits for a decision that nobody can type any more.
-func (d *daemon) waitIdle(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		idle, questions, err := d.core.Idle(ctx, console.Conversation)
-		if idle && len(questions) > 0 && len(d.adapters) == 1 {
-			fmt.Fprintf(d.env.Stderr, "The input has ended, and %[1]s waits for a decision. Start the bot again, and /approve %[1]s or /deny %[1]s.\n", questions[0]) //nolint:errcheck // a closed terminal
-		}
-		if err != nil || idle {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
+		if d.env.Terminal {
+			d.say("The chat here has ended; the bot goes on. Ctrl-C quits.\n")
 		}
 	}
 }

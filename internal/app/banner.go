@@ -13,6 +13,9 @@ import (
 // notices is where the program tells what it does: the console's screen where
 // there is one, else stderr, so that a pipe gets answers only.
 func (d *daemon) notices() io.Writer {
+	if screen := d.screen.Load(); screen != nil {
+		return screen
+	}
 	if d.env.Terminal {
 		return d.env.Stdout
 	}
@@ -47,7 +50,7 @@ func (d *daemon) banner() {
 	d.sayPlatforms()
 	if d.env.Terminal {
 		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
-		d.say("\nType a message, or /help. Ctrl-C stops, twice at once.\n")
+		d.say("\nType a message, or /help. Ctrl-C stops an answer; press it twice to quit.\n")
 	}
 	d.say("\n")
 }

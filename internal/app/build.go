@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,9 +21,9 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/console"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
+	"remote-agent/internal/terminal"
 	"remote-agent/internal/work"
 )
 
@@ -86,10 +87,7 @@ func (d *daemon) buildModels() error {
 
 func (d *daemon) buildAdapters() error {
 	if d.env.Console {
-		d.console = console.New(console.Config{
-			In: d.env.Stdin, Out: d.env.Stdout, Terminal: d.env.Terminal, Idle: d.waitIdle,
-		})
-		d.adapters = append(d.adapters, d.console)
+		d.addConsole()
 	}
 	return d.addPlatforms()
 }
@@ -293,8 +291,15 @@ func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	}
 }
 
+// bannerIndent is where the lines of the banner say something, in columns.
+const bannerIndent = 12
+
 // say writes to the person who started the program. The start must not depend
 // on somebody reading it.
 func (d *daemon) say(format string, args ...any) {
-	fmt.Fprintf(d.notices(), format, args...) //nolint:errcheck // a closed terminal
+	text := fmt.Sprintf(format, args...)
+	if d.env.Terminal {
+		text = terminal.Fold(terminalOf(d.env), text, bannerIndent)
+	}
+	_, _ = io.WriteString(d.notices(), text) // a closed terminal
 }

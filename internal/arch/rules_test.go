@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/commandline", "internal/config", "internal/fault", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/commandline", "internal/config", "internal/fault", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/resource":    {"internal/fault"},
 	"internal/incident":    {},
 	"internal/commandline": {},
+	"internal/terminal":    {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
 	"internal/codebase/*":  {"internal/codebase/*", "internal/egress", "internal/fault"},
 
@@ -51,6 +52,7 @@ var allowed = map[string][]string{
 	"internal/option":              {},
 	"internal/platform":            {"internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
 	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
+	"internal/platform/console":    {"internal/fault", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
@@ -194,16 +196,17 @@ var external = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd/bot", "internal/commandline"},
 	"github.com/spf13/pflag":              {"internal/commandline"},
 	"github.com/lmittmann/tint":           {"cmd/bot"},
-	"golang.org/x/term":                   {"cmd/bot"},
+	"golang.org/x/term":                   {"cmd/bot", "internal/terminal"},
+	"golang.org/x/text":                   {"internal/terminal"},
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
-	"github.com/yuin/goldmark":            {"internal/platform/*"},
+	"github.com/yuin/goldmark":            {"internal/platform/*", "internal/terminal"},
 	"go.yaml.in/yaml/v3":                  {"internal/profile", "internal/platform/slack"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                    {"internal/store", "internal/app", "internal/sandbox", "internal/resource"},
+	"golang.org/x/sys":                    {"internal/terminal", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
 
 	// Tests and the packages for them.
 	"testing":                         {},

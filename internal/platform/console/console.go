@@ -1,16 +1,21 @@
-// Package console is a messaging platform for one person at a terminal, or for
-// text piped in and out. It needs no account.
+// Package console is a messaging platform for the person who runs the program: at
+// its own terminal, at another one through a socket, or with text piped in and out.
+// It needs no account.
 //
-// There is one conversation, "local", with one sender, "local". The package
-// shows what it is given and decides nothing; the application grants the sender
-// access, because whoever has the terminal has the process.
+// The adapter passes messages on and shows nothing by itself: who wants to see what
+// is said in a conversation watches it (Backend). Chat is a person at a terminal,
+// Pipe is text in and out, Ask is one question. Handler and Client carry a Backend
+// over a socket.
+//
+// There is one sender, "local". The package decides nothing; the application grants
+// the sender access, because whoever has the terminal has the process.
 package console
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -28,47 +33,59 @@ const Name messages.Platform = "console"
 // Sender is the id of the person at the console.
 const Sender messages.UserID = "local"
 
-// Conversation is the key of the only conversation.
-var Conversation = messages.ConversationKey{Platform: Name, ID: "local"}
+// Local is the id of the conversation at a terminal, whichever one it is.
+const Local = "local"
 
-const (
-	maxLine = 1 << 20 // longest line that is read, in bytes
-	maxText = 1 << 20 // there is no real limit; in code points
-)
+// Conversation is the key of the conversation at a terminal.
+var Conversation = messages.ConversationKey{Platform: Name, ID: Local}
+
+const maxText = 1 << 20 // there is no real limit; in code points
 
 // Config configures an Adapter.
 type Config struct {
-	In  io.Reader
-	Out io.Writer
+	// Streaming is true if somebody may look on while an answer is written.
+	Streaming bool
 
-	// Terminal is true if a person types at In and looks at Out: there is a
-	// prompt and answers grow in place. Otherwise only final texts are written.
-	Terminal bool
+	// State tells whether something is under way in a conversation, and the names of
+	// the questions that it waits for a person with; idle includes the latter.
+	State func(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error)
 
-	// Idle waits until everything that was accepted has been answered, or waits
-	// for a decision. It is
-	// called at the end of the input; nil waits for nothing.
-	Idle func(ctx context.Context) error
+	// Commands returns the names of all commands.
+	Commands func() []string
+
+	// Chat is what happens at this process's own terminal or pipe; nil is nothing.
+	// Ended is closed when it returns nil before its context ends.
+	Chat func(ctx context.Context, b Backend) error
 }
 
-// Adapter implements platform.Editor. All methods are safe for concurrent use.
+// Adapter implements platform.Editor and Backend. All methods are safe for
+// concurrent use.
 type Adapter struct {
 	config Config
-	screen *screen
 	ended  chan struct{} // closed by Run
 
-	mu   sync.Mutex // guards sent
-	sent recent[messages.DeliveryID, messages.MessageID]
+	mu       sync.Mutex // guards what follows
+	sink     platform.Sink
+	ready    chan struct{} // closed when there is a sink
+	sent     recent[messages.DeliveryID, messages.MessageID]
+	placed   recent[messages.MessageID, string] // the text that a message had from the start
+	watchers map[*watcher]struct{}
 }
 
-var _ platform.Editor = (*Adapter)(nil)
+var (
+	_ platform.Editor  = (*Adapter)(nil)
+	_ platform.Marker  = (*Adapter)(nil)
+	_ platform.Fetcher = (*Adapter)(nil)
+	_ Backend          = (*Adapter)(nil)
+)
 
-// New returns an Adapter that has read nothing yet.
+// New returns an Adapter that passes on nothing yet.
 func New(config Config) *Adapter {
 	return &Adapter{
-		config: config,
-		screen: &screen{out: config.Out, terminal: config.Terminal},
-		ended:  make(chan struct{}),
+		config:   config,
+		ended:    make(chan struct{}),
+		ready:    make(chan struct{}),
+		watchers: make(map[*watcher]struct{}),
 	}
 }
 
@@ -81,94 +98,79 @@ func (a *Adapter) Platform() messages.Platform { return Name }
 func (a *Adapter) Capabilities() platform.Capabilities {
 	return platform.Capabilities{
 		MaxText:       maxText,
-		Streaming:     a.config.Terminal,
+		Streaming:     a.config.Streaming,
 		EditInterval:  50 * time.Millisecond,
+		OutcomeMarks:  true,
 		Place:         "the operator's terminal",
-		Format:        "It is shown as you write it: keep to plain text, short lists and code blocks.",
+		Format:        "It is shown in a terminal: use short paragraphs, lists and code blocks.",
 		CommandPrefix: "/",
 	}
 }
 
-// Ended is closed when the input has ended and everything that was read has
-// been answered: the application may stop. It stays open when Run ended because
-// of its context, and when the input of a program without a terminal was empty
-// from the start, as a service manager gives it.
+// Ended is closed when Config.Chat has ended by itself: the application may stop. It
+// stays open when Run ended because of its context.
 func (a *Adapter) Ended() <-chan struct{} { return a.ended }
 
-// Run implements platform.Adapter. Each line is a message. At the end of the
-// input it waits for the answers (Config.Idle), closes Ended and returns nil.
-//
-// A Read of Config.In cannot be interrupted: the goroutine that is in one when
-// ctx ends stays until In yields or is closed.
+// Run implements platform.Adapter.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
-	lines := make(chan line)
-	go read(ctx, a.config.In, lines)
-	a.screen.prompt()
-	heard := false
-	for {
-		select {
-		case <-ctx.Done():
-			a.screen.leave()
-			return nil
-		case l, ok := <-lines:
-			if !ok {
-				return a.end(ctx, heard)
-			}
-			if a.take(ctx, sink, l) {
-				heard = true
-			}
-		}
-	}
-}
-
-// take passes a line on. It reports whether there is something to answer.
-func (a *Adapter) take(ctx context.Context, sink platform.Sink, l line) bool {
-	a.screen.entered()
-	text := strings.TrimSpace(strings.ToValidUTF8(l.text, "\uFFFD"))
-	switch {
-	case l.tooLong:
-		a.screen.note("That line is too long (more than 1 MiB) and was not sent.")
-		return false
-	case text == "":
-		a.screen.prompt()
-		return false
-	}
-	id, err := uuid.NewV7() // unique over restarts, as event ids must be
-	if err == nil {
-		err = sink.Accept(ctx, messages.Inbound{
-			Event:        messages.EventID(id.String()),
-			Kind:         messages.KindMessage,
-			Conversation: Conversation,
-			Message:      messages.MessageID(id.String()),
-			Sender:       messages.Sender{ID: Sender, Name: "you"},
-			Private:      true,
-			Text:         text,
-			SentAt:       time.Now().UTC(),
-		})
-	}
-	if err != nil && ctx.Err() == nil {
-		a.screen.note("That was not taken: " + fault.Public(err) + " Please send it again.")
-		return false
-	}
-	return err == nil
-}
-
-func (a *Adapter) end(ctx context.Context, heard bool) error {
-	if !heard && !a.config.Terminal {
+	a.mu.Lock()
+	a.sink = sink
+	a.mu.Unlock()
+	close(a.ready)
+	if a.config.Chat == nil {
 		<-ctx.Done()
 		return nil
 	}
-	if a.config.Idle != nil {
-		if err := a.config.Idle(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // told to stop while it waited
-			}
-			return err
-		}
+	err := a.config.Chat(ctx, a)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // told to stop
 	}
-	a.screen.leave()
-	close(a.ended)
-	return nil
+	if err == nil {
+		close(a.ended)
+	}
+	return err
+}
+
+// Say implements Backend.
+func (a *Adapter) Say(ctx context.Context, conversation string, m Message) (messages.MessageID, error) {
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	id, err := uuid.NewV7() // unique over restarts, as event ids must be
+	if err != nil {
+		return "", fault.Wrap(err, fault.Internal, "mint message id")
+	}
+	in := messages.Inbound{
+		Event:        messages.EventID(id.String()),
+		Kind:         messages.KindMessage,
+		Conversation: messages.ConversationKey{Platform: Name, ID: conversation},
+		Message:      messages.MessageID(id.String()),
+		Sender:       messages.Sender{ID: Sender, Name: "you"},
+		Private:      true,
+		Text:         strings.TrimSpace(strings.ToValidUTF8(m.Text, "\uFFFD")),
+		Attachments:  m.Files,
+		SentAt:       time.Now().UTC(),
+	}
+	return in.Message, a.sink.Accept(ctx, in)
+}
+
+// State implements Backend.
+func (a *Adapter) State(ctx context.Context, conversation string) (State, error) {
+	if a.config.State == nil {
+		return State{}, nil
+	}
+	idle, questions, err := a.config.State(ctx, messages.ConversationKey{Platform: Name, ID: conversation})
+	return State{Busy: !idle, Questions: questions}, err
+}
+
+// Commands implements Backend.
+func (a *Adapter) Commands(context.Context) ([]string, error) {
+	if a.config.Commands == nil {
+		return nil, nil
+	}
+	return a.config.Commands(), nil
 }
 
 // Send implements platform.Adapter. platform.Placeholder takes its place but is
@@ -187,69 +189,44 @@ func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, 
 	}
 	ref.Message = messages.MessageID(id.String())
 	if out.Text != platform.Placeholder {
-		if err := a.screen.show(ref.Message, out.Text, placed); err != nil {
-			return messages.Ref{}, writeFault(err)
-		}
+		a.placed.put(ref.Message, out.Text)
+		a.publish(out.Conversation.ID, Event{Message: string(ref.Message), Text: out.Text, Final: true})
 	}
 	a.sent.put(out.Delivery, ref.Message)
 	return ref, nil
 }
 
-// Edit implements platform.Editor. A message of an earlier process is not on
-// this screen and is shown anew.
+// Edit implements platform.Editor. A text that was shown as it was sent stays; what
+// takes its place is shown behind it.
 func (a *Adapter) Edit(_ context.Context, edit platform.Edit) error {
-	to := done
-	if edit.Progress {
-		to = growing
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := Event{Message: string(edit.Ref.Message), Text: edit.Text, Final: !edit.Progress}
+	if before, ok := a.placed.get(edit.Ref.Message); ok && before != edit.Text {
+		e.Message += "+"
 	}
-	return writeFault(a.screen.show(edit.Ref.Message, edit.Text, to))
+	a.publish(edit.Ref.Conversation.ID, e)
+	return nil
 }
 
-// writeFault classifies an error of the output: a reader that went away (head,
-// a closed terminal) does not come back.
-func writeFault(err error) error { return fault.Wrap(err, fault.Gone, "write to the console") }
-
-// line is one line of input.
-type line struct {
-	text    string
-	tooLong bool
+// Mark implements platform.Marker.
+func (a *Adapter) Mark(_ context.Context, ref messages.Ref, mark platform.Mark) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.publish(ref.Conversation.ID, Event{Message: string(ref.Message), Mark: mark})
+	return nil
 }
 
-// read sends the lines of in and closes lines at its end. It returns early when
-// ctx is done.
-func read(ctx context.Context, in io.Reader, lines chan<- line) {
-	defer close(lines)
-	r := bufio.NewReader(in)
-	for {
-		l, err := readLine(r)
-		if err == nil || l.text != "" || l.tooLong {
-			select {
-			case lines <- l:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if err != nil {
-			return // also a terminal that was hung up: the input has ended
-		}
+// Fetch implements platform.Fetcher: a file of this machine that the person named,
+// who may read what the program may.
+func (a *Adapter) Fetch(_ context.Context, at messages.Attachment) (io.ReadCloser, error) {
+	info, err := os.Stat(at.Source)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, fault.Newf(fault.NotFound, "The file %q is not there any more.", at.Name)
 	}
-}
-
-// readLine reads up to the next line feed but keeps at most maxLine bytes.
-func readLine(r *bufio.Reader) (line, error) {
-	var l line
-	var text []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(text)+len(part) > maxLine {
-			l.tooLong, text = true, nil
-		} else if !l.tooLong {
-			text = append(text, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		l.text = string(text)
-		return l, err
+	f, err := os.Open(filepath.Clean(at.Source))
+	if err != nil {
+		return nil, fault.Newf(fault.NotFound, "The file %q cannot be read by the user that the bot runs as.", at.Name)
 	}
+	return f, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -17,6 +16,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/redact"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,9 +56,9 @@ func (s *sink) texts() []string {
 	return out
 }
 
-func send(t *testing.T, a *console.Adapter, id, text string) messages.Ref {
+func send(t *testing.T, a *console.Adapter, to messages.ConversationKey, id, text string) messages.Ref {
 	t.Helper()
-	ref, err := a.Send(t.Context(), messages.Outbound{Delivery: messages.DeliveryID(id), Conversation: console.Conversation, Text: text})
+	ref, err := a.Send(t.Context(), messages.Outbound{Delivery: messages.DeliveryID(id), Conversation: to, Text: text})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,20 +72,34 @@ func edit(t *testing.T, a *console.Adapter, ref messages.Ref, text string, progr
 	}
 }
 
+// outcome ends a message of the person, as the orchestrator does.
+func outcome(t *testing.T, a *console.Adapter, in messages.Inbound, mark platform.Mark) {
+	t.Helper()
+	if err := a.Mark(t.Context(), messages.Ref{Conversation: in.Conversation, Message: in.Message}, mark); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answering returns an adapter whose messages are answered by respond, and its sink.
+func answering(t *testing.T, config console.Config, respond func(a *console.Adapter, in messages.Inbound)) (*console.Adapter, *sink) {
+	t.Helper()
+	a := console.New(config)
+	return a, &sink{respond: func(in messages.Inbound) { respond(a, in) }}
+}
+
+func idle(context.Context, messages.ConversationKey) (bool, []string, error) { return true, nil, nil }
+
 func TestPipedLinesBecomeMessages(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	s := &sink{}
-	idle := false
-	a := console.New(console.Config{
-		In: strings.NewReader("hi\r\n\n  there \xff\nlast"), Out: &out,
-		Idle: func(context.Context) error { idle = true; return nil },
-	})
-	s.respond = func(in messages.Inbound) {
-		ref := send(t, a, string(in.Event), "…")
+	var out, rest bytes.Buffer
+	pipe := console.Pipe{In: strings.NewReader("hi\r\n\n  there \xff\nlast"), Out: &out, Errors: &rest, Conversation: console.Local}
+	a, s := answering(t, console.Config{State: idle, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) {
+		ref := send(t, a, in.Conversation, string(in.Event), "…")
 		edit(t, a, ref, "ans", true)
 		edit(t, a, ref, "answer to "+in.Text, false)
-	}
+		edit(t, a, ref, "answer to "+in.Text, false)
+		outcome(t, a, in, platform.MarkDone)
+	})
 	if err := a.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +109,7 @@ func TestPipedLinesBecomeMessages(t *testing.T) {
 	if got, want := out.String(), "answer to hi\nanswer to there \uFFFD\nanswer to last\n"; got != want {
 		t.Errorf("output = %q, want %q", got, want)
 	}
-	if !idle {
-		t.Error("Run did not wait for the answers")
-	}
 	<-a.Ended()
-
 	seen := map[messages.EventID]bool{}
 	for _, e := range s.events {
 		if seen[e.Event] || e.Event == "" || e.Message == "" {
@@ -112,18 +122,27 @@ func TestPipedLinesBecomeMessages(t *testing.T) {
 	}
 }
 
-func TestEndWaitsForIdle(t *testing.T) {
+func TestEndWaitsForTheAnswers(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	entered := make(chan struct{})
-	a := console.New(console.Config{In: strings.NewReader("hi\n"), Out: io.Discard, Idle: func(context.Context) error {
-		close(entered)
-		<-release
-		return nil
-	}})
+	release, asked := make(chan struct{}), make(chan struct{})
+	state := func(context.Context, messages.ConversationKey) (bool, []string, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return false, nil, nil
+	}
+	pipe := console.Pipe{In: strings.NewReader("hi\n"), Out: io.Discard, Errors: io.Discard, Conversation: console.Local}
+	var work sync.WaitGroup
+	a, s := answering(t, console.Config{State: state, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) {
+		work.Go(func() {
+			<-release
+			outcome(t, a, in, platform.MarkDone)
+		})
+	})
 	done := make(chan error, 1)
-	go func() { done <- a.Run(t.Context(), &sink{}) }()
-	<-entered
+	go func() { done <- a.Run(t.Context(), s) }()
+	<-asked
 	select {
 	case <-a.Ended():
 		t.Error("ended before the answers were shown")
@@ -136,12 +155,26 @@ func TestEndWaitsForIdle(t *testing.T) {
 		t.Error(err)
 	}
 	<-a.Ended()
+	work.Wait()
 }
 
-func TestEmptyInputWithoutATerminalKeepsRunning(t *testing.T) {
+func TestEndNamesTheQuestionThatNobodyCanAnswer(t *testing.T) {
+	t.Parallel()
+	var rest bytes.Buffer
+	state := func(context.Context, messages.ConversationKey) (bool, []string, error) {
+		return true, []string{"a-2"}, nil
+	}
+	pipe := console.Pipe{In: strings.NewReader("hi\n"), Out: io.Discard, Errors: &rest, Conversation: console.Local}
+	a := console.New(console.Config{State: state, Chat: pipe.Run})
+	if err := a.Run(t.Context(), &sink{}); err != nil || !strings.Contains(rest.String(), "/approve a-2") {
+		t.Errorf("told %q, %v", rest.String(), err)
+	}
+}
+
+func TestEmptyInputKeepsRunning(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	a := console.New(console.Config{In: strings.NewReader("\n"), Out: io.Discard})
+	a := console.New(console.Config{Chat: console.Pipe{In: strings.NewReader("\n"), Out: io.Discard, Errors: io.Discard}.Run})
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, &sink{}) }()
 	cancel()
@@ -155,188 +188,20 @@ func TestEmptyInputWithoutATerminalKeepsRunning(t *testing.T) {
 	}
 }
 
-func TestRunReturnsWhenTheContextEnds(t *testing.T) {
-	t.Parallel()
-	in, w := io.Pipe()
-	defer func() { _ = w.Close() }()
-	ctx, cancel := context.WithCancel(t.Context())
-	a := console.New(console.Config{In: in, Out: io.Discard, Terminal: true})
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, &sink{}) }()
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestLineThatIsNotTakenIsSaid(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	a := console.New(console.Config{In: strings.NewReader("hi\n"), Out: &out, Terminal: true})
-	s := &sink{err: fault.Wrap(errors.New("disk hunter2"), fault.Unavailable, "insert")}
-	if err := a.Run(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); !strings.Contains(got, "That was not taken: The service does not answer right now.") || strings.Contains(got, "hunter2") {
-		t.Errorf("output = %q", got)
-	}
-}
-
 func TestTooLongLineIsSkipped(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	s := &sink{}
+	var rest bytes.Buffer
 	in := strings.Repeat("x", 3<<20) + "\nshort\n"
-	a := console.New(console.Config{In: strings.NewReader(in), Out: &out})
+	pipe := console.Pipe{In: strings.NewReader(in), Out: io.Discard, Errors: &rest, Conversation: console.Local}
+	a, s := answering(t, console.Config{State: idle, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) { outcome(t, a, in, platform.MarkDone) })
 	if err := a.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.texts(); len(got) != 1 || got[0] != "short" {
 		t.Errorf("%d texts", len(got))
 	}
-	if !strings.Contains(out.String(), "too long") {
-		t.Errorf("output = %q", out.String())
-	}
-}
-
-const (
-	prompt = "you> "
-	wipe   = "\r\x1b[K"
-)
-
-// player is the orchestrator's part in TestScreen.
-type player struct {
-	t *testing.T
-	a *console.Adapter
-}
-
-func (p player) send(id, text string) messages.Ref {
-	p.t.Helper()
-	return send(p.t, p.a, id, text)
-}
-
-func (p player) edit(ref messages.Ref, text string, progress bool) {
-	p.t.Helper()
-	edit(p.t, p.a, ref, text, progress)
-}
-
-// TestScreen plays what the orchestrator does and compares the whole output of
-// a terminal.
-func TestScreen(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		play func(p player)
-		want string
-	}{
-		"answer grows in place": {
-			func(p player) {
-				ref := p.send("1", "…")
-				p.edit(ref, "Hel ▌", true)
-				p.edit(ref, "Hello\n\nwor…", true)
-				p.edit(ref, "Hello\n\nworld", false)
-			},
-			"Hello\n\nworld\n" + prompt,
-		},
-		"final text only": {
-			func(p player) {
-				ref := p.send("1", platform.Placeholder)
-				p.edit(ref, "Hello", false)
-				p.edit(ref, "Hello", false)
-				p.edit(ref, "late", true)
-			},
-			"Hello\n" + prompt,
-		},
-		"send without edit": {
-			func(p player) {
-				p.send("1", "Hello")
-				p.send("1", "Hello")
-			},
-			"Hello\n" + prompt,
-		},
-		"notice, then answer": {
-			func(p player) {
-				ref := p.send("1", "Waiting for a free slot")
-				p.edit(ref, "Wai", true)
-				p.edit(ref, "Waiting is over", false)
-			},
-			"Waiting for a free slot\n" + prompt + wipe + "Waiting is over\n" + prompt,
-		},
-		"short status is replaced": {
-			func(p player) {
-				ref := p.send("1", "…")
-				p.edit(ref, "reading README.md", true)
-				p.edit(ref, "running tests", true)
-				p.edit(ref, "Done.", false)
-			},
-			"reading README.md" + wipe + "running tests" + wipe + "Done.\n" + prompt,
-		},
-		"long text that changes waits for its end": {
-			func(p player) {
-				ref := p.send("1", "…")
-				p.edit(ref, "line 1\nline 2", true)
-				p.edit(ref, "other", true)
-				p.edit(ref, "other text", false)
-			},
-			"line 1\nline 2\nother text\n" + prompt,
-		},
-		"another message in between": {
-			func(p player) {
-				slow := p.send("1", "…")
-				p.edit(slow, "one two", true)
-				p.send("2", "status: running")
-				p.edit(slow, "one two three", true)
-				p.edit(slow, "one two three", false)
-			},
-			"one two\nstatus: running\n" + prompt + wipe + "three\n" + prompt,
-		},
-		"control characters": {
-			func(p player) {
-				ref := p.send("1", "…")
-				p.edit(ref, "a\x1b[2J\x07b\r\n\u009b31m\u202ec", false)
-			},
-			"a[2Jb\n31mc\n" + prompt,
-		},
-		"message of an earlier process": {
-			func(p player) {
-				p.edit(messages.Ref{Conversation: console.Conversation, Message: "old"}, "Hello", false)
-			},
-			"Hello\n" + prompt,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			tc.play(player{t, console.New(console.Config{Out: &out, Terminal: true})})
-			if got := out.String(); got != tc.want {
-				t.Errorf("output\n%q, want\n%q", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestPromptAndTyping(t *testing.T) {
-	t.Parallel()
-	in, w := io.Pipe()
-	var out bytes.Buffer
-	s := &sink{}
-	a := console.New(console.Config{In: in, Out: &out, Terminal: true})
-	s.respond = func(e messages.Inbound) { send(t, a, string(e.Event), "answer") }
-	done := make(chan error, 1)
-	go func() { done <- a.Run(t.Context(), s) }()
-	for _, l := range []string{"hi\n", "\n"} {
-		if _, err := io.WriteString(w, l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = w.Close()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	// The echo of what is typed is the terminal's and not in the output.
-	want := prompt + "answer\n" + prompt + prompt + "\n"
-	if got := out.String(); got != want {
-		t.Errorf("output %q, want %q", got, want)
+	if !strings.Contains(rest.String(), "too long") {
+		t.Errorf("told %q", rest.String())
 	}
 }
 
@@ -344,45 +209,128 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestBrokenOutputIsGone(t *testing.T) {
+func TestBrokenOutputIsAnError(t *testing.T) {
 	t.Parallel()
-	a := console.New(console.Config{Out: brokenWriter{}})
-	if _, err := a.Send(t.Context(), messages.Outbound{Text: "x"}); !fault.Is(err, fault.Gone) {
-		t.Errorf("Send: %v", err)
+	pipe := console.Pipe{In: strings.NewReader("hi\n"), Out: brokenWriter{}, Errors: io.Discard, Conversation: console.Local}
+	a, s := answering(t, console.Config{State: idle, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) {
+		send(t, a, in.Conversation, "1", "x")
+		outcome(t, a, in, platform.MarkDone)
+	})
+	if err := a.Run(t.Context(), s); !fault.Is(err, fault.Gone) {
+		t.Errorf("Run: %v", err)
 	}
-	if err := a.Edit(t.Context(), platform.Edit{Ref: messages.Ref{Message: "1"}, Text: "x"}); !fault.Is(err, fault.Gone) {
-		t.Errorf("Edit: %v", err)
+}
+
+// ask asks a question of an adapter that answers through respond.
+func ask(t *testing.T, config console.Config, respond func(a *console.Adapter, in messages.Inbound)) (out, rest string, err error) {
+	t.Helper()
+	var answer, told bytes.Buffer
+	var asked error
+	config.Chat = func(ctx context.Context, b console.Backend) error {
+		asked = console.Question{Text: "review this", Conversation: "q", Out: &answer, Errors: &told}.Ask(ctx, b)
+		return nil
+	}
+	a, s := answering(t, config, respond)
+	if err := a.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return answer.String(), told.String(), asked
+}
+
+func TestQuestionWritesOnlyTheAnswer(t *testing.T) {
+	t.Parallel()
+	out, rest, err := ask(t, console.Config{State: idle}, func(a *console.Adapter, in messages.Inbound) {
+		ref := send(t, a, in.Conversation, "1", "…")
+		edit(t, a, ref, "loo", true)
+		edit(t, a, ref, "**looks** good\n", false)
+		outcome(t, a, in, platform.MarkDone)
+	})
+	if out != "**looks** good\n" || rest != "" || err != nil {
+		t.Errorf("out %q, rest %q, %v", out, rest, err)
+	}
+}
+
+func TestFailedQuestionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	out, rest, err := ask(t, console.Config{State: idle}, func(a *console.Adapter, in messages.Inbound) {
+		send(t, a, in.Conversation, "1", "The model key was rejected.")
+		outcome(t, a, in, platform.MarkFailed)
+	})
+	if out != "" || rest != "The model key was rejected.\n" || err == nil {
+		t.Errorf("out %q, rest %q, %v", out, rest, err)
+	}
+}
+
+func TestQuestionThatNeedsADecision(t *testing.T) {
+	t.Parallel()
+	state := func(context.Context, messages.ConversationKey) (bool, []string, error) {
+		return true, []string{"a-7"}, nil
+	}
+	out, _, err := ask(t, console.Config{State: state}, func(*console.Adapter, messages.Inbound) {})
+	if out != "" || !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "bot chat -c q, then /approve a-7") {
+		t.Errorf("out %q, %v", out, err)
+	}
+}
+
+func TestCanceledQuestionStopsTheTurn(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var asked error
+	a, s := answering(t, console.Config{
+		State: func(context.Context, messages.ConversationKey) (bool, []string, error) { return false, nil, nil },
+		Chat: func(ctx context.Context, b console.Backend) error {
+			asked = console.Question{Text: "slow", Conversation: "q", Out: io.Discard, Errors: io.Discard}.Ask(ctx, b)
+			return nil
+		},
+	}, func(_ *console.Adapter, in messages.Inbound) {
+		if in.Text == "slow" {
+			cancel()
+		}
+	})
+	if err := a.Run(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s.texts()); got != "[slow /stop]" || !fault.Is(asked, fault.Canceled) {
+		t.Errorf("said %s, %v", got, asked)
 	}
 }
 
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
-	c := console.New(console.Config{Terminal: true}).Capabilities()
+	c := console.New(console.Config{Streaming: true}).Capabilities()
 	if c.IdempotentSend || !c.Streaming || c.CommandPrefix != "/" || c.MaxText < 1000 || c.EditInterval <= 0 {
 		t.Errorf("capabilities = %+v", c)
 	}
 	if console.New(console.Config{}).Capabilities().Streaming {
-		t.Error("streams without a terminal")
+		t.Error("streams to nobody")
 	}
 }
 
-// FuzzScreen checks that no text can bring a control character on the screen
-// besides the adapter's own, and that a growing text ends up whole.
-func FuzzScreen(f *testing.F) {
-	f.Add("Hello world", 5)
-	f.Add("a\x1b[31mb\r\x9bc", 3)
-	f.Add("…▌", 1)
-	f.Fuzz(func(t *testing.T, text string, cut int) {
-		var out bytes.Buffer
-		a := console.New(console.Config{Out: &out, Terminal: true})
-		ref := send(t, a, "1", "…")
-		if cut > 0 && cut < len(text) && utf8.ValidString(text[:cut]) {
-			edit(t, a, ref, text[:cut], true)
+func TestSaysWhyNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	var said error
+	a := console.New(console.Config{Chat: func(ctx context.Context, b console.Backend) error {
+		_, said = b.Say(ctx, console.Local, console.Message{Text: "hi"})
+		return nil
+	}})
+	if err := a.Run(t.Context(), &sink{err: fault.Wrap(errors.New("disk hunter2"), fault.Unavailable, "insert")}); err != nil {
+		t.Fatal(err)
+	}
+	if text := fault.Public(said); text == "" || strings.Contains(text, "hunter2") {
+		t.Errorf("said %q", text)
+	}
+}
+
+func TestSecretsAreNotKept(t *testing.T) {
+	t.Parallel()
+	keep := console.Keeps(redact.New("configured-secret-1"))
+	for text, want := range map[string]bool{
+		"hello": true, "/plan a link between x and y": true, "/linked": true, "link": false,
+		"/link ABCDEF": false, "start ABCDEF": false, " /START abc": false, "use configured-secret-1": false,
+		"my key is ghp_" + strings.Repeat("a1B2", 9): false,
+	} {
+		if got := keep(text); got != want {
+			t.Errorf("keep(%q) = %v", text, got)
 		}
-		edit(t, a, ref, text, false)
-		got := strings.ReplaceAll(out.String(), wipe, "")
-		if strings.ContainsAny(got, "\x00\x07\x08\x0b\x1b\r\x7f\u009b\u202e") {
-			t.Errorf("control character in %q", got)
-		}
-	})
+	}
 }

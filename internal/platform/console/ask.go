@@ -1,0 +1,145 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/terminal"
+)
+
+// Question is one message, asked from a script. The answer is all that is written to
+// Out, in Markdown; what is no answer goes to Errors.
+type Question struct {
+	Text         string
+	Conversation string
+	Out, Errors  io.Writer
+	Markdown     func(text string) string // how an answer is shown; nil: as it is
+}
+
+// Ask asks and waits for the answer. It returns an error if there is none: the turn
+// failed, it waits for a decision, or ctx ended, after which the turn is told to stop.
+func (q Question) Ask(ctx context.Context, b Backend) error {
+	w, err := b.Watch(ctx, q.Conversation)
+	if err != nil {
+		return err
+	}
+	defer w.Close() //nolint:errcheck // nothing is read any more
+	files, missing := attachments(q.Text)
+	for _, name := range missing {
+		q.tell("There is no file %s; it was sent as text.", name)
+	}
+	open := newPending()
+	open.begin()
+	id, err := b.Say(ctx, q.Conversation, Message{Text: q.Text, Files: files})
+	open.said(id, err)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	answers := make(chan result, 1)
+	go func() { answers <- q.collect(watching, w, open) }()
+	type settledResult struct {
+		questions []string
+		err       error
+	}
+	over := make(chan settledResult, 1)
+	go func() {
+		questions, err := settled(watching, b, q.Conversation, open)
+		over <- settledResult{questions, err}
+	}()
+	var r result
+	var s settledResult
+	select {
+	case s = <-over:
+		stop()
+		r = <-answers
+	case r = <-answers: // the other side is gone, or ctx has ended
+		stop()
+		s = <-over
+	}
+	if ctx.Err() != nil {
+		return q.stop(context.WithoutCancel(ctx), b)
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return q.finish(r, s.questions, s.err, open.anyFailed())
+}
+
+// result is what was said.
+type result struct {
+	texts []string
+	err   error
+}
+
+// collect takes final texts until ctx ends.
+func (q Question) collect(ctx context.Context, w Watcher, open *pending) result {
+	var r result
+	at := make(map[string]int)
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				r.err = errStopped
+			}
+			return r
+		}
+		open.marked(e)
+		if !e.Final {
+			continue
+		}
+		i, known := at[e.Message]
+		if !known {
+			i = len(r.texts)
+			at[e.Message] = i
+			r.texts = append(r.texts, "")
+		}
+		r.texts[i] = e.Text
+	}
+}
+
+// finish writes the answer, or says why there is none.
+func (q Question) finish(r result, questions []string, err error, failed bool) error {
+	text := terminal.Clean(strings.Join(r.texts, "\n\n"))
+	switch {
+	case err != nil:
+		return err
+	case len(questions) > 0:
+		q.tell("%s", text)
+		return fault.Newf(fault.Conflict, "%[1]s waits for your decision: bot chat -c %[2]s, then /approve %[1]s or /deny %[1]s.", questions[0], q.Conversation)
+	case failed && text == "":
+		return fault.New(fault.Internal, "There was no answer.")
+	case failed:
+		q.tell("%s", text)
+		return errFailed
+	}
+	if q.Markdown != nil {
+		text = q.Markdown(text)
+	}
+	if _, err := io.WriteString(q.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
+		return fault.Wrap(err, fault.Gone, "write the answer")
+	}
+	return nil
+}
+
+// errFailed says that what happened was told already.
+var errFailed = fault.New(fault.Unavailable, "The question was not answered.")
+
+// stop ends the turn that nobody waits for any more.
+func (q Question) stop(ctx context.Context, b Backend) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	if _, err := b.Say(ctx, q.Conversation, Message{Text: "/stop"}); err != nil {
+		return errors.Join(fault.New(fault.Canceled, "Stopped waiting. The question may still be answered; bot sessions list shows it."), err)
+	}
+	return fault.New(fault.Canceled, "Stopped.")
+}
+
+func (q Question) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(q.Errors, format+"\n", args...) // nobody may look
+}

@@ -1,0 +1,134 @@
+package console
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+)
+
+const (
+	settleEvery = 20 * time.Millisecond
+
+	// markGrace is how long after everything was answered the marks that say how are
+	// waited for: they are put there at best effort.
+	markGrace = time.Second
+)
+
+// pending are the messages that were said and have no outcome yet.
+type pending struct {
+	mu       sync.Mutex
+	saying   int // whose id is not known yet
+	waits    map[messages.MessageID]bool
+	early    map[messages.MessageID]platform.Mark // came before the id was known
+	failed   bool
+	idleFrom time.Time
+}
+
+func newPending() *pending {
+	return &pending{waits: make(map[messages.MessageID]bool), early: make(map[messages.MessageID]platform.Mark)}
+}
+
+// begin and said are called around what says a message.
+func (p *pending) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saying++
+	p.idleFrom = time.Time{}
+}
+
+func (p *pending) said(id messages.MessageID, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saying--
+	mark, over := p.early[id]
+	switch {
+	case err != nil:
+	case over:
+		p.failed = p.failed || mark == platform.MarkFailed
+	default:
+		p.waits[id] = true
+	}
+	if p.saying == 0 {
+		clear(p.early)
+	}
+}
+
+// marked takes the outcome of a message.
+func (p *pending) marked(e Event) {
+	if !ended(e.Mark) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := messages.MessageID(e.Message)
+	if !p.waits[id] {
+		if p.saying > 0 {
+			p.early[id] = e.Mark
+		}
+		return
+	}
+	delete(p.waits, id)
+	p.failed = p.failed || e.Mark == platform.MarkFailed
+}
+
+// idle is told that nothing was under way at a time. Messages that still have no
+// outcome a while later get none.
+func (p *pending) idle(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.saying > 0:
+	case p.idleFrom.IsZero():
+		p.idleFrom = now
+	case now.Sub(p.idleFrom) >= markGrace:
+		clear(p.waits)
+	}
+}
+
+// open returns how many messages have no outcome yet.
+func (p *pending) open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waits) + p.saying
+}
+
+func (p *pending) anyFailed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// settle waits until everything that was said has its outcome, or waits for a person.
+// It returns the names of the questions that do.
+func settle(ctx context.Context, b Backend, conversation string, p *pending) error {
+	_, err := settled(ctx, b, conversation, p)
+	return err
+}
+
+func settled(ctx context.Context, b Backend, conversation string, p *pending) (questions []string, err error) {
+	tick := time.NewTicker(settleEvery)
+	defer tick.Stop()
+	for {
+		if p.open() == 0 {
+			return nil, nil
+		}
+		state, err := b.State(ctx, conversation)
+		if err != nil || len(state.Questions) > 0 {
+			return state.Questions, err
+		}
+		if !state.Busy {
+			p.idle(time.Now())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// stopWithin bounds what tells a turn to stop when the program ends.
+const stopWithin = 5 * time.Second
