@@ -12,21 +12,40 @@ import (
 func (h *Handler) approveCommand() command.Command {
 	return command.Command{
 		Name:    "approve",
-		Usage:   "approve [plan] [note]",
-		Summary: "approve a plan",
+		Usage:   "approve [name] [note]",
+		Summary: "approve a plan, or allow what was asked",
 		Example: "approve p-3",
 		Rank:    11,
-		Details: "`approve a-7` allows what was asked under that name, and `approve a-7 always` also the same from now on.",
+		Details: "`approve` alone is for the one thing that waits here. `approve a-7` allows what was asked under that name, and `approve a-7 always` also the same from now on.",
 		Menu:    true,
 		Run:     h.runApprove,
 	}
 }
 
 func (h *Handler) runApprove(ctx context.Context, r command.Request) (command.Reply, error) {
+	return h.decideAny(ctx, r, approval.Once, plan.Approve)
+}
+
+// decideAny decides on what the first argument names. Without a name it is the one
+// question that waits here, else the plan; where there are several, it asks which.
+func (h *Handler) decideAny(ctx context.Context, r command.Request, on approval.Decision, onPlan plan.Decision) (command.Reply, error) {
 	if namesApproval(r) {
-		return h.decideApproval(ctx, r, approval.Once)
+		return h.decideApproval(ctx, r, on)
 	}
-	return h.decide(ctx, r, planVerdict(r, plan.Approve))
+	v := planVerdict(r, onPlan)
+	if len(v.args) > 0 {
+		return h.decide(ctx, r, v)
+	}
+	asked, planned, err := h.openQuestions(ctx, r)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case len(asked) == 0:
+		return h.decide(ctx, r, v)
+	case len(asked) > 1, planned != "":
+		return h.which(r, r.Call.Name, asked, planned)
+	}
+	return h.decideOn(ctx, r, asked[0].Number, on, r.Call.Rest)
 }
 
 // namesApproval reports whether the first argument is the name of a question about a

@@ -15,14 +15,16 @@ import (
 // decideApproval decides on the question about a tool call that the first argument
 // names.
 func (h *Handler) decideApproval(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
-	if len(r.Call.Args) == 0 {
-		return command.Reply{}, fault.New(fault.Invalid, "Say on which question: `/approve a-7` or `/deny a-7`. `/approvals` lists what waits.")
-	}
 	number, ok := approval.ParseName(r.Call.Args[0])
 	if !ok {
 		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
 	}
-	note := strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
+	return h.decideOn(ctx, r, number, d, strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0])))
+}
+
+// decideOn decides on a question by its number. "always" as the note of an approval
+// allows the same from now on.
+func (h *Handler) decideOn(ctx context.Context, r command.Request, number int64, d approval.Decision, note string) (command.Reply, error) {
 	if d == approval.Once && strings.EqualFold(note, "always") {
 		d, note = approval.Always, ""
 	}

@@ -2,15 +2,17 @@ package chat
 
 import (
 	"context"
+	"strings"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 )
 
 func (h *Handler) denyCommand() command.Command {
 	return command.Command{
 		Name:    "deny",
-		Usage:   "deny a-7 [why]",
+		Usage:   "deny [a-7] [why]",
 		Summary: "do not allow what was asked",
 		Example: "deny a-7 use the staging database",
 		Run:     h.runDeny,
@@ -18,5 +20,20 @@ func (h *Handler) denyCommand() command.Command {
 }
 
 func (h *Handler) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.decideApproval(ctx, r, approval.Deny)
+	if namesApproval(r) {
+		return h.decideApproval(ctx, r, approval.Deny)
+	}
+	if len(r.Call.Args) > 0 && strings.HasPrefix(strings.ToLower(r.Call.Args[0]), "a-") {
+		return h.decideApproval(ctx, r, approval.Deny) // it says what is wrong with the name
+	}
+	asked, _, err := h.openQuestions(ctx, r)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case len(asked) == 0:
+		return command.Reply{}, fault.New(fault.NotFound, "Nothing waits for a decision here.")
+	case len(asked) > 1:
+		return h.which(r, r.Call.Name, asked, "")
+	}
+	return h.decideOn(ctx, r, asked[0].Number, approval.Deny, r.Call.Rest)
 }

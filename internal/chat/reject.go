@@ -19,8 +19,5 @@ func (h *Handler) rejectCommand() command.Command {
 }
 
 func (h *Handler) runReject(ctx context.Context, r command.Request) (command.Reply, error) {
-	if namesApproval(r) {
-		return h.decideApproval(ctx, r, approval.Deny)
-	}
-	return h.decide(ctx, r, planVerdict(r, plan.Reject))
+	return h.decideAny(ctx, r, approval.Deny, plan.Reject)
 }

@@ -209,7 +209,7 @@ func TestConversations(t *testing.T) {
 		},
 		"Plans": {
 			{say: "/approve", want: "There is no plan here yet."},
-			{say: "/execute", want: "re: "},
+			{say: "/execute", want: "✖ There is no plan to carry out here. `/plan <task>` makes one."},
 			{say: "/plan a bridge", want: "📋 **Plan p-1, version 1.**"},
 			{say: "/edit p-1 1. Swim.", want: "**Plan p-1, version 2.**"},
 			{say: "/edit", want: "✖"},
@@ -223,8 +223,13 @@ func TestConversations(t *testing.T) {
 		},
 		"Questions": {
 			{say: "/approvals", want: "Nothing waits for a decision."},
-			{say: "/deny", want: "Say on which question"},
-			{say: "/deny what", want: "is not the name of a question"},
+			{say: "/deny", want: "Nothing waits for a decision here."},
+			{say: "/deny what", want: "Nothing waits for a decision here."},
+			{say: "/deny a-what", want: "is not the name of a question"},
+			{say: "no", want: "re: no"},
+			{say: "stop", want: "Nothing is running here."},
+			{say: "Stop!", want: "Nothing is running here."},
+			{say: "stop it", want: "re: stop it"},
 			{say: "/deny a-5", want: "✖"},
 			{say: "/reject a-5", want: "✖"},
 			{say: "/allow", want: "There is no codebase here"},
@@ -397,7 +402,9 @@ func TestStatusAndStopWhileATurnRuns(t *testing.T) {
 			line{say: "/fork", want: "Something still runs or waits"},
 			line{say: "/new", want: "The running turn still finishes in the old one; 1 waiting message starts the new one."},
 			line{say: "/stop", want: "⏹ Stopped. What was said so far is kept. 1 waiting message was not started"},
-			line{say: "/stop", want: "Nothing is running here."})
+			line{say: "/stop", want: "Nothing is running here."},
+			line{say: "slow", want: "I am"},
+			line{say: "stop", want: "⏹ Stopped. What was said so far is kept."})
 	})
 }
 
@@ -541,4 +548,114 @@ func TestDialogOfAPlan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// asks has a tool asked for that a person has to allow, for what Ann says.
+func asks(w *ot.World, said, what string) {
+	w.Model.On(said, ot.Call(ot.ExecuteTool, what), ot.Say("It is over."))
+}
+
+// TestApproveTakesWhatWaits is what /approve and /deny do without a name.
+func TestApproveTakesWhatWaits(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]line{
+		"TheQuestionAndNotTheOldPlan": {
+			{say: "/plan a bridge", want: "**Plan p-1, version 1.**"},
+			{say: "/approve", want: "✔ Plan p-1, version 1, is approved."},
+			{say: "do it", want: "a-1: run `make it so`?"},
+			{say: "/status", want: "**Waiting for your approval (a-1)**"},
+			{say: "/approve", want: "a-1: ✔ Allowed by chat/ann."},
+		},
+		"WhichOfThem": {
+			{say: "/plan a bridge", want: "**Plan p-1, version 1.**"},
+			{say: "do it", want: "a-1: run `make it so`?"},
+			{say: "/approve", want: "Which one? These wait for a decision:\n\n- **a-1** run `make it so`?\n- **p-1** the plan\n\nName it: `/approve a-1`."},
+			{say: "/approve a-1", want: "a-1: ✔ Allowed by chat/ann."},
+			{say: "/approve", want: "✔ Plan p-1, version 1, is approved."},
+		},
+		"WithANote": {
+			{say: "do it", want: "a-1: run `make it so`?"},
+			{say: "/deny use the staging database", want: "a-1: ✖ Not allowed by chat/ann."},
+		},
+		"RejectMeansItToo": {
+			{say: "do it", want: "a-1: run `make it so`?"},
+			{say: "/reject", want: "a-1: ✖ Not allowed by chat/ann."},
+		},
+		"NotWhatWaitsElsewhere": {
+			{say: "do it", want: "a-1: run `make it so`?"},
+			{who: ot.Olga, in: "team", say: "/approve", want: "There is no plan here yet."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				asks(w, "do it", "make it so")
+				w.Start()
+				talk(w, lines...)
+			})
+		})
+	}
+}
+
+// TestPlainWordsAtAnOpenQuestion are answered, and a yes decides nothing.
+func TestPlainWordsAtAnOpenQuestion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lines []line
+		did   int
+		state string // of the question
+	}{
+		"No":         {[]line{{say: "no", want: "a-1: ✖ Not allowed by chat/ann."}}, 0, "denied"},
+		"NoBecause":  {[]line{{say: "No, use the staging database", want: "a-1: ✖ Not allowed by chat/ann."}}, 0, "denied"},
+		"Yes":        {[]line{{say: "yes", want: "To allow a-1 (run `make it so`), use its button, or send `/approve a-1`."}}, 0, "waiting"},
+		"Stop":       {[]line{{say: "stop!", want: "⏹ Stop"}, {say: "/status", want: "**Idle**"}}, 0, "canceled"},
+		"Why":        {[]line{{say: "why do you need that?", want: "**a-1** waits for a decision: run `make it so`?\n\n- It is for this message: \"do it\""}}, 0, "waiting"},
+		"OtherWords": {[]line{{say: "and be quick", want: ""}, {say: "/status", want: "**Waiting for your approval (a-1); 1 queued**"}}, 0, "waiting"},
+		"Then": {
+			[]line{{say: "why?", want: "`/approve a-1` runs it once, `/deny a-1` refuses it"}, {say: "/approve", want: "a-1: ✔ Allowed by chat/ann."}, {say: "no", want: "re: no"}}, 1, "allowed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				asks(w, "do it", "make it so")
+				w.Start()
+				talk(w, append([]line{{say: "do it", want: "a-1: run `make it so`?"}}, tt.lines...)...)
+				if got := len(w.Tools.Did()); got != tt.did {
+					t.Errorf("the tool ran %d times", got)
+				}
+				if got := w.Value(`SELECT state FROM approvals WHERE number = 1`); got != tt.state {
+					t.Errorf("the question is %s, want %s", got, tt.state)
+				}
+			})
+		})
+	}
+}
+
+// TestApproveAfterACrash: the second run of a command that decided says the same.
+func TestApproveAfterACrash(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asks(w, "do it", "make it so")
+		w.Start()
+		talk(w, line{say: "do it", want: "a-1: run `make it so`?"})
+		died := false
+		w.Process().After(func() {
+			if !died && w.Value(`SELECT state FROM approvals WHERE number = 1`) == "allowed" {
+				died = true
+				w.Process().Die()
+			}
+		})
+		w.Chat.Say("/approve")
+		w.Settle()
+		if !died {
+			t.Fatal("the process did not die")
+		}
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("a-1: ✔ Allowed by chat/ann.")
+		if got := w.Tools.Did(); len(got) != 1 {
+			t.Errorf("the tool ran: %q", got)
+		}
+	})
 }

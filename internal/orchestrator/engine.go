@@ -96,6 +96,10 @@ func (noCommands) Unknown(context.Context, command.Request) (command.Reply, erro
 	return command.Reply{}, fault.New(fault.NotFound, "There are no commands here.")
 }
 
+func (noCommands) Plain(_ context.Context, r command.Request) (command.Reply, error) {
+	return command.Reply{Again: &r.Entry.In}, nil
+}
+
 func (noCommands) Press(context.Context, command.Request) (command.Reply, error) {
 	return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
 }

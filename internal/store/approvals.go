@@ -101,6 +101,15 @@ func (t *Tx) WaitingApprovals(ctx context.Context, conversationID string, limit 
 		orNull(conversationID), limit)
 }
 
+// OpenApprovals returns the approvals of a conversation that wait, and those that were
+// decided at or after a time, oldest first. Those that wait may have expired.
+func (t *Tx) OpenApprovals(ctx context.Context, conversationID string, decided time.Time, limit int) ([]approval.Approval, error) {
+	return t.approvals(ctx, `
+		SELECT `+approvalColumns+` FROM approvals
+		WHERE conversation_id = $1 AND (state = 'waiting' OR decided_ms >= $2) ORDER BY number LIMIT $3`,
+		conversationID, millis(decided), limit)
+}
+
 func (t *Tx) approvals(ctx context.Context, query string, args ...any) (list []approval.Approval, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var a approval.Approval

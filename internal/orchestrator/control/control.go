@@ -33,6 +33,9 @@ type Commands interface {
 	// codebase of the conversation.
 	Unknown(ctx context.Context, r command.Request) (command.Reply, error)
 
+	// Plain answers what is no command and was said while a question waited.
+	Plain(ctx context.Context, r command.Request) (command.Reply, error)
+
 	// Press answers a button: r.Entry.In.Action is its id.
 	Press(ctx context.Context, r command.Request) (command.Reply, error)
 }
@@ -196,6 +199,8 @@ func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 		answer = c.Commands.Press
 	} else if found, ok := c.Commands.Find(r.Call.Name); ok && found.Run != nil {
 		answer = found.Run
+	} else if r.Call.Name == "" {
+		answer = c.Commands.Plain
 	}
 	reply, err := answer(ctx, r)
 	if err == nil {

@@ -279,6 +279,11 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 			return a, err
 		}
 	}
+	if a.entry.Lane == sessions.LaneTurn && (conv.Leased || open.Waiting) {
+		if a.entry.Lane, err = i.answerLane(ctx, tx, conv, a.entry.In); err != nil {
+			return a, err
+		}
+	}
 	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
 	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && i.Turns.Reserve()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot

@@ -15,12 +15,16 @@ import (
 
 // lane says who handles a message: the conversation's worker, in order, or the
 // control lane, at once. Unknown commands go there too: the answer is the
-// nearest name.
+// nearest name. A message that is the word "stop" and nothing else is the command,
+// on every platform.
 func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
 	if in.Kind == messages.KindAction {
 		return sessions.LaneControl, nil
 	}
 	call, ok := command.Parse(in.Text)
+	if !ok && command.IsStop(in.Text) && in.Kind == messages.KindMessage && in.Schedule == 0 {
+		return sessions.LaneControl, nil
+	}
 	if !ok {
 		return sessions.LaneTurn, nil
 	}
@@ -39,6 +43,20 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		if _, ok := files[name]; ok || err != nil {
 			return sessions.LaneTurn, err
 		}
+	}
+	return sessions.LaneControl, nil
+}
+
+// answerLane is the lane of a message where something is under way: a short word, such
+// as "no", is an answer to the question that waits there, if one does, and is not left
+// behind the turn that asks it.
+func (i *Inbox) answerLane(ctx context.Context, tx port.Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
+	if _, _, ok := command.ParseWord(in.Text); !ok || in.Kind != messages.KindMessage || in.Schedule != 0 || len(in.Attachments) > 0 {
+		return sessions.LaneTurn, nil
+	}
+	asked, err := tx.WaitingApprovals(ctx, conv.ID, 1)
+	if err != nil || len(asked) == 0 {
+		return sessions.LaneTurn, err
 	}
 	return sessions.LaneControl, nil
 }

@@ -78,6 +78,10 @@ type approvalTx interface {
 	// EntryApprovals returns what a turn waits for.
 	EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error)
 
+	// WaitingApprovals returns the approvals of a conversation that wait, oldest
+	// first, up to limit.
+	WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error)
+
 	// SettleApproval moves a waiting approval to a.State, once: a settled one is
 	// a fault.Conflict. With the state waiting it records a.DeliveryID only.
 	SettleApproval(ctx context.Context, a approval.Approval) error

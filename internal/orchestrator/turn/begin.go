@@ -188,6 +188,9 @@ func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
 		if b.plan, err = r.takePlan(ctx, tx); err != nil {
 			return err
 		}
+		if err = r.needsPlan(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if b.session, err = r.resolveSession(ctx, tx); err != nil {
 		return err

@@ -58,6 +58,22 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 	})
 }
 
+// needsPlan refuses to carry out a plan where none waits: a model could do nothing but
+// say so. A session that another program left behind a planning command (seed 002) has
+// its plan in its messages.
+func (r *run) needsPlan(ctx context.Context, tx port.Tx) error {
+	b := &r.d.begun
+	if b.plan != nil || b.work.Prompt != nil && b.prompt == b.work.Prompt || b.prompt.Meta.Consumes != sessions.Plan {
+		return nil
+	}
+	s, active, err := r.w.activeSession(ctx, tx)
+	if err != nil || active && sessions.Next(s.Metadata, b.prompt.Meta) != sessions.Continue {
+		return err
+	}
+	prefix := r.w.o.outbox.Prefix(r.w.conv.Key.Platform)
+	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to carry out here. `%[1]splan <task>` makes one.", prefix)}
+}
+
 // choosePrompt decides which prompt a turn runs, and whether it carries a plan
 // out: a command that consumes plans does, and so does one that says nothing of
 // plans if a plan is named ("/ship p-2"). "/execute p-2", which is what people are

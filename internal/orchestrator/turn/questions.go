@@ -262,7 +262,7 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 		if err != nil {
 			refused = err
 			if state == a.State {
-				if a.DecidedBy == r.Actor() && a.DecidedAt.After(r.Entry.AcceptedAt) {
+				if a.DecidedBy == r.Actor() && !a.DecidedAt.Before(r.Entry.AcceptedAt.Truncate(time.Millisecond)) {
 					refused = nil // this very command, before a crash
 				}
 				return nil
