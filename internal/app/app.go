@@ -23,6 +23,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/files"
 	"remote-agent/internal/learn"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/messages"
@@ -38,6 +39,7 @@ import (
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/terminal"
+	"remote-agent/internal/transcribe"
 	"remote-agent/internal/web"
 	"remote-agent/internal/work"
 )
@@ -114,30 +116,33 @@ type daemon struct {
 	queue   queue.Queue
 	metrics *metrics.Metrics
 
-	adapters   []platform.Adapter
-	accounts   map[messages.Platform]platform.Account // what Check told
-	troubles   map[messages.Platform]error            // why Check failed, if it may pass
-	assistants map[assistant.Name]assistant.Assistant
-	redact     *redact.Redactor
-	missing    map[assistant.Name]string // agents that are not installed, and how to
-	runner     *sandbox.Runner
-	outside    *outside
-	tools      *toolSets
-	console    *console.Adapter                  // nil without a console
-	screen     atomic.Pointer[terminal.Terminal] // set while the console has the terminal
-	space      *codebase.Workspace               // nil without git
-	work       *work.Service
-	people     *people.Service
-	models     map[assistant.Name]assistant.Model // the model APIs
-	memory     *recollect.Service                 // nil with MEMORY=off
-	learner    *learn.Learner                     // nil if nothing is learned
-	judge      *learn.Judge                       // nil without a cheap model
-	embedder   *embed.Client                      // nil without an embeddings API
-	vectors    store.VectorState                  // as it was at the start
-	chat       *chat.Handler
-	core       *orchestrator.Orchestrator
-	web        *web.Server
-	plan       resource.Plan // what of the configuration fits into this machine
+	adapters    []platform.Adapter
+	accounts    map[messages.Platform]platform.Account // what Check told
+	troubles    map[messages.Platform]error            // why Check failed, if it may pass
+	assistants  map[assistant.Name]assistant.Assistant
+	redact      *redact.Redactor
+	missing     map[assistant.Name]string // agents that are not installed, and how to
+	runner      *sandbox.Runner
+	outside     *outside
+	tools       *toolSets
+	console     *console.Adapter                  // nil without a console
+	screen      atomic.Pointer[terminal.Terminal] // set while the console has the terminal
+	space       *codebase.Workspace               // nil without git
+	work        *work.Service
+	people      *people.Service
+	models      map[assistant.Name]assistant.Model // the model APIs
+	memory      *recollect.Service                 // nil with MEMORY=off
+	learner     *learn.Learner                     // nil if nothing is learned
+	judge       *learn.Judge                       // nil without a cheap model
+	embedder    *embed.Client                      // nil without an embeddings API
+	vectors     store.VectorState                  // as it was at the start
+	files       *files.Store
+	intake      *files.Intake
+	transcriber *transcribe.Client // nil without a transcription API
+	chat        *chat.Handler
+	core        *orchestrator.Orchestrator
+	web         *web.Server
+	plan        resource.Plan // what of the configuration fits into this machine
 }
 
 // Run runs the daemon until ctx is done, or until the console's input has ended
@@ -236,8 +241,11 @@ func makeDataDir(dir string) error {
 func (d *daemon) openStore(ctx context.Context) (err error) {
 	env := d.env
 	env.Trace = d.trace()
-	d.store, err = openStore(ctx, d.config, env, true)
-	return err
+	if d.store, err = openStore(ctx, d.config, env, true); err != nil {
+		return err
+	}
+	d.files = newFiles(d.config, d.store, d.log)
+	return nil
 }
 
 // prepareStore brings the schema up to date and takes over what a dead process left.
@@ -377,6 +385,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	if d.learner != nil {
 		helper(true, d.learner.Run)
 	}
+	helper(true, d.tidyFiles)
 	helper(true, d.watchIncidents)
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
 	helper(d.env.Hangup != nil && d.env.Reload != nil, d.awaitReload)
@@ -388,6 +397,9 @@ func (d *daemon) close() error {
 	var errs []error
 	errs = append(errs, d.closeAgents())
 	d.closeMemory()
+	if d.transcriber != nil {
+		d.transcriber.Close()
+	}
 	if d.tools != nil {
 		errs = append(errs, d.tools.close())
 	}

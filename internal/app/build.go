@@ -169,6 +169,9 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err := d.buildMemory(ctx); err != nil {
 		return err
 	}
+	if err := d.buildFiles(); err != nil {
+		return err
+	}
 	tools, err := d.newToolSets() //nolint:contextcheck // connections to servers outlive the start
 	if err != nil {
 		return err
@@ -215,6 +218,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		Worktrees:      worktrees,
 		Memory:         d.memoryPort(),
 		Learner:        d.learnerPort(),
+		Files:          d.intake,
 		Queue:          d.queue,
 		Adapters:       d.adapters,
 		Assistants:     d.assistants,

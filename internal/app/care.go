@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/files"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
@@ -44,7 +45,7 @@ func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 	defer d.releaseNamed(ctx, pruneLease, owner)
 	var done pruned
 	err := d.whileHeld(ctx, pruneLease, owner, func(ctx context.Context) (err error) {
-		done, err = prune(ctx, d.store, d.config.Retention)
+		done, err = prune(ctx, d.store, d.files, d.config.Retention)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
@@ -54,7 +55,7 @@ func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 		d.log.InfoContext(ctx, "Removed data that is past its retention",
 			"bodies", done.expired[store.ExpiringBodies], "deliveries", done.expired[store.ExpiringDeliveries],
 			"checkpoints", done.expired[store.ExpiringCheckpoints], "buttons", done.expired[store.ExpiringButtons],
-			"sessions", done.Sessions, "messages", done.Messages)
+			"sessions", done.Sessions, "messages", done.Messages, "files", done.files)
 	}
 }
 
@@ -62,10 +63,11 @@ func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 type pruned struct {
 	store.Removed                            // by RETENTION_SESSIONS
 	expired       [store.ExpiringKinds]int64 // by RETENTION_RAW
+	files         int64                      // by RETENTION_FILES
 }
 
 // prune removes what is past its retention, in small transactions.
-func prune(ctx context.Context, s *store.Store, keep config.Retention) (done pruned, err error) {
+func prune(ctx context.Context, s *store.Store, kept *files.Store, keep config.Retention) (done pruned, err error) {
 	before := time.Now().Add(-keep.Raw)
 	for kind := range done.expired {
 		for after := (store.PrunePlace{}); keep.Raw > 0; {
@@ -89,6 +91,11 @@ func prune(ctx context.Context, s *store.Store, keep config.Retention) (done pru
 			break
 		}
 	}
+	if keep.Files > 0 {
+		n, err := kept.Expire(ctx, time.Now().Add(-keep.Files))
+		done.files = int64(n)
+		return done, err
+	}
 	return done, nil
 }
 
@@ -97,20 +104,25 @@ func prune(ctx context.Context, s *store.Store, keep config.Retention) (done pru
 func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error {
 	return withStore(ctx, cfg, env, !dry, func(s *store.Store) error {
 		keep := cfg.Retention
-		if keep == (config.Retention{}) {
-			say(env.Stdout, "Everything is kept: RETENTION_RAW is off and RETENTION_SESSIONS is not set.\n")
-			return nil
-		}
-		verb, sweep := "removed", prune
+		verb := "removed"
+		sweep := func() (pruned, error) { return prune(ctx, s, newFiles(cfg, s, env.Log), keep) }
 		if dry {
-			verb, sweep = "would remove", measureRetention
+			verb = "would remove"
+			sweep = func() (pruned, error) { return measureRetention(ctx, s, keep) }
 		}
-		done, err := sweep(ctx, s, keep)
+		done, err := sweep()
 		if err != nil {
 			return err
 		}
+		if keep.Raw == 0 && keep.Sessions == 0 && done.files == 0 {
+			say(env.Stdout, "Everything is kept: RETENTION_RAW is off, RETENTION_SESSIONS is not set, and no file is past RETENTION_FILES.\n")
+			return nil
+		}
 		say(env.Stdout, "%s %d bodies of events, %d deliveries, %d checkpoints, %d buttons\n", verb, done.expired[store.ExpiringBodies],
 			done.expired[store.ExpiringDeliveries], done.expired[store.ExpiringCheckpoints], done.expired[store.ExpiringButtons])
+		if done.files > 0 {
+			say(env.Stdout, "%s %d files that people attached\n", verb, done.files)
+		}
 		if keep.Sessions > 0 {
 			say(env.Stdout, "%s %s\n", verb, counted(done.Removed))
 		} else {
@@ -130,6 +142,11 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 				break
 			}
 			if total.expired[kind], err = tx.CountExpired(ctx, store.Expiring(kind), time.Now().Add(-keep.Raw)); err != nil {
+				return err
+			}
+		}
+		if keep.Files > 0 {
+			if total.files, err = tx.CountFilesBefore(ctx, time.Now().Add(-keep.Files)); err != nil {
 				return err
 			}
 		}
@@ -180,6 +197,7 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 		if _, err := s.Migrate(ctx); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
+		newFiles(cfg, s, env.Log)
 	} else if err := s.CheckSchema(ctx); err != nil {
 		return err
 	}

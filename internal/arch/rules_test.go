@@ -43,6 +43,9 @@ var allowed = map[string][]string{
 	"internal/egress":      {"internal/fault"},
 	"internal/resource":    {"internal/fault"},
 	"internal/incident":    {},
+	"internal/media":       {"internal/fault"},
+	"internal/files":       {"internal/fault", "internal/media", "internal/messages", "internal/store"},
+	"internal/transcribe":  {"internal/fault"},
 	"internal/commandline": {},
 	"internal/terminal":    {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
@@ -176,7 +179,7 @@ var leaves = map[string][]string{
 var external = map[string][]string{
 	// SDKs.
 	"github.com/go-telegram/bot":             {"internal/platform/telegram"},
-	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai", "internal/memory/embed"},
+	"github.com/sashabaranov/go-openai":      {"internal/assistant/openai", "internal/memory/embed", "internal/transcribe"},
 	"github.com/slack-go/slack":              {"internal/platform/slack"},
 	"github.com/google/go-github/v62":        {"internal/platform/github"},
 	"github.com/coder/acp-go-sdk":            {"internal/assistant/acp"},
@@ -204,6 +207,7 @@ var external = map[string][]string{
 	"go.yaml.in/yaml/v3":                  {"internal/profile", "internal/platform/slack"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},
+	"golang.org/x/image":                  {"internal/media"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/sys":                    {"internal/terminal", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},

@@ -234,3 +234,21 @@ func Overflow(limit int, err error) error {
 		Err: &OverflowError{Limit: limit, Err: err},
 	}
 }
+
+// BlindError is in the chain of an error that says that the model does not take the
+// pictures or documents in the array: without their data it may answer.
+type BlindError struct{ Err error }
+
+// Error returns the provider's text, for the operator.
+func (e *BlindError) Error() string {
+	return "the model takes no pictures or documents: " + e.Err.Error()
+}
+
+// Unwrap returns the provider's error.
+func (e *BlindError) Unwrap() error { return e.Err }
+
+// Blind returns the Unsupported error for a model that does not take pictures or
+// documents.
+func Blind(err error) error {
+	return &fault.Error{Kind: fault.Unsupported, Public: "This model cannot look at pictures or documents.", Err: &BlindError{Err: err}}
+}

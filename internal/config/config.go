@@ -67,6 +67,7 @@ type Config struct {
 	Budget           Budget
 	Agents           Agents
 	Memory           Memory
+	Transcribe       Transcribe
 	Git              Git
 	Log              Log
 

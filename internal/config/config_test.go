@@ -70,7 +70,7 @@ func TestDefaults(t *testing.T) {
 		Database:         config.Database{Driver: config.DriverSQLite, Path: filepath.Join("data", "bot.db")},
 		WorkspacePath:    filepath.Join("data", "workspace"),
 		BackupDir:        filepath.Join("data", "backups"),
-		Retention:        config.Retention{Raw: 30 * 24 * time.Hour},
+		Retention:        config.Retention{Raw: 30 * 24 * time.Hour, Files: 90 * 24 * time.Hour},
 		Assistant:        config.AssistantDemo,
 		MaxConversations: 10,
 		MaxWaiting:       50,
@@ -86,9 +86,10 @@ func TestDefaults(t *testing.T) {
 				"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME",
 			},
 		},
-		Memory: config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},
-		Git:    config.Git{Hosts: []string{"github.com"}},
-		Log:    config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
+		Memory:     config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},
+		Transcribe: config.Transcribe{Model: "whisper-1"},
+		Git:        config.Git{Hosts: []string{"github.com"}},
+		Log:        config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
 	}
 	if diff := cmp.Diff(want, c, cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{"values", "table", "Sections"}, p.String()) }, cmp.Ignore())); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)

@@ -38,7 +38,7 @@ var careOptions = []Option{
 }
 
 // Retention says how long data is kept; zero is for ever.
-type Retention struct{ Raw, Sessions time.Duration }
+type Retention struct{ Raw, Sessions, Files time.Duration }
 
 func setRetention(field func(*Config) *time.Duration) parser {
 	return func(c *Config, text string) error {

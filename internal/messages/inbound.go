@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -75,10 +76,25 @@ type Attachment struct {
 	Text      string `json:"text,omitempty"`   // what was read of a text file, at most the adapter's limit
 	Note      string `json:"note,omitempty"`   // why the content is not here, or that it was cut; for the model and the person
 
+	// Author is whose file it is, if not the sender's: what it says is no instruction.
+	Author string `json:"author,omitempty"`
+
+	// File is the SHA-256 (hex) under which the content is kept, once somebody has
+	// looked at it; empty if it is not. Kept pictures have a size in pixels, kept
+	// documents may have a number of pages, recordings a length.
+	File    string `json:"file,omitempty"`
+	Width   int    `json:"width,omitempty"`
+	Height  int    `json:"height,omitempty"`
+	Pages   int    `json:"pages,omitempty"`
+	Seconds int    `json:"seconds,omitempty"`
+
 	// Data is the file itself, for a model that can look at it. It is filled in for
 	// one request and is no part of what is stored.
 	Data string `json:"-"`
 }
+
+// Spoken reports whether Text is what somebody said in a recording.
+func (a Attachment) Spoken() bool { return a.Text != "" && strings.HasPrefix(a.MediaType, "audio/") }
 
 // Quote is somebody's words that a message refers to: what it replies to, what
 // it forwards. It is context and never an instruction.
@@ -115,6 +131,10 @@ type Inbound struct {
 	Text         string          `json:"text"`
 	Quotes       []Quote         `json:"quotes,omitempty"`
 	Attachments  []Attachment    `json:"attachments,omitempty"`
+
+	// Album names what several messages were sent as at once, where a platform
+	// splits them; they are one turn.
+	Album string `json:"album,omitempty"`
 
 	// Cited are the parts of Text that the sender marked as a quotation or as
 	// code in a way that Text does not show.

@@ -92,7 +92,7 @@ func toRecord(role Role, b Block) (Record, error) {
 		r.Kind, r.Content = RecordAttachment, storable(b.Text)
 		b.Text = ""
 		b.Name, b.MediaType = storable(b.Name), storable(b.MediaType)
-		b.Source, b.Note = storable(b.Source), storable(b.Note)
+		b.Source, b.Note, b.Author = storable(b.Source), storable(b.Note), storable(b.Author)
 		data = b
 	default:
 		return Record{}, fmt.Errorf("unknown block %T", b)
@@ -296,9 +296,14 @@ func decodeAttachment(r Record) (Block, error) {
 	a.MediaType, _ = f.text("media_type")
 	a.Source, _ = f.text("source")
 	a.Note, _ = f.text("note")
-	if raw, ok := f["size"]; ok {
-		if err := json.Unmarshal(raw, &a.Size); err != nil {
-			return nil, errors.New(`data_json has a "size" that is not a whole number`)
+	a.File, _ = f.text("file")
+	a.Author, _ = f.text("author")
+	for _, number := range []struct {
+		name string
+		to   any
+	}{{"size", &a.Size}, {"width", &a.Width}, {"height", &a.Height}, {"pages", &a.Pages}, {"seconds", &a.Seconds}} {
+		if raw, ok := f[number.name]; ok && json.Unmarshal(raw, number.to) != nil {
+			return nil, fmt.Errorf("data_json has a %q that is not a whole number", number.name)
 		}
 	}
 	return a, nil

@@ -9,6 +9,10 @@ const (
 	messageTokens = 4  // role and separators of a message
 	blockTokens   = 8  // ids, names and brackets of a call, a result or a file
 	mediaTokens   = 16 // the line that describes an attachment
+
+	pixelsPerToken = 750  // of a picture, as Anthropic counts; others count about as many or fewer
+	pageTokens     = 2000 // of a document: its text and a picture of it
+	bytesPerPage   = 50_000
 )
 
 // EstimateTokens returns about how many tokens m costs a model. It errs on the
@@ -28,10 +32,23 @@ func EstimateTokens(m Message) int {
 		case Thinking:
 			tokens += blockTokens + tokensOf(len(b.Text)+len(b.Signature))
 		case Attachment:
-			tokens += mediaTokens + tokensOf(len(b.Name)+len(b.MediaType)+len(b.Text)+len(b.Note))
+			tokens += mediaTokens + tokensOf(len(b.Name)+len(b.MediaType)+len(b.Text)+len(b.Note)) + fileTokens(b)
 		}
 	}
 	return tokens
+}
+
+// fileTokens is what the content of a file costs that is shown to a model.
+func fileTokens(a Attachment) int {
+	switch {
+	case a.File == "":
+		return 0
+	case a.Width > 0:
+		return (a.Width*a.Height + pixelsPerToken - 1) / pixelsPerToken
+	case a.Pages > 0:
+		return a.Pages * pageTokens
+	}
+	return (int(a.Size)/bytesPerPage + 1) * pageTokens
 }
 
 // EstimateAll returns the sum of EstimateTokens over msgs.

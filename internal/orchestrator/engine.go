@@ -34,6 +34,7 @@ type (
 	Memory       = turn.Memory
 	RecallLimits = turn.RecallLimits
 	Learner      = turn.Learner
+	Files        = turn.Files
 	Decision     = turn.Decision
 	Stopped      = turn.Stopped
 	StopState    = turn.StopState

@@ -75,6 +75,7 @@ type Config struct {
 	Worktrees Worktrees // may be nil
 	Memory    Memory    // may be nil
 	Learner   Learner   // may be nil
+	Files     Files     // may be nil: text files only are read
 
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
@@ -179,7 +180,7 @@ func (o *Orchestrator) connect() {
 	})
 	o.turns = turn.New(turn.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Background: o.background, Commands: o.control, Live: o.turnSettings,
-		Assistants: c.Assistants, Tools: c.Tools, Worktrees: c.Worktrees, Memory: c.Memory, Learner: c.Learner,
+		Assistants: c.Assistants, Tools: c.Tools, Worktrees: c.Worktrees, Memory: c.Memory, Learner: c.Learner, Files: c.Files,
 		Mode: c.Mode, Confined: c.Confined, SecondApprover: c.SecondApprover, Redact: c.Redact, RedactPart: c.RedactPart,
 		Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
 	})

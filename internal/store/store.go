@@ -59,6 +59,8 @@ type Store struct {
 	vectors *vectorCache
 	redact  func(string) string // may be nil
 
+	afterErasing func(context.Context) // may be nil
+
 	migrating sync.Mutex // one Migrate at a time in this process
 	steps     func(migrations.Dialect) (fs.FS, error)
 
@@ -146,12 +148,25 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	if s.pg == nil && s.writer == nil {
 		return fault.New(fault.Unsupported, "The database of another program is only read.")
 	}
-	return s.watched(func() error {
-		if s.pg != nil {
-			return s.inPostgresTx(ctx, fn)
+	erased := false
+	do := fn
+	if s.afterErasing != nil {
+		do = func(tx *Tx) error {
+			err := fn(tx)
+			erased = tx.erased
+			return err
 		}
-		return s.writer.do(ctx, fn)
+	}
+	err := s.watched(func() error {
+		if s.pg != nil {
+			return s.inPostgresTx(ctx, do)
+		}
+		return s.writer.do(ctx, do)
 	})
+	if err == nil && erased {
+		s.afterErasing(context.WithoutCancel(ctx))
+	}
+	return err
 }
 
 // watched runs a transaction that writes and notes how it ended.

@@ -1,4 +1,4 @@
--- version 31
+-- version 32
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -923,6 +923,35 @@ CREATE TABLE replicas (
   lock_key BIGINT NOT NULL,
   until_ms BIGINT NOT NULL
 )
+;;
+CREATE TABLE files (
+  hash TEXT PRIMARY KEY,
+  size BIGINT NOT NULL,
+  data BLOB,
+  -- When somebody attached it last, in Unix milliseconds.
+  used_ms BIGINT NOT NULL,
+  -- 1 when a message that had it was deleted: it goes unless another one has it.
+  released BIGINT NOT NULL DEFAULT 0
+)
+;;
+CREATE INDEX idx_files_released ON files(hash) WHERE released = 1
+;;
+CREATE INDEX idx_files_used ON files(used_ms)
+;;
+CREATE INDEX idx_agent_messages_file
+  ON agent_messages(CASE WHEN json_valid(data_json) THEN json_extract(data_json, '$.file') END) WHERE kind = 'attachment'
+;;
+CREATE VIEW message_files AS
+  SELECT id AS message_id, CASE WHEN json_valid(data_json) THEN json_extract(data_json, '$.file') END AS hash
+  FROM agent_messages WHERE kind = 'attachment'
+;;
+CREATE TRIGGER agent_messages_release_file
+  AFTER DELETE ON agent_messages
+  FOR EACH ROW WHEN OLD.kind = 'attachment'
+BEGIN
+  UPDATE files SET released = 1
+  WHERE hash = CASE WHEN json_valid(OLD.data_json) THEN json_extract(OLD.data_json, '$.file') END;
+END
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

@@ -34,6 +34,7 @@ type agent struct {
 	idle   *time.Timer   // guarded by Assistant.mu
 
 	canResume, canLoad bool
+	prompts            sdk.PromptCapabilities // what a prompt may hold besides text
 
 	// What follows is used by the turn that holds the place, except turn.
 	session string
@@ -175,7 +176,8 @@ func (g *agent) initialize(ctx context.Context) error {
 	var hello struct {
 		ProtocolVersion   int `json:"protocolVersion"`
 		AgentCapabilities struct {
-			LoadSession         bool `json:"loadSession"`
+			LoadSession         bool                   `json:"loadSession"`
+			Prompt              sdk.PromptCapabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume *struct{} `json:"resume"`
 			} `json:"sessionCapabilities"`
@@ -197,6 +199,7 @@ func (g *agent) initialize(ctx context.Context) error {
 	}
 	g.conn.ready.Store(true)
 	g.canLoad = hello.AgentCapabilities.LoadSession
+	g.prompts = hello.AgentCapabilities.Prompt
 	g.canResume = hello.AgentCapabilities.SessionCapabilities.Resume != nil
 	return nil
 }

@@ -155,7 +155,13 @@ func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit func(assi
 		}
 		r := newRun(o, turn, emit)
 		prompt := make(chan answered, 1)
-		err = r.do(ctx, prompt, a.prompt(o, turn))
+		blocks, unseen := o.agent.blocks(a.prompt(o, turn), turn.Array)
+		if unseen != "" {
+			if err := emit(assistant.Notice{Text: unseen}); err != nil {
+				return err
+			}
+		}
+		err = r.do(ctx, prompt, blocks)
 		switch {
 		case errors.Is(err, errStopped) || ctx.Err() != nil && err != nil:
 			held = false
@@ -207,7 +213,7 @@ func newRun(o opened, turn assistant.Turn, emit func(assistant.Event) error) *ru
 }
 
 // do prompts the agent and takes what comes until it has answered.
-func (r *run) do(ctx context.Context, prompt chan answered, text string) error {
+func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.ContentBlock) error {
 	g := r.agent
 	g.attach(r)
 	defer r.refuseQueued(ctx)
@@ -219,7 +225,7 @@ func (r *run) do(ctx context.Context, prompt chan answered, text string) error {
 		var x answered
 		// The end of ctx does not take the request back: session/cancel does.
 		x.err = g.conn.callThen(context.WithoutCancel(ctx), 0, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
-			SessionId: sdk.SessionId(g.session), Prompt: []sdk.ContentBlock{sdk.TextBlock(text)},
+			SessionId: sdk.SessionId(g.session), Prompt: blocks,
 		}, &x.result, func() { g.detach(r) })
 		prompt <- x
 	})

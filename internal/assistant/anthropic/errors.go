@@ -116,6 +116,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return &fault.Error{Kind: kind, Public: public, Err: err}
 	}
 	switch {
+	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests && modelhttp.RefusesFiles(text):
+		return assistant.Blind(err)
 	case status == http.StatusPaymentRequired, status < http.StatusInternalServerError && noCredit.MatchString(text),
 		status == http.StatusTooManyRequests && f.hopeless && f.retryAfter == 0:
 		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")

@@ -221,7 +221,10 @@ func toBlock(b messages.Block, replay string) any {
 		}
 	case messages.Attachment:
 		if b.Data != "" && slices.Contains(imageTypes, b.MediaType) {
-			return &imageBlock{Type: "image", Source: imageSource{Type: "base64", MediaType: b.MediaType, Data: []byte(b.Data)}}
+			return &fileBlock{Type: "image", Source: fileSource{Type: "base64", MediaType: b.MediaType, Data: []byte(b.Data)}}
+		}
+		if b.Data != "" && b.MediaType == "application/pdf" {
+			return &fileBlock{Type: "document", Title: b.Name, Source: fileSource{Type: "base64", MediaType: b.MediaType, Data: []byte(b.Data)}}
 		}
 		return newText(assistant.AttachmentText(b))
 	case messages.ToolCall:

@@ -67,13 +67,14 @@ type textBlock struct {
 	cacheable
 }
 
-type imageBlock struct {
-	Type   string      `json:"type"` // image
-	Source imageSource `json:"source"`
+type fileBlock struct {
+	Type   string     `json:"type"` // image or document
+	Title  string     `json:"title,omitempty"`
+	Source fileSource `json:"source"`
 	cacheable
 }
 
-type imageSource struct {
+type fileSource struct {
 	Type      string `json:"type"` // base64
 	MediaType string `json:"media_type"`
 	Data      []byte `json:"data"`

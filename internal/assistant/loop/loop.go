@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -45,6 +46,8 @@ type Assistant struct {
 	model assistant.Model
 	max   int
 	log   *slog.Logger
+
+	blind sync.Map // names of models that refused pictures
 }
 
 var _ assistant.ToolUser = (*Assistant)(nil)
@@ -157,11 +160,20 @@ func (r *run) do(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.hideFiles(); err != nil {
+		return err
+	}
 	for {
 		if err := r.beforeRequest(ctx); err != nil {
 			return err
 		}
 		msg, finished, err := r.complete(ctx)
+		if r.isBlind(err) {
+			if err := r.hideFiles(); err != nil {
+				return err
+			}
+			msg, finished, err = r.complete(ctx)
+		}
 		if err != nil {
 			return err
 		}

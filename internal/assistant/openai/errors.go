@@ -75,6 +75,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return &fault.Error{Kind: kind, Public: public, Err: err}
 	}
 	switch status := f.effectiveStatus(); {
+	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests && modelhttp.RefusesFiles(text):
+		return assistant.Blind(err)
 	case status == http.StatusPaymentRequired, outOfQuota(f, text):
 		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")
 	case status == http.StatusTooManyRequests:

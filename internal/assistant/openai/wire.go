@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -83,17 +84,72 @@ func (c *completion) encoded() ([][]byte, error) {
 
 // encode appends messages in the API's form; see modelhttp.Encoder.
 func encode(to []byte, array []messages.Message) ([]byte, error) {
-	for i, w := range toWire(array) {
-		element, err := json.Marshal(w)
-		if err != nil {
-			return nil, err
+	for _, m := range array {
+		var elements []any
+		if assistant.ShowsFiles(m) {
+			elements = append(elements, toShown(m))
+		} else {
+			for _, w := range toWire([]messages.Message{m}) {
+				elements = append(elements, w)
+			}
 		}
-		if i > 0 {
-			to = append(to, ',')
+		for _, w := range elements {
+			element, err := json.Marshal(w)
+			if err != nil {
+				return nil, err
+			}
+			if len(to) > 0 && to[len(to)-1] != ',' {
+				to = append(to, ',')
+			}
+			to = append(to, element...)
 		}
-		to = append(to, element...)
 	}
 	return to, nil
+}
+
+// shown is a message of a user with pictures or documents. go-openai has no parts for
+// documents.
+type shown struct {
+	Role    string `json:"role"`
+	Content []part `json:"content"`
+}
+
+type part struct {
+	Type     string                   `json:"type"`
+	Text     string                   `json:"text,omitempty"`
+	ImageURL *api.ChatMessageImageURL `json:"image_url,omitempty"`
+	File     *filePart                `json:"file,omitempty"`
+}
+
+type filePart struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
+
+// toShown maps a message of a user whose files are shown.
+func toShown(m messages.Message) shown {
+	w := shown{Role: string(m.Role)}
+	for _, b := range m.Blocks {
+		switch b := b.(type) {
+		case messages.Text:
+			w.Content = append(w.Content, part{Type: "text", Text: b.Text})
+		case messages.Attachment:
+			w.Content = append(w.Content, filePartOf(b))
+		case messages.ToolCall, messages.ToolResult, messages.Thinking:
+		}
+	}
+	return w
+}
+
+func filePartOf(a messages.Attachment) part {
+	if a.Data == "" {
+		return part{Type: "text", Text: assistant.AttachmentText(a)}
+	}
+	data := "data:" + a.MediaType + ";base64," + base64.StdEncoding.EncodeToString([]byte(a.Data))
+	if a.Width > 0 {
+		return part{Type: "image_url", ImageURL: &api.ChatMessageImageURL{URL: data}}
+	}
+	return part{Type: "file", File: &filePart{Name: a.Name, Data: data}}
 }
 
 // toWire maps a repaired array to Chat Completions, and nothing else. Text goes

@@ -208,6 +208,10 @@ type messageTx interface {
 	// RunMessages returns the messages that a run has stored, in order.
 	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
 
+	// HoldFile reports whether a file that a message will have is still kept, and
+	// keeps it until the transaction ends.
+	HoldFile(ctx context.Context, hash string) (bool, error)
+
 	// InsertToolCall records a call in the given status.
 	InsertToolCall(ctx context.Context, c sessions.ToolCall) error
 

@@ -89,6 +89,8 @@ func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entr
 		return d, err
 	case w.ready[entry.ID].err != nil:
 		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
+	case w.ready[entry.ID].unreadable != "":
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "nothing that can be read", w.ready[entry.ID].unreadable)
 	}
 	return w.begin(ctx, tx, entry, v)
 }
@@ -232,6 +234,9 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 		}
 	}
 	call, text := b.planned()
+	if err := r.holdFiles(ctx, tx, in.Attachments); err != nil {
+		return err
+	}
 	request, warnings := requestMessage(in, b.prompt, call, text)
 	begun, err := tx.BeginRun(ctx, run, request)
 	if err != nil {

@@ -3,13 +3,7 @@ package turn
 import (
 	"context"
 	"fmt"
-	"io"
-	"mime"
-	"path"
-	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
@@ -23,6 +17,7 @@ import (
 // ready is what was prepared for the turn of an entry, outside of transactions.
 type ready struct {
 	attachments []messages.Attachment
+	unreadable  string           // all that came is files that cannot be read: what to say of them
 	earlier     []messages.Quote // what was said before the bot was called
 	work        Prepared
 	refused     bool  // the platform does not admit the sender
@@ -48,10 +43,7 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 	if _, ok := w.adapter().(platform.Contexter); ok && (entry.Seq == 1 || w.caps().SessionContext) {
 		return true
 	}
-	if _, ok := w.adapter().(platform.Fetcher); !ok {
-		return false
-	}
-	return slices.ContainsFunc(entry.In.Attachments, isTextFile)
+	return w.readsAny(entry.In.Attachments)
 }
 
 // prepare reads what the turn needs, in steps that are kept one by one: after a crash
@@ -73,8 +65,10 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	}
 	call, _ := command.Parse(entry.In.Text)
 	if entry.State != sessions.EntryRunning {
-		r.attachments = w.readAttachments(ctx, entry)
-		r.earlier, r.work.Notice = w.context(ctx, &entry, call)
+		w.readAttachments(ctx, entry, &r)
+		var using string
+		r.earlier, using = w.context(ctx, &entry, call)
+		r.work.Notice = joinNotices(r.work.Notice, using)
 	}
 	if r.err = w.located(ctx, &entry); r.err != nil {
 		return
@@ -146,79 +140,4 @@ func (w *worker) beginsSession(ctx context.Context, call command.Call) bool {
 		return err
 	})
 	return err == nil && !active
-}
-
-// maxReadFile is how much of a text file is given to the model.
-const maxReadFile = 128 << 10
-
-// isTextFile reports whether an attachment is text by its type or, where the
-// platform does not know better, its name.
-func isTextFile(a messages.Attachment) bool {
-	if a.Source == "" || a.Text != "" || a.Note != "" {
-		return false
-	}
-	kind, _, _ := mime.ParseMediaType(a.MediaType)
-	switch {
-	case strings.HasPrefix(kind, "text/"), kind == "application/json", kind == "application/xml",
-		kind == "application/x-yaml", kind == "application/x-sh", kind == "application/toml":
-		return true
-	case kind != "" && kind != "application/octet-stream":
-		return false
-	}
-	switch strings.ToLower(path.Ext(a.Name)) {
-	case ".txt", ".md", ".log", ".go", ".py", ".js", ".ts", ".rs", ".java", ".c", ".h", ".sh", ".sql", ".css", ".html",
-		".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".diff", ".patch", ".env", ".ini", ".cfg", ".mod", ".sum":
-		return true
-	}
-	return false
-}
-
-// readAttachments reads the text files of an entry, up to a limit. What cannot
-// be read is named to the model with the reason.
-func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []messages.Attachment {
-	fetcher, ok := w.adapter().(platform.Fetcher)
-	filled := slices.Clone(entry.In.Attachments)
-	for i, a := range filled {
-		if !ok || !isTextFile(a) {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		text, cut, err := readText(ctx, fetcher, a)
-		cancel()
-		switch {
-		case err != nil:
-			filled[i].Note = "the file could not be read"
-			w.o.config.Log.InfoContext(ctx, "Could not read an attachment", "entry", entry.ID, "err", err)
-		case !utf8.ValidString(text):
-			filled[i].Note = "not a text file"
-		default:
-			filled[i].Text = text
-			if cut {
-				filled[i].Note = fmt.Sprintf("only the first %d bytes of %d", len(text), a.Size)
-			}
-		}
-	}
-	return filled
-}
-
-func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (text string, cut bool, err error) {
-	body, err := f.Fetch(ctx, a)
-	if err != nil {
-		return "", false, err
-	}
-	defer body.Close() //nolint:errcheck // only read
-	raw, err := io.ReadAll(io.LimitReader(body, maxReadFile+1))
-	if err != nil {
-		return "", false, fmt.Errorf("read attachment: %w", err)
-	}
-	if len(raw) > maxReadFile {
-		raw, cut = raw[:maxReadFile], true
-		for range utf8.UTFMax - 1 { // not in the middle of a character
-			if r, size := utf8.DecodeLastRune(raw); r != utf8.RuneError || size > 1 {
-				break
-			}
-			raw = raw[:len(raw)-1]
-		}
-	}
-	return string(raw), cut, nil
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/command"
@@ -28,8 +29,9 @@ func requestMessage(in messages.Inbound, prompt *command.Prompt, call command.Ca
 			text += "\n\n" + in.Reference
 		}
 	}
+	text, quotes, files := withSpoken(text, in)
 	var b strings.Builder
-	b.WriteString(quoted(in.Quotes))
+	b.WriteString(quoted(quotes))
 	if !in.Private && in.Sender.Name != "" && in.Schedule == 0 {
 		fmt.Fprintf(&b, "%s: ", strings.Join(strings.Fields(in.Sender.Name), " "))
 	}
@@ -38,13 +40,31 @@ func requestMessage(in messages.Inbound, prompt *command.Prompt, call command.Ca
 	if s := strings.TrimSpace(b.String()); s != "" {
 		m.Blocks = append(m.Blocks, messages.Text{Text: s})
 	}
-	for _, a := range in.Attachments {
+	for _, a := range files {
 		m.Blocks = append(m.Blocks, a)
 	}
 	if len(m.Blocks) == 0 {
 		m.Blocks = append(m.Blocks, messages.Text{Text: "(an empty message)"})
 	}
 	return m, warnings
+}
+
+// withSpoken moves what the sender said in recordings to the text, which it is, and
+// what others said to the quotes.
+func withSpoken(text string, in messages.Inbound) (string, []messages.Quote, []messages.Attachment) {
+	quotes, files := in.Quotes, slices.Clone(in.Attachments)
+	for i, a := range files {
+		switch {
+		case !a.Spoken():
+			continue
+		case a.Author != "":
+			quotes = append(slices.Clip(quotes), messages.Quote{Relation: "recording of", Author: a.Author, Text: a.Text})
+		default:
+			text = strings.TrimSpace(text + "\n\n" + a.Text)
+		}
+		files[i].Text, files[i].Note = "", "a recording; what was said in it is in the text before"
+	}
+	return text, quotes, files
 }
 
 // quoted returns quotes as they stand before the text of a request.

@@ -111,6 +111,9 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 	for try := 1; ; try++ {
 		array, err := r.assemble(ctx, a, budget)
 		if err == nil {
+			array, err = r.show(ctx, array)
+		}
+		if err == nil {
 			err = h.recall(ctx)
 		}
 		if err == nil {

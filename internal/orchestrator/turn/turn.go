@@ -69,6 +69,7 @@ type Config struct {
 	Worktrees  Worktrees // may be nil
 	Memory     Memory    // may be nil
 	Learner    Learner   // may be nil
+	Files      Files     // may be nil: text files only are read
 
 	Mode           approval.Mode // of conversations that chose none
 	Confined       bool          // programs of assistants cannot write outside of what they work on

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/files"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcribe"
+)
+
+const (
+	// filesFolder is where the bytes of files are, below DATA_DIR.
+	filesFolder = "files"
+
+	tidyEvery = time.Hour
+)
+
+// newFiles returns the files of a database, and has them deleted with the messages that
+// have them.
+func newFiles(cfg config.Config, s *store.Store, log *slog.Logger) *files.Store {
+	kept := files.NewStore(s, filepath.Join(cfg.DataDir, filesFolder), log)
+	s.AfterErasing(kept.AfterErasing)
+	return kept
+}
+
+// buildFiles builds what reads pictures, documents and recordings.
+func (d *daemon) buildFiles() error {
+	if d.config.Transcribe.Configured() {
+		client, err := transcribe.New(transcribe.Config{
+			BaseURL: d.config.Transcribe.BaseURL, APIKey: d.config.Transcribe.APIKey.Reveal(), Model: d.config.Transcribe.Model,
+		})
+		if err != nil {
+			return err
+		}
+		d.transcriber = client
+		d.intake = files.NewIntake(d.files, client, d.log)
+		return nil
+	}
+	d.intake = files.NewIntake(d.files, nil, d.log)
+	return nil
+}
+
+// tidyFiles removes now and then what crashes have left of files, and such as no
+// message came to have.
+func (d *daemon) tidyFiles(ctx context.Context) {
+	for sleep(ctx, time.Minute) { // not while everybody starts
+		err := d.files.Tidy(ctx)
+		if err == nil {
+			_, err = d.files.Sweep(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "Could not tidy the files that people attached", "err", err)
+		}
+		if !sleep(ctx, tidyEvery) {
+			return
+		}
+	}
+}

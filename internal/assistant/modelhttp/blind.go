@@ -1,0 +1,15 @@
+package modelhttp
+
+import "remote-agent/internal/pattern"
+
+// refusals are the ways in which servers say, in lower case, that a model does not
+// take pictures or documents: OpenAI and Mistral, OpenRouter, vLLM, llama.cpp, Ollama,
+// and those that know texts only.
+var refusals = pattern.Lazy(`(?:image|vision|pdf|document|file).{0,60}(?:not (?:supported|enabled|allowed|available)|only supported|unsupported)` +
+	`|(?:not|n't|no endpoints found that) support.{0,40}(?:image|vision|pdf|document|file|multimodal)` +
+	`|not a multimodal|mmproj|at most 0 image|missing data required for image` +
+	`|unknown variant .?(?:image_url|file)|content must be a string|invalid content type|unsupported content (?:part )?type`)
+
+// RefusesFiles reports whether the text of an error, in lower case, says that the
+// model does not take pictures or documents.
+func RefusesFiles(text string) bool { return refusals.MatchString(text) }

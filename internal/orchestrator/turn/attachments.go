@@ -1,0 +1,240 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// Files reads what people attach besides text, and keeps it.
+type Files interface {
+	// Reads reports whether Take may make something of an attachment.
+	Reads(a messages.Attachment) bool
+
+	// Take looks at the content of an attachment, which open fetches, and returns the
+	// attachment with what a model can be given of it, or with a Note that says
+	// why there is nothing.
+	Take(ctx context.Context, a messages.Attachment, open func(context.Context) (io.ReadCloser, error)) messages.Attachment
+
+	// Show returns messages with the data of the files that they have. It changes
+	// nothing that it is given.
+	Show(ctx context.Context, array []messages.Message) ([]messages.Message, error)
+}
+
+const (
+	// maxFiles is how many files of a message are read.
+	maxFiles = 20
+
+	// maxHeard is how much of what was said in a recording is shown, in bytes.
+	maxHeard = 1500
+)
+
+// readsAny reports whether something of attachments is to be looked at before the turn
+// can begin.
+func (w *worker) readsAny(list []messages.Attachment) bool {
+	if _, ok := w.adapter().(platform.Fetcher); !ok {
+		return false
+	}
+	return slices.ContainsFunc(list, func(a messages.Attachment) bool { return a.Source != "" })
+}
+
+// readAttachments reads the files of an entry, up to a limit. What cannot be read is
+// named to the model and to the person with the reason; if nothing else came, the person
+// is answered with that.
+func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry, r *ready) {
+	r.attachments = slices.Clone(entry.In.Attachments)
+	fetcher, ok := w.adapter().(platform.Fetcher)
+	if !ok {
+		return
+	}
+	read, over := 0, 0
+	var said, failed []string
+	for i, a := range r.attachments {
+		switch {
+		case a.Source == "" || a.Text != "":
+			continue
+		case a.Note != "": // by the adapter
+		case read == maxFiles:
+			over++
+			a.Note = fmt.Sprintf("only the first %d files of a message are read", maxFiles)
+			r.attachments[i] = a
+			continue
+		default:
+			read++
+			a = w.readOne(ctx, entry, fetcher, a)
+		}
+		r.attachments[i] = a
+		switch {
+		case a.Spoken():
+			said = append(said, heard(a))
+		case a.Text == "" && a.File == "" && !isSticker(a):
+			if text := failure(a); !slices.Contains(failed, text) {
+				failed = append(failed, text)
+			}
+		}
+	}
+	if over > 0 {
+		failed = append(failed, fmt.Sprintf("⚠ I read the first %d files of a message; %d more came.", maxFiles, over))
+	}
+	r.work.Notice = joinNotices(append(said, failed...)...)
+	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
+		return a.Text != "" || a.File != "" || a.Source == "" || isSticker(a)
+	})
+	if len(failed) > 0 && !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
+		r.unreadable = joinNotices(failed...)
+	}
+}
+
+// isSticker reports whether an attachment is only named on purpose: its adapter says
+// what it means.
+func isSticker(a messages.Attachment) bool { return strings.HasPrefix(a.Note, "a sticker") }
+
+// failure is what a person is told of a file that was not read.
+func failure(a messages.Attachment) string {
+	if strings.HasPrefix(a.Note, "I ") {
+		return "⚠ " + a.Note
+	}
+	return fmt.Sprintf("⚠ %s: %s.", a.Name, a.Note)
+}
+
+// heard quotes what was said in a recording, so that the person sees what is answered.
+func heard(a messages.Attachment) string {
+	text := a.Text
+	if len(text) > maxHeard {
+		text = strings.ToValidUTF8(text[:maxHeard], "") + "…"
+	}
+	return "🎤 " + length(a.Seconds) + "\n" + indent(text)
+}
+
+func length(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/60, seconds%60) }
+
+// readOne reads one file: a text file as it is, others as Files does.
+func (w *worker) readOne(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
+	switch {
+	case isTextFile(a):
+		return w.readTextFile(ctx, entry, fetcher, a)
+	case w.o.config.Files != nil && w.o.config.Files.Reads(a):
+		return w.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
+	}
+	a.Note = "files of this kind cannot be opened here; I read text, JPEG, PNG, WebP, GIF, PDF and voice messages"
+	return a
+}
+
+// holdFiles makes sure, in the transaction that stores a message, that the files it
+// has are still there: the message that had them before may have been deleted since
+// they were looked at. Then they are looked at again.
+func (r *run) holdFiles(ctx context.Context, tx port.Tx, list []messages.Attachment) error {
+	for _, a := range list {
+		if a.File == "" {
+			continue
+		}
+		held, err := tx.HoldFile(ctx, a.File)
+		if err != nil {
+			return err
+		}
+		if !held {
+			delete(r.w.ready, r.d.entry.ID)
+			return fault.New(fault.Unavailable, "A file was deleted at this moment; it is read again.")
+		}
+	}
+	return nil
+}
+
+// show returns the messages of a request with their files. An agent has seen what
+// came before the request.
+func (r *run) show(ctx context.Context, array []messages.Message) ([]messages.Message, error) {
+	files := r.w.o.config.Files
+	if files == nil {
+		return array, nil
+	}
+	from := 0
+	if r.w.runsAgent() {
+		for from = len(array) - 1; from > 0 && array[from].Role != messages.RoleUser; from-- {
+		}
+	}
+	shown, err := files.Show(ctx, array[max(0, from):])
+	if err != nil || from <= 0 {
+		return shown, err
+	}
+	return append(slices.Clip(array[:from]), shown...), nil
+}
+
+// maxReadFile is how much of a text file is given to the model.
+const maxReadFile = 128 << 10
+
+// isTextFile reports whether an attachment is text by its type or, where the
+// platform does not know better, its name.
+func isTextFile(a messages.Attachment) bool {
+	if a.Source == "" || a.Text != "" || a.Note != "" {
+		return false
+	}
+	kind, _, _ := mime.ParseMediaType(a.MediaType)
+	switch {
+	case strings.HasPrefix(kind, "text/"), kind == "application/json", kind == "application/xml",
+		kind == "application/x-yaml", kind == "application/x-sh", kind == "application/toml":
+		return true
+	case kind != "" && kind != "application/octet-stream":
+		return false
+	}
+	switch strings.ToLower(path.Ext(a.Name)) {
+	case ".txt", ".md", ".log", ".go", ".py", ".js", ".ts", ".rs", ".java", ".c", ".h", ".sh", ".sql", ".css", ".html",
+		".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".diff", ".patch", ".env", ".ini", ".cfg", ".mod", ".sum":
+		return true
+	}
+	return false
+}
+
+// readTextFile reads a file as text. What cannot be read is named to the model with
+// the reason.
+func (w *worker) readTextFile(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	text, cut, err := readText(ctx, fetcher, a)
+	switch {
+	case err != nil:
+		a.Note = "the file could not be read"
+		w.o.config.Log.InfoContext(ctx, "Could not read an attachment", "entry", entry.ID, "err", err)
+	case !utf8.ValidString(text):
+		a.Note = "not a text file"
+	default:
+		a.Text = text
+		if cut {
+			a.Note = fmt.Sprintf("only the first %d bytes of %d", len(text), a.Size)
+		}
+	}
+	return a
+}
+
+func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (text string, cut bool, err error) {
+	body, err := f.Fetch(ctx, a)
+	if err != nil {
+		return "", false, err
+	}
+	defer body.Close() //nolint:errcheck // only read
+	raw, err := io.ReadAll(io.LimitReader(body, maxReadFile+1))
+	if err != nil {
+		return "", false, fmt.Errorf("read attachment: %w", err)
+	}
+	if len(raw) > maxReadFile {
+		raw, cut = raw[:maxReadFile], true
+		for range utf8.UTFMax - 1 { // not in the middle of a character
+			if r, size := utf8.DecodeLastRune(raw); r != utf8.RuneError || size > 1 {
+				break
+			}
+			raw = raw[:len(raw)-1]
+		}
+	}
+	return string(raw), cut, nil
+}
