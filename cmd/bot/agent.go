@@ -18,16 +18,16 @@ import (
 // agentCommand is about agent profiles.
 type agentCommand struct {
 	List   agentListCommand   `cmd:"" help:"List the profiles."`
-	Show   agentShowCommand   `cmd:"" help:"Print a profile as YAML; values of MCP servers are hidden."`
-	Create agentCreateCommand `cmd:"" help:"Make a profile of a YAML file."`
-	Edit   agentEditCommand   `cmd:"" help:"Change a profile, in $EDITOR or to what a file says."`
-	Rm     agentRmCommand     `cmd:"" help:"Remove a profile or a group of them; it says what goes with them and asks."`
-	Export agentExportCommand `cmd:"" help:"Write a profile, or all, as YAML, with the values of MCP servers."`
-	Import agentImportCommand `cmd:"" help:"Create or change the profiles of a YAML file, all or none."`
+	Show   agentShowCommand   `cmd:"" help:"Print a profile as YAML; the values of MCP servers are hidden."`
+	Create agentCreateCommand `cmd:"" help:"Create a profile from a YAML file."`
+	Edit   agentEditCommand   `cmd:"" help:"Change a profile in $EDITOR or from a file."`
+	Rm     agentRmCommand     `cmd:"" help:"Remove a profile or a group; lists what goes with it and asks first."`
+	Export agentExportCommand `cmd:"" help:"Write one profile or all of them as YAML, including the values of MCP servers."`
+	Import agentImportCommand `cmd:"" help:"Create or change the profiles in a YAML file, all or none."`
 }
 
 type agentListCommand struct {
-	Group string `help:"Only of this group."`
+	Group string `help:"Only this group."`
 }
 
 // Run implements the command.
@@ -45,7 +45,7 @@ func (c agentShowCommand) Run(p *program) error {
 }
 
 type agentCreateCommand struct {
-	File string `help:"YAML file; - is stdin." placeholder:"FILE" required:"" short:"f"`
+	File string `help:"YAML file; - for stdin." placeholder:"FILE" required:"" short:"f"`
 }
 
 // Run implements the command.
@@ -55,7 +55,7 @@ func (c agentCreateCommand) Run(p *program) error {
 
 type agentEditCommand struct {
 	Name string `arg:"" help:"Name, or group/name."`
-	File string `help:"YAML file that says it all, instead of an editor; - is stdin." placeholder:"FILE" short:"f"`
+	File string `help:"YAML file to use instead of the editor; - is stdin." placeholder:"FILE" short:"f"`
 }
 
 // Run implements the command.
@@ -71,7 +71,7 @@ func (c agentEditCommand) Run(p *program) error {
 				return err
 			}
 			if err != nil {
-				_, _ = fmt.Fprintf(p.stderr, "bot: what you wrote is in %s\n", kept) // the error follows
+				_, _ = fmt.Fprintf(p.stderr, "bot: your text was saved to %s\n", kept) // the error follows
 				return err
 			}
 			return os.RemoveAll(filepath.Dir(kept))
@@ -106,7 +106,7 @@ func (p *program) editor(text []byte) (changed []byte, file string, err error) {
 	run := exec.CommandContext(p.ctx, "sh", "-c", command+` "$1"`, "editor", file) //nolint:gosec // the operator's own editor
 	run.Stdin, run.Stdout, run.Stderr, run.Env = p.stdin, p.stdout, p.stderr, p.environ
 	if err := run.Run(); err != nil {
-		return nil, file, fault.Newf(fault.Invalid, "the editor %q ended with an error (%v); nothing was changed", command, err)
+		return nil, file, fault.Newf(fault.Invalid, "the editor %q failed (%v); nothing was changed", command, err)
 	}
 	changed, err = os.ReadFile(file) //nolint:gosec // made above
 	return changed, file, err
@@ -149,7 +149,7 @@ func (p *program) confirm(question string) bool {
 type agentExportCommand struct {
 	Name   string `arg:"" help:"Name, or group/name."                            optional:""`
 	All    bool   `help:"All profiles."`
-	Output string `help:"File to write, which must not exist; without it stdout." placeholder:"FILE" short:"o"`
+	Output string `help:"File to create; it must not exist. Default: stdout." placeholder:"FILE" short:"o"`
 }
 
 // Run implements the command.
@@ -163,7 +163,7 @@ func (c agentExportCommand) Run(p *program) error {
 }
 
 type agentImportCommand struct {
-	File string `arg:"" help:"YAML file that bot agent export wrote; - is stdin."`
+	File string `arg:"" help:"YAML file written by bot agent export; - for stdin."`
 }
 
 // Run implements the command.
@@ -180,14 +180,14 @@ func (p *program) withFile(name string, run func(text []byte, cfg config.Config,
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the operator's own path
 		if err != nil {
-			return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
+			return fault.Newf(fault.Invalid, "cannot read %s: check the path", name)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxProfiles+1)) // one more, which is refused
 	if err != nil {
-		return fault.Newf(fault.Invalid, "%s cannot be read: it is no file of text", name)
+		return fault.Newf(fault.Invalid, "cannot read %s: not a text file", name)
 	}
 	return p.care(func(cfg config.Config, env app.Env) error { return run(text, cfg, env) })
 }

@@ -7,17 +7,17 @@ import (
 
 // auditCommand is about the record of what was done, and by whom.
 type auditCommand struct {
-	List   auditListCommand   `cmd:"" help:"List rows, the oldest first."`
-	Verify auditVerifyCommand `cmd:"" help:"Check the whole chain; exit code 1 and the row where it breaks, if it does."`
+	List   auditListCommand   `cmd:"" help:"List entries, oldest first."`
+	Verify auditVerifyCommand `cmd:"" help:"Check the whole chain; if it is broken, print the row and exit with 1."`
 }
 
 type auditListCommand struct {
-	Since        string `default:"all"                                                                         help:"From when on: 7d (days, today among them), 2w, 12h, all, or a date such as 2026-11-01; UTC."`
-	Actor        string `help:"By whom: an account such as telegram/42, or cli, system, api/NAME."                placeholder:"WHO"`
-	Action       string `help:"An action such as tool.run, or the beginning of several, such as tool or person." placeholder:"ACTION"`
-	Conversation string `help:"Of one conversation: its id, or telegram/123."                                    placeholder:"ID"`
-	Limit        int    `default:"1000"                                                                        help:"At most so many, the newest."`
-	JSON         bool   `help:"A JSON object a line, with hashes."                                              name:"json"`
+	Since        string `default:"all"                                                                         help:"Start: 7d (days, including today), 2w, 12h, all, or a date such as 2026-11-01 (UTC)."`
+	Actor        string `help:"Who did it: an account such as telegram/42, or cli, system, api/NAME."                placeholder:"WHO"`
+	Action       string `help:"An action such as tool.run, or a prefix such as tool or person." placeholder:"ACTION"`
+	Conversation string `help:"Only this conversation: its ID, or telegram/123."                                    placeholder:"ID"`
+	Limit        int    `default:"1000"                                                                        help:"Maximum number of entries, newest kept."`
+	JSON         bool   `help:"One JSON object per line, with hashes."                                              name:"json"`
 }
 
 // Run implements the command.
@@ -30,7 +30,7 @@ func (c auditListCommand) Run(p *program) error {
 }
 
 type auditVerifyCommand struct {
-	Expect string `help:"An end of the chain that was noted down, as verify prints it: it has to be in the chain." placeholder:"SEQ:HASH"`
+	Expect string `help:"A chain end printed by an earlier verify; it must still be in the chain." placeholder:"SEQ:HASH"`
 }
 
 // Run implements the command.

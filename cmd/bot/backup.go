@@ -7,9 +7,9 @@ import (
 
 // backupCommand is about copies of everything.
 type backupCommand struct {
-	Create  backupCreateCommand  `cmd:"" help:"Make a backup in BACKUP_DIR; the daemon may run."`
-	Verify  backupVerifyCommand  `cmd:"" help:"Examine a backup and change nothing."`
-	Restore backupRestoreCommand `cmd:"" help:"Put a backup into an empty DATA_DIR or database; the daemon must not run."`
+	Create  backupCreateCommand  `cmd:"" help:"Create a backup in BACKUP_DIR; the daemon can keep running."`
+	Verify  backupVerifyCommand  `cmd:"" help:"Check a backup without changing anything."`
+	Restore backupRestoreCommand `cmd:"" help:"Restore a backup into an empty DATA_DIR or database; stop the daemon first."`
 	List    backupListCommand    `cmd:"" help:"List the backups in BACKUP_DIR."`
 }
 
@@ -21,7 +21,7 @@ func (backupCreateCommand) Run(p *program) error {
 }
 
 type backupVerifyCommand struct {
-	Backup string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
+	Backup string `arg:"" help:"Backup folder, or its name in BACKUP_DIR."`
 }
 
 // Run implements the command.
@@ -30,8 +30,8 @@ func (c backupVerifyCommand) Run(p *program) error {
 }
 
 type backupRestoreCommand struct {
-	Backup   string `arg:"" help:"Folder of the backup, or its name in BACKUP_DIR."`
-	Replaces string `help:"The database whose place it takes: its SQLite file, or a file with its postgres:// address. What its audit log has from after the backup is kept." placeholder:"FILE"`
+	Backup   string `arg:"" help:"Backup folder, or its name in BACKUP_DIR."`
+	Replaces string `help:"The database being replaced: its SQLite file, or a file with its postgres:// address. Its newer audit entries are kept." placeholder:"FILE"`
 }
 
 // Run implements the command.
@@ -54,7 +54,7 @@ func (backupListCommand) Run(p *program) error {
 
 // retentionCommand removes what RETENTION_* says is too old.
 type retentionCommand struct {
-	DryRun bool `help:"Say what would go and change nothing." name:"dry-run"`
+	DryRun bool `help:"Show what would be removed; change nothing." name:"dry-run"`
 }
 
 // Run implements the command.

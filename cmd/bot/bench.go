@@ -20,15 +20,15 @@ import (
 // benchCommand measures the program against the emulators. The program that is
 // measured is this one, in a process of its own.
 type benchCommand struct {
-	Turns       int    `default:"4000"      help:"Turns with all chats at once."`
-	Chats       int    `default:"32"        help:"How many chats write at once."`
-	Samples     int    `default:"200"       help:"Turns of each measurement of one chat at a time."`
-	Histories   []int  `default:"1,100,500" help:"Earlier turns of a chat for the figures over its history."`
-	Dir         string `help:"Folder for the temporary data; it decides which disk is measured (default: the system's temporary files)." placeholder:"DIR"`
-	DatabaseURL string `help:"PostgreSQL database to measure instead of SQLite; what is stored there stays." name:"database-url" placeholder:"URL"`
+	Turns       int    `default:"4000"      help:"Turns with all chats in parallel."`
+	Chats       int    `default:"32"        help:"Number of chats writing in parallel."`
+	Samples     int    `default:"200"       help:"Turns per measurement of a single chat."`
+	Histories   []int  `default:"1,100,500" help:"Chat histories to measure, in earlier turns."`
+	Dir         string `help:"Folder for temporary data, and so the disk that is measured (default: the system's temporary folder)." placeholder:"DIR"`
+	DatabaseURL string `help:"PostgreSQL database to measure instead of SQLite; existing data is left alone." name:"database-url" placeholder:"URL"`
 	JSON        bool   `help:"Print JSON."`
-	Cpuprofile  string `help:"Write a CPU profile of the measured process."        placeholder:"FILE"`
-	Memprofile  string `help:"Write a profile of allocations of the measured process." placeholder:"FILE"`
+	Cpuprofile  string `help:"Write a CPU profile of the measured process to FILE."        placeholder:"FILE"`
+	Memprofile  string `help:"Write an allocation profile of the measured process to FILE." placeholder:"FILE"`
 
 	Child bool `hidden:"" help:"Be the measured process."`
 	Relay bool `hidden:"" help:"Be the relay that the measured process is compared with."`

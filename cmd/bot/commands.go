@@ -3,42 +3,42 @@ package main
 // commandLine is everything that can be said on the command line. Each command
 // is in a file of its own.
 type commandLine struct {
-	EnvFile string `help:"File with options, instead of .env." name:"env-file" placeholder:"FILE" global:""`
+	EnvFile string `help:"Read options from FILE instead of .env." name:"env-file" placeholder:"FILE" global:""`
 	Version bool   `help:"Print the version."`
 
-	Serve  serveCommand  `cmd:"" group:"Run" help:"Run the daemon; bot alone does so with a chat here."`
-	Demo   demoCommand   `cmd:"" group:"Run" help:"Play a conversation between emulated services, offline."`
+	Serve  serveCommand  `cmd:"" group:"Run" help:"Run the daemon; bot alone adds a chat in this terminal."`
+	Demo   demoCommand   `cmd:"" group:"Run" help:"Play a demo conversation, offline with emulated services."`
 	Bench  benchCommand  `cmd:"" group:"Run" help:"Measure latency and throughput against emulated services."`
-	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop everything on every replica until resume."`
-	Resume resumeCommand `cmd:"" group:"Run" help:"End a halt."`
+	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`
+	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 
-	Config configCommand `cmd:"" group:"Set up" help:"Show the effective options, or an example file."`
+	Config configCommand `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
 	Repo   repoCommand   `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`
 	Agent  agentCommand  `cmd:"" group:"Set up" help:"Create, list, change and remove agent profiles."`
 	Owner  ownerCommand  `cmd:"" group:"Set up" help:"List, add and remove owners of the bot."`
-	Person personCommand `cmd:"" group:"Set up" help:"Let people in, shut them out, delete what is remembered."`
-	Key    keyCommand    `cmd:"" group:"Set up" help:"Make, list and revoke keys of the HTTP API."`
-	Slack  slackCommand  `cmd:"" group:"Set up" help:"Make the Slack app."`
-	GitHub githubCommand `cmd:"" group:"Set up" help:"Make the GitHub App." name:"github"`
+	Person personCommand `cmd:"" group:"Set up" help:"Allow or remove people, and delete memories of them."`
+	Key    keyCommand    `cmd:"" group:"Set up" help:"Create, list and revoke API keys."`
+	Slack  slackCommand  `cmd:"" group:"Set up" help:"Print the Slack app manifest."`
+	GitHub githubCommand `cmd:"" group:"Set up" help:"Print the GitHub App manifest." name:"github"`
 
-	Sessions sessionsCommand `cmd:"" group:"Look" help:"List, show, search and delete what was said."`
-	Messages messagesCommand `cmd:"" group:"Look" help:"List messages of a conversation, a session or a profile."`
-	Costs    costsCommand    `cmd:"" group:"Look" help:"Sum up tokens and costs by person, codebase, model or day."`
-	Audit    auditCommand    `cmd:"" group:"Look" help:"List the audit log, and verify that nobody changed it."`
-	Memory   memoryCommand   `cmd:"" group:"Look" help:"Say how memories are found."`
+	Sessions sessionsCommand `cmd:"" group:"Look" help:"List, show, search and delete sessions."`
+	Messages messagesCommand `cmd:"" group:"Look" help:"List the messages of a conversation, session or profile."`
+	Costs    costsCommand    `cmd:"" group:"Look" help:"Total tokens and costs by person, codebase, model or day."`
+	Audit    auditCommand    `cmd:"" group:"Look" help:"List the audit log, or verify that it was not altered."`
+	Memory   memoryCommand   `cmd:"" group:"Look" help:"Show how memories are found."`
 
-	Backup    backupCommand    `cmd:"" group:"Keep" help:"Make, examine and restore backups."`
-	Export    exportCommand    `cmd:"" group:"Keep" help:"Write the data as JSON Lines, CSV, Markdown or SQL."`
-	Import    importCommand    `cmd:"" group:"Keep" help:"Read what export wrote; nothing old is sent again."`
-	Migrate   migrateCommand   `cmd:"" group:"Keep" help:"Show or apply changes to the schema; serve applies them."`
-	Salvage   salvageCommand   `cmd:"" group:"Keep" help:"Copy what can be read of a damaged database."`
-	Retention retentionCommand `cmd:"" group:"Keep" help:"Remove what is past its time; serve does so as well."`
-	Scrub     scrubCommand     `cmd:"" group:"Keep" help:"Rewrite the database without a trace of what was deleted."`
+	Backup    backupCommand    `cmd:"" group:"Keep" help:"Create, verify and restore backups."`
+	Export    exportCommand    `cmd:"" group:"Keep" help:"Export data as JSON Lines, CSV, Markdown or SQL."`
+	Import    importCommand    `cmd:"" group:"Keep" help:"Import an export; nothing old is sent again."`
+	Migrate   migrateCommand   `cmd:"" group:"Keep" help:"Show or apply schema migrations; serve applies them too."`
+	Salvage   salvageCommand   `cmd:"" group:"Keep" help:"Copy what is readable from a damaged database."`
+	Retention retentionCommand `cmd:"" group:"Keep" help:"Remove data past its retention; serve does this too."`
+	Scrub     scrubCommand     `cmd:"" group:"Keep" help:"Rewrite the database so that no deleted data remains."`
 
-	Completion  completionCommand  `cmd:"" group:"Program" help:"Print the completion for bash, zsh or fish."`
+	Completion  completionCommand  `cmd:"" group:"Program" help:"Print shell completion for bash, zsh or fish."`
 	Man         manCommand         `cmd:"" hidden:"" group:"Program" help:"Print the manual page."`
-	Healthcheck healthcheckCommand `cmd:"" hidden:"" group:"Program" help:"Ask the daemon at LISTEN_ADDR if it runs; for containers."`
-	Help        helpCommand        `cmd:"" hidden:"" group:"Program" help:"Explain a command; the same as --help."`
+	Healthcheck healthcheckCommand `cmd:"" hidden:"" group:"Program" help:"Check that the daemon at LISTEN_ADDR is healthy; for containers."`
+	Help        helpCommand        `cmd:"" hidden:"" group:"Program" help:"Explain a command; same as --help."`
 	VersionText versionCommand     `cmd:"" name:"version" group:"Program" help:"Print the version."`
 }
 

@@ -7,7 +7,7 @@ import (
 
 // configCommand is about options.
 type configCommand struct {
-	Show    configShowCommand    `cmd:"" help:"Print every effective option and where it came from; secrets are masked."`
+	Show    configShowCommand    `cmd:"" help:"Print every option in effect and its source; secrets are masked."`
 	Example configExampleCommand `cmd:"" help:"Print an example .env file."`
 }
 

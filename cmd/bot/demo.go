@@ -13,7 +13,7 @@ import (
 // demoCommand plays a conversation against the emulators.
 type demoCommand struct {
 	Fast        bool `help:"No pauses."`
-	Interactive bool `help:"Write to the bot yourself afterwards."`
+	Interactive bool `help:"Chat with the bot yourself afterwards."`
 }
 
 // Run implements the command.

@@ -16,10 +16,10 @@ import (
 // exportCommand writes data for keeping or for other programs.
 type exportCommand struct {
 	Format       string `default:"jsonl"                                           enum:"jsonl,csv,markdown,sql" help:"jsonl (everything, for bot import), csv (a table of sessions), markdown (one session) or sql (SQLite only)."`
-	Conversation string `help:"Only this conversation: its id, or platform/id."`
-	Session      string `help:"The session, for markdown."`
-	Redact       bool   `help:"Take credentials out, and leave raw bodies and files out."`
-	Output       string `help:"File to write, which must not exist; without it stdout." placeholder:"FILE"        short:"o"`
+	Conversation string `help:"Only this conversation: its ID, or platform/id."`
+	Session      string `help:"The session to export; markdown only."`
+	Redact       bool   `help:"Mask credentials, and leave out raw bodies and files."`
+	Output       string `help:"File to create; it must not exist. Default: stdout." placeholder:"FILE"        short:"o"`
 }
 
 // Run implements the command.
@@ -37,10 +37,10 @@ func (c exportCommand) Run(p *program) error {
 func writeNew(name string, write func(out io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Newf(fault.Invalid, "%s exists already; name another file.", name)
+		return fault.Newf(fault.Invalid, "%s already exists; choose another file name.", name)
 	}
 	if err != nil {
-		return &fault.Error{Kind: fault.Invalid, Public: name + " cannot be created; check that the folder is there and can be written.", Err: err}
+		return &fault.Error{Kind: fault.Invalid, Public: name + " cannot be created; check that the folder exists and is writable.", Err: err}
 	}
 	err = write(f)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -52,19 +52,19 @@ func writeNew(name string, write func(out io.Writer) error) error {
 
 // importCommand reads what exportCommand wrote, or another program's tables.
 type importCommand struct {
-	File   string   `arg:""                                                                                                                                                       help:"File that bot export wrote as jsonl." optional:""`
-	From   string   `help:"Instead of a file: another program's database with the three tables remote_agent_*. An SQLite file, a postgres:// address, or a file that holds one." placeholder:"DATABASE"`
-	DryRun bool     `help:"With --from: report what would be taken over, and write nothing."`
-	Map    []string `help:"With --from: a folder of the other machine and where it is on this one, as OLD=NEW; can be repeated."                                             placeholder:"OLD=NEW"  sep:"none"`
-	Merge  bool     `help:"With --from: make one codebase of all that are of one repository; otherwise each stays as it is."`
-	Clone  bool     `help:"With --from: clone repositories now whose folder is not on this machine; otherwise the first message asks."`
-	Skip   bool     `help:"With --from: leave rows out that cannot be taken; otherwise one of them refuses the import."`
+	File   string   `arg:""                                                                                                                                                       help:"JSON Lines file written by bot export." optional:""`
+	From   string   `help:"Another program's database with the three remote_agent_* tables, instead of a file: an SQLite file, a postgres:// address, or a file that contains one." placeholder:"DATABASE"`
+	DryRun bool     `help:"With --from: report what would be imported; write nothing."`
+	Map    []string `help:"With --from: map a folder of the other machine to one here, as OLD=NEW; repeatable."                                             placeholder:"OLD=NEW"  sep:"none"`
+	Merge  bool     `help:"With --from: merge codebases of the same repository. Default: keep them separate."`
+	Clone  bool     `help:"With --from: clone repositories that are not on this machine now. Default: the first message asks."`
+	Skip   bool     `help:"With --from: skip rows that cannot be imported. Default: refuse the whole import."`
 }
 
 // Run implements the command.
 func (c importCommand) Run(p *program) (err error) {
 	if (c.File == "") == (c.From == "") {
-		return fault.New(fault.Invalid, "name a file that bot export wrote, or another database with --from")
+		return fault.New(fault.Invalid, "name a file written by bot export, or another database with --from")
 	}
 	if c.From != "" {
 		source, err := sourceOf(c.From)
@@ -78,14 +78,14 @@ func (c importCommand) Run(p *program) (err error) {
 		})
 	}
 	if c.DryRun || c.Merge || c.Clone || c.Skip || len(c.Map) > 0 {
-		return fault.New(fault.Invalid, "--dry-run, --map, --merge, --clone and --skip go with --from; a file of bot export is taken as it is")
+		return fault.New(fault.Invalid, "--dry-run, --map, --merge, --clone and --skip require --from; an export file is imported as it is")
 	}
 	if err := regularFile(c.File); err != nil {
 		return err
 	}
 	f, err := os.Open(c.File)
 	if err != nil {
-		return fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", c.File)
+		return fault.Newf(fault.Invalid, "cannot read %s: check the path", c.File)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
@@ -94,7 +94,7 @@ func (c importCommand) Run(p *program) (err error) {
 // regularFile refuses a directory, or a pipe, which cannot be examined first.
 func regularFile(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return fault.Newf(fault.Invalid, "%s is not a file; name one that was written to the disk", name)
+		return fault.Newf(fault.Invalid, "%s is not a regular file; save the export to disk first", name)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func regularFile(name string) error {
 func sourceOf(from string) (string, error) {
 	if scheme, _, ok := strings.Cut(from, "://"); ok && scheme != "sqlite" {
 		if scheme != "postgres" && scheme != "postgresql" {
-			return "", fault.Newf(fault.Invalid, "--from: %s:// is no database that I can read; name an SQLite file or a postgres:// address", scheme)
+			return "", fault.Newf(fault.Invalid, "--from: %s:// is not supported; use an SQLite file or a postgres:// address", scheme)
 		}
 		return from, nil
 	}
@@ -123,7 +123,7 @@ func addressIn(name string) (string, error) {
 	}
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
-		return "", fault.Newf(fault.Invalid, "%s cannot be read; name a file that is there", name)
+		return "", fault.Newf(fault.Invalid, "cannot read %s: check the path", name)
 	}
 	head, err := io.ReadAll(io.LimitReader(f, 4096))
 	if err := errors.Join(err, f.Close()); err != nil {

@@ -8,12 +8,12 @@ import (
 
 // githubCommand is about the GitHub App.
 type githubCommand struct {
-	Manifest githubManifestCommand `cmd:"" help:"Print the manifest of the GitHub App: exactly the permissions and events that the bot uses."`
+	Manifest githubManifestCommand `cmd:"" help:"Print the GitHub App manifest: exactly the permissions and events the bot uses."`
 }
 
 // githubManifestCommand prints what GitHub needs to know to make the app.
 type githubManifestCommand struct {
-	Name string `help:"Name of the app, at most 34 characters; it is what people mention." default:"remote-agent"`
+	Name string `help:"Name of the app, up to 34 characters; people mention it by this name." default:"remote-agent"`
 }
 
 // Run implements the command.

@@ -56,7 +56,7 @@ func TestSalvageFromTheCommandLine(t *testing.T) {
 	if !strings.Contains(out, "the header of "+path+" was destroyed and made again") || !strings.Contains(out, "lost 0;") || !strings.Contains(out, "bot.salvaged.db") {
 		t.Errorf("it says %s", out)
 	}
-	if out := bot(exitFailed, "salvage"); !strings.Contains(out, "exists already") {
+	if out := bot(exitFailed, "salvage"); !strings.Contains(out, "already exists") {
 		t.Errorf("again it says %s", out)
 	}
 	if err := os.Rename(filepath.Join(dir, "bot.salvaged.db"), path); err != nil {

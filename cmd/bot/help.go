@@ -53,8 +53,8 @@ func printCommands(root *cobra.Command) {
 		fmt.Fprintf(&b, "%-8s %-11s %s\n", title, c.Name(), c.Short)
 	}
 	b.WriteString(`
-"bot help <command>" explains a command, "bot serve --help" lists all options:
-each is a flag of every command, a variable, and a line of .env or --env-file.
+"bot help <command>" explains a command; "bot serve --help" lists all options.
+Every option can be a flag, an environment variable, or a line in the .env file.
 `)
 	root.Print(b.String())
 }

@@ -12,15 +12,15 @@ import (
 
 // keyCommand is about the keys of programs that use the HTTP API.
 type keyCommand struct {
-	Create keyCreateCommand `cmd:"" help:"Make a key and print it, this once; the daemon may run."`
-	List   keyListCommand   `cmd:"" help:"List the keys: what they may, when they end, when they were used."`
-	Revoke keyRevokeCommand `cmd:"" help:"End a key, at once and for good."`
+	Create keyCreateCommand `cmd:"" help:"Create a key and print it once; the daemon can keep running."`
+	List   keyListCommand   `cmd:"" help:"List the keys with their scopes, expiry and last use."`
+	Revoke keyRevokeCommand `cmd:"" help:"Revoke a key immediately and permanently."`
 }
 
 type keyCreateCommand struct {
-	Name    string   `help:"What the audit log calls it."                                                            placeholder:"NAME" required:""`
-	Scope   []string `help:"What it may do, joined by commas: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write, usage:read." placeholder:"SCOPE" required:""`
-	Expires string   `help:"How long it holds, such as 90d or 12h; without it, until it is revoked."                   placeholder:"TIME"`
+	Name    string   `help:"Its name in the audit log."                                                            placeholder:"NAME" required:""`
+	Scope   []string `help:"Scopes, comma-separated: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write, usage:read." placeholder:"SCOPE" required:""`
+	Expires string   `help:"Lifetime, such as 90d or 12h. Default: until revoked."                   placeholder:"TIME"`
 }
 
 // Run implements the command.
@@ -46,7 +46,7 @@ func parseLife(text string) (time.Duration, error) {
 		life = time.Duration(min(n, 36_500)) * 24 * time.Hour
 	}
 	if err != nil || life <= 0 {
-		return 0, fault.Newf(fault.Invalid, "--expires %q is no time from now on; use one such as 90d or 12h, or leave it out", text)
+		return 0, fault.Newf(fault.Invalid, "--expires %q is not a duration; use one such as 90d or 12h, or leave it out", text)
 	}
 	return life, nil
 }
@@ -59,7 +59,7 @@ func (keyListCommand) Run(p *program) error {
 }
 
 type keyRevokeCommand struct {
-	ID string `arg:"" help:"Id of the key, as list shows it."`
+	ID string `arg:"" help:"ID of the key, from list."`
 }
 
 // Run implements the command.

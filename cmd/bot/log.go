@@ -134,7 +134,7 @@ func openLog(dataDir string) (*os.File, error) {
 func logFault(dataDir string, err error) error {
 	return &fault.Error{
 		Kind:   fault.Invalid,
-		Public: fmt.Sprintf("DATA_DIR %s cannot be written to by this user: change its owner, or set DATA_DIR to another folder", dataDir),
+		Public: fmt.Sprintf("DATA_DIR %s is not writable: change its owner, or set DATA_DIR to another folder", dataDir),
 		Err:    err,
 	}
 }

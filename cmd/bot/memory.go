@@ -7,7 +7,7 @@ import (
 
 // memoryCommand is about what is remembered.
 type memoryCommand struct {
-	Status memoryStatusCommand `cmd:"" help:"Say how memories are found and why, how many there are, and whether the embeddings API answers."`
+	Status memoryStatusCommand `cmd:"" help:"Show how memories are found and why, how many there are, and whether the embeddings API works."`
 }
 
 type memoryStatusCommand struct{}

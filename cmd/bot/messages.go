@@ -8,18 +8,18 @@ import (
 
 // messagesCommand is about single messages.
 type messagesCommand struct {
-	List messagesListCommand `cmd:"" help:"List messages in their order, of a conversation, a session or a profile."`
+	List messagesListCommand `cmd:"" help:"List the messages of a conversation, session or profile in order."`
 }
 
 type messagesListCommand struct {
-	Conversation string `help:"Only of this conversation: its id, or platform/id."`
-	Session      string `help:"Only of this session."`
-	Agent        string `help:"Only of sessions with this profile."                placeholder:"NAME"`
+	Conversation string `help:"Only this conversation: its ID, or platform/id."`
+	Session      string `help:"Only this session."`
+	Agent        string `help:"Only sessions with this profile."                placeholder:"NAME"`
 	Desc         bool   `help:"The newest first."`
-	Limit        int    `default:"50"                                              help:"How many, up to 1000."`
-	Offset       int    `help:"Leave out that many first."`
-	After        string `help:"Go on behind this message."                         placeholder:"CURSOR"`
-	JSON         bool   `help:"A JSON object a line, with everything."`
+	Limit        int    `default:"50"                                              help:"Maximum number, up to 1000."`
+	Offset       int    `help:"Skip this many."`
+	After        string `help:"Continue after this message."                         placeholder:"CURSOR"`
+	JSON         bool   `help:"One JSON object per line, with all fields."`
 }
 
 // Run implements the command.

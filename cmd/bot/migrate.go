@@ -4,7 +4,7 @@ import "remote-agent/internal/app"
 
 // migrateCommand is about the schema of the database.
 type migrateCommand struct {
-	Action string `arg:"" default:"status" enum:"status,up" help:"status shows what is applied, up applies the rest."`
+	Action string `arg:"" default:"status" enum:"status,up" help:"status shows which migrations are applied; up applies the rest."`
 }
 
 // Run implements the command.

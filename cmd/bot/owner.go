@@ -7,9 +7,9 @@ import (
 
 // ownerCommand is about who owns the bot.
 type ownerCommand struct {
-	List ownerListCommand `cmd:"" help:"List the owners, and those whose claim the configuration overrules."`
-	Add  ownerAddCommand  `cmd:"" help:"Make somebody an owner, at once; the daemon may run."`
-	Rm   ownerRmCommand   `cmd:"" help:"Take the role of an owner away, at once; the daemon may run."`
+	List ownerListCommand `cmd:"" help:"List owners, and former owners that the configuration overrides."`
+	Add  ownerAddCommand  `cmd:"" help:"Make someone an owner; takes effect immediately."`
+	Rm   ownerRmCommand   `cmd:"" help:"Revoke an owner's role; takes effect immediately."`
 }
 
 type ownerListCommand struct{}
@@ -20,14 +20,14 @@ func (ownerListCommand) Run(p *program) error {
 }
 
 type ownerAddCommand struct {
-	Account string `arg:"" help:"Their account, such as telegram/42."`
+	Account string `arg:"" help:"Account, such as telegram/42."`
 }
 
 // Run implements the command.
 func (c ownerAddCommand) Run(p *program) error { return p.changePerson(app.AddOwner, c.Account) }
 
 type ownerRmCommand struct {
-	Account string `arg:"" help:"Their account, such as telegram/42."`
+	Account string `arg:"" help:"Account, such as telegram/42."`
 }
 
 // Run implements the command.
@@ -41,14 +41,14 @@ func (personListCommand) Run(p *program) error {
 }
 
 type personAllowCommand struct {
-	Account string `arg:"" help:"Their account, such as telegram/42."`
+	Account string `arg:"" help:"Account, such as telegram/42."`
 }
 
 // Run implements the command.
 func (c personAllowCommand) Run(p *program) error { return p.changePerson(app.AllowPerson, c.Account) }
 
 type personRemoveCommand struct {
-	Account string `arg:"" help:"Their account, such as telegram/42."`
+	Account string `arg:"" help:"Account, such as telegram/42."`
 }
 
 // Run implements the command.
@@ -62,7 +62,7 @@ func (p *program) changePerson(do app.Change, account string) error {
 
 // haltCommand stops everything.
 type haltCommand struct {
-	Reason string `help:"What people read who write meanwhile." placeholder:"TEXT"`
+	Reason string `help:"What to tell people who write meanwhile." placeholder:"TEXT"`
 }
 
 // Run implements the command.

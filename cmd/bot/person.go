@@ -12,11 +12,11 @@ import (
 
 // personCommand is about who may use the bot, and what is kept of one person.
 type personCommand struct {
-	List   personListCommand   `cmd:"" help:"List people who were let in or removed, and owners."`
-	Allow  personAllowCommand  `cmd:"" help:"Let somebody in, at once; the daemon may run."`
-	Remove personRemoveCommand `cmd:"" help:"Shut somebody out, at once, whatever the configuration says; the daemon may run."`
-	Show   personShowCommand   `cmd:"" help:"Count what is remembered of a person, and list their linked accounts."`
-	Forget personForgetCommand `cmd:"" help:"Count what is remembered of a person, ask, and delete it."`
+	List   personListCommand   `cmd:"" help:"List people who were allowed or removed, and owners."`
+	Allow  personAllowCommand  `cmd:"" help:"Allow someone to use the bot; takes effect immediately."`
+	Remove personRemoveCommand `cmd:"" help:"Remove someone, even if the configuration lists them; takes effect immediately."`
+	Show   personShowCommand   `cmd:"" help:"Count what is remembered about a person, and list their linked accounts."`
+	Forget personForgetCommand `cmd:"" help:"Delete what is remembered about a person; shows the counts and asks first."`
 }
 
 type personShowCommand struct {
@@ -40,8 +40,8 @@ func (c personForgetCommand) Run(p *program) error {
 			if err := app.ShowPerson(p.ctx, cfg, env, c.Account); err != nil {
 				return err
 			}
-			_, _ = fmt.Fprint(p.stdout, "Delete all of this, for all of these accounts, for good? [y/N] ") // the question may go unseen
-			line, _ := bufio.NewReader(p.stdin).ReadString('\n')                                           // no answer is a no
+			_, _ = fmt.Fprint(p.stdout, "Permanently delete all of this for all of these accounts? [y/N] ") // the question may go unseen
+			line, _ := bufio.NewReader(p.stdin).ReadString('\n')                                            // no answer is a no
 			if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 				return fault.New(fault.Invalid, "nothing was deleted; answer y, or use --yes")
 			}

@@ -7,10 +7,10 @@ import (
 
 // repoCommand is about the repositories that conversations work on.
 type repoCommand struct {
-	Add  repoAddCommand  `cmd:"" help:"Clone a repository, or register a local folder."`
+	Add  repoAddCommand  `cmd:"" help:"Clone a repository or register a local folder."`
 	List repoListCommand `cmd:"" help:"List the repositories."`
-	Sync repoSyncCommand `cmd:"" help:"Fetch, and load the command files again."`
-	Rm   repoRmCommand   `cmd:"" help:"Forget a repository and delete its clone; refused while conversations use it."`
+	Sync repoSyncCommand `cmd:"" help:"Fetch, and reload the command files."`
+	Rm   repoRmCommand   `cmd:"" help:"Remove a repository and its clone; refused while conversations use it."`
 }
 
 type repoAddCommand struct {
@@ -26,7 +26,7 @@ type repoListCommand struct{}
 func (c repoListCommand) Run(p *program) error { return p.repo(app.RepoList, "") }
 
 type repoSyncCommand struct {
-	Name string `arg:"" optional:"" help:"Name or number; all without it."`
+	Name string `arg:"" optional:"" help:"Name or number. Default: all."`
 }
 
 // Run implements the command.

@@ -7,7 +7,7 @@ import (
 
 // salvageCommand copies what can be read of a damaged database.
 type salvageCommand struct {
-	To string `arg:"" optional:"" help:"The new file; without it bot.salvaged.db beside the damaged one." placeholder:"FILE"`
+	To string `arg:"" optional:"" help:"The new file. Default: bot.salvaged.db next to the damaged one." placeholder:"FILE"`
 }
 
 // Run implements the command.

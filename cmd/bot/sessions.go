@@ -27,19 +27,19 @@ func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
 
 // sessionsCommand is about what was said.
 type sessionsCommand struct {
-	List   sessionsListCommand   `cmd:"" help:"List sessions, the newest first."`
-	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, with its tool calls."`
-	Runs   sessionsRunsCommand   `cmd:"" help:"List what was done to answer each message of a session: when, how it ended, what it cost."`
-	Search sessionsSearchCommand `cmd:"" help:"Find messages that have all the words, the newest first."`
-	Fork   sessionsForkCommand   `cmd:"" help:"Begin a session that goes on from a message of another one, in its conversation."`
-	Rm     sessionsRmCommand     `cmd:"" help:"Say what deleting a session, or a whole conversation, would delete; --yes deletes it."`
+	List   sessionsListCommand   `cmd:"" help:"List sessions, newest first."`
+	Show   sessionsShowCommand   `cmd:"" help:"Print a session as Markdown, including tool calls."`
+	Runs   sessionsRunsCommand   `cmd:"" help:"List the turns of a session: when each ran, how it ended, what it cost."`
+	Search sessionsSearchCommand `cmd:"" help:"Find messages that contain all words, newest first."`
+	Fork   sessionsForkCommand   `cmd:"" help:"Start a new session from a message of another one, in the same conversation."`
+	Rm     sessionsRmCommand     `cmd:"" help:"Show what deleting a session or conversation would remove; --yes deletes it."`
 }
 
 type sessionsListCommand struct {
-	Conversation string `help:"Only of this conversation: its id, or platform/id."`
-	Status       string `help:"Only those: running, completed or failed." default:"" enum:",running,completed,failed"`
-	Limit        int    `help:"How many, up to 1000."                              default:"50"`
-	Before       string `help:"Go on behind this session."`
+	Conversation string `help:"Only this conversation: its ID, or platform/id."`
+	Status       string `help:"Only sessions with this status: running, completed or failed." default:"" enum:",running,completed,failed"`
+	Limit        int    `help:"Maximum number, up to 1000."                              default:"50"`
+	Before       string `help:"Continue after this session."`
 }
 
 // Run implements the command.
@@ -52,7 +52,7 @@ func (c sessionsListCommand) Run(p *program) error {
 }
 
 type sessionsRunsCommand struct {
-	ID string `arg:"" help:"Id of the session."`
+	ID string `arg:"" help:"ID of the session."`
 }
 
 // Run implements the command.
@@ -61,10 +61,10 @@ func (c sessionsRunsCommand) Run(p *program) error {
 }
 
 type sessionsShowCommand struct {
-	ID     string `arg:"" help:"Id of the session."`
-	Whole  bool   `help:"Outputs of tools in full."`
-	System bool   `help:"Also the system prompt and the configuration of its last turn."`
-	Redact bool   `help:"Take credentials out."`
+	ID     string `arg:"" help:"ID of the session."`
+	Whole  bool   `help:"Show tool output in full."`
+	System bool   `help:"Include the system prompt and configuration of the last turn."`
+	Redact bool   `help:"Mask credentials."`
 }
 
 // Run implements the command.
@@ -75,8 +75,8 @@ func (c sessionsShowCommand) Run(p *program) error {
 }
 
 type sessionsForkCommand struct {
-	ID string `arg:"" help:"Id of the session."`
-	N  int    `arg:"" help:"How many of its messages to take over; all if it is left out." optional:""`
+	ID string `arg:"" help:"ID of the session."`
+	N  int    `arg:"" help:"Number of messages to copy. Default: all." optional:""`
 }
 
 // Run implements the command.
@@ -87,10 +87,10 @@ func (c sessionsForkCommand) Run(p *program) error {
 }
 
 type sessionsSearchCommand struct {
-	Words        []string `arg:"" help:"Words; one that ends with * is the beginning of words."`
-	Conversation string   `help:"Only in this conversation: its id, or platform/id."`
-	Limit        int      `help:"How many, up to 1000."                              default:"20"`
-	Before       string   `help:"Go on behind this hit."`
+	Words        []string `arg:"" help:"Words to find; word* matches a prefix."`
+	Conversation string   `help:"Only this conversation: its ID, or platform/id."`
+	Limit        int      `help:"Maximum number, up to 1000."                              default:"20"`
+	Before       string   `help:"Continue after this result."`
 }
 
 // Run implements the command.
@@ -103,15 +103,15 @@ func (c sessionsSearchCommand) Run(p *program) error {
 }
 
 type sessionsRmCommand struct {
-	ID           string `arg:"" help:"Id of the session." optional:""`
-	Conversation string `help:"Delete this whole conversation instead: its id, or platform/id."`
+	ID           string `arg:"" help:"ID of the session." optional:""`
+	Conversation string `help:"Delete a whole conversation instead: its ID, or platform/id."`
 	Yes          bool   `help:"Really delete it."                                              short:"y"`
 }
 
 // Run implements the command.
 func (c sessionsRmCommand) Run(p *program) error {
 	if (c.ID == "") == (c.Conversation == "") {
-		return fault.New(fault.Invalid, "name either a session by its id, or a conversation with --conversation")
+		return fault.New(fault.Invalid, "give either a session ID, or a conversation with --conversation")
 	}
 	return p.care(func(cfg config.Config, env app.Env) error {
 		if c.Conversation != "" {

@@ -9,13 +9,13 @@ import (
 
 // slackCommand is about the Slack app.
 type slackCommand struct {
-	Manifest slackManifestCommand `cmd:"" help:"Print the manifest of the Slack app, and the link that makes it."`
+	Manifest slackManifestCommand `cmd:"" help:"Print the Slack app manifest, and a link that creates the app."`
 }
 
 // slackManifestCommand prints what Slack needs to know to make the app.
 type slackManifestCommand struct {
-	HTTP bool   `help:"For events over HTTP at PUBLIC_URL instead of Socket Mode."`
-	Form string `default:"yaml" enum:"yaml,json,url" help:"yaml, json, or only the url that makes the app with one click."`
+	HTTP bool   `help:"Use events over HTTP at PUBLIC_URL instead of Socket Mode."`
+	Form string `default:"yaml" enum:"yaml,json,url" help:"yaml, json, or url for the one-click link alone."`
 }
 
 // Run implements the command.
@@ -25,7 +25,7 @@ func (c slackManifestCommand) Run(p *program) error {
 		return err
 	}
 	if c.HTTP && cfg.PublicURL == "" {
-		return fault.New(fault.Invalid, "PUBLIC_URL is not set: events over HTTP need the address of this server")
+		return fault.New(fault.Invalid, "PUBLIC_URL is not set; events over HTTP need this server's public address")
 	}
 	m := slack.Manifest(cfg.PublicURL, !c.HTTP)
 	switch c.Form {

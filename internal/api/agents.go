@@ -109,7 +109,7 @@ func (a *API) deleteAgent(ctx context.Context, c call) (any, error) {
 			return err
 		}
 		if busy {
-			return fault.New(fault.Conflict, "A conversation works with this profile; stop it first, or wait until it has answered.")
+			return fault.New(fault.Conflict, "A conversation is using this profile. Stop it first, or wait for its answer.")
 		}
 		if r, err = tx.DeleteAgent(ctx, id); err != nil {
 			return err

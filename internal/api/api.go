@@ -150,7 +150,7 @@ func (a *API) answer(r *http.Request, c *call) (any, error) {
 		return nil, &problem{Status: http.StatusNotAcceptable, Code: codeNotAcceptable, Detail: "This answers with " + c.route.media() + "; Accept has to allow that."}
 	}
 	if r.ContentLength > 0 || len(r.TransferEncoding) > 0 {
-		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: codeTooLarge, Detail: "This takes no body."}
+		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: codeTooLarge, Detail: "This request takes no body."}
 	}
 	if !c.key.Allows(c.route.scope) {
 		return nil, scopeMissing(c.route.scope)

@@ -105,10 +105,10 @@ func bearer(headers []string) (token string, given bool) {
 }
 
 var refusals = map[string]string{
-	codeKeyMissing: "A key is needed, as: Authorization: Bearer rak_... `bot key create` makes one.",
-	codeKeyInvalid: "The key is not one of this bot.",
-	codeKeyExpired: "The key has expired.",
-	codeKeyRevoked: "The key was revoked.",
+	codeKeyMissing: "An API key is required: Authorization: Bearer rak_... Create one with `bot key create`.",
+	codeKeyInvalid: "Unknown API key.",
+	codeKeyExpired: "The API key has expired.",
+	codeKeyRevoked: "The API key was revoked.",
 }
 
 func unauthorized(code, oauthError string) *problem {

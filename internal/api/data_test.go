@@ -341,13 +341,13 @@ func TestDeleting(t *testing.T) {
 			{"/conversations/" + w.conversation.ID, 409, "at work"},
 			{"/conversations/" + w.other.ID, 200, `{"deleted":{"sessions":1,"messages":4,"tool_calls":3,`},
 			{"/conversations/" + w.other.ID, 404, "no such conversation"},
-			{"/memories/1?person=telegram/77", 404, "no such memory of this person"},
+			{"/memories/1?person=telegram/77", 404, "has no such memory"},
 			{"/memories/1?person=telegram/42", 200, `{"deleted":{"memories":1}}`},
 			{"/memories/1?person=telegram/42", 404, "no such memory"},
 			{"/memories?person=telegram/42", 200, `{"deleted":{"memories":2}}`},
 			{"/memories?person=telegram/42", 200, `{"deleted":{"memories":0}}`},
 			{"/memories?person=telegram/nobody", 200, `{"deleted":{"memories":0}}`},
-			{"/agents/" + w.worker.ID, 409, "works with this profile"},
+			{"/agents/" + w.worker.ID, 409, "is using this profile"},
 			{"/agents/" + w.agent.ID, 200, `{"deleted":{"agents":1,"conversations":0,"schedules":0,"memories":0}}`},
 			{"/agents/" + w.agent.ID, 404, "no such profile"},
 		} {
@@ -454,7 +454,7 @@ func TestMemories(t *testing.T) {
 			t.Errorf("%s", e.body)
 		}
 		for _, path := range []string{"/memories/3?person=telegram/42", "/memories/1?person=telegram/77", "/memories/9?person=telegram/42"} {
-			if r := w.send("GET", api.Prefix+path, w.token); r.status != http.StatusNotFound || r.at(t, "detail") != "There is no such memory of this person." {
+			if r := w.send("GET", api.Prefix+path, w.token); r.status != http.StatusNotFound || r.at(t, "detail") != "This person has no such memory." {
 				t.Errorf("GET %s: %d %s", path, r.status, r.body)
 			}
 		}

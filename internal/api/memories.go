@@ -64,7 +64,7 @@ func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 // for the person themselves.
 func noMemory(err error) error {
 	if gone(err) {
-		return fault.New(fault.NotFound, "There is no such memory of this person.")
+		return fault.New(fault.NotFound, "This person has no such memory.")
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func (a *API) listMessages(ctx context.Context, c call) (any, error) {
 		return a.searchMessages(ctx, c)
 	}
 	if !c.args.has("session") && !c.args.has("conversation") {
-		return nil, badParameter("session", "Name a session or a conversation, or look for words with q.")
+		return nil, badParameter("session", "Specify a session or a conversation, or search with q.")
 	}
 	order := c.args.text("order")
 	f := store.MessageFilter{
@@ -91,9 +91,9 @@ func (a *API) listMessages(ctx context.Context, c call) (any, error) {
 	case err != nil:
 		return nil, err
 	case after != nil && c.args.has("offset"):
-		return nil, badParameter("offset", "Give an offset or a cursor, not both.")
+		return nil, badParameter("offset", "Use offset or cursor, not both.")
 	case after != nil && (after[0] == "desc") != f.Desc:
-		return nil, badParameter("order", "It is not the order of the page that the cursor is from.")
+		return nil, badParameter("order", "The order differs from that of the page the cursor came from.")
 	case after != nil:
 		f.After = after[1]
 	}
@@ -126,7 +126,7 @@ func (a *API) messagePage(ctx context.Context, f store.MessageFilter, c call) (r
 			step, err := tx.ListMessages(ctx, f)
 			switch {
 			case f.After != "" && (gone(err) || fault.Is(err, fault.Invalid)):
-				return badParameter("cursor", "What it goes on behind is not there any more, or it is not one of this list; begin again without it.")
+				return badParameter("cursor", "The cursor is no longer valid for this list; start again without it.")
 			case gone(err):
 				return nil
 			case err != nil:
@@ -174,7 +174,7 @@ func sizeOf(m store.ListedMessage) (n int) {
 func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 	for _, name := range []string{"session", "agent", "order", "offset"} {
 		if c.args.has(name) {
-			return nil, badParameter(name, "A search goes over all sessions, the newest message first; narrow it by conversation.")
+			return nil, badParameter(name, "A search covers all sessions, newest message first; narrow it with conversation.")
 		}
 	}
 	before, err := readNumberCursor(searchList, c.args.text("cursor"))
@@ -182,7 +182,7 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 		return nil, err
 	}
 	if len(store.Words(c.args.text("q"))) == 0 {
-		return nil, badParameter("q", "It has no word to look for.")
+		return nil, badParameter("q", "The query contains no words.")
 	}
 	limit := int(c.args.number("limit"))
 	f := store.SearchFilter{Words: c.args.text("q"), Before: before, Limit: limit + 1}

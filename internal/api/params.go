@@ -88,7 +88,7 @@ func parse(params []param, path map[string]string, rawQuery string) (values, err
 	}
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return nil, &problem{Status: 400, Code: codeRequest, Detail: "The query cannot be read: its parameters are joined by & and escaped with %."}
+		return nil, &problem{Status: 400, Code: codeRequest, Detail: "Invalid query string: separate parameters with & and escape them with %."}
 	}
 	out := make(values)
 	for _, p := range params {
@@ -99,7 +99,7 @@ func parse(params []param, path map[string]string, rawQuery string) (values, err
 		delete(query, p.name)
 		switch {
 		case len(given) > 1:
-			return nil, badParameter(p.name, "It is there more than once.")
+			return nil, badParameter(p.name, "It is given more than once.")
 		case len(given) == 1 && given[0] != "":
 			value, err := p.read(given[0])
 			if err != nil {
@@ -107,13 +107,13 @@ func parse(params []param, path map[string]string, rawQuery string) (values, err
 			}
 			out[p.name] = value
 		case p.required || len(given) == 1:
-			return nil, badParameter(p.name, "It is empty or not there; it has to be "+p.wants()+".")
+			return nil, badParameter(p.name, "It is missing or empty; it must be "+p.wants()+".")
 		case p.usual != nil:
 			out[p.name] = p.usual
 		}
 	}
 	for _, name := range sorted(query) {
-		return nil, badParameter(shorten(name), "There is no such parameter here; there is "+known(params)+".")
+		return nil, badParameter(shorten(name), "Unknown parameter; expected "+known(params)+".")
 	}
 	return out, nil
 }
@@ -163,9 +163,9 @@ func (p param) wants() string {
 	case rowID:
 		return "an id such as 0198c2d1-7a3b-7c4d-8e5f-0123456789ab"
 	case number:
-		return "a number that a list shows as id"
+		return "an ID from a list"
 	case cursor:
-		return "what next_cursor of the page before says"
+		return "next_cursor of the previous page"
 	case person:
 		return "a person as platform/user, such as telegram/42"
 	case place:
@@ -177,7 +177,7 @@ func (p param) wants() string {
 
 // read reads a value that is not empty.
 func (p param) read(s string) (any, error) {
-	wrong := badParameter(p.name, "It has to be "+p.wants()+".")
+	wrong := badParameter(p.name, "It must be "+p.wants()+".")
 	if len(s) > maxText || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		return nil, wrong
 	}
@@ -249,7 +249,7 @@ func readCursor(list, c string, parts int) ([]string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(c)
 	found := strings.Split(string(raw), "|")
 	if err != nil || !utf8.Valid(raw) || len(found) != parts+1 || found[0] != list {
-		return nil, badParameter("cursor", "It is not one that a page of this list ended with.")
+		return nil, badParameter("cursor", "It is not a cursor of this list.")
 	}
 	return found[1:], nil
 }
@@ -262,7 +262,7 @@ func readNumberCursor(list, c string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(parts[0], 10, 64)
 	if err != nil || n <= 0 {
-		return 0, badParameter("cursor", "It is not one that a page of this list ended with.")
+		return 0, badParameter("cursor", "It is not a cursor of this list.")
 	}
 	return n, nil
 }

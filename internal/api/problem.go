@@ -104,7 +104,7 @@ func problemOf(err error) *problem {
 		return rateLimited(waitOf(err))
 	case fault.Unavailable, fault.Canceled:
 		return &problem{
-			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Detail: "The database does not answer right now; try again.",
+			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Detail: "The database is not responding; try again.",
 			header: map[string]string{"Retry-After": seconds(waitOf(err))},
 		}
 	case fault.Descriptors, fault.Memory, fault.Disk:
@@ -114,7 +114,7 @@ func problemOf(err error) *problem {
 		}
 	case fault.Internal, fault.Unauthorized, fault.Forbidden, fault.Damaged: // none of them is the client's to mend
 	}
-	return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something broke on the side of the bot; its log says what."}
+	return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Internal error; see the bot's log."}
 }
 
 func waitOf(err error) time.Duration {

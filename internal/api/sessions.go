@@ -52,7 +52,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 	last := ""
 	if after != nil {
 		if last = after[0]; !isID(last) {
-			return nil, badParameter("cursor", "It is not one that a page of this list ended with.")
+			return nil, badParameter("cursor", "It is not a cursor of this list.")
 		}
 	}
 	limit := int(c.args.number("limit"))
@@ -170,7 +170,7 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 		return err
 	})
 	if fault.Is(err, fault.Invalid) {
-		return nil, badParameter("cursor", "It is not one that a page of this list ended with.")
+		return nil, badParameter("cursor", "It is not a cursor of this list.")
 	}
 	show := func(s store.BrowsedSession) sessionSummary { return summarize(s.Session, s.Key) }
 	return cut(rows, limit, show, func(s store.BrowsedSession) *string { return newCursor(sessionList, s.Place.Started, s.Place.ID) }), err

@@ -47,7 +47,7 @@ func ParseScopes(names []string) ([]Scope, error) {
 		s := Scope(strings.ToLower(strings.TrimSpace(name)))
 		switch {
 		case !slices.Contains(Scopes(), s):
-			return nil, fault.Newf(fault.Invalid, "there is no scope %q; use %s", name, strings.Join(all, ", "))
+			return nil, fault.Newf(fault.Invalid, "unknown scope %q; use %s", name, strings.Join(all, ", "))
 		case !slices.Contains(scopes, s):
 			scopes = append(scopes, s)
 		}
@@ -97,11 +97,11 @@ type Key struct {
 func New(name string, scopes []Scope, life time.Duration, now time.Time) (k Key, token string, err error) {
 	switch {
 	case !names.MatchString(name):
-		return k, "", fault.Newf(fault.Invalid, "%q is no name for a key: use 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit", name)
+		return k, "", fault.Newf(fault.Invalid, "%q is not a valid key name: use 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", name)
 	case len(scopes) == 0:
 		return k, "", fault.New(fault.Invalid, "a key needs at least one scope")
 	case life != 0 && (life < minLife || life > MaxLife):
-		return k, "", fault.New(fault.Invalid, "a key holds for at least a minute and at most ten years, such as 90d; leave it out for a key that does not expire")
+		return k, "", fault.New(fault.Invalid, "a key lasts from a minute to ten years, such as 90d; leave --expires out for a key that does not expire")
 	}
 	id := strings.ToLower(rand.Text())[:idLength]
 	token = prefix + id + "_" + strings.ToLower(rand.Text() + rand.Text())[:textLength]
@@ -134,7 +134,7 @@ func ParseID(text string) (string, error) {
 		return id, nil
 	}
 	if !ids.MatchString(text) {
-		return "", fault.New(fault.Invalid, "that is not the id of a key; `bot key list` shows them, ten letters and digits each")
+		return "", fault.New(fault.Invalid, "not a key ID (ten letters and digits); `bot key list` shows them")
 	}
 	return text, nil
 }

@@ -57,15 +57,15 @@ func TestNewRefuses(t *testing.T) {
 		life   time.Duration
 		want   string
 	}{
-		"empty name":    {"", read, 0, "no name for a key"},
-		"blank":         {"a b", read, 0, "no name for a key"},
-		"line break":    {"a\n", read, 0, "no name for a key"},
-		"slash":         {"a/b", read, 0, "no name for a key"},
-		"long":          {strings.Repeat("a", 65), read, 0, "no name for a key"},
+		"empty name":    {"", read, 0, "not a valid key name"},
+		"blank":         {"a b", read, 0, "not a valid key name"},
+		"line break":    {"a\n", read, 0, "not a valid key name"},
+		"slash":         {"a/b", read, 0, "not a valid key name"},
+		"long":          {strings.Repeat("a", 65), read, 0, "not a valid key name"},
 		"no scope":      {"ci", nil, 0, "at least one scope"},
-		"past":          {"ci", read, -time.Hour, "at least a minute"},
-		"short":         {"ci", read, time.Second, "at least a minute"},
-		"for ever long": {"ci", read, apikey.MaxLife + 1, "at most ten years"},
+		"past":          {"ci", read, -time.Hour, "from a minute"},
+		"short":         {"ci", read, time.Second, "from a minute"},
+		"for ever long": {"ci", read, apikey.MaxLife + 1, "to ten years"},
 	} {
 		_, token, err := apikey.New(c.name, c.scopes, c.life, now)
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), c.want) || token != "" {

@@ -105,7 +105,7 @@ func (to Target) refuseData(ctx context.Context) error {
 		return fault.Newf(fault.Conflict, "%s has databases of projects already; move them away, or set DATA_DIR to another directory.", to.Projects)
 	}
 	if _, err := os.Lstat(filepath.Join(to.DataDir, bundlesDir)); err == nil {
-		return fault.Newf(fault.Conflict, "%s exists already; move it away, or set DATA_DIR to another directory.", filepath.Join(to.DataDir, bundlesDir))
+		return fault.Newf(fault.Conflict, "%s already exists; move it away, or set DATA_DIR to another directory.", filepath.Join(to.DataDir, bundlesDir))
 	}
 	if to.Path != "" {
 		return to.refuseFile(ctx)

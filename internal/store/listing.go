@@ -116,7 +116,7 @@ func (t *Tx) listFrom(ctx context.Context, f MessageFilter) (session string, beh
 	case f.Offset < 0:
 		return "", 0, fault.Newf(fault.Invalid, "The offset %d is below zero.", f.Offset)
 	case f.Offset > 0 && f.After != "":
-		return "", 0, fault.New(fault.Invalid, "Give an offset or a cursor, not both.")
+		return "", 0, fault.New(fault.Invalid, "Use offset or cursor, not both.")
 	}
 	for what, id := range map[string]string{"session": f.SessionID, "conversation": f.ConversationID} {
 		if id == "" {

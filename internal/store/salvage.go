@@ -56,7 +56,7 @@ func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r 
 		return r, &fault.Error{Kind: fault.NotFound, Public: "There is no file " + from + ".", Err: err}
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return r, fault.Newf(fault.Conflict, "%s exists already; name a file that does not.", to)
+		return r, fault.Newf(fault.Conflict, "%s already exists; name a file that does not.", to)
 	}
 	lock, err := lockFile(from)
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *Store) Snapshot(ctx context.Context, to string) (err error) {
 		return fault.New(fault.Unsupported, "PostgreSQL is copied with pg_dump.")
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return fault.Newf(fault.Conflict, "%s exists already.", to)
+		return fault.Newf(fault.Conflict, "%s already exists.", to)
 	}
 	var name string
 	if err := s.readerDB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&name); err != nil {

@@ -132,7 +132,7 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx, a tableArgs) (any, error) {
 	exists := slices.Contains(existing, a.Table)
 	switch {
 	case a.Action == actCreate && exists:
-		return nil, fault.Newf(fault.Conflict, "The table %s exists already. Use describe to see it, and add_column to extend it.", a.Table)
+		return nil, fault.Newf(fault.Conflict, "The table %s already exists. Use describe to see it, and add_column to extend it.", a.Table)
 	case a.Action == actCreate && len(existing) >= maxTables:
 		return nil, fault.Newf(fault.Exhausted, "A project has at most %d tables.", maxTables)
 	case a.Action == actAddColumn && !exists:

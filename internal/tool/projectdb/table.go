@@ -234,7 +234,7 @@ func (a tableArgs) check(c column) error {
 	case !slices.Contains([]string{"integer", "real", "text", "blob"}, c.Type):
 		return fault.Newf(fault.Invalid, "The type of %s is %q; it is integer, real, text or blob.", c.Name, tool.Line(c.Type, 50))
 	case a.Action == actAddColumn && (c.PrimaryKey || c.Unique):
-		return fault.Newf(fault.Invalid, `%s cannot be a primary key or unique: the table exists already. For unique values, add a unique index.`, c.Name)
+		return fault.Newf(fault.Invalid, `%s cannot be a primary key or unique: the table already exists. For unique values, add a unique index.`, c.Name)
 	case a.Action == actAddColumn && c.NotNull && !c.hasDefault():
 		return fault.Newf(fault.Invalid, `%s is "not_null", so it needs a "default" for the rows that exist.`, c.Name)
 	case a.Action == actAddColumn && c.References != nil && c.hasDefault():

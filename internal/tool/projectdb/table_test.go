@@ -137,7 +137,7 @@ func TestChangesAreWhole(t *testing.T) {
 		"WhereColumn":  {object{"action": "delete", "table": "finance_accounts", "where": object{"nme": 1}}, fault.Invalid, "no column nme"},
 		"WhereList":    {object{"action": "delete", "table": "finance_accounts", "where": object{"id": []int{}}}, fault.Invalid, "1 to 500 values"},
 		"NoTable":      {object{"action": "insert", "table": "finance_x", "rows": []object{{"a": 1}}}, fault.NotFound, "The tables are: finance_accounts, finance_transactions."},
-		"Exists":       {object{"action": "create", "table": "finance_accounts", "columns": []object{key}}, fault.Conflict, "exists already"},
+		"Exists":       {object{"action": "create", "table": "finance_accounts", "columns": []object{key}}, fault.Conflict, "already exists"},
 		"NoReference":  {object{"action": "create", "table": "a_b", "columns": []object{key, {"name": "x", "type": "integer", "references": object{"table": "no_such"}}}}, fault.NotFound, "references the table no_such"},
 		"BadReference": {object{"action": "create", "table": "a_b", "columns": []object{key, {"name": "x", "type": "integer", "references": object{"table": "finance_accounts", "column": "balance"}}}}, fault.Invalid, "foreign key mismatch"},
 		"AddTwice":     {object{"action": "add_column", "table": "finance_accounts", "columns": []object{{"name": "new", "type": "text"}, {"name": "balance", "type": "text"}}}, fault.Invalid, "duplicate column name: balance"},
