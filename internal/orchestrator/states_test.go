@@ -52,7 +52,7 @@ var acts = []string{"says", "says", "says", "commands", "commands", "stops a tur
 
 func drawPlan(t *rapid.T) plan {
 	p := plan{
-		kind:  rapid.SampledFrom([]string{"edits", "idempotent", "streams idempotent", "plain", "gated"}).Draw(t, "platform"),
+		kind:  rapid.SampledFrom([]string{"edits", "idempotent", "streams idempotent", "late placeholder", "plain", "gated"}).Draw(t, "platform"),
 		slots: rapid.SampledFrom([]int{1, 10}).Draw(t, "slots"),
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "lives") {
@@ -136,6 +136,8 @@ func (p plan) world(w *ot.World, tr *trip) {
 	switch p.kind {
 	case "idempotent":
 		w.Chat.Caps.IdempotentSend, w.Chat.Caps.Streaming = true, false
+	case "late placeholder":
+		w.Chat.Caps.IdempotentSend, w.Chat.Caps.PlaceholderAfter = true, 2*time.Second
 	case "streams idempotent":
 		w.Chat.Caps.IdempotentSend = true
 	case "plain":

@@ -1,0 +1,131 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
+)
+
+// calls returns what was asked of the platform, without typing and marks.
+func calls(w *ot.World) (what []string) {
+	for _, a := range w.Chat.Calls() {
+		what = append(what, a.What)
+	}
+	return what
+}
+
+// late sets up a platform that can look up what was sent, and whose edits are scarce.
+func late(w *ot.World) {
+	w.Chat.Caps.IdempotentSend, w.Chat.Caps.PlaceholderAfter = true, 2*time.Second
+}
+
+func TestShortTurnsNeedNoPlaceholder(t *testing.T) {
+	t.Parallel()
+	for takes, want := range map[time.Duration][]string{
+		time.Second:     {"send"},
+		3 * time.Second: {"send", "edit"},
+	} {
+		ot.Run(t, func(w *ot.World) {
+			late(w)
+			w.Model.On("hello", ot.Later(takes, ot.Say("The answer.")))
+			w.Start()
+			w.Chat.Say("hello")
+			w.Pass(time.Minute)
+			w.Chat.Want("The answer.")
+			if got := calls(w); !slices.Equal(got, want) {
+				t.Errorf("a turn of %v takes %q, want %q", takes, got, want)
+			}
+			for _, a := range w.Chat.Calls() {
+				if a.Again {
+					t.Errorf("%q was looked up", a.Text)
+				}
+			}
+		})
+	}
+}
+
+// TestShortAnswerIsNotSentTwice has the process die after a short answer was sent and
+// before that is on record.
+func TestShortAnswerIsNotSentTwice(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		w.Start()
+		w.KillAt(failpoint.SentUnrecorded, 1)
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		w.Start()
+		w.Pass(time.Minute)
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 1 || posts[0].Text != "re: hello" {
+			t.Errorf("there are %+v", posts)
+		}
+		var again []bool
+		for _, a := range w.Chat.Calls() {
+			again = append(again, a.Again)
+		}
+		if len(again) < 2 || again[0] || !again[1] {
+			t.Errorf("of the calls these look up what may have been sent before: %v", again)
+		}
+	})
+}
+
+// TestPlaceholderThatIsLeftOut has a platform that takes no placeholder for a while: it
+// is tried for as long as the turn lasts, and the answer comes without one.
+func TestPlaceholderThatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for busy, want := range map[time.Duration]int{time.Hour: 0, 30 * time.Second: 1} {
+		ot.Run(t, func(w *ot.World) {
+			late(w)
+			w.Model.On("hello", ot.Later(time.Minute, ot.Say("The answer.")))
+			w.Start()
+			begin := time.Now()
+			w.Chat.React = func(a ot.Asked) ot.Reaction {
+				if a.Text == platform.Placeholder && time.Since(begin) < busy {
+					return ot.Reaction{Err: &fault.Error{Kind: fault.RateLimited}}
+				}
+				return ot.Reaction{}
+			}
+			w.Chat.Say("hello")
+			w.Pass(2 * time.Minute)
+			if posts := w.Chat.Posts(ot.Room); len(posts) == 0 || len(posts) > 2 || posts[len(posts)-1].Text != "The answer." {
+				t.Fatalf("there are %+v", posts)
+			}
+			shown := 0
+			for _, p := range w.Chat.Posts(ot.Room) {
+				if slices.Contains(p.Texts, platform.Placeholder) {
+					shown++
+				}
+			}
+			if min(shown, 1) != want {
+				t.Errorf("busy for %v: %d placeholders were shown", busy, shown)
+			}
+		})
+	}
+}
+
+// TestShortTurnThatWaitsShowsIt: a turn that is put aside before it had a placeholder
+// says that it goes on, in a message that the answer then takes.
+func TestShortTurnThatWaitsShowsIt(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		w.Model.On("hello", ot.Fail("", fault.New(fault.Unavailable, "The model is away.")), ot.Say("The answer."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Settle()
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 1 || !strings.Contains(posts[0].Text, "The model is away.") {
+			t.Errorf("at once there are %+v", posts)
+		}
+		w.Pass(time.Minute)
+		w.Chat.Want("The answer.")
+		if n := len(w.Chat.Posts(ot.Room)); n != 1 {
+			t.Errorf("there are %d messages", n)
+		}
+	})
+}
