@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
@@ -56,6 +57,7 @@ func (d *daemon) addPlatforms() error {
 			Commands:  func() []string { return d.chat.Names() },
 			Engaged:   d.engaged,
 			Cursor:    cursors{d.store},
+			Limits:    limitsOf(d.store),
 		})
 		if err != nil {
 			return err
@@ -124,6 +126,28 @@ func (c cursors) Load(ctx context.Context, key string) (position string, err err
 // Save implements platform.Cursor.
 func (c cursors) Save(ctx context.Context, key, value string) error {
 	return c.store.InTx(ctx, func(tx *store.Tx) error { return tx.SaveCursor(ctx, key, value) })
+}
+
+// sharedLimits counts the calls of all replicas on a database.
+type sharedLimits struct{ *store.Store }
+
+// limitsOf returns the limits that the processes on a database share; nil where there
+// is one process.
+func limitsOf(s *store.Store) platform.SharedLimits {
+	if !s.Shared() {
+		return nil
+	}
+	return sharedLimits{s}
+}
+
+// Take implements platform.SharedLimits.
+func (l sharedLimits) Take(ctx context.Context, c platform.Claim) (time.Duration, error) {
+	return l.TakeCalls(ctx, store.CallClaim(c))
+}
+
+// Silence implements platform.SharedLimits.
+func (l sharedLimits) Silence(ctx context.Context, account, who string, d time.Duration) error {
+	return l.SilenceCalls(ctx, account, who, d)
 }
 
 // repoToken returns the credential for one repository: that of a platform which has

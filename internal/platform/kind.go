@@ -63,6 +63,9 @@ type Surroundings struct {
 
 	// Cursor keeps up to where something was read.
 	Cursor Cursor
+
+	// Limits counts the calls of all processes together. Nil: there is no other.
+	Limits SharedLimits
 }
 
 // Cursor keeps named positions over restarts. Keys have at most 200 bytes and values

@@ -395,3 +395,12 @@ func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }
 
 // Step is one look of a life.
 func (l *Life) Step(ctx context.Context) error { return l.step(ctx) }
+
+// SetCallClock has calls counted at the times that a test gives, in Unix microseconds.
+func (s *Store) SetCallClock(now func() int64) { s.company.clock = now }
+
+// Look looks after the other processes once.
+func (l *Life) Look(ctx context.Context) error {
+	_, err := l.look(ctx)
+	return err
+}

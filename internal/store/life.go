@@ -75,6 +75,13 @@ func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error)
 		l.hangUp(ctx)
 		return nil, fmt.Errorf("say that this process lives: %w", err)
 	}
+	s.company.owner.Store(&config.Owner)
+	if _, err := l.look(ctx); err != nil { // who is there: the first call need not wait for the next look
+		config.Log.DebugContext(ctx, "Could not look for other replicas", "err", err)
+	}
+	if _, err := s.pg.Exec(ctx, s.text.sql(forgetCalls)); err != nil {
+		config.Log.DebugContext(ctx, "Could not forget old limits", "err", err)
+	}
 	return l, nil
 }
 
@@ -163,9 +170,11 @@ func (l *Life) beat(ctx context.Context) error {
 	asked := time.Now()
 	var fresh bool
 	err := l.conn.QueryRow(ctx, l.store.text.sql(`
-		INSERT INTO replicas AS r (owner, lock_key, until_ms) VALUES ($1, $2, {now} + $3)
+		INSERT INTO replicas AS n (owner, lock_key, until_ms, joined_us)
+		SELECT $1::text, $3::bigint, {now} + $4, CASE WHEN count(r.owner) = 1 THEN {now} * 1000 ELSE 0 END
+		FROM replicas AS r WHERE r.owner <> $1::text AND (r.lock_key = 0 OR `+locked+`)
 		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms
-		RETURNING xmax = 0`), l.config.Owner, l.key, lifeTTL.Milliseconds()).Scan(&fresh)
+		RETURNING xmax = 0`), l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh)
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -210,6 +219,7 @@ const locked = `EXISTS (SELECT 1 FROM pg_locks AS l
 func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
 	defer cancel()
+	asked, others := time.Now(), false
 	rows, err := l.conn.Query(ctx, l.store.text.sql(`
 		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`
 		FROM replicas AS r WHERE r.owner <> $1`), l.config.Owner, int64(lifeClass))
@@ -228,13 +238,19 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		}
 		if unlocked && time.Since(l.broke) > lifeSettles {
 			missing[owner] = l.missing[owner] + 1
+		} else {
+			others = true
 		}
 		if silent || missing[owner] >= deadLooks {
 			dead = append(dead, owner)
 		}
 	}
 	l.missing = missing
-	return dead, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	l.store.company.saw(others, asked)
+	return dead, nil
 }
 
 // void ends all leases of a process that is dead still, and reports whether it was

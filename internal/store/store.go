@@ -71,6 +71,8 @@ type Store struct {
 	pg     *pgxpool.Pool
 	pooled bool // a pooler gives each transaction another session of the server
 
+	company company
+
 	writerDB *sql.DB // one connection
 	readerDB *sql.DB
 	writer   *writer

@@ -1,4 +1,4 @@
--- version 32
+-- version 33
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -922,7 +922,7 @@ CREATE TABLE replicas (
   owner TEXT CHECK (length(owner) <= 255) PRIMARY KEY,
   lock_key BIGINT NOT NULL,
   until_ms BIGINT NOT NULL
-)
+, joined_us BIGINT NOT NULL DEFAULT 0)
 ;;
 CREATE TABLE files (
   hash TEXT PRIMARY KEY,
@@ -952,6 +952,14 @@ BEGIN
   UPDATE files SET released = 1
   WHERE hash = CASE WHEN json_valid(OLD.data_json) THEN json_extract(OLD.data_json, '$.file') END;
 END
+;;
+CREATE TABLE call_limits (
+  account TEXT NOT NULL,
+  bucket TEXT NOT NULL,
+  full_us BIGINT NOT NULL DEFAULT 0,
+  silent_us BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (account, bucket)
+)
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

@@ -35,6 +35,7 @@ type Share struct {
 	Burst  int           // how many are possible at once
 	Take   int           // of them; zero is one
 	Keep   int           // how many Try leaves to Wait, besides the budget's Reserve
+	Common bool          // the platform counts it for the account: see Budget.Shared
 }
 
 func (s Share) take() int { return max(s.Take, 1) }
@@ -53,6 +54,11 @@ type Budget struct {
 
 	// Reserve is the part of a burst that Try leaves to Wait.
 	Reserve float64
+
+	// Shared, if not nil, counts what is Common together with the other processes that
+	// use Account, while there are any, and tells them of silences.
+	Shared  platform.SharedLimits
+	Account string
 
 	mu      sync.Mutex // guards all below
 	buckets map[string]*bucket
@@ -73,7 +79,7 @@ type silence struct {
 // Wait takes the shares and waits for its turn, in the order of the calls. If that
 // would take longer than MaxQueue or than ctx lasts, or the platform demanded a
 // silence of more than ShortWait of who, it returns fault.RateLimited with the time
-// and takes nothing. The end of ctx is its fault.
+// and takes nothing here; of what several buckets share, what was taken before stays so. The end of ctx is its fault.
 func (b *Budget) Wait(ctx context.Context, who string, shares ...Share) error {
 	if err := ctx.Err(); err != nil {
 		return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
@@ -82,11 +88,75 @@ func (b *Budget) Wait(ctx context.Context, who string, shares ...Share) error {
 	if err != nil {
 		return err
 	}
-	if err := platform.Sleep(ctx, delay); err != nil {
-		giveBack()
-		return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
+	for {
+		behind, err := b.waitShared(ctx, who, shares)
+		if err != nil {
+			giveBack()
+			return err
+		}
+		due := time.Now().Add(max(delay, behind))
+		if err := platform.Sleep(ctx, time.Until(due)); err != nil {
+			giveBack()
+			return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
+		}
+		if behind == 0 || time.Since(due) < lateFor {
+			return nil
+		}
+		delay = 0 // this process stood still, and its turn has passed
 	}
-	return nil
+}
+
+// lateFor is how long after its time a turn that others know of is still good.
+const lateFor = time.Second
+
+// sharedAnswer is how long it may take to hear from Budget.Shared.
+const sharedAnswer = 3 * time.Second
+
+// waitShared takes the common shares among all processes, and returns how long to wait
+// for them. It waits out a short silence.
+func (b *Budget) waitShared(ctx context.Context, who string, shares []Share) (time.Duration, error) {
+	longest := time.Hour
+	if b.MaxQueue > 0 {
+		longest = b.MaxQueue
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		longest = min(longest, time.Until(deadline))
+	}
+	for patience := ShortWait; ; {
+		wait, err := b.take(ctx, who, longest, 0, shares)
+		silent := RetryAfter(err)
+		if err == nil || !fault.Is(err, fault.RateLimited) || silent <= 0 || silent > min(patience, longest) {
+			return wait, err
+		}
+		patience -= silent
+		if err := platform.Sleep(ctx, silent); err != nil {
+			return 0, fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
+		}
+	}
+}
+
+// take takes the common shares among all processes, unless there is no other.
+func (b *Budget) take(ctx context.Context, who string, longest time.Duration, leaves float64, shares []Share) (wait time.Duration, err error) {
+	if b.Shared == nil || b.Shared.Alone() {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sharedAnswer)
+	defer cancel()
+	for _, s := range shares {
+		if !s.Common || s.Every <= 0 {
+			continue
+		}
+		c := platform.Claim{Account: b.Account, Bucket: s.Bucket, Who: who, Every: s.Every, Burst: s.Burst, Take: s.take(), Longest: longest}
+		if longest == 0 {
+			c.Keep = float64(s.Keep) + leaves*float64(s.Burst)
+		}
+		more, err := b.Shared.Take(ctx, c)
+		if err != nil {
+			return 0, err
+		}
+		wait = max(wait, more)
+	}
+	return wait, nil
 }
 
 func (b *Budget) reserve(ctx context.Context, who string, shares []Share) (delay time.Duration, giveBack func(), err error) {
@@ -119,8 +189,16 @@ func (b *Budget) reserve(ctx context.Context, who string, shares []Share) (delay
 }
 
 // Try takes the shares at once, if no silence was demanded of who and enough is left
-// for those who wait; else it returns fault.RateLimited and takes nothing.
-func (b *Budget) Try(who string, shares ...Share) error {
+// for those who wait; else it returns fault.RateLimited and takes nothing here.
+func (b *Budget) Try(ctx context.Context, who string, shares ...Share) error {
+	if err := b.tryHere(who, shares); err != nil {
+		return err
+	}
+	_, err := b.take(ctx, who, 0, b.Reserve, shares)
+	return err
+}
+
+func (b *Budget) tryHere(who string, shares []Share) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -142,8 +220,19 @@ func (b *Budget) Try(who string, shares ...Share) error {
 
 // Refused notes that the platform refused a call of who because of a limit, for
 // after or, if that is zero, without a time. It returns how long to be silent: a
-// minute, then twice as long each time until Calm, at most 32 minutes.
+// minute, then twice as long each time until Calm, at most 32 minutes. The other
+// processes are told, whatever became of the call.
 func (b *Budget) Refused(who string, after time.Duration) time.Duration {
+	after = b.refusedHere(who, after)
+	if b.Shared != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), sharedAnswer)
+		defer cancel()
+		_ = b.Shared.Silence(ctx, b.Account, who, after) // else each hears of it from the platform
+	}
+	return after
+}
+
+func (b *Budget) refusedHere(who string, after time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()

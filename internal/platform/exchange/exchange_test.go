@@ -321,10 +321,10 @@ func TestBudget(t *testing.T) {
 		chat := exchange.Share{Bucket: "chat", Every: time.Second, Burst: 10}
 		all := exchange.Share{Bucket: "all", Every: time.Second / 10, Burst: 100, Take: 5}
 		dropped := 0
-		for b.Try("a", chat, all) == nil {
+		for b.Try(t.Context(), "a", chat, all) == nil {
 			dropped++
 		}
-		if b.Try("a", exchange.Share{Bucket: "kept", Every: time.Second, Burst: 10, Keep: 6}) == nil {
+		if b.Try(t.Context(), "a", exchange.Share{Bucket: "kept", Every: time.Second, Burst: 10, Keep: 6}) == nil {
 			t.Error("took what was to be kept")
 		}
 		if dropped != 6 {
@@ -361,7 +361,7 @@ func TestBudgetTakesNothingForWhatIsNotDone(t *testing.T) {
 				t.Errorf("%v, after %v", err, after)
 			}
 		}
-		if err := b.Try("a", fast); err != nil {
+		if err := b.Try(t.Context(), "a", fast); err != nil {
 			t.Errorf("what was given back: %v", err)
 		}
 		// A caller that will not be there for its turn hears of it at once.
@@ -394,7 +394,7 @@ func TestBudgetObeysRefusals(t *testing.T) {
 			t.Errorf("Wait: %v", err)
 		}
 		time.Sleep(4*time.Minute - time.Second)
-		if err := b.Try("a"); !fault.Is(err, fault.RateLimited) {
+		if err := b.Try(t.Context(), "a"); !fault.Is(err, fault.RateLimited) {
 			t.Errorf("Try: %v", err)
 		}
 		begin := time.Now()

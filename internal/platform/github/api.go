@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -81,7 +82,7 @@ func (a *Adapter) watch(who caller, o op, token string) *exchange.Call {
 		if !o.shed {
 			return a.limits.Wait(req.Context(), who.key(), costOf(who, req)...)
 		}
-		err := a.limits.Try(who.key(), costOf(who, req)...)
+		err := a.limits.Try(req.Context(), who.key(), costOf(who, req)...)
 		if err != nil {
 			a.observe("shed")
 		}
@@ -151,8 +152,8 @@ func (c caller) key() string { return strconv.FormatInt(int64(c), 10) }
 
 // newBudget returns the rates of GitHub, which hold for each installation and each
 // token.
-func newBudget() *exchange.Budget {
-	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Reserve: 0.4}
+func newBudget(shared platform.SharedLimits, account string) *exchange.Budget {
+	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Reserve: 0.4, Shared: shared, Account: account}
 }
 
 // costOf returns what GitHub counts a request for (contract C6): of 900 points a
@@ -161,7 +162,7 @@ func newBudget() *exchange.Budget {
 // The buckets are filled so that a burst and what flows in until the end of the time
 // stay below that: 300 + 540, 20 + 60, and 80 + 400.
 func costOf(who caller, req *http.Request) []exchange.Share {
-	points := exchange.Share{Bucket: who.key() + " points", Every: time.Second / 9, Burst: 300}
+	points := exchange.Share{Bucket: who.key() + " points", Every: time.Second / 9, Burst: 300, Common: true}
 	if req.Method == http.MethodGet {
 		return []exchange.Share{points}
 	}
@@ -171,7 +172,7 @@ func costOf(who caller, req *http.Request) []exchange.Share {
 	}
 	return []exchange.Share{
 		points,
-		{Bucket: who.key() + " content", Every: time.Second, Burst: 20},
-		{Bucket: who.key() + " content an hour", Every: 9 * time.Second, Burst: 80},
+		{Bucket: who.key() + " content", Every: time.Second, Burst: 20, Common: true},
+		{Bucket: who.key() + " content an hour", Every: 9 * time.Second, Burst: 80, Common: true},
 	}
 }

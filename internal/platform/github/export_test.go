@@ -69,7 +69,7 @@ func CodeIn(markdown string) []bool {
 type Limiter struct{ *exchange.Budget }
 
 // NewLimiter returns one.
-func NewLimiter() Limiter { return Limiter{newBudget()} }
+func NewLimiter() Limiter { return Limiter{newBudget(nil, "")} }
 
 // WaitFor waits for a call about a comment: a POST makes content.
 func (l Limiter) WaitFor(ctx context.Context, method string) error {

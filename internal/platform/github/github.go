@@ -93,6 +93,9 @@ type Config struct {
 	// ContextBytes bounds what Context returns; zero is 64 KiB.
 	ContextBytes int
 
+	// Limits counts the calls of all processes together. Nil: there is no other.
+	Limits platform.SharedLimits
+
 	// Cursor remembers what was seen over restarts. Nil: memory.
 	Cursor platform.Cursor
 
@@ -166,7 +169,7 @@ func New(cfg Config) (*Adapter, error) {
 		log:       cfg.Log,
 		observe:   cfg.Observe,
 		http:      exchange.Client(exchange.Transport(cmp.Or(cfg.MaxConns, 50))),
-		limits:    newBudget(),
+		limits:    newBudget(cfg.Limits, exchange.AccountOf(cmp.Or(cfg.AppID, cfg.Token))),
 		scrub:     exchange.NewScrubber(secretForm.Regexp(), cfg.Token, cfg.WebhookSecret),
 		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
 		only:      make(map[string]bool),

@@ -127,15 +127,15 @@ func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCa
 // shed makes a call that is worth nothing later: at once or not at all. Among
 // those who compete for the method's rate, who says whose turn it is.
 func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) error {
-	if err := a.turn(r.method, who); err != nil {
+	if err := a.turn(ctx, r.method, who); err != nil {
 		return err
 	}
 	return a.admitted(ctx, r, do)
 }
 
 // turn asks for a turn with a method that is shed.
-func (a *Adapter) turn(method, who string) error {
-	err := a.limits.try(method, who)
+func (a *Adapter) turn(ctx context.Context, method, who string) error {
+	err := a.limits.try(ctx, method, who)
 	if err != nil {
 		a.observe("shed")
 	}

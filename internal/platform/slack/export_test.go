@@ -53,10 +53,10 @@ func KeyRoundTrip(id string) (string, error) {
 type Limiter struct{ l *limiter }
 
 // NewLimiter returns one.
-func NewLimiter() Limiter { return Limiter{newLimiter()} }
+func NewLimiter() Limiter { return Limiter{newLimiter(nil, "")} }
 
 // Try and the others are those of the limiter.
-func (l Limiter) Try(method, who string) error { return l.l.try(method, who) }
+func (l Limiter) Try(method, who string) error { return l.l.try(context.Background(), method, who) }
 
 // Wait waits.
 func (l Limiter) Wait(ctx context.Context, method, channel string) error {

@@ -156,5 +156,6 @@ func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 		Log:           s.Log,
 		Observe:       s.Observe,
 		MaxConns:      s.MaxConns,
+		Limits:        s.Limits,
 	})
 }

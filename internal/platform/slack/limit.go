@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -89,9 +90,10 @@ type queue struct {
 	tidy time.Time            // when those who ask no more were last forgotten
 }
 
-func newLimiter() *limiter {
+func newLimiter(shared platform.SharedLimits, account string) *limiter {
 	l := &limiter{queues: make(map[string]*queue)}
 	l.budget.Platform, l.budget.Reserve, l.rest.Platform = "Slack", reserve, "Slack"
+	l.budget.Shared, l.budget.Account, l.rest.Shared, l.rest.Account = shared, account, shared, account
 	return l
 }
 
@@ -102,7 +104,7 @@ func (l *limiter) bucket(method, channel string) (*exchange.Budget, exchange.Sha
 	if !p.scoped {
 		channel = ""
 	}
-	s := exchange.Share{Bucket: method + " " + channel, Burst: p.burst}
+	s := exchange.Share{Bucket: method + " " + channel, Burst: p.burst, Common: true}
 	if limited {
 		s.Every = time.Duration(float64(time.Minute) / p.refill())
 	}
@@ -128,20 +130,27 @@ func (l *limiter) wait(ctx context.Context, method, channel string) error {
 
 // try takes a token for who without waiting, if it is their turn and enough are
 // left for what may not be dropped.
-func (l *limiter) try(method, who string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	q := l.queue(method, who, now)
-	if wait := q.turn(who, paces[method], now); wait > 0 {
+func (l *limiter) try(ctx context.Context, method, who string) error {
+	if wait := l.turnOf(method, who); wait > 0 {
 		return exchange.Limited(wait)
 	}
 	budget, share := l.bucket(method, who)
-	if err := budget.Try(share.Bucket, share); err != nil {
+	if err := budget.Try(ctx, share.Bucket, share); err != nil {
 		return err
 	}
-	q.last[who] = now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.queue(method, who, now).last[who] = now
 	return nil
+}
+
+// turnOf returns how long who, who asks for a call of method now, has to let others go first.
+func (l *limiter) turnOf(method, who string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	return l.queue(method, who, now).turn(who, paces[method], now)
 }
 
 // queue returns the queue of a method, in which who now asks. l.mu is held.

@@ -53,7 +53,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		}
 	} else if out.Text == platform.Placeholder {
 		if out.Optional {
-			if err := a.turn(placeholders, ""); err != nil {
+			if err := a.turn(ctx, placeholders, ""); err != nil {
 				return messages.Ref{}, err
 			}
 		}
@@ -245,7 +245,7 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 			a.observe("shed")
 			return exchange.Limited(editEvery - time.Since(at))
 		}
-		if err := a.turn(methodUpdate, id); err != nil {
+		if err := a.turn(ctx, methodUpdate, id); err != nil {
 			return err // before the text is rendered for nothing
 		}
 	}

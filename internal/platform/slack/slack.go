@@ -75,6 +75,9 @@ type Config struct {
 	// that wait. Zero is no limit.
 	MaxConns int
 
+	// Limits counts the calls of all processes together. Nil: there is no other.
+	Limits platform.SharedLimits
+
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -176,7 +179,7 @@ func New(cfg Config) (*Adapter, error) {
 		log:      cfg.Log,
 		observe:  cfg.Observe,
 		scrub:    exchange.NewScrubber(nil, cfg.BotToken, cfg.AppToken, cfg.SigningSecret),
-		limits:   newLimiter(),
+		limits:   newLimiter(cfg.Limits, exchange.AccountOf(cfg.BotToken)),
 		linkGap:  linkGap,
 		revoked:  make(chan struct{}, 1),
 		self:     platform.NewSelf[identity](),

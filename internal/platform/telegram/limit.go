@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -28,10 +29,10 @@ type limiter struct {
 	chat float64 // messages per second in one chat; 0 is no limit
 }
 
-func newLimiter(all, chat float64) *limiter {
+func newLimiter(all, chat float64, shared platform.SharedLimits, account string) *limiter {
 	return &limiter{
-		Budget: exchange.Budget{Platform: "Telegram"},
-		all:    exchange.Share{Bucket: "all", Every: every(all), Burst: 1},
+		Budget: exchange.Budget{Platform: "Telegram", Shared: shared, Account: account},
+		all:    exchange.Share{Bucket: "all", Every: every(all), Burst: 1, Common: true},
 		chat:   chat,
 	}
 }
@@ -61,15 +62,15 @@ func (l *limiter) block(chatID int64, d time.Duration) {
 }
 
 // silence returns fault.RateLimited while Telegram demands silence in a chat.
-func (l *limiter) silence(chatID int64) error {
+func (l *limiter) silence(ctx context.Context, chatID int64) error {
 	who, _ := l.of(chatID)
-	return l.Try(who)
+	return l.Try(ctx, who)
 }
 
 // try takes a token without waiting.
-func (l *limiter) try(chatID int64) error {
+func (l *limiter) try(ctx context.Context, chatID int64) error {
 	who, s := l.of(chatID)
-	return l.Try(who, s, l.all)
+	return l.Try(ctx, who, s, l.all)
 }
 
 // wait takes a token and waits for its turn, in its chat and then among all: who
@@ -86,7 +87,7 @@ func (l *limiter) wait(ctx context.Context, chatID int64) error {
 // pass takes a token of all chats together for a call that is no message, and
 // waits for its turn. A silence that Telegram demanded is returned to the caller.
 func (l *limiter) pass(ctx context.Context, chatID int64) error {
-	if err := l.silence(chatID); err != nil {
+	if err := l.silence(ctx, chatID); err != nil {
 		return err
 	}
 	who, _ := l.of(chatID)

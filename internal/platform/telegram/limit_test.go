@@ -39,7 +39,7 @@ func TestLimiterKeepsTheRates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newLimiter(tt.all, tt.chat)
+				l := newLimiter(tt.all, tt.chat, nil, "")
 				var times []time.Time
 				for range 60 {
 					if err := l.wait(t.Context(), tt.chatID); err != nil {
@@ -58,13 +58,13 @@ func TestLimiterKeepsTheRates(t *testing.T) {
 func TestNoLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(0, 0)
+		l := newLimiter(0, 0, nil, "")
 		started := time.Now()
 		for range 1000 {
 			if err := l.wait(t.Context(), -1); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.try(-1); err != nil {
+			if err := l.try(t.Context(), -1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,10 +79,10 @@ func TestNoLimits(t *testing.T) {
 func TestProgressIsShed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(30, 1)
+		l := newLimiter(30, 1, nil, "")
 		shed, done := 0, 0
 		for range 100 { // ten seconds
-			if err := l.try(1); err == nil {
+			if err := l.try(t.Context(), 1); err == nil {
 				done++
 			} else if fault.Is(err, fault.RateLimited) {
 				shed++
@@ -102,9 +102,9 @@ func TestProgressIsShed(t *testing.T) {
 func TestFloodSilencesTheChat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(0, 0)
+		l := newLimiter(0, 0, nil, "")
 		l.block(1, 10*time.Second)
-		for name, err := range map[string]error{"progress": l.try(1), "final": l.wait(t.Context(), 1)} {
+		for name, err := range map[string]error{"progress": l.try(t.Context(), 1), "final": l.wait(t.Context(), 1)} {
 			if after, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || after != 10*time.Second {
 				t.Errorf("%s: %v, retry after %v", name, err, after)
 			}
@@ -123,7 +123,7 @@ func TestFloodSilencesTheChat(t *testing.T) {
 func TestLimiterHonorsTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(0, 0.01)
+		l := newLimiter(0, 0.01, nil, "")
 		for range chatBurst {
 			_ = l.wait(t.Context(), 1)
 		}

@@ -39,7 +39,7 @@ func (a *Adapter) SetChatMenu(ctx context.Context, key messages.ConversationKey,
 	if err != nil {
 		return err
 	}
-	if err := a.limits.silence(to.id); err != nil {
+	if err := a.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
 	var common []models.BotCommand

@@ -178,7 +178,7 @@ func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) er
 
 // shed runs a call that is worth nothing later: at once or not at all.
 func (a *Adapter) shed(ctx context.Context, chatID int64, method string, fn func(context.Context) error) error {
-	if err := a.limits.try(chatID); err != nil {
+	if err := a.limits.try(ctx, chatID); err != nil {
 		a.observe("edit_shed")
 		return err
 	}
@@ -196,7 +196,7 @@ func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) erro
 	if err != nil {
 		return err
 	}
-	if err := a.limits.silence(to.id); err != nil {
+	if err := a.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
 	return a.call(ctx, "sendChatAction", true, func(ctx context.Context) error {

@@ -59,6 +59,9 @@ type Config struct {
 	// that wait. Zero is no limit.
 	MaxConns int
 
+	// Limits counts the calls of all processes together. Nil: there is no other.
+	Limits platform.SharedLimits
+
 	Log *slog.Logger
 
 	// Observe counts events of a small, fixed set of names. May be nil.
@@ -135,7 +138,7 @@ func New(cfg Config) (*Adapter, error) {
 		client:  exchange.Client(exchange.Transport(cfg.MaxConns)),
 		scrub:   cfg.scrubber(),
 		render:  newRenderer(),
-		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate),
+		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate, cfg.Limits, exchange.AccountOf(cfg.Token)),
 		presses: newPresses(),
 		self:    platform.NewSelf[identity](),
 	}

@@ -1,0 +1,37 @@
+package platform
+
+import (
+	"context"
+	"time"
+)
+
+// Claim asks for calls which a platform counts for an account, from whichever process
+// they come.
+type Claim struct {
+	Account string // whose calls are counted; no secret
+	Bucket  string // which of its limits
+	Who     string // who may have been told to be silent; see SharedLimits.Silence
+
+	Every time.Duration // one more call becomes possible so often
+	Burst int           // how many are possible at once
+	Take  int           // how many calls it is
+	Keep  float64       // how many have to be left over for others
+
+	Longest time.Duration // how long the caller would wait
+}
+
+// SharedLimits counts calls of all processes that use the same accounts, so that they
+// together stay within a limit. It is safe for concurrent use.
+type SharedLimits interface {
+	// Alone reports that no other process calls, nor has for so long that its calls still
+	// count: then whoever calls counts for itself. It does no I/O.
+	Alone() bool
+
+	// Take takes the calls and returns how long to wait with them. If that would be longer
+	// than Longest, or Who has to be silent, it takes nothing and returns a
+	// fault.RateLimited with the time.
+	Take(ctx context.Context, c Claim) (wait time.Duration, err error)
+
+	// Silence has Take refuse all calls of who for d, which a platform demanded.
+	Silence(ctx context.Context, account, who string, d time.Duration) error
+}
