@@ -12,6 +12,7 @@ type commandLine struct {
 	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`
 	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 
+	Doctor doctorCommand `cmd:"" group:"Set up" help:"Check everything, and say what fixes what is wrong."`
 	Config configCommand `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
 	Repo   repoCommand   `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`
 	Agent  agentCommand  `cmd:"" group:"Set up" help:"Create, list, change and remove agent profiles."`

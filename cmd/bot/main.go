@@ -160,6 +160,8 @@ func (p *program) exitCode(err error) int {
 		return exitUsage
 	}
 	switch {
+	case errors.Is(err, errUnwell):
+		return exitUnwell // the report says it
 	case errors.Is(err, errUsage):
 		say(err.Error())
 		return exitUsage

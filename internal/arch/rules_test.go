@@ -48,13 +48,14 @@ var allowed = map[string][]string{
 	"internal/transcribe":  {"internal/fault"},
 	"internal/commandline": {},
 	"internal/terminal":    {"internal/fault"},
+	"internal/doctor":      {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
 	"internal/codebase/*":  {"internal/codebase/*", "internal/egress", "internal/fault"},
 
 	// The ports and what implements them.
 	"internal/option":              {},
-	"internal/platform":            {"internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
-	"internal/platform/*":          {"internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
+	"internal/platform":            {"internal/doctor", "internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
+	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
 	"internal/platform/console":    {"internal/fault", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},

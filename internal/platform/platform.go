@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"time"
 
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/messages"
 )
 
@@ -206,6 +207,15 @@ type Checker interface {
 	// credentials were refused and names the option to change;
 	// fault.Unavailable that the platform does not answer now.
 	Check(ctx context.Context) (Account, error)
+}
+
+// Examiner is implemented by adapters that can tell more of how they are set up than
+// Checker, again without receiving or sending anything.
+type Examiner interface {
+	Checker
+
+	// Examine is called after Check has worked. A finding's fix is a command or a link.
+	Examine(ctx context.Context) []doctor.Finding
 }
 
 // OwnerLinker is implemented by adapters with a link that opens the chat and

@@ -150,6 +150,7 @@ var (
 	_ platform.Editor          = (*Adapter)(nil)
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.Contexter       = (*Adapter)(nil)
 	_ platform.Gatekeeper      = (*Adapter)(nil)
 	_ platform.PullRequester   = (*Adapter)(nil)

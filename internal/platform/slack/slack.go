@@ -140,6 +140,7 @@ var (
 	_ platform.Typer           = (*Adapter)(nil)
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.Whisperer       = (*Adapter)(nil)
 	_ platform.Dialoger        = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)

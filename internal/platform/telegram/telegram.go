@@ -104,6 +104,7 @@ var (
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Menu            = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)

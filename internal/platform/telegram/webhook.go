@@ -43,13 +43,15 @@ func (a *Adapter) runWebhook(ctx context.Context) error {
 func (a *Adapter) setWebhook(ctx context.Context) error {
 	return a.call(ctx, "setWebhook", true, func(ctx context.Context) error {
 		_, err := a.api.SetWebhook(ctx, &bot.SetWebhookParams{
-			URL:            strings.TrimRight(a.cfg.PublicURL, "/") + webhookPath,
+			URL:            a.webhookURL(),
 			SecretToken:    a.cfg.WebhookSecret,
 			AllowedUpdates: allowedUpdates(),
 		})
 		return err
 	})
 }
+
+func (a *Adapter) webhookURL() string { return strings.TrimRight(a.cfg.PublicURL, "/") + webhookPath }
 
 // deleteWebhook leaves undelivered updates in place.
 func (a *Adapter) deleteWebhook(ctx context.Context) error {

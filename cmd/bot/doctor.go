@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+)
+
+// exitUnwell says that a check of bot doctor failed.
+const exitUnwell = 5
+
+// errUnwell ends bot doctor after its report was printed.
+var errUnwell = errors.New("a check failed")
+
+// doctorCommand examines the installation.
+type doctorCommand struct {
+	JSON    bool `help:"Print JSON."`
+	Offline bool `help:"Ask nothing over the network."`
+}
+
+// Help implements commandline.Explained.
+func (doctorCommand) Help() string {
+	return "Every check proves something or says why it was skipped; each failure names a command or a link that fixes it. " +
+		"The daemon may run. Exit code 5 if a check failed."
+}
+
+// Run implements the command.
+func (c doctorCommand) Run(p *program) error {
+	return p.care(func(cfg config.Config, env app.Env) error {
+		report := app.Doctor(p.ctx, cfg, env, c.Offline)
+		write := report.Write
+		if c.JSON {
+			write = report.WriteJSON
+		}
+		if err := write(env.Stdout); err != nil {
+			return err
+		}
+		if report.Failed > 0 {
+			return errUnwell
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/doctor"
+)
+
+func TestDoctorTellsByItsExitCode(t *testing.T) {
+	well := bot(t, nil, "doctor", "--offline", "--json")
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(well.stdout), &report); err != nil || well.code != exitOK || report.Failed != 0 || report.OK == 0 {
+		t.Errorf("%v, code %d, %+v", err, well.code, report)
+	}
+	path := filepath.Join(t.TempDir(), "damaged.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("not a database. ", 512)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ill := bot(t, []string{"DATABASE_URL=sqlite:" + path}, "doctor", "--offline")
+	if ill.code != exitUnwell || !strings.Contains(ill.stdout, "✖ database: ") || !strings.Contains(ill.stdout, "fix: ") || !strings.Contains(ill.stdout, "1 failed") {
+		t.Errorf("code %d\n%s%s", ill.code, ill.stdout, ill.stderr)
+	}
+	if bad := bot(t, []string{"TURN_TIMEOUT=5"}, "doctor"); bad.code != exitUsage || !strings.Contains(bad.stderr, "TURN_TIMEOUT") {
+		t.Errorf("a configuration that cannot be read: code %d, %s", bad.code, bad.stderr)
+	}
+}

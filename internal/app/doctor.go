@@ -1,0 +1,409 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/resource"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// Doctor examines the installation that cfg describes, and changes nothing: the daemon
+// may run or not. Offline, nothing is asked over the network.
+func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) doctor.Report {
+	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
+		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
+		missing: make(map[assistant.Name]string), metrics: metrics.New(env.Version)}
+	d.live.Store(&cfg)
+	checks := []doctor.Check{
+		{Area: "system", Run: d.examineFolder},
+		{Area: "system", Run: d.examineClock, Online: true},
+		{Area: "system", Run: d.examineGit},
+		{Area: "system", Run: d.examineSandbox},
+		{Area: "database", Run: d.examineDatabase},
+		{Area: "database", Run: func(context.Context) []doctor.Finding { return []doctor.Finding{d.examineBackup(time.Now())} }},
+	}
+	checks = append(checks, d.modelChecks()...)
+	checks = append(checks, d.platformChecks()...)
+	checks = append(checks,
+		doctor.Check{Area: "agents", Run: d.examineAgents},
+		doctor.Check{Area: "tools", Run: d.examineMCP},
+		doctor.Check{Area: "web", Run: d.examineAddress, Online: true},
+		doctor.Check{Area: "access", Run: d.examineAccess},
+	)
+	return doctor.Run(ctx, checks, offline, d.redact.String)
+}
+
+func one(f doctor.Finding) []doctor.Finding { return []doctor.Finding{f} }
+
+// examineFolder proves that DATA_DIR can be written to, with a file that it removes.
+func (d *daemon) examineFolder(context.Context) []doctor.Finding {
+	dir := d.config.DataDir
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return one(doctor.Found("folder", doctor.Skip, dir+" is not there yet; the first start makes it", ""))
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return one(doctor.Found("folder", doctor.Fail, "cannot write to DATA_DIR "+dir, "give the bot's user this folder: chown -R $(id -un) "+dir))
+	}
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+	found := one(doctor.Found("folder", doctor.OK, dir+" can be written to", ""))
+	if err := d.diskCheck(); err != nil {
+		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
+	}
+	if free, ok := resource.DiskFree(dir); ok {
+		return append(found, doctor.Found("disk", doctor.OK, fmt.Sprintf("%.1f GB free", float64(free)/1e9), ""))
+	}
+	return append(found, doctor.Found("disk", doctor.Skip, "the free space is not known on this system", ""))
+}
+
+// Clocks that are further off fail: GitHub refuses what an App signs a minute ahead,
+// Slack's requests are refused after five.
+const (
+	clockWarn = 10 * time.Second
+	clockFail = time.Minute
+)
+
+// examineClock compares the clock with the one of a server that is used anyway.
+func (d *daemon) examineClock(ctx context.Context) []doctor.Finding {
+	base := d.clockServer()
+	if base == "" {
+		return one(doctor.Found("clock", doctor.Skip, "no server to compare with is configured", ""))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, base, http.NoBody)
+	if err != nil {
+		return one(doctor.Found("clock", doctor.Skip, "no address to compare with", ""))
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return one(doctor.Found("clock", doctor.Skip, "the server to compare with does not answer", ""))
+	}
+	_ = resp.Body.Close()
+	theirs, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return one(doctor.Found("clock", doctor.Skip, "the server to compare with does not tell the time", ""))
+	}
+	off := time.Since(theirs).Abs().Round(time.Second)
+	text, fix := fmt.Sprintf("%s away from that of %s", off, req.URL.Host), "timedatectl set-ntp true"
+	switch {
+	case off > clockFail:
+		return one(doctor.Found("clock", doctor.Fail, text, fix))
+	case off > clockWarn:
+		return one(doctor.Found("clock", doctor.Warn, text, fix))
+	}
+	return one(doctor.Found("clock", doctor.OK, text, ""))
+}
+
+// clockServer is the address of a model API; empty if there is none.
+func (d *daemon) clockServer() string {
+	switch {
+	case d.config.OpenAI.Configured():
+		return cmp.Or(d.config.OpenAI.BaseURL, "https://api.openai.com/v1")
+	case d.config.Anthropic.Configured():
+		return cmp.Or(d.config.Anthropic.BaseURL, "https://api.anthropic.com")
+	}
+	return ""
+}
+
+func (d *daemon) examineGit(ctx context.Context) []doctor.Finding {
+	root, err := os.MkdirTemp("", "doctor-*") // nothing is made in WORKSPACE_PATH
+	if err != nil {
+		return one(doctor.Found("git", doctor.Skip, "there is no folder for temporary files", ""))
+	}
+	defer os.RemoveAll(root) //nolint:errcheck // it is temporary
+	cfg := d.config
+	cfg.WorkspacePath = root
+	w, err := newWorkspace(ctx, cfg, d.log, nil)
+	if err != nil {
+		return one(doctor.Failed("git", err, "install git 2.31 or newer"))
+	}
+	_ = w.Close()
+	return one(doctor.Found("git", doctor.OK, "usable", ""))
+}
+
+func (d *daemon) examineSandbox(ctx context.Context) []doctor.Finding {
+	if _, err := os.Stat(d.config.DataDir); err != nil {
+		return one(doctor.Found("sandbox", doctor.Skip, "needs DATA_DIR, which the first start makes", ""))
+	}
+	if err := d.openSandbox(ctx); err != nil {
+		return one(doctor.Failed("sandbox", err, "see docs/security.md"))
+	}
+	if level := d.runner.Level(); !level.Full() {
+		return one(doctor.Found("sandbox", doctor.Warn, level.String(), "see \"Sandbox\" in docs/operations.md"))
+	}
+	return one(doctor.Found("sandbox", doctor.OK, "programs of assistants are fully confined", ""))
+}
+
+func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
+	db := d.config.Database
+	if db.Driver == config.DriverSQLite {
+		if _, err := os.Stat(db.Path); os.IsNotExist(err) {
+			return one(doctor.Found("database", doctor.Skip, "there is none yet; the first start makes it", ""))
+		}
+	}
+	s, err := openStore(ctx, d.config, d.env, false)
+	if err != nil {
+		return one(doctor.Failed("database", err, "see \"Backup and restore\" in docs/operations.md"))
+	}
+	defer s.Close() //nolint:errcheck // only read
+	found := one(doctor.Found("database", doctor.OK, s.Dialect()+" answers", ""))
+	if err := s.CheckSchema(ctx); err != nil {
+		found = append(found, doctor.Failed("schema", err, "bot migrate up"))
+	} else {
+		found = append(found, doctor.Found("schema", doctor.OK, "the one of this program", ""))
+	}
+	if err := explainDamage(d.config, s.CheckIntegrity(ctx)); err != nil {
+		return append(found, doctor.Failed("integrity", err, "bot backup restore, or bot salvage"))
+	}
+	return append(found, doctor.Found("integrity", doctor.OK, "no damage found", ""))
+}
+
+// examineBackup looks for a backup that is new enough.
+func (d *daemon) examineBackup(now time.Time) doctor.Finding {
+	if _, err := os.Stat(d.config.Database.Path); d.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
+		return doctor.Found("backup", doctor.Skip, "there is nothing to back up yet", "")
+	}
+	newest, ok := newestBackup(d.config.BackupDir)
+	if !ok {
+		return doctor.Found("backup", doctor.Warn, "there is no backup in "+d.config.BackupDir, "bot backup create")
+	}
+	age := now.Sub(newest.Manifest.CreatedAt).Round(time.Minute)
+	if age > oldBackup {
+		return doctor.Found("backup", doctor.Warn, fmt.Sprintf("the newest one is %s old", age), "bot backup create")
+	}
+	return doctor.Found("backup", doctor.OK, fmt.Sprintf("the newest one is %s old", age), "")
+}
+
+// modelChecks ask each model API once.
+func (d *daemon) modelChecks() []doctor.Check {
+	d.assistants, d.models = make(map[assistant.Name]assistant.Assistant), make(map[assistant.Name]assistant.Model)
+	if err := d.buildModels(); err != nil {
+		return []doctor.Check{{Area: "models", Run: func(context.Context) []doctor.Finding { return one(doctor.Failed("options", err, "bot config show")) }}}
+	}
+	var checks []doctor.Check
+	for _, name := range slices.Sorted(maps.Keys(d.models)) {
+		m := d.models[name]
+		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m) }})
+	}
+	if len(checks) == 0 && d.config.Assistant == config.AssistantDemo {
+		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
+			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
+		}})
+	}
+	return checks
+}
+
+// examineModel makes one short request, with a tool, and without it if that is refused.
+func examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
+	option := strings.ToUpper(string(m.Name())) + "_API_KEY"
+	begin := time.Now()
+	err := ask(ctx, m, []messages.ToolSpec{{Name: "now", Description: "Returns the time.", Schema: []byte(`{"type":"object","properties":{}}`)}})
+	took := time.Since(begin).Round(time.Millisecond)
+	answers := func() doctor.Finding {
+		return doctor.Found(string(m.Name()), doctor.OK, fmt.Sprintf("%s answers, after %s", m.Model(), took), "")
+	}
+	switch {
+	case err == nil:
+		return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.OK, m.Model()+" takes tools", "")}
+	case fault.Is(err, fault.Invalid):
+		if ask(ctx, m, nil) == nil {
+			return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.Warn, m.Model()+" takes no tools: it can talk, and change nothing", "choose a model with tool calling")}
+		}
+	}
+	return one(doctor.Failed(string(m.Name()), err, "check "+option+" and the model's name: bot config show"))
+}
+
+func ask(ctx context.Context, m assistant.Model, tools []messages.ToolSpec) error {
+	request := assistant.Request{
+		Conversation: "doctor", Run: "doctor", Tools: tools,
+		Array: []messages.Message{messages.NewText(messages.RoleUser, "Reply with the word OK.")},
+	}
+	for _, err := range m.Complete(ctx, request) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// platformChecks prove the credentials of the platforms that are on, and more.
+func (d *daemon) platformChecks() []doctor.Check {
+	var checks []doctor.Check
+	for _, k := range kindsOf(d.config) {
+		area := string(k.Platform())
+		if !k.On() {
+			checks = append(checks, doctor.Check{Area: area, Run: func(context.Context) []doctor.Finding {
+				return one(doctor.Found("account", doctor.Skip, k.Banner(platform.Account{}), ""))
+			}})
+			continue
+		}
+		checks = append(checks, doctor.Check{Area: area, Online: true, Run: func(ctx context.Context) []doctor.Finding { return d.examinePlatform(ctx, k) }})
+	}
+	return checks
+}
+
+func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.Finding {
+	a, err := k.New(platform.Surroundings{
+		PublicURL: d.config.PublicURL, GitToken: d.config.Git.Token.Reveal(), Log: d.log, Observe: func(string) {},
+		Commands: func() []string { return nil },
+		Engaged:  func(context.Context, messages.ConversationKey) (bool, error) { return false, nil },
+		Cursor:   noCursor{},
+	})
+	if err != nil {
+		return one(doctor.Failed("options", err, "bot config show"))
+	}
+	if idle, ok := a.(interface{ CloseIdle() }); ok {
+		defer idle.CloseIdle()
+	}
+	checker, ok := a.(platform.Checker)
+	if !ok {
+		return one(doctor.Found("account", doctor.Skip, "this platform cannot be asked", ""))
+	}
+	account, err := checker.Check(ctx)
+	switch {
+	case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
+		return one(doctor.Failed("account", err, "bot config show tells where the value comes from"))
+	case err != nil:
+		return one(doctor.Found("account", doctor.Warn, fault.Public(err), "try again: bot doctor"))
+	}
+	found := one(doctor.Found("account", doctor.OK, account.Name+" answers", ""))
+	if e, ok := a.(platform.Examiner); ok {
+		found = append(found, e.Examine(ctx)...)
+	}
+	return found
+}
+
+// noCursor keeps nothing: nothing is received.
+type noCursor struct{}
+
+func (noCursor) Load(context.Context, string) (string, error) { return "", nil }
+func (noCursor) Save(context.Context, string, string) error   { return nil }
+
+// examineAgents looks for the programs of the external agents. Whether one is logged in
+// only a turn can tell.
+func (d *daemon) examineAgents(context.Context) []doctor.Finding {
+	probe := &daemon{config: d.config, env: d.env, log: d.log, redact: d.redact, missing: make(map[assistant.Name]string),
+		assistants: make(map[assistant.Name]assistant.Assistant)}
+	if err := probe.buildAgents(); err != nil {
+		return one(doctor.Failed("options", err, "bot config show"))
+	}
+	var found []doctor.Finding
+	for _, name := range slices.Sorted(maps.Keys(probe.assistants)) {
+		c, ok := probe.assistants[name].(assistant.Checker)
+		if !ok {
+			continue
+		}
+		if err := c.Check(); err != nil {
+			found = append(found, doctor.Failed(string(name), err, "see \"External agents\" in docs/assistants.md"))
+			continue
+		}
+		found = append(found, doctor.Found(string(name), doctor.OK, "installed; its login is only known when it works", ""))
+	}
+	for _, name := range slices.Sorted(maps.Keys(probe.missing)) {
+		found = append(found, doctor.Found(string(name), doctor.Skip, "not installed, and nothing asks for it", ""))
+	}
+	return found
+}
+
+func (d *daemon) examineMCP(context.Context) []doctor.Finding {
+	servers, err := readMCPConfig(d.config)
+	switch {
+	case err != nil:
+		return one(doctor.Failed("MCP servers", err, "mend "+d.config.Tools.MCPConfig))
+	case len(servers) == 0:
+		return one(doctor.Found("MCP servers", doctor.Skip, "none are configured", ""))
+	}
+	return one(doctor.Found("MCP servers", doctor.Skip, "configured: "+strings.Join(slices.Sorted(maps.Keys(servers)), ", ")+"; they are started when the daemon runs", ""))
+}
+
+// examineAddress asks the daemon under the address that the internet knows it by.
+func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
+	if d.config.PublicURL == "" {
+		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
+	}
+	const fix = "start the daemon, and have the proxy pass PUBLIC_URL to LISTEN_ADDR"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+"/healthz", http.NoBody)
+	if err != nil {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is no address", fix))
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nobody answers at "+req.URL.Host, fix))
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode), fix))
+	}
+	return one(doctor.Found("PUBLIC_URL", doctor.OK, req.URL.Host+" reaches the daemon", ""))
+}
+
+// examineAccess says who may get in.
+func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
+	var found []doctor.Finding
+	owners, on := 0, 0
+	for _, k := range kindsOf(d.config) {
+		if !k.On() {
+			continue
+		}
+		on++
+		let := k.People()
+		owners += len(let.Owners)
+		if let.Everyone {
+			found = append(found, doctor.Found("strangers", doctor.Warn, "everyone may use the bot on "+string(k.Platform()), "name people in "+let.AllowOption))
+		}
+	}
+	if on == 0 {
+		return one(doctor.Found("access", doctor.Skip, "no platform is on: only the person at the console gets in", ""))
+	}
+	if len(found) == 0 {
+		found = one(doctor.Found("strangers", doctor.OK, "strangers are refused", ""))
+	}
+	if owners == 0 {
+		n, err := d.countOwners(ctx)
+		if err != nil || n == 0 {
+			return append(found, doctor.Found("owners", doctor.Warn, "the bot has no owner: nobody is told of trouble, and nobody lets people in",
+				"bot owner add PLATFORM/ID, or use the link that bot serve prints"))
+		}
+		owners = n
+	}
+	return append(found, doctor.Found("owners", doctor.OK, wording.Count(owners, "owner", "owners"), ""))
+}
+
+func (d *daemon) countOwners(ctx context.Context) (n int, err error) {
+	if _, err := os.Stat(filepath.Clean(d.config.Database.Path)); d.config.Database.Driver == config.DriverSQLite && err != nil {
+		return 0, nil //nolint:nilerr // there is no database, and so no owner
+	}
+	err = withStore(ctx, d.config, d.env, false, func(s *store.Store) error {
+		list, err := newPeople(d.config, s, nil).List(ctx)
+		for _, person := range list {
+			if person.Role == sessions.Owner && person.Account.Platform != console.Name {
+				n++
+			}
+		}
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,151 @@
+// Package doctor runs checks of an installation and reports what they found. A check
+// proves something or says why it could not; nothing is assumed.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/fault"
+)
+
+// Status is how a check ended.
+type Status string
+
+// The statuses, from good to bad. Skip is neither: nothing was proven.
+const (
+	OK   Status = "ok"
+	Skip Status = "skip"
+	Warn Status = "warn" // it works, and something should be changed
+	Fail Status = "fail"
+)
+
+// Finding is what one check found. It holds no secret.
+type Finding struct {
+	Area   string `json:"area"` // such as "telegram"
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	Detail string `json:"detail"`        // what was proven, what is wrong, or why nothing was tried
+	Fix    string `json:"fix,omitempty"` // one command or link, of Warn and Fail
+}
+
+// Found makes a finding without its area.
+func Found(check string, status Status, detail, fix string) Finding {
+	return Finding{Check: check, Status: status, Detail: detail, Fix: fix}
+}
+
+// Failed makes a finding of an error, with its public text.
+func Failed(check string, err error, fix string) Finding {
+	return Found(check, Fail, fault.Public(err), fix)
+}
+
+// Check looks at one thing, which may lead to several findings. Run is called with a
+// context that ends after Patience. Online checks use the network.
+type Check struct {
+	Area   string
+	Online bool
+	Run    func(ctx context.Context) []Finding
+}
+
+// Patience is how long one check may take.
+const Patience = 30 * time.Second
+
+// Report is what all checks found, in the order of the checks.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Failed   int       `json:"failed"`
+	Warnings int       `json:"warnings"`
+	OK       int       `json:"ok"`
+	Skipped  int       `json:"skipped"`
+}
+
+// Run runs the checks, all at once. Offline, those that need the network are skipped.
+// clean takes secrets out of every text.
+func Run(ctx context.Context, checks []Check, offline bool, clean func(string) string) Report {
+	found := make([][]Finding, len(checks))
+	var group sync.WaitGroup
+	for i, c := range checks {
+		if offline && c.Online {
+			found[i] = []Finding{Found("network", Skip, "not asked, because of --offline", "")}
+			continue
+		}
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, Patience)
+			defer cancel()
+			found[i] = c.Run(ctx)
+		})
+	}
+	group.Wait()
+	var r Report
+	for i, list := range found {
+		for _, f := range list {
+			f.Area, f.Detail, f.Fix = checks[i].Area, clean(f.Detail), clean(f.Fix)
+			r.add(f)
+		}
+	}
+	return r
+}
+
+func (r *Report) add(f Finding) {
+	r.Findings = append(r.Findings, f)
+	switch f.Status {
+	case OK:
+		r.OK++
+	case Warn:
+		r.Warnings++
+	case Fail:
+		r.Failed++
+	default:
+		r.Skipped++
+	}
+}
+
+// WriteJSON writes the report as one JSON object.
+func (r Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
+
+var signs = map[Status]string{OK: "✔", Skip: "-", Warn: "!", Fail: "✖"}
+
+// Write writes the report for a person: a line a finding, what would fix it below it,
+// and a sum.
+func (r Report) Write(w io.Writer) error {
+	var b strings.Builder
+	last := ""
+	for _, f := range r.Findings {
+		area := f.Area
+		if area == last {
+			area = ""
+		}
+		last = f.Area
+		fmt.Fprintf(&b, "%-9s %s %s: %s\n", area, signs[f.Status], f.Check, f.Detail)
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "%-9s   fix: %s\n", "", f.Fix)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Sum())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Sum counts the findings in words.
+func (r Report) Sum() string {
+	parts := []string{fmt.Sprintf("%d ok", r.OK)}
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{r.Skipped, "skipped"}, {r.Warnings, "warnings"}, {r.Failed, "failed"}} {
+		if p.n > 0 {
+			word := p.word
+			if p.n == 1 {
+				word = cmp.Or(map[string]string{"warnings": "warning"}[word], word)
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,198 @@
+package journey_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/slack"
+)
+
+// examined is a world with everything on, and nothing running.
+func examined(t *testing.T) (w *world, h *hub) {
+	t.Helper()
+	w = newSlackWorldWith(t, "", "Socket", slack.Options{}).migrated()
+	w.with(map[string]string{"TELEGRAM_BOT_TOKEN": token, "TELEGRAM_OWNER_IDS": "42"})
+	return w, w.withGitHub(sumRepo, "webhook")
+}
+
+// examine runs bot doctor and returns "area check" of what is not in order. No text
+// holds a secret.
+func (w *world) examine(offline bool) (unwell []string, report doctor.Report) {
+	w.t.Helper()
+	report = app.Doctor(w.t.Context(), w.config(), app.Env{
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Version: "test", Log: slog.New(slog.DiscardHandler), Lookup: os.LookupEnv,
+	}, offline)
+	var text, object bytes.Buffer
+	if err := report.Write(&text); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := report.WriteJSON(&object); err != nil {
+		w.t.Fatal(err)
+	}
+	for name, value := range w.env {
+		if secret := strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET"); !secret || value == "" {
+			continue
+		}
+		if strings.Contains(text.String()+object.String(), value) {
+			w.t.Errorf("the report tells %s", name)
+		}
+	}
+	for _, f := range report.Findings {
+		if f.Status != doctor.Warn && f.Status != doctor.Fail {
+			continue
+		}
+		unwell = append(unwell, f.Area+" "+f.Check)
+		if f.Fix == "" && f.Area != "github" {
+			w.t.Errorf("%s %s: nothing to do about %q", f.Area, f.Check, f.Detail)
+		}
+	}
+	return unwell, report
+}
+
+// setsWebhook has another program take Telegram's updates.
+func (w *world) setsWebhook(address string) {
+	w.t.Helper()
+	resp, err := http.PostForm(w.tg.URL()+"/bot"+token+"/setWebhook", url.Values{"url": {address}}) //nolint:noctx // a test's own server
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		w.t.Fatalf("setWebhook: %s", resp.Status)
+	}
+}
+
+// What is not as it should be in a world that was just made.
+var newWorldUnwell = []string{"database backup", "telegram privacy"}
+
+// TestDoctorFindsEachFaultAndNoOther injects one fault at a time.
+func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct {
+		inject func(w *world, h *hub)
+		want   string
+	}{
+		"none":                   {func(*world, *hub) {}, ""},
+		"Telegram's token":       {func(w *world, _ *hub) { w.tg.SetToken("1000:another-token-of-the-emulator") }, "telegram account"},
+		"a webhook while polled": {func(w *world, _ *hub) { w.setsWebhook("https://elsewhere.example/hook") }, "telegram webhook"},
+		"everyone gets in":       {func(w *world, _ *hub) { w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": "*"}) }, "access strangers"},
+		"no owner":               {func(w *world, _ *hub) { w.with(map[string]string{"TELEGRAM_OWNER_IDS": ""}) }, "access owners"},
+		"Slack's app token":      {func(w *world, _ *hub) { w.sl.RefuseAppToken("invalid_auth") }, "slack socket"},
+		"Slack's bot token":      {func(w *world, _ *hub) { w.with(map[string]string{"SLACK_BOT_TOKEN": "xoxb-1-wrong"}) }, "slack account"},
+		"GitHub's App is gone":   {func(_ *world, h *hub) { h.Uninstall("acme") }, "github installations"},
+		"GitHub's permissions":   {func(_ *world, h *hub) { h.SetInstallationPermissions("acme", map[string]string{"issues": "read"}) }, "github installations"},
+		"a failed webhook": {func(_ *world, h *hub) {
+			h.SetHook(github.Hook{URL: "http://127.0.0.1:1/webhooks/github", Secret: ghSecret})
+			if err := h.WaitIdle(h.w.t.Context()); err != nil {
+				h.w.t.Fatal(err)
+			}
+			h.Ping()
+			if err := h.WaitIdle(h.w.t.Context()); err != nil {
+				h.w.t.Fatal(err)
+			}
+		}, "github webhook"},
+		"a model key that is refused": {func(w *world, _ *hub) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusUnauthorized) }))
+			w.t.Cleanup(server.Close)
+			w.with(map[string]string{"OPENAI_BASE_URL": server.URL})
+		}, "models openai"},
+		"a clock that is off": {func(w *world, _ *hub) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+				if r.Method == http.MethodPost {
+					rw.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"OK\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+				}
+			}))
+			w.t.Cleanup(server.Close)
+			w.with(map[string]string{"OPENAI_BASE_URL": server.URL})
+		}, "system clock"},
+		"nobody at PUBLIC_URL": {func(w *world, _ *hub) {
+			w.with(map[string]string{"PUBLIC_URL": "http://127.0.0.1:1"})
+		}, "web PUBLIC_URL"},
+		"an agent that is not installed": {func(w *world, _ *hub) { w.with(map[string]string{"ACP_AGENTS": "ghost=/nonexistent/ghost"}) }, "agents ghost"},
+		"a broken file of MCP servers": {func(w *world, _ *hub) {
+			path := filepath.Join(w.t.TempDir(), "mcp.json")
+			if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+			w.with(map[string]string{"MCP_CONFIG": path})
+		}, "tools MCP servers"},
+		"a damaged database": {func(w *world, _ *hub) {
+			path := filepath.Join(w.env["DATA_DIR"], "bot.db")
+			if err := os.WriteFile(path, bytes.Repeat([]byte("not a database. "), 512), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "database database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, h := examined(t)
+			fault.inject(w, h)
+			got, report := w.examine(false)
+			want := slices.Clone(newWorldUnwell)
+			if fault.want != "" {
+				want = append(want, fault.want)
+			}
+			if fault.want == "telegram account" { // whose privacy mode is not known then
+				want = slices.DeleteFunc(want, func(s string) bool { return s == "telegram privacy" })
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				var text bytes.Buffer
+				_ = report.Write(&text)
+				t.Errorf("%s\n%s", diff, &text)
+			}
+		})
+	}
+}
+
+// TestDoctorOfflineAsksNobody closes every server before.
+func TestDoctorOfflineAsksNobody(t *testing.T) {
+	t.Parallel()
+	w, h := examined(t)
+	calls := len(w.tg.Calls())
+	got, report := w.examine(true)
+	if diff := cmp.Diff([]string{"database backup"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(w.tg.Calls()); n != calls || len(h.Deliveries()) != 0 || report.Skipped < 6 {
+		t.Errorf("%d calls, %+v", n-calls, report)
+	}
+}
+
+// TestDoctorBesideTheDaemonChangesNothing runs it while the bot works.
+func TestDoctorBesideTheDaemonChangesNothing(t *testing.T) {
+	t.Parallel()
+	w, h := examined(t)
+	h.start()
+	w.says(ann, "hello")
+	w.seesText(ann, "echo: hello")
+	w.settles()
+	before := w.rows("SELECT count(*), max(id) FROM inbound_events")
+	w.with(map[string]string{"PUBLIC_URL": "http://" + w.addr})
+	if got, report := w.examine(false); len(got) != len(newWorldUnwell) {
+		t.Errorf("%v, %+v", got, report)
+	}
+	if after := w.rows("SELECT count(*), max(id) FROM inbound_events"); !slices.Equal(before, after) {
+		t.Errorf("%v became %v", before, after)
+	}
+	w.says(ann, "still there?")
+	w.seesText(ann, "echo: still there?")
+}

@@ -1,0 +1,105 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
+
+	"remote-agent/internal/doctor"
+)
+
+// Examine implements platform.Examiner.
+func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
+	findings := []doctor.Finding{a.examinePermissions()}
+	if a.cfg.AppID == "" {
+		return findings
+	}
+	findings = append(findings, a.examineInstallations(ctx))
+	if !a.cfg.Poll {
+		findings = append(findings, a.examineDeliveries(ctx))
+	}
+	return findings
+}
+
+func (a *Adapter) examinePermissions() doctor.Finding {
+	missing := a.MissingPermissions()
+	me := a.self.Load()
+	switch {
+	case len(missing) > 0:
+		return doctor.Found("permissions", doctor.Fail, "GitHub has not granted "+strings.Join(missing, ", "),
+			"change the App's permissions and events, or the token's scopes, at https://github.com/settings, and accept them in each installation")
+	case a.cfg.AppID == "" && (me == nil || len(me.scopes) == 0):
+		return doctor.Found("permissions", doctor.Skip, "GitHub does not say what a fine-grained token may do", "")
+	}
+	return doctor.Found("permissions", doctor.OK, "GitHub has granted what the bot uses", "")
+}
+
+func (a *Adapter) examineInstallations(ctx context.Context) doctor.Finding {
+	all, err := a.installations(ctx)
+	switch {
+	case err != nil:
+		return doctor.Failed("installations", err, "")
+	case len(all) == 0:
+		return doctor.Found("installations", doctor.Fail, "the App is installed nowhere", "install it: Install App, on the App's page at https://github.com/settings/apps")
+	}
+	var names, behind []string
+	for _, i := range all {
+		name := i.GetAccount().GetLogin()
+		names = append(names, name)
+		if missing := notAccepted(i); len(missing) > 0 {
+			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
+		}
+	}
+	if len(behind) > 0 {
+		return doctor.Found("installations", doctor.Fail, "permissions that were not accepted yet: "+strings.Join(behind, "; "),
+			"accept them: Review request, on the installation's page at https://github.com/settings/installations")
+	}
+	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
+}
+
+// notAccepted returns the permissions that an installation lacks, sorted.
+func notAccepted(i *github.Installation) (missing []string) {
+	var granted map[string]string
+	if text, err := json.Marshal(i.GetPermissions()); err != nil || json.Unmarshal(text, &granted) != nil {
+		return nil
+	}
+	for name, level := range Permissions() {
+		if levelOf(granted[name]) < levelOf(level) {
+			missing = append(missing, name+": "+level)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// examineDeliveries looks at the last webhooks that GitHub sent.
+func (a *Adapter) examineDeliveries(ctx context.Context) doctor.Finding {
+	last, _, err := call(ctx, a, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
+		return g.Apps.ListHookDeliveries(g.ctx, &github.ListCursorOptions{PerPage: 30})
+	})
+	switch {
+	case err != nil:
+		return doctor.Failed("webhook", err, "")
+	case len(last) == 0:
+		return doctor.Found("webhook", doctor.Skip, "GitHub has sent no webhook yet", "")
+	}
+	failed := 0
+	for _, d := range last {
+		if code := d.GetStatusCode(); code < 200 || code > 299 {
+			failed++
+		}
+	}
+	if code := last[0].GetStatusCode(); code < 200 || code > 299 {
+		return doctor.Found("webhook", doctor.Fail, fmt.Sprintf("the last webhook was answered with %s", last[0].GetStatus()),
+			"check PUBLIC_URL and GITHUB_WEBHOOK_SECRET, then redeliver under Advanced on the App's page at https://github.com/settings/apps")
+	}
+	if failed > 0 {
+		return doctor.Found("webhook", doctor.Warn, fmt.Sprintf("%d of the last %d webhooks failed; the last one arrived", failed, len(last)),
+			"redeliver them under Advanced on the App's page at https://github.com/settings/apps")
+	}
+	return doctor.Found("webhook", doctor.OK, fmt.Sprintf("the last %d webhooks arrived", len(last)), "")
+}

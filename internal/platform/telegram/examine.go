@@ -1,0 +1,69 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/go-telegram/bot/models"
+
+	"remote-agent/internal/doctor"
+)
+
+// recently is how long a failed delivery is worth telling.
+const recently = time.Hour
+
+// Examine implements platform.Examiner.
+func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
+	return []doctor.Finding{a.examinePrivacy(ctx), a.examineWebhook(ctx)}
+}
+
+func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {
+	var user *models.User
+	err := a.call(ctx, "getMe", true, func(ctx context.Context) (err error) {
+		user, err = a.api.GetMe(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return doctor.Failed("privacy", err, "")
+	case user.CanReadAllGroupMessages:
+		return doctor.Found("privacy", doctor.Warn, "privacy mode is off: Telegram sends the bot all that is written in its groups",
+			"send /setprivacy to @BotFather and choose Enable")
+	}
+	return doctor.Found("privacy", doctor.OK, "privacy mode is on: in groups the bot sees commands, mentions and replies only", "")
+}
+
+func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
+	var info *models.WebhookInfo
+	err := a.call(ctx, "getWebhookInfo", true, func(ctx context.Context) (err error) {
+		info, err = a.api.GetWebhookInfo(ctx)
+		return err
+	})
+	if err != nil {
+		return doctor.Failed("webhook", err, "")
+	}
+	host := func(address string) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			return "another address"
+		}
+		return cmp.Or(u.Host, "another address")
+	}
+	switch {
+	case !a.cfg.Webhook && info.URL == "":
+		return doctor.Found("webhook", doctor.OK, "polling, and no webhook takes the updates away", "")
+	case !a.cfg.Webhook:
+		return doctor.Found("webhook", doctor.Fail, "another program set a webhook at "+host(info.URL)+", so polling gets nothing",
+			"stop that program; the bot removes the webhook when it starts")
+	case info.URL == "":
+		return doctor.Found("webhook", doctor.Warn, "no webhook is set yet; the bot sets it when it starts", "bot serve")
+	case info.URL != a.webhookURL():
+		return doctor.Found("webhook", doctor.Fail, "Telegram sends to "+host(info.URL)+" and not to PUBLIC_URL", "restart the bot with the right PUBLIC_URL")
+	case info.LastErrorMessage != "" && time.Since(time.Unix(int64(info.LastErrorDate), 0)) < recently:
+		return doctor.Found("webhook", doctor.Warn, "Telegram could not deliver the last time: "+info.LastErrorMessage,
+			"have "+host(info.URL)+webhookPath+" reach the bot")
+	}
+	return doctor.Found("webhook", doctor.OK, "Telegram delivers to PUBLIC_URL", "")
+}
