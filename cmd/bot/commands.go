@@ -7,6 +7,7 @@ type commandLine struct {
 	Version bool   `help:"Print the version."`
 
 	Serve  serveCommand  `cmd:"" group:"Run" help:"Run the daemon; bot alone adds a chat in this terminal."`
+	Chat   chatCommand   `cmd:"" group:"Run" help:"Talk to the bot here, or ask it one question from a script."`
 	Demo   demoCommand   `cmd:"" group:"Run" help:"Play a demo conversation, offline with emulated services."`
 	Bench  benchCommand  `cmd:"" group:"Run" help:"Measure latency and throughput against emulated services."`
 	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`

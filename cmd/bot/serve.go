@@ -80,6 +80,15 @@ func isTerminal(stream any) bool {
 	return terminal.IsTerminal(stream)
 }
 
+// terminalOut returns the terminal that stdout is, if it is one.
+func (p *program) terminalOut() (terminal.Config, bool) {
+	out, ok := p.stdout.(*os.File)
+	if !ok || !isTerminal(out) {
+		return terminal.Config{}, false
+	}
+	return terminal.Of(out, out, p.lookup), true
+}
+
 // screenWriter writes to stderr until a console has the terminal, and then above what
 // is typed there. A stderr that goes elsewhere stays where it is.
 type screenWriter struct {

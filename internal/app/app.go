@@ -25,6 +25,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
 	"remote-agent/internal/learn"
+	"remote-agent/internal/localsocket"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -85,6 +86,9 @@ type Env struct {
 	// returns when it does.
 	Chat func(ctx context.Context, b console.Backend) error
 
+	// Quiet leaves out what is said at the start.
+	Quiet bool
+
 	// Screen, if not nil, is given a writer as soon as the console has taken over the
 	// terminal: what is written there appears above the typed line. Interrupt ends the
 	// program as SIGINT does; nil if the console cannot.
@@ -125,7 +129,7 @@ type daemon struct {
 	runner      *sandbox.Runner
 	outside     *outside
 	tools       *toolSets
-	console     *console.Adapter                  // nil without a console
+	console     *console.Adapter
 	screen      atomic.Pointer[terminal.Terminal] // set while the console has the terminal
 	space       *codebase.Workspace               // nil without git
 	work        *work.Service
@@ -306,6 +310,9 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 		return err
 	})
+	if l := d.listenLocally(ctx); l != nil {
+		intake.Go(func() error { return localsocket.Serve(doors, l, d.local()) })
+	}
 	d.banner()
 	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
@@ -389,7 +396,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	helper(true, d.watchIncidents)
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
 	helper(d.env.Hangup != nil && d.env.Reload != nil, d.awaitReload)
-	helper(d.console != nil, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
+	helper(d.env.Console, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
 }
 
 // close closes what open opened, the database last.

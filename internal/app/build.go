@@ -86,9 +86,7 @@ func (d *daemon) buildModels() error {
 }
 
 func (d *daemon) buildAdapters() error {
-	if d.env.Console {
-		d.addConsole()
-	}
+	d.addConsole()
 	return d.addPlatforms()
 }
 
@@ -301,6 +299,9 @@ const bannerIndent = 12
 // say writes to the person who started the program. The start must not depend
 // on somebody reading it.
 func (d *daemon) say(format string, args ...any) {
+	if d.env.Quiet {
+		return
+	}
 	text := fmt.Sprintf(format, args...)
 	if d.env.Terminal {
 		text = terminal.Fold(terminalOf(d.env), text, bannerIndent)

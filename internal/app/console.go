@@ -15,7 +15,6 @@ import (
 // addConsole makes the adapter of the console.
 func (d *daemon) addConsole() {
 	d.console = console.New(console.Config{
-		Streaming: d.env.Terminal,
 		State: func(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error) {
 			return d.core.Idle(ctx, key)
 		},
@@ -25,9 +24,11 @@ func (d *daemon) addConsole() {
 	d.adapters = append(d.adapters, d.console)
 }
 
-// consoleChat returns what happens at this process's own console.
+// consoleChat returns what happens at this process's own console; nil if it has none.
 func (d *daemon) consoleChat() func(ctx context.Context, b console.Backend) error {
 	switch {
+	case !d.env.Console:
+		return nil
 	case d.env.Chat != nil:
 		return d.env.Chat
 	case d.env.Terminal:

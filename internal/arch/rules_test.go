@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/commandline", "internal/config", "internal/fault", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/commandline", "internal/config", "internal/fault", "internal/platform/console", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/commandline": {},
 	"internal/terminal":    {"internal/fault"},
 	"internal/doctor":      {"internal/fault"},
+	"internal/localsocket": {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
 	"internal/codebase/*":  {"internal/codebase/*", "internal/egress", "internal/fault"},
 
@@ -56,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/option":              {},
 	"internal/platform":            {"internal/doctor", "internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
 	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
-	"internal/platform/console":    {"internal/fault", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
+	"internal/platform/console":    {"internal/fault", "internal/localsocket", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
@@ -211,7 +212,7 @@ var external = map[string][]string{
 	"golang.org/x/image":                  {"internal/media"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                    {"internal/terminal", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
+	"golang.org/x/sys":                    {"internal/localsocket", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
 
 	// Tests and the packages for them.
 	"testing":                         {},

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"remote-agent/internal/fault"
 	"remote-agent/internal/terminal"
 )
@@ -18,6 +20,15 @@ type Question struct {
 	Conversation string
 	Out, Errors  io.Writer
 	Markdown     func(text string) string // how an answer is shown; nil: as it is
+}
+
+// FreshConversation returns the name of a conversation that nobody had yet.
+func FreshConversation() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fault.Wrap(err, fault.Internal, "mint a name")
+	}
+	return "question-" + id.String(), nil
 }
 
 // Ask asks and waits for the answer. It returns an error if there is none: the turn

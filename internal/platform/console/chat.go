@@ -24,6 +24,7 @@ type Chat struct {
 	Terminal     terminal.Config // Complete and Pasted are added
 	Conversation string
 	Quit         func() // ends the program; nil: Run returns
+	Greeting     string // the first line; may be empty
 
 	// Opened, if not nil, is given the terminal before anything is read.
 	Opened func(t *terminal.Terminal)
@@ -55,6 +56,9 @@ func (c Chat) Run(ctx context.Context, b Backend) error {
 	var work sync.WaitGroup
 	work.Go(func() { s.lost = s.show(watching, w, quit) })
 	work.Go(func() { s.report(watching) })
+	if c.Greeting != "" {
+		s.terminal.Note(c.Greeting)
+	}
 	err = s.terminal.Run(running, terminal.Handler{Submit: s.submit, Interrupt: s.interrupt})
 	if err == nil && running.Err() == nil {
 		err = settle(ctx, b, c.Conversation, s.pending)

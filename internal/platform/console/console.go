@@ -43,9 +43,6 @@ const maxText = 1 << 20 // there is no real limit; in code points
 
 // Config configures an Adapter.
 type Config struct {
-	// Streaming is true if somebody may look on while an answer is written.
-	Streaming bool
-
 	// State tells whether something is under way in a conversation, and the names of
 	// the questions that it waits for a person with; idle includes the latter.
 	State func(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error)
@@ -98,7 +95,7 @@ func (a *Adapter) Platform() messages.Platform { return Name }
 func (a *Adapter) Capabilities() platform.Capabilities {
 	return platform.Capabilities{
 		MaxText:       maxText,
-		Streaming:     a.config.Streaming,
+		Streaming:     true,
 		EditInterval:  50 * time.Millisecond,
 		OutcomeMarks:  true,
 		Place:         "the operator's terminal",

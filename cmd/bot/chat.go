@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/terminal"
+)
+
+// maxPiped is the longest text that is read from a pipe, in bytes.
+const maxPiped = 1 << 20
+
+// chatCommand talks to the bot: to the one that runs on the data directory, or to one
+// that lives as long as the chat.
+type chatCommand struct {
+	Conversation string   `help:"Conversation to talk in; without it a question has one of its own, and a chat has local." placeholder:"NAME" short:"c"`
+	Text         []string `arg:"" help:"A question. With text from a pipe behind it; the answer goes to stdout, and the exit code is 1 if there is none." optional:""`
+}
+
+// Help implements commandline.Explained.
+func (chatCommand) Help() string {
+	return "Without a question it is a chat in this terminal. It talks to the bot that runs on DATA_DIR; if none does, it runs one for as long as it takes. " +
+		`For example: git diff | bot chat "review this". A file is sent with @path.`
+}
+
+// Run implements the command.
+func (c chatCommand) Run(p *program) error {
+	if c.Conversation != "" {
+		if err := console.CheckConversation(c.Conversation); err != nil {
+			return err
+		}
+	}
+	text, err := c.question(p)
+	if err != nil {
+		return err
+	}
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	chat, err := c.chat(p, cfg, text)
+	if err != nil {
+		return err
+	}
+	running, err := app.Running(p.ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if running != nil {
+		return chat(p.ctx, running, nil)
+	}
+	return p.chatAlone(cfg, text == "", chat)
+}
+
+// talk talks to a backend. quit ends the program, if it has more to end than the chat.
+type talk func(ctx context.Context, b console.Backend, env *app.Env) error
+
+// chat returns what is to be done with a backend: to ask, or to chat.
+func (c chatCommand) chat(p *program, cfg config.Config, text string) (talk, error) {
+	if text == "" {
+		return func(ctx context.Context, b console.Backend, env *app.Env) error {
+			greeting := "No bot runs on " + cfg.DataDir + ": this chat runs one while it is open."
+			if env == nil {
+				greeting = "Connected to the bot on " + cfg.DataDir + "."
+				own := p.env(nil, true)
+				own.Interrupt, env = nil, &own
+			}
+			chat := app.TerminalChat(cfg, *env)
+			chat.Greeting = greeting + " Type a message, or /help. Ctrl-C stops an answer; press it twice to quit."
+			chat.Conversation = cmp.Or(c.Conversation, console.Local)
+			if env.Screen != nil {
+				chat.Opened = func(t *terminal.Terminal) { env.Screen(t) }
+			}
+			return chat.Run(ctx, b)
+		}, nil
+	}
+	fresh, err := console.FreshConversation()
+	if err != nil {
+		return nil, err
+	}
+	q := console.Question{Text: text, Conversation: cmp.Or(c.Conversation, fresh), Out: p.stdout, Errors: p.stderr}
+	if at, ok := p.terminalOut(); ok {
+		q.Markdown = func(text string) string { return terminal.Render(at, text) }
+	}
+	return func(ctx context.Context, b console.Backend, _ *app.Env) error { return q.Ask(ctx, b) }, nil
+}
+
+// question returns what is asked; nothing for a chat.
+func (c chatCommand) question(p *program) (string, error) {
+	text := strings.TrimSpace(strings.Join(c.Text, " "))
+	piped := ""
+	if isPiped(p.stdin) {
+		all, err := io.ReadAll(io.LimitReader(p.stdin, maxPiped+1))
+		if err != nil {
+			return "", fault.Wrap(err, fault.Invalid, "read the input")
+		}
+		if len(all) > maxPiped {
+			return "", fault.New(fault.Invalid, "the input is longer than 1 MiB; send less of it, or name the file with @path")
+		}
+		piped = strings.TrimRight(strings.ToValidUTF8(string(all), "\uFFFD"), "\n")
+	}
+	switch {
+	case text == "" && strings.TrimSpace(piped) == "" && bothTerminals(p.process):
+		return "", nil
+	case text == "" && strings.TrimSpace(piped) == "":
+		return "", fault.New(fault.Invalid, `there is nothing to ask: bot chat "question", or pipe text into it`)
+	case strings.TrimSpace(piped) == "":
+		return text, nil
+	case text == "":
+		return piped, nil
+	}
+	return text + "\n\n" + fenced(piped), nil
+}
+
+// fenced marks a text as one that is to be read as it is.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + text + "\n" + fence
+}
+
+// chatAlone runs a bot for as long as the chat takes.
+func (p *program) chatAlone(cfg config.Config, interactive bool, chat talk) error {
+	screen := &screenWriter{to: p.stderr}
+	p.stderr = screen
+	log, closeLog, err := p.newLogger(cfg, true)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	env := p.env(log, true)
+	env.Terminal, env.Screen, env.Quiet = interactive, screen.redirect, true
+	var result error
+	env.Chat = func(ctx context.Context, b console.Backend) error {
+		result = chat(ctx, b, &env)
+		return nil
+	}
+	return errors.Join(app.Run(p.ctx, cfg, env), result)
+}

@@ -1,0 +1,4 @@
+package localsocket
+
+// Dial is dial.
+var Dial = dial

@@ -1,0 +1,148 @@
+//go:build unix
+
+package localsocket_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/localsocket"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serving serves h at a socket, whose path it returns.
+func serving(t *testing.T, folder string, h http.Handler) string {
+	t.Helper()
+	path := filepath.Join(folder, "bot.sock")
+	l, err := localsocket.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- localsocket.Serve(ctx, l, h) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the socket is left behind: %v", err)
+		}
+	})
+	return path
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+
+func get(t *testing.T, path string) (string, error) {
+	t.Helper()
+	client := localsocket.Client(path)
+	defer client.CloseIdleConnections()
+	r, err := client.Get("http://bot/") //nolint:noctx // it is answered at once
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close() //nolint:errcheck // only read
+	if err := localsocket.ReadError(r); err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(r.Body)
+	return string(body), err
+}
+
+func TestTheSameUserIsServed(t *testing.T) {
+	t.Parallel()
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{t.TempDir(), long} {
+		path := serving(t, folder, hello)
+		if body, err := get(t, path); body != "hello" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if _, err := localsocket.Listen(t.Context(), path); !fault.Is(err, fault.Conflict) {
+			t.Errorf("a second one: %v", err)
+		}
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bot.sock")
+	if _, err := get(t, path); !errors.Is(err, localsocket.ErrNobody) {
+		t.Errorf("no file: %v", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // as a process that is killed
+	_ = l.Close()
+	if _, err := get(t, path); !errors.Is(err, localsocket.ErrNobody) {
+		t.Errorf("a dead process's: %v", err)
+	}
+	if body, err := get(t, serving(t, filepath.Dir(path), hello)); body != "hello" || err != nil {
+		t.Errorf("in its place: %q, %v", body, err)
+	}
+	if err := os.WriteFile(path+"2", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, path+"2"); !errors.Is(err, localsocket.ErrNobody) {
+		t.Errorf("a file: %v", err)
+	}
+}
+
+func TestGarbageIsAnswered(t *testing.T) {
+	t.Parallel()
+	path := serving(t, t.TempDir(), hello)
+	for _, garbage := range []string{"\x00\xff\x16\x03\x01\r\n\r\n", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n"} {
+		conn, err := net.Dial("unix", path) //nolint:noctx // local
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, garbage) // it may be closed before all is written
+		answer, _ := io.ReadAll(conn)        // as above
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 4") && len(answer) > 0 {
+			t.Errorf("answered %q", answer)
+		}
+		_ = conn.Close()
+	}
+	if body, err := get(t, path); body != "hello" || err != nil {
+		t.Errorf("afterwards: %q, %v", body, err)
+	}
+}
+
+func TestAnotherVersionIsSaid(t *testing.T) {
+	t.Parallel()
+	_, err := get(t, serving(t, t.TempDir(), http.NotFoundHandler()))
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), "another version") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnErrorKeepsItsKind(t *testing.T) {
+	t.Parallel()
+	_, err := get(t, serving(t, t.TempDir(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		localsocket.WriteError(w, fault.New(fault.Exhausted, "Full."))
+	})))
+	if !fault.Is(err, fault.Exhausted) || fault.Public(err) != "Full." {
+		t.Errorf("%v", err)
+	}
+}
