@@ -182,3 +182,31 @@ func TestAModelThatCannotSeeAnswersWithout(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAlbumIsOneTurn(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Model.On("compare them", orchestratortest.Say("All white."))
+		w.Model.On("next", orchestratortest.Say("Next."))
+		w.Start()
+		part := func(name, caption string) messages.Inbound {
+			return w.Chat.Say(caption, attach(png1(name)), orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" }))
+		}
+		part("a.png", "compare them")
+		second := part("b.png", "")
+		w.Pass(300 * time.Millisecond)
+		part("c.png", "")
+		w.Chat.Again(second)
+		w.Chat.Say("next")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("All white.")
+		w.Chat.Find("Next.")
+		requests := w.Model.Requests()
+		if len(requests) != 2 {
+			t.Fatalf("the model was asked %q", w.Model.Asked())
+		}
+		if got := fmt.Sprint(shown(requests[0])); got != "[a.png b.png c.png]" {
+			t.Errorf("the first request shows %s", got)
+		}
+	})
+}

@@ -18,6 +18,7 @@ var notExported = map[string]string{
 	"goose_db_version":           "the schema's own version; the target has its own",
 	"owner_codes":                "one-time codes, valid for minutes",
 	"named_leases":               "who does what at this moment",
+	"files":                      "bytes of what people attached; a backup has them",
 	"replicas":                   "which processes live at this moment",
 	"platform_cursors":           "up to where this bot has read; another one reads from now on",
 	"buttons":                    "what is open is ended, and a button of the past does nothing",

@@ -146,6 +146,7 @@ type request struct {
 	id      json.RawMessage
 	session *session
 	prompt  string
+	files   []string // of the prompt: type and size
 }
 
 func (a *agent) dispatch(m message) {
@@ -221,7 +222,7 @@ func (a *agent) hello() any {
 		"agentInfo":       map[string]any{"name": "scripted", "version": "1"},
 		"agentCapabilities": map[string]any{
 			"loadSession": a.script.Load, "sessionCapabilities": offers,
-			"promptCapabilities": map[string]any{"embeddedContext": true},
+			"promptCapabilities": map[string]any{"embeddedContext": true, "image": a.script.Images},
 		},
 		"authMethods": []any{},
 	}
@@ -335,8 +336,14 @@ func (a *agent) prompt(r request, params json.RawMessage) error {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		Prompt    []struct {
-			Type string
-			Text string
+			Type     string
+			Text     string
+			MimeType string
+			Data     []byte // of an image
+			Resource struct {
+				MimeType string
+				Blob     []byte
+			}
 		}
 	}
 	_ = json.Unmarshal(params, &p)
@@ -347,6 +354,16 @@ func (a *agent) prompt(r request, params json.RawMessage) error {
 	var text strings.Builder
 	for _, b := range p.Prompt {
 		text.WriteString(b.Text)
+		switch b.Type {
+		case "image":
+			if !a.script.Images || len(b.Data) == 0 || !strings.HasPrefix(b.MimeType, "image/") {
+				a.fail(r, Error{Code: -32602, Message: "Invalid params: an image that was not offered, or is none"})
+				return nil
+			}
+			r.files = append(r.files, fmt.Sprintf("%s %d", b.MimeType, len(b.Data)))
+		case "resource":
+			r.files = append(r.files, fmt.Sprintf("%s %d", b.Resource.MimeType, len(b.Resource.Blob)))
+		}
 	}
 	r.prompt = text.String()
 	a.mu.Lock()

@@ -15,6 +15,8 @@ type Script struct {
 	Load     bool `json:"load,omitempty"`     // offers session/load, which replays
 	Resume   bool `json:"resume,omitempty"`   // offers session/resume, which does not
 
+	Images bool `json:"images,omitempty"` // takes pictures in prompts
+
 	Modes  []string `json:"modes,omitempty"`  // session modes; the first is current
 	Models []string `json:"models,omitempty"` // models to choose from; the first is current
 
@@ -53,7 +55,7 @@ type Turn struct {
 type Step struct {
 	Times int `json:"times,omitempty"` // 0 means once
 
-	Say   string  `json:"say,omitempty"`   // a piece of the answer; %PROMPT% stands for the prompt
+	Say   string  `json:"say,omitempty"`   // a piece of the answer; %PROMPT% stands for the prompt, %FILES% for the types and sizes of its files
 	Think string  `json:"think,omitempty"` // a piece of reasoning
 	Tool  *Tool   `json:"tool,omitempty"`  // a whole tool call
 	Plan  []Entry `json:"plan,omitempty"`  // the plan

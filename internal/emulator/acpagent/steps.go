@@ -31,7 +31,7 @@ func (a *agent) steps(r request, steps []Step) error {
 func (a *agent) step(r request, s Step) error {
 	switch {
 	case s.Say != "":
-		a.update(r.id0(), chunk("agent_message_chunk", strings.ReplaceAll(s.Say, "%PROMPT%", r.prompt)))
+		a.update(r.id0(), chunk("agent_message_chunk", strings.NewReplacer("%PROMPT%", r.prompt, "%FILES%", strings.Join(r.files, ", ")).Replace(s.Say)))
 	case s.Think != "":
 		a.update(r.id0(), chunk("agent_thought_chunk", s.Think))
 	case s.Tool != nil:

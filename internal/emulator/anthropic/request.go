@@ -64,11 +64,20 @@ type ContentBlock struct {
 	Content      json.RawMessage `json:"content"`
 	IsError      bool            `json:"is_error"`
 	CacheControl *CacheControl   `json:"cache_control"`
+	Title        string          `json:"title"`
+	Source       *Source         `json:"source"`
 
 	// Raw is the block as it was sent.
 	Raw json.RawMessage `json:"-"`
 
 	at string // where it is, in the API's notation
+}
+
+// Source is where the bytes of an image or a document are.
+type Source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"`
 }
 
 // CacheControl marks the end of a prefix to cache.
@@ -84,6 +93,8 @@ type Tool struct {
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	CacheControl *CacheControl   `json:"cache_control"`
+	Title        string          `json:"title"`
+	Source       *Source         `json:"source"`
 
 	// Raw is the tool as it was sent.
 	Raw json.RawMessage `json:"-"`

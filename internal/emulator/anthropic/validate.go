@@ -228,6 +228,31 @@ func checkText(at string, b ContentBlock) *APIError {
 	return nil
 }
 
+// checkSource checks the bytes of an image or a document: their form, and that they
+// begin as the type says.
+func checkSource(b ContentBlock) *APIError {
+	if b.Type != "image" && b.Type != "document" || b.Source != nil && b.Source.Type != "base64" {
+		return nil
+	}
+	if b.Source == nil {
+		return invalid("%s.%s.source: Field required", b.at, b.Type)
+	}
+	beginnings := map[string]string{"image/jpeg": "\xff\xd8\xff", "image/png": "\x89PNG", "image/gif": "GIF8", "image/webp": "RIFF"}
+	if b.Type == "document" {
+		beginnings = map[string]string{"application/pdf": "%PDF-"}
+	}
+	begin, ok := beginnings[b.Source.MediaType]
+	switch {
+	case !ok:
+		return invalid("%s.%s.source.base64.media_type: Input should be another media type than '%s'", b.at, b.Type, b.Source.MediaType)
+	case len(b.Source.Data) > 5<<20 && b.Type == "image":
+		return invalid("%s.image.source.base64: image exceeds 5 MB maximum: %d bytes > 5242880 bytes", b.at, len(b.Source.Data))
+	case !strings.HasPrefix(string(b.Source.Data), begin):
+		return invalid("%s.%s.source.base64.data: The content does not appear to be a valid %s", b.at, b.Type, b.Source.MediaType)
+	}
+	return nil
+}
+
 func checkBlock(role string, b ContentBlock) *APIError {
 	unexpected := invalid("%s: Input tag '%s' found using 'type' does not match any of the expected tags of a message with role '%s'", b.at, b.Type, role)
 	switch b.Type {
@@ -237,7 +262,7 @@ func checkBlock(role string, b ContentBlock) *APIError {
 		if role != "user" {
 			return unexpected
 		}
-		return nil
+		return checkSource(b)
 	case "tool_result":
 		if role != "user" {
 			return invalid("%s: `tool_result` blocks can only be in `user` messages", b.at)

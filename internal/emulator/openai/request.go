@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func (r Request) Roles() []string {
 func (r *Request) tokens() int {
 	n := 0
 	for _, m := range r.Messages {
-		n += 4 + len(m.RawContent)/4
+		n += 4 + len(m.Text())/4 + 1000*len(m.Files())
 		for _, c := range m.ToolCalls {
 			n += 4 + len(c.Function.Name)/4
 			if c.Function.Arguments != nil {
@@ -114,6 +115,83 @@ func (r *Request) tokens() int {
 
 // part is a piece of a content that is a list.
 type part struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	ImageURL *struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	File *struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
+		ID   string `json:"file_id"`
+	} `json:"file"`
+}
+
+// File is a picture or a document that a message shows.
+type File struct {
+	Name, MediaType string
+	Data            []byte
+}
+
+// Files returns what a message shows besides text, of what is in the request itself.
+func (m Message) Files() (files []File) {
+	var parts []part
+	if json.Unmarshal(m.RawContent, &parts) != nil {
+		return nil
+	}
+	for _, p := range parts {
+		if f, ok := p.file(); ok {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// Files returns what all messages show.
+func (r Request) Files() (files []File) {
+	for _, m := range r.Messages {
+		files = append(files, m.Files()...)
+	}
+	return files
+}
+
+// file decodes the data URL of a part.
+func (p part) file() (f File, ok bool) {
+	address := ""
+	switch {
+	case p.ImageURL != nil:
+		address = p.ImageURL.URL
+	case p.File != nil:
+		f.Name, address = p.File.Name, p.File.Data
+	}
+	head, encoded, ok := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
+	if !ok || !strings.HasPrefix(address, "data:") {
+		return f, false
+	}
+	var err error
+	f.MediaType = head
+	f.Data, err = base64.StdEncoding.DecodeString(encoded)
+	return f, err == nil && len(f.Data) > 0
+}
+
+// imageTypes are what the API takes as pictures.
+var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
+
+// maxImage is the largest request with pictures.
+const maxImage = 50 << 20
+
+// checkFile checks a part that shows something, as the API does.
+func checkFile(at string, p part) *APIError {
+	f, ok := p.file()
+	switch {
+	case p.Type == "image_url" && p.ImageURL == nil, p.Type == "file" && p.File == nil:
+		return invalid(at+"."+p.Type, "Missing required parameter: '%s.%s'.", at, p.Type)
+	case p.Type == "image_url" && strings.HasPrefix(p.ImageURL.URL, "http"):
+		return nil
+	case p.Type == "image_url" && (!ok || !slices.Contains(imageTypes, f.MediaType) || len(f.Data) > maxImage):
+		return invalid(at, "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].")
+	case p.Type == "file" && p.File.ID == "" && (!ok || f.Name == "" || f.MediaType != "application/pdf"):
+		return invalid(at, "Invalid file data: '%s.file.file_data'. Expected a base64-encoded data URL with an 'application/pdf' MIME type, and a 'filename'.", at)
+	}
+	return nil
 }

@@ -213,6 +213,9 @@ func checkContent(param string, m Message) *APIError {
 			return invalid(at+".text", "Invalid '%s.text': empty string.", at)
 		case p.Type == "text", p.Type == "refusal" && m.Role == "assistant":
 		case slices.Contains([]string{"image_url", "input_audio", "file"}, p.Type) && m.Role == "user":
+			if e := checkFile(at, p); e != nil {
+				return e
+			}
 		default:
 			return invalid(at+".type", "Invalid value: '%s' in a message with role '%s'.", p.Type, m.Role)
 		}

@@ -273,6 +273,9 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	if v.State.Halted() && a.entry.Lane == sessions.LaneTurn {
 		return i.acceptHalted(ctx, tx, conv, a, v.State)
 	}
+	if a.entry.In.Album != "" && a.entry.Lane == sessions.LaneTurn {
+		return i.acceptAlbum(ctx, tx, conv, a)
+	}
 	var open sessions.OpenWork
 	if !conv.Leased && a.entry.Lane == sessions.LaneTurn {
 		if open, err = tx.OpenWork(ctx, conv.ID); err != nil {

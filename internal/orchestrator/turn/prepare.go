@@ -28,8 +28,8 @@ type ready struct {
 // needsPreparing reports whether something has to be read before the turn of an
 // entry can begin.
 func (w *worker) needsPreparing(entry sessions.Entry) bool {
-	if _, done := w.ready[entry.ID]; done {
-		return false
+	if r, done := w.ready[entry.ID]; done && (r.attachments == nil || len(r.attachments) == len(entry.In.Attachments)) {
+		return false // else more of its album came meanwhile
 	}
 	if w.o.access.Gated(w.conv.Key.Platform) {
 		return true

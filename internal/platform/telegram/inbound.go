@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -89,6 +90,10 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 		return in, false, nil // a service message
 	}
 	cleaned, addressed := me.addressed(m, text, entities)
+	if m.Album != "" {
+		in.Album = m.Album
+		addressed = me.albumAddressed(m, addressed)
+	}
 	if !in.Private && !addressed {
 		return in, false, nil
 	}
@@ -99,7 +104,27 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 		in.Quotes = append(in.Quotes, quote("forwarded from", m.ForwardOrigin.name(), in.Text))
 		in.Text, in.Cited = "", nil
 	}
+	if m.ForwardOrigin != nil {
+		for i := range in.Attachments {
+			in.Attachments[i].Author = cmp.Or(m.ForwardOrigin.name(), "somebody else")
+		}
+	}
 	return in, true, nil
+}
+
+// albumAddressed reports whether a message of an album is meant for the bot: the
+// mention is in the caption of one of them.
+func (me identity) albumAddressed(m *message, addressed bool) bool {
+	if me.albums == nil {
+		return addressed
+	}
+	key := strconv.FormatInt(m.Chat.ID, 10) + "/" + m.Album
+	if addressed {
+		me.albums.Put(key, true)
+		return true
+	}
+	_, known := me.albums.Get(key)
+	return known
 }
 
 // cited returns the parts of a text that are formatted as a quotation or as a

@@ -96,6 +96,7 @@ type Adapter struct {
 type identity struct {
 	id       int64
 	username string
+	albums   *platform.Recent[string, bool] // that are meant for the bot; may be nil
 }
 
 var (
@@ -243,7 +244,7 @@ func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	me := identity{id: a.botID, username: user.Username}
+	me := identity{id: a.botID, username: user.Username, albums: platform.NewRecent[string, bool](100)}
 	a.self.Store(&me)
 	return me, nil
 }

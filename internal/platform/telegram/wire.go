@@ -103,6 +103,7 @@ type message struct {
 		Origin *origin `json:"origin"`
 	} `json:"external_reply"`
 
+	Album     string `json:"media_group_id"` // several messages that were sent as one
 	Photo     []file `json:"photo"`
 	Document  *file  `json:"document"`
 	Animation *file  `json:"animation"`

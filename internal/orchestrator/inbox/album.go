@@ -1,0 +1,76 @@
+package inbox
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
+)
+
+const (
+	// albumPause is how long the first message of an album waits for the others, which
+	// come within a moment.
+	albumPause = 700 * time.Millisecond
+
+	// albumMost is how many files one message may come to have.
+	albumMost = 100
+)
+
+// acceptAlbum puts a message of an album into the inbox of its conversation: into the
+// one of the same album that waits, if there is one, else as one that waits for the
+// others.
+func (i *Inbox) acceptAlbum(ctx context.Context, tx port.Tx, conv sessions.Conversation, a accepted) (accepted, error) {
+	if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+		return a, err
+	}
+	first, ok, err := waitingAlbum(ctx, tx, conv.ID, a.entry.In)
+	if err != nil {
+		return a, err
+	}
+	if ok {
+		whole := joined(first.In, a.entry.In)
+		withoutText(&a.entry.In)
+		a.entry.State = sessions.EntryIgnored
+		if a, err = i.store(ctx, tx, a); err != nil || !a.fresh {
+			return a, err
+		}
+		_, err = tx.ReplaceWaiting(ctx, conv.ID, first.In.Message, whole)
+		return a, err
+	}
+	if a, err = i.crowd(ctx, tx, a); err != nil || a.overflow {
+		return a, err
+	}
+	a.entry.NextAt = time.Now().Add(albumPause)
+	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh || conv.Leased {
+		return a, err // its holder looks into the inbox before it leaves
+	}
+	return a, i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID, At: a.entry.NextAt})
+}
+
+// waitingAlbum returns the message of the same album and sender whose turn has not
+// begun.
+func waitingAlbum(ctx context.Context, tx port.Tx, conversationID string, in messages.Inbound) (sessions.Entry, bool, error) {
+	waiting, err := tx.WaitingEntries(ctx, conversationID, 0, albumMost)
+	for _, e := range waiting {
+		if e.In.Album == in.Album && e.In.Sender.ID == in.Sender.ID && e.Attempts == 0 {
+			return e, true, nil
+		}
+	}
+	return sessions.Entry{}, false, err
+}
+
+// joined is a message with what another one of its album has.
+func joined(first, more messages.Inbound) messages.Inbound {
+	first.Text = strings.Trim(first.Text+"\n"+more.Text, "\n")
+	first.Cited = append(first.Cited, more.Cited...)
+	first.Attachments = append(first.Attachments, more.Attachments...)
+	first.Attachments = first.Attachments[:min(len(first.Attachments), albumMost)]
+	if len(first.Quotes) == 0 {
+		first.Quotes = more.Quotes
+	}
+	return first
+}
