@@ -26,7 +26,7 @@ func (h *Handler) agentCommand() command.Command {
 
 // runAgent shows the profiles, or has the conversation use another one.
 func (h *Handler) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	switch {
 	case len(r.Call.Args) == 0:
 		return h.listAgents(ctx, r)
@@ -64,7 +64,7 @@ func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Re
 	if len(all) == 0 {
 		return command.Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	var b strings.Builder
 	b.WriteString("Profiles:\n\n")
 	line := func(used bool, name, about string) {
@@ -140,7 +140,7 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 		text += " The standing task of the profile before is off."
 	}
 	if p != nil && p.Interval > 0 {
-		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), h.prefix(r.Conv.Key.Platform))
+		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), h.prefix(r.Conv.Key))
 	}
 	if problem := h.engine.ModelProblem(p, r.Conv); problem != "" {
 		text += " ⚠ But " + problem

@@ -61,6 +61,6 @@ func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Repl
 	for _, rule := range rules {
 		fmt.Fprintf(&b, "- %d: %s `%s` (by %s)\n", rule.ID, rule.Tool, strings.ReplaceAll(rule.Rule, "`", "'"), rule.CreatedBy)
 	}
-	fmt.Fprintf(&b, "\n`%sallow revoke <number>` takes one back.", h.prefix(r.Conv.Key.Platform))
+	fmt.Fprintf(&b, "\n`%sallow revoke <number>` takes one back.", h.prefix(r.Conv.Key))
 	return command.Reply{Text: b.String()}, nil
 }

@@ -49,7 +49,7 @@ func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.
 		}
 		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), a.Question(), a.Requester, elsewhere)
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
 	return command.Reply{Text: b.String()}, nil
 }

@@ -8,7 +8,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -147,8 +146,10 @@ func (h *Handler) caps(p messages.Platform) platform.Capabilities {
 	return platform.Capabilities{}
 }
 
-// prefix returns what stands before a command's name on a platform.
-func (h *Handler) prefix(p messages.Platform) string { return cmp.Or(h.caps(p).CommandPrefix, "/") }
+// prefix returns what stands before a command's name in a conversation.
+func (h *Handler) prefix(key messages.ConversationKey) string {
+	return platform.CommandPrefix(h.adapters[key.Platform], key)
+}
 
 // private reports whether nobody else reads an answer to a message.
 func private(in messages.Inbound) bool { return in.Private || in.Whispered }

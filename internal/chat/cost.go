@@ -67,7 +67,7 @@ func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply
 	if err != nil {
 		return command.Reply{}, err
 	}
-	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, h.prefix(r.Conv.Key.Platform))
+	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, h.prefix(r.Conv.Key))
 	if limits := budgetText(h.engine.Live().Budget); limits != "" {
 		b.WriteString(" Limits: " + limits + ".")
 	}

@@ -42,7 +42,7 @@ func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
 			place = word
 		default:
 			return f, fault.Newf(fault.Invalid, "Say with which message to go on: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
-				"With `thread` behind it the fork gets a thread or topic of its own.", h.prefix(r.Conv.Key.Platform))
+				"With `thread` behind it the fork gets a thread or topic of its own.", h.prefix(r.Conv.Key))
 		}
 	}
 	f.aside = place == "thread" || place == "topic"

@@ -42,7 +42,7 @@ func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (comm
 			place = adapter.Capabilities().Place
 		}
 		return command.Reply{}, fault.Newf(fault.Unsupported, "I cannot open a thread or topic beside %s, so nothing was forked. `%sfork` goes on here, in a fresh session.",
-			place, h.prefix(r.Conv.Key.Platform))
+			place, h.prefix(r.Conv.Key))
 	}
 	a, err := h.beginAside(ctx, r, n)
 	if err != nil {

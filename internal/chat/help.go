@@ -33,7 +33,7 @@ func (h *Handler) helpCommand() command.Command {
 }
 
 func (h *Handler) runHelp(ctx context.Context, r command.Request) (command.Reply, error) {
-	caps, prefix := h.caps(r.Conv.Key.Platform), h.prefix(r.Conv.Key.Platform)
+	caps, prefix := h.caps(r.Conv.Key.Platform), h.prefix(r.Conv.Key)
 	offered := slices.DeleteFunc(h.offered(caps), func(c command.Command) bool { return !may(c, r.Role, private(r.Entry.In)) })
 	switch {
 	case len(r.Call.Args) == 0:

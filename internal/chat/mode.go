@@ -36,7 +36,7 @@ func modeText(m approval.Mode) string {
 func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
 		mode := h.modeOf(r.Conv)
-		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. `%smode ask|edit|auto` changes it.", mode, modeText(mode), h.prefix(r.Conv.Key.Platform))}, nil
+		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. `%smode ask|edit|auto` changes it.", mode, modeText(mode), h.prefix(r.Conv.Key))}, nil
 	}
 	mode, err := approval.ParseMode(r.Call.Args[0])
 	if err != nil {

@@ -42,7 +42,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 	tier, ok := h.engine.Live().Tiers[strings.ToLower(wanted)]
 	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
 		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s here, so the model stays as it is. An operator sets `MODEL_%s`; `%smodel` lists what there is.",
-			name, strings.ToUpper(name), h.prefix(r.Conv.Key.Platform))
+			name, strings.ToUpper(name), h.prefix(r.Conv.Key))
 	}
 	if ok {
 		wanted = tier.Model
@@ -53,7 +53,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 	if provider, model, ok := strings.Cut(wanted, ":"); ok && h.config.Assistants[assistant.Name(provider)] != nil {
 		if provider != r.Conv.Assistant {
 			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, and this conversation belongs to %s. `%shandoff %s` goes on there.",
-				model, provider, r.Conv.Assistant, h.prefix(r.Conv.Key.Platform), provider)
+				model, provider, r.Conv.Assistant, h.prefix(r.Conv.Key), provider)
 		}
 		wanted = model
 	}
@@ -83,7 +83,7 @@ func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
 			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
 		}
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here, `%smodel default` goes back.", prefix, prefix)
 	if others := h.others(r.Conv.Assistant); len(others) > 0 {
 		fmt.Fprintf(&b, " `%shandoff %s` goes on with another assistant.", prefix, strings.Join(others, "|"))

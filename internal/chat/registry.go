@@ -160,7 +160,7 @@ func (h *Handler) Menu(caps platform.Capabilities) []platform.CommandInfo {
 
 // Unknown says what was probably meant by a name that no command has.
 func (h *Handler) Unknown(ctx context.Context, r command.Request) (command.Reply, error) {
-	prefix, name := h.prefix(r.Conv.Key.Platform), r.Call.Invoked().Name
+	prefix, name := h.prefix(r.Conv.Key), r.Call.Invoked().Name
 	if name == command.Invoke {
 		return reply("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)
 	}

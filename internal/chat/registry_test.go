@@ -181,7 +181,7 @@ func TestShortHelp(t *testing.T) {
 		} {
 			text := helped(t, h, "/help", role)
 			lines := strings.Split(text, "\n")
-			prefix, most := h.prefix("test"), 9 // a platform may set the list apart with an empty line
+			prefix, most := h.prefix(messages.ConversationKey{Platform: "test"}), 9 // a platform may set the list apart with an empty line
 			if name == "comments" {
 				most += 5
 			}

@@ -43,7 +43,7 @@ func (h *Handler) runSchedule(ctx context.Context, r command.Request) (command.R
 	case "list":
 		return h.listSchedules(ctx, r)
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task here, `%[1]sschedule on` and `off` switch it, `%[1]sschedule list` shows all.", prefix)
 }
 
@@ -61,7 +61,7 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		if p, err = profileOf(ctx, tx, conv); err != nil {
 			return err
 		}
-		if err := mayStand(p, h.prefix(conv.Key.Platform)); err != nil {
+		if err := mayStand(p, h.prefix(conv.Key)); err != nil {
 			return err
 		}
 		if s, was, err = tx.Schedule(ctx, conv.ID); err != nil || was {
@@ -84,7 +84,7 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
 	}
 	return command.Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
-		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key.Platform))}, nil
+		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key))}, nil
 }
 
 // mayStand says why a profile has no standing task to switch on.
@@ -135,7 +135,7 @@ func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.
 	if err != nil {
 		return command.Reply{}, err
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	if line == "" {
 		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` has the profile that is used here do its own.", prefix)}, nil
 	}

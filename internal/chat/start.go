@@ -21,7 +21,7 @@ func (h *Handler) startCommand() command.Command {
 }
 
 func (h *Handler) runStart(_ context.Context, r command.Request) (command.Reply, error) {
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	hello := "Hello."
 	if r.Role == sessions.Owner {
 		hello = "Hello. You are the owner of this bot."

@@ -57,7 +57,7 @@ func (h *Handler) which(r command.Request, verb string, asked []approval.Approva
 	if planned != "" {
 		fmt.Fprintf(&b, "- **%s** the plan\n", planned)
 	}
-	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", h.prefix(r.Conv.Key.Platform), verb, name)
+	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", h.prefix(r.Conv.Key), verb, name)
 	return command.Reply{Text: b.String()}, nil
 }
 
@@ -76,7 +76,7 @@ func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, 
 	if !ok || len(asked) == 0 {
 		return command.Reply{Again: &r.Entry.In}, nil
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	switch word {
 	case command.WordStop:
 		return h.stop(ctx, r, r.Entry.Seq)
@@ -144,7 +144,7 @@ func (h *Handler) explain(ctx context.Context, r command.Request, a approval.App
 	default:
 		fmt.Fprintf(&b, "- It asks because the mode here is %s: %s.\n", h.modeOf(r.Conv), modeText(h.modeOf(r.Conv)))
 	}
-	prefix := h.prefix(r.Conv.Key.Platform)
+	prefix := h.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%[1]sapprove %[2]s` runs it once, `%[1]sdeny %[2]s` refuses it; then the assistant goes on either way. `%[1]sstop` ends the turn.", prefix, a.Name())
 	return command.Reply{Text: b.String()}, nil
 }

@@ -147,7 +147,10 @@ func TestSlackSlashCommandPlanEditApproveStop(t *testing.T) {
 		w.ai.Enqueue(openai.Text("1. First idea."))
 		ann.Slash("/agent", "plan improve it")
 		root := w.waitRoot("improve it")
-		first := w.threadShows(root, "First idea", "Plan p-1, version 1")
+		first := w.threadShows(root, "First idea", "Plan p-1, version 1", "@agent execute p-1")
+		if strings.Contains(first.Plain, "/agent") {
+			t.Errorf("in a thread, where there are no slash commands, the plan says %q", first.Plain)
+		}
 
 		t.Log("somebody else presses, then the requester edits in the modal")
 		w.sl.User(slackBo).In(channel).Clicks(first.TS, buttonID(t, first, "Approve and run"))
@@ -182,6 +185,29 @@ func TestSlackSlashCommandPlanEditApproveStop(t *testing.T) {
 			if strings.Contains(m.Plain, "idea") && strings.Contains(m.Plain, "version") && len(m.Buttons()) > 0 {
 				t.Errorf("a settled plan still has buttons: %q", m.Plain)
 			}
+		}
+	})
+}
+
+// TestSlackTypoIsAnsweredInPrivate: what is nearly a command opens no thread that
+// everybody sees, and no model is asked.
+func TestSlackTypoIsAnsweredInPrivate(t *testing.T) {
+	t.Parallel()
+	eachTransport(t, func(t *testing.T, w *world) {
+		w.start()
+		w.sl.User(slackAn).In(channel).Slash("/agent", "staus")
+		_, err := w.sl.WaitEphemeral(w.ctx(), channel, slackAn, func(s string) bool {
+			return strings.Contains(s, "There is no command") && strings.Contains(s, "/agent status")
+		})
+		if err != nil {
+			t.Errorf("the nearest command was not named: %v", w.sl.Channel(channel).SeenBy(slackAn))
+		}
+		w.settles()
+		if roots := w.sl.Channel(channel).FromBot(); len(roots) != 0 {
+			t.Errorf("everybody reads %d messages", len(roots))
+		}
+		if n := w.ai.Stats().Received; n != 0 {
+			t.Errorf("the model was asked %d times", n)
 		}
 	})
 }

@@ -10,6 +10,7 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -119,8 +120,31 @@ type Capabilities struct {
 	// sentence or two.
 	Format string
 
-	// CommandPrefix is what stands before a command's name here ("/").
+	// CommandPrefix is what stands before a command's name here ("/"), unless a
+	// conversation has its own; see Prefixer.
 	CommandPrefix string
+}
+
+// Prefixer is implemented by adapters of platforms where commands are given in
+// another way in some conversations.
+type Prefixer interface {
+	Adapter
+
+	// CommandPrefix returns what stands before a command's name in a conversation. It
+	// does no I/O.
+	CommandPrefix(key messages.ConversationKey) string
+}
+
+// CommandPrefix returns what stands before a command's name in a conversation of an
+// adapter; "/" if it says nothing, or is nil.
+func CommandPrefix(a Adapter, key messages.ConversationKey) string {
+	prefix := ""
+	if p, ok := a.(Prefixer); ok {
+		prefix = p.CommandPrefix(key)
+	} else if a != nil {
+		prefix = a.Capabilities().CommandPrefix
+	}
+	return cmp.Or(prefix, "/")
 }
 
 // Placeholder is the text of a message that is sent before there is anything to

@@ -117,6 +117,11 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 	}
 	r.Call, _ = command.Parse(entry.In.Text)
 	reply := c.reply(ctx, r)
+	if reply.Plan == nil { // a plan is shown as it is
+		prefix := c.Outbox.Prefix(r.Conv.Key)
+		known := func(name string) bool { _, ok := c.Commands.Find(name); return ok }
+		reply.Text, reply.Note = command.InPlace(reply.Text, prefix, known), command.InPlace(reply.Note, prefix, known)
+	}
 	defer c.Outbox.MarkEnd(entry, true)
 	if reply.Note != "" {
 		c.Outbox.Whisper(ctx, entry.In, reply.Note)

@@ -51,7 +51,7 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	}
 	d := outbox.Held(a.entry.ConversationID, a.entry, fmt.Sprintf("%d of your messages are waiting %s, which is as many as I keep, so I did not take this one. "+
 		"I take new ones as soon as I have answered some; `%sstop` drops those that wait. I will not say this again for each message.",
-		waiting, place, i.Outbox.Prefix(in.Conversation.Platform)))
+		waiting, place, i.Outbox.Prefix(in.Conversation)))
 	d.ReplyTo = in.Message
 	if in.Whispered {
 		d.OnlyFor = in.Sender.ID

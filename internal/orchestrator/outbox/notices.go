@@ -47,7 +47,7 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 		return nil, nil //nolint:nilnil // nobody wrote
 	}
 	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
-		wording.Because(state.HaltReason), o.Prefix(conv.Key.Platform))
+		wording.Because(state.HaltReason), o.Prefix(conv.Key))
 	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
 		return nil, err
 	}

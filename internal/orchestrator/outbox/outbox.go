@@ -62,12 +62,9 @@ func (o *Outbox) Caps(p messages.Platform) platform.Capabilities {
 	return platform.Capabilities{}
 }
 
-// Prefix returns what stands before a command's name on a platform.
-func (o *Outbox) Prefix(p messages.Platform) string {
-	if prefix := o.Caps(p).CommandPrefix; prefix != "" {
-		return prefix
-	}
-	return "/"
+// Prefix returns what stands before a command's name in a conversation.
+func (o *Outbox) Prefix(key messages.ConversationKey) string {
+	return platform.CommandPrefix(o.Adapters[key.Platform], key)
 }
 
 // ShowsProgress reports whether a platform has a message that shows a turn until it

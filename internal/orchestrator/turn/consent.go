@@ -48,7 +48,7 @@ func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry,
 		return decision{what: settled}, err // the next step brings the question
 	case !asked.verdict.Allow:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, need.Error(),
-			"✖ "+need.Codebase+" was not cloned, so I did not start on this. `"+w.o.outbox.Prefix(w.conv.Key.Platform)+"clone "+need.URL+"` gets it whenever you want.")
+			"✖ "+need.Codebase+" was not cloned, so I did not start on this. `"+w.o.outbox.Prefix(w.conv.Key)+"clone "+need.URL+"` gets it whenever you want.")
 	}
 	delete(w.ready, entry.ID)
 	w.mayGet = need

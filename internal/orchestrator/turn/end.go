@@ -233,7 +233,7 @@ func (r *run) answered(out outcome) ending {
 			return err
 		}
 		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, r.w.o.outbox.Prefix(r.w.conv.Key.Platform), r.w.caps().Buttons)
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
@@ -258,9 +258,13 @@ func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnReco
 // jobDone is the end of a job of ours.
 func (r *run) jobDone(reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
+	text := command.InPlace(reply.Text, r.w.o.outbox.Prefix(r.w.conv.Key), func(name string) bool {
+		_, ok := r.w.o.config.Commands.Find(name)
+		return ok
+	})
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
-		word: &outbox.Word{Text: reply.Text, Buttons: reply.Buttons},
+		word: &outbox.Word{Text: text, Buttons: reply.Buttons},
 		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
 			_, err := r.w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: r.d.entry, Conv: r.w.conv}, reply)
 			return err

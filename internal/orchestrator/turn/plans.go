@@ -70,7 +70,7 @@ func (r *run) needsPlan(ctx context.Context, tx port.Tx) error {
 	if err != nil || active && sessions.Next(s.Metadata, b.prompt.Meta) != sessions.Continue {
 		return err
 	}
-	prefix := r.w.o.outbox.Prefix(r.w.conv.Key.Platform)
+	prefix := r.w.o.outbox.Prefix(r.w.conv.Key)
 	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to carry out here. `%[1]splan <task>` makes one.", prefix)}
 }
 

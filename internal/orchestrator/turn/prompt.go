@@ -149,7 +149,7 @@ func (o *Turns) systemOf(conv sessions.Conversation, in messages.Inbound, p *pro
 	_, agent := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent)
 	s := systemPrompt{
 		Operator: o.config.Live().SystemPrompt, Repository: work.Instructions, Notes: work.Notes, Profile: p,
-		Prefix: o.outbox.Prefix(conv.Key.Platform), Private: in.Private, Agent: agent, Repositories: o.config.Worktrees != nil, Work: work, Today: o.config.Now(),
+		Prefix: o.outbox.Prefix(conv.Key), Private: in.Private, Agent: agent, Repositories: o.config.Worktrees != nil, Work: work, Today: o.config.Now(),
 	}
 	if a := o.outbox.Adapters[conv.Key.Platform]; a != nil {
 		s.Caps = a.Capabilities()

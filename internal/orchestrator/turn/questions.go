@@ -114,7 +114,7 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 // showApproval returns how a question is shown: the exact effect, who decides,
 // and buttons where the platform has them.
 func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conversation, a approval.Approval) (string, []messages.Button, error) {
-	prefix, name := o.outbox.Prefix(conv.Key.Platform), a.Name()
+	prefix, name := o.outbox.Prefix(conv.Key), a.Name()
 	who := "The one who asked, or an owner,"
 	if o.config.SecondApprover {
 		who = "Somebody else than the one who asked"

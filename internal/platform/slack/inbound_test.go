@@ -300,6 +300,10 @@ func TestSlashCommands(t *testing.T) {
 		"with a slash":     {"/unknown x", "/unknown x", true},
 		"a question":       {"why is <https://a.example|a.example> down &amp; out?", "why is a.example down & out?", false},
 		"not at the start": {"the plan", "the plan", false},
+		"a typo":           {"hepl", "/hepl", true},
+		"a typo and more":  {"plna p-1", "/plna p-1", true},
+		"nearly a word":    {"plane tickets", "plane tickets", false},
+		"a greeting":       {"hello", "hello", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,12 +50,34 @@ func (a *Adapter) translateCommand(payload []byte) result {
 }
 
 // subcommand returns what stands behind /agent as a message, and whether it is
-// a command.
+// a command. What is nearly the name of one is meant as one: its answer is the nearest
+// name, and nobody else sees it.
 func (a *Adapter) subcommand(said string) (text string, command bool) {
 	if said == "" {
 		return "/help", true
 	}
-	return a.called(said)
+	if text, command = a.called(said); !command && a.mistyped(said) {
+		return "/" + said, true
+	}
+	return text, command
+}
+
+// mistyped reports whether something is one slip away from the name of a command, alone
+// or with the name of a plan or a question behind it.
+func (a *Adapter) mistyped(said string) bool {
+	fields := strings.Fields(strings.ToLower(said))
+	if a.cfg.Commands == nil || len(fields) == 0 || len(fields) > 2 || len(fields[0]) < 3 || len(fields) == 2 && !named(fields[1]) {
+		return false
+	}
+	return slices.ContainsFunc(a.cfg.Commands(), func(name string) bool {
+		return platform.OneSlip(fields[0], strings.ReplaceAll(name, "_", "-"))
+	})
+}
+
+// named reports whether a word is a name such as p-3 or a-7.
+func named(word string) bool {
+	kind, number, ok := strings.Cut(word, "-")
+	return ok && (kind == "p" || kind == "a") && isDigits(number, 9)
 }
 
 // accountOf returns the account that a command or interaction was sent to. Only

@@ -249,7 +249,11 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 			return err // before the text is rendered for nothing
 		}
 	}
-	err := a.change(ctx, to, ts, edit, render(edit.Text, edit.Buttons))
+	c := render(edit.Text, edit.Buttons)
+	if to.thread == ts && asker.MatchString(edit.Text) {
+		c = renderOpening(edit.Text) // the root of its thread; else the mention would be shown as it is written
+	}
+	err := a.change(ctx, to, ts, edit, c)
 	if blocksRefused(err) && !edit.Progress {
 		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
 			a.observe("blocks_refused")

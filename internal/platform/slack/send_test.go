@@ -97,6 +97,21 @@ func TestOpeningARoot(t *testing.T) {
 		t.Error("the root is in a thread")
 	}
 
+	// An edit, such as follows a send that left open whether it happened, keeps the name.
+	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: in.Opening}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.api.made("chat.update")[0].form.Get("text"); !strings.HasPrefix(text, "<@U1> asked: why ") || strings.Count(text, "<") != 1 {
+		t.Errorf("after an edit the root says %q", text)
+	}
+	inThread := messages.Ref{Conversation: ref.Conversation, Message: "1700000100.000200"}
+	if err := b.Edit(t.Context(), platform.Edit{Ref: inThread, Text: "<@U1> asked: me"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.api.made("chat.update")[1].form.Get("text"); strings.Contains(text, "<") {
+		t.Errorf("a model made itself a mention: %q", text)
+	}
+
 	// A model cannot make itself a mention there.
 	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: "x <@U1> asked: y"}); err != nil {
 		t.Fatal(err)

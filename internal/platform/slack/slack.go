@@ -137,6 +137,7 @@ func (me identity) account() string { return account(me.enterprise, me.team) }
 
 var (
 	_ platform.Editor          = (*Adapter)(nil)
+	_ platform.Prefixer        = (*Adapter)(nil)
 	_ platform.Typer           = (*Adapter)(nil)
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
@@ -243,9 +244,22 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		OutcomeMarks:  true,
 		Place:         "Slack",
 		Format:        "Bold, italics, strikethrough, links, quotes, lists, headings, tables and code are shown; images and HTML are not. Long code is posted as a file.",
-		CommandPrefix: "/agent ",
+		CommandPrefix: slashPrefix,
 	}
 }
+
+// CommandPrefix implements platform.Prefixer. Slack knows no slash commands in threads:
+// there the name of a command stands behind a mention of the bot.
+func (a *Adapter) CommandPrefix(key messages.ConversationKey) string {
+	to, err := parseKey(key)
+	if me := a.self.Load(); err == nil && to.thread != "" && me != nil && me.name != "" {
+		return "@" + me.name + " "
+	}
+	return slashPrefix
+}
+
+// slashPrefix stands before a command's name where there are slash commands.
+const slashPrefix = "/agent "
 
 // Run implements platform.Adapter.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
