@@ -51,7 +51,7 @@ func TestFinding7TheAuditFromTheCommandLine(t *testing.T) {
 	run(exitUsage, "--limit is from 1", "audit", "list", "--limit", "0")
 	run(exitUsage, "--since", "audit", "list", "--since", "soon")
 	run(exitUsage, "in the future", "audit", "list", "--since", "2999-01-01")
-	run(exitUsage, "is none", "audit", "verify", "--expect", "3")
+	run(exitUsage, "use a row and its hash", "audit", "verify", "--expect", "3")
 	head := regexp.MustCompile(`the end is (3:[0-9a-f]{64})`).FindStringSubmatch(run(exitOK, "sound: 3 rows", "audit", "verify"))
 	if head == nil {
 		t.Fatal("verify does not print the end of the chain")

@@ -22,7 +22,7 @@ func TestDamagedDatabaseIsExitCodeTwo(t *testing.T) {
 			environ: []string{"DATA_DIR=" + dir, "LISTEN_ADDR=127.0.0.1:0"}, stdin: strings.NewReader(""), stdout: &out, stderr: &out,
 		})
 		if code != exitUsage || !strings.Contains(out.String(), "damaged; restore the newest backup with `bot backup restore") ||
-			!strings.Contains(out.String(), "salvage with `bot salvage`") || strings.Contains(out.String(), "disk is not full") {
+			!strings.Contains(out.String(), "copy what is readable with `bot salvage`") || strings.Contains(out.String(), "disk is not full") {
 			t.Errorf("%v: exit code %d: %s", args, code, out.String())
 		}
 	}
@@ -53,7 +53,7 @@ func TestSalvageFromTheCommandLine(t *testing.T) {
 	}
 	bot(exitUsage, "owner", "list")
 	out := bot(exitOK, "salvage")
-	if !strings.Contains(out, "the header of "+path+" was destroyed and made again") || !strings.Contains(out, "lost 0;") || !strings.Contains(out, "bot.salvaged.db") {
+	if !strings.Contains(out, "the header of "+path+" was destroyed and rebuilt") || !strings.Contains(out, "lost 0;") || !strings.Contains(out, "bot.salvaged.db") {
 		t.Errorf("it says %s", out)
 	}
 	if out := bot(exitFailed, "salvage"); !strings.Contains(out, "already exists") {

@@ -47,7 +47,7 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 	if list := bot(t, environ, "key", "list"); strings.Contains(list.stdout, token[15:]) || !strings.Contains(list.stdout, "does not expire") {
 		t.Errorf("list: %+v", list)
 	}
-	for _, want := range []string{"revoked ", "was revoked already"} {
+	for _, want := range []string{"revoked ", "is already revoked"} {
 		if r := bot(t, environ, "key", "revoke", token); r.code != exitOK || !strings.Contains(r.stdout, want) || strings.Contains(r.stdout+r.stderr, token) {
 			t.Errorf("revoke: %+v, want %q", r, want)
 		}

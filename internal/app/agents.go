@@ -54,7 +54,7 @@ func (d *daemon) buildAgents() error {
 
 func (d *daemon) addAgent(c acp.Config, asked bool) error {
 	if _, twice := d.assistants[c.Name]; twice {
-		return fault.Newf(fault.Invalid, "ACP_AGENTS: there is an assistant %q already; choose another name.", c.Name)
+		return fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is already taken; choose another one.", c.Name)
 	}
 	home, err := filepath.Abs(filepath.Join(d.config.Agents.Home, string(c.Name)))
 	if err != nil {

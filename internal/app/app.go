@@ -236,7 +236,7 @@ func hosts(c config.Config) []string {
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &fault.Error{Kind: fault.Invalid, Err: err,
-			Public: fmt.Sprintf("DATA_DIR: cannot create %q; name a directory that this user may write to.", dir)}
+			Public: fmt.Sprintf("DATA_DIR: cannot create %q; choose a folder that this user can write to.", dir)}
 	}
 	return nil
 }
@@ -464,7 +464,7 @@ func showMigrations(ctx context.Context, s *store.Store, out io.Writer, apply bo
 		fmt.Fprintf(out, "%-8s %s\n", state, m.Name) //nolint:errcheck // a closed terminal
 	}
 	if pending > 0 {
-		fmt.Fprintf(out, "%d pending; `bot migrate up` applies them, and so does the daemon at start\n", pending) //nolint:errcheck // as above
+		fmt.Fprintf(out, "%d pending; run `bot migrate up`, or start the daemon to apply them\n", pending) //nolint:errcheck // as above
 	}
 	return nil
 }

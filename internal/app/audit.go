@@ -61,7 +61,7 @@ func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) er
 			}
 		}
 		if len(rows) == q.Limit {
-			say(env.Stderr, "there may be more, older ones: --limit, --since\n")
+			say(env.Stderr, "there may be more, older entries: use --limit or --since\n")
 		}
 		return nil
 	})
@@ -104,11 +104,11 @@ func VerifyAudit(ctx context.Context, cfg config.Config, env Env, expect string)
 	if expect != "" {
 		m := headForm.FindStringSubmatch(expect)
 		if m == nil {
-			return fault.Newf(fault.Invalid, "--expect is a row and its hash as verify prints them, such as 17:9f86d081...; %q is none.", expect)
+			return fault.Newf(fault.Invalid, "--expect %q: use a row and its hash as printed by verify, such as 17:9f86d081...", expect)
 		}
 		seq, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil {
-			return fault.Newf(fault.Invalid, "--expect: %q is no number of a row.", m[1])
+			return fault.Newf(fault.Invalid, "--expect: %q is not a row number.", m[1])
 		}
 		anchors = append(anchors, store.AuditAnchor{Name: "--expect", Head: audit.Head{Seq: seq, Hash: m[2]}})
 	}
@@ -131,7 +131,7 @@ func VerifyAudit(ctx context.Context, cfg config.Config, env Env, expect string)
 		}
 		say(env.Stdout, "sound: %d rows", report.Head.Seq)
 		if report.Older > 0 {
-			say(env.Stdout, ", and %d from before the chain", report.Older)
+			say(env.Stdout, ", plus %d from before the chain", report.Older)
 		}
 		say(env.Stdout, "; the end is %s\n", report.Head)
 		for _, r := range report.Restores {

@@ -56,7 +56,7 @@ func backupWorkspace(ctx context.Context, cfg config.Config, env Env) (*codebase
 	}
 	w, err := newWorkspace(ctx, cfg, env.Log, nil)
 	if fault.Is(err, fault.Unsupported) {
-		say(env.Stderr, "not copied: commits that were not pushed: %s\n", fault.Public(err))
+		say(env.Stderr, "not copied: unpushed commits: %s\n", fault.Public(err))
 		return nil, nil //nolint:nilnil // the rest is worth it
 	}
 	return w, err
@@ -122,17 +122,17 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 		return err
 	}
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
-	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; %d conversations get one notice\n",
+	say(env.Stdout, "nothing is sent again: closed %d queued messages and %d answers in transit; %d conversations get one notice\n",
 		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
-	say(env.Stdout, "roles, removals and a halt are those of the backup: look at bot person list\n")
+	say(env.Stdout, "roles, removals and a halt are as in the backup: check `bot person list`\n")
 	if replaced != "" {
-		say(env.Stdout, "kept %d rows of the audit log of the database that is replaced\n", r.Kept)
+		say(env.Stdout, "kept %d audit entries of the database being replaced\n", r.Kept)
 	}
 	if r.Settled.Keys > 0 {
-		say(env.Stdout, "revoked %d API keys, because which of them were revoked after the backup is not known; make new ones with bot key create\n", r.Settled.Keys)
+		say(env.Stdout, "revoked %d API keys, because the backup does not show which were revoked later; create new ones with bot key create\n", r.Settled.Keys)
 	}
 	for _, name := range r.Bundles {
-		say(env.Stdout, "commits that were not pushed are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
+		say(env.Stdout, "unpushed commits are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
 	}
 	return nil
 }

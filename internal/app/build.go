@@ -41,7 +41,7 @@ func (d *daemon) buildAssistants() error {
 		return err
 	}
 	if _, ok := d.assistants[assistant.Name(d.config.Assistant)]; !ok {
-		return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. There is: %s.",
+		return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
 			d.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(d.assistants))), ", "))
 	}
 	return nil
@@ -109,7 +109,7 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 			return err
 		default:
 			d.troubles[a.Platform()] = err
-			d.log.WarnContext(ctx, "A platform does not answer; it is tried again", "platform", a.Platform(), "err", err)
+			d.log.WarnContext(ctx, "A platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
 		}
 	}
 	return nil

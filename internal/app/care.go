@@ -378,7 +378,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 				return err
 			})
 			if err == nil {
-				say(env.Stdout, "would remove %s\nnothing was removed; --yes removes it\n", counted(r))
+				say(env.Stdout, "would remove %s\nnothing was removed; run again with --yes to remove it\n", counted(r))
 			}
 			return err
 		}
@@ -409,17 +409,17 @@ type ExportQuery struct {
 func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q ExportQuery) error {
 	if q.Format == "markdown" {
 		if q.Session == "" {
-			return fault.New(fault.Invalid, "Markdown is of one session: name it with --session.")
+			return fault.New(fault.Invalid, "Markdown exports one session: specify it with --session.")
 		}
 		return ShowSession(ctx, cfg, env, out, q.Session, ShowOptions{Whole: true, Redact: q.Redact})
 	}
 	if q.Session != "" {
-		return fault.New(fault.Invalid, "--session is for --format markdown.")
+		return fault.New(fault.Invalid, "--session requires --format markdown.")
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		if q.Format == "sql" {
 			if q.Redact || q.Conversation != "" {
-				return fault.New(fault.Invalid, "SQL is a dump of the whole database as it is; --redact and --conversation are for the other formats.")
+				return fault.New(fault.Invalid, "SQL dumps the whole database as it is; --redact and --conversation need another format.")
 			}
 			return s.Dump(ctx, out)
 		}
@@ -449,7 +449,7 @@ func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) e
 			say(env.Stdout, "before the error: ")
 		}
 		if err == nil || done.Conversations > 0 {
-			say(env.Stdout, "imported %d conversations with %d rows and %d memories; %d conversations were here already\n",
+			say(env.Stdout, "imported %d conversations with %d rows and %d memories; %d conversations already existed\n",
 				done.Conversations, done.Rows, done.Memories, done.Skipped)
 		}
 		return err

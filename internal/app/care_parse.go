@@ -11,7 +11,7 @@ import (
 // parseKey makes the key of a conversation from what a person typed.
 func parseKey(platform, id string) (messages.ConversationKey, error) {
 	if platform == "" || id == "" {
-		return messages.ConversationKey{}, fault.New(fault.Invalid, "Name a conversation by its id, or as platform/id, such as telegram/123.")
+		return messages.ConversationKey{}, fault.New(fault.Invalid, "Specify a conversation by its ID, or as platform/id, such as telegram/123.")
 	}
 	return messages.ConversationKey{Platform: messages.Platform(platform), ID: id}, nil
 }
@@ -23,7 +23,7 @@ func parseCursor(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, fault.Newf(fault.Invalid, "--before %q is not a number that a search ended with.", text)
+		return 0, fault.Newf(fault.Invalid, "--before %q is not a number printed by a search.", text)
 	}
 	return n, nil
 }

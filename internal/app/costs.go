@@ -67,7 +67,7 @@ func Costs(ctx context.Context, cfg config.Config, env Env, q CostQuery) error {
 
 func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 	if len(groups) == 0 {
-		say(env.Stdout, "nothing was used in that time\n")
+		say(env.Stdout, "no usage in that period\n")
 		return
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -80,9 +80,9 @@ func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 	}
 	row("in all", total)
 	_ = w.Flush() // a closed terminal
-	say(env.Stdout, "costs are by the list prices of %s, as they were known when a turn ended", spend.List().Date)
+	say(env.Stdout, "costs use the list prices of %s, as known when each turn ended", spend.List().Date)
 	if total.UnpricedToken > 0 {
-		say(env.Stdout, "; the tokens under \"no price\" are in none of them")
+		say(env.Stdout, "; tokens under \"no price\" are not included")
 	}
 	say(env.Stdout, "\n")
 }
@@ -90,7 +90,7 @@ func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 func groupName(g spend.Group) string {
 	switch {
 	case g.Key == "":
-		return "(none, or deleted)"
+		return "(none or deleted)"
 	case g.Name == "":
 		return transcript.Line(g.Key, 200)
 	}

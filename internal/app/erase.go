@@ -12,10 +12,10 @@ import (
 
 // What a deletion cannot reach, as the commands say it.
 const (
-	remains = "may remain: backups and exports made before, the messages on the platform itself, what a model provider or an external agent keeps, " +
-		"and copies that the file system or the disk made\n"
-	remainsPostgres = "PostgreSQL keeps bytes of deleted rows in its files until their place is used again (bot scrub rewrites the tables), " +
-		"and in its write-ahead log, archives and replicas until those are recycled\n"
+	remains = "may remain: earlier backups and exports, the messages on the platform, what model providers or external agents keep, " +
+		"and copies made by the file system or the disk\n"
+	remainsPostgres = "PostgreSQL keeps deleted rows in its files until the space is reused (bot scrub rewrites the tables), " +
+		"and in its write-ahead log, archives and replicas until they are recycled\n"
 )
 
 // finishErasing removes what a deletion has left in the files of the database, as
@@ -24,10 +24,10 @@ const (
 func finishErasing(ctx context.Context, env Env, s *store.Store) error {
 	lite := s.Dialect() == "sqlite"
 	if err := s.Scrub(ctx, lite); err != nil {
-		return fmt.Errorf("it is deleted, but its traces in the files of the database are not all removed; bot scrub does it: %w", err)
+		return fmt.Errorf("deleted, but traces remain in the database files; run bot scrub to remove them: %w", err)
 	}
 	if lite {
-		say(env.Stdout, "the file of the database was rewritten: nothing of it is left there\n")
+		say(env.Stdout, "the database file was rewritten: no deleted data remains in it\n")
 	} else {
 		say(env.Stdout, remainsPostgres)
 	}
@@ -43,9 +43,9 @@ func Scrub(ctx context.Context, cfg config.Config, env Env) error {
 		if err := s.Scrub(ctx, true); err != nil {
 			return err
 		}
-		say(env.Stdout, "rewrote the database: nothing of what was deleted is left in its tables and indexes\n")
+		say(env.Stdout, "rewrote the database: no deleted data remains in its tables and indexes\n")
 		if s.Dialect() != "sqlite" {
-			say(env.Stdout, "PostgreSQL's write-ahead log, archives and replicas keep it until they are recycled\n")
+			say(env.Stdout, "PostgreSQL's write-ahead log, archives and replicas may still contain it until they are recycled\n")
 		}
 		say(env.Stdout, remains)
 		return nil
@@ -56,7 +56,7 @@ func Scrub(ctx context.Context, cfg config.Config, env Env) error {
 // says what that would delete.
 func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named string, really bool) error {
 	if named == "" {
-		return fault.New(fault.Invalid, "Name the conversation by its id or as platform/id, such as telegram/42; bot sessions list shows them.")
+		return fault.New(fault.Invalid, "Specify the conversation by its ID or as platform/id, such as telegram/42; bot sessions list shows them.")
 	}
 	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
@@ -78,11 +78,11 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 		case err != nil:
 			return err
 		case !really:
-			say(env.Stdout, "would remove the conversation with %s\nnothing was removed; --yes removes it\n", counted(r))
+			say(env.Stdout, "would remove the conversation with %s\nnothing was removed; run again with --yes to remove it\n", counted(r))
 			return nil
 		}
 		say(env.Stdout, "removed the conversation with %s\n"+
-			"kept: what is remembered of its people (bot person forget), sums of usage, the audit log, and its branch and saved files in the repository\n", counted(r))
+			"kept: memories of its people (bot person forget), usage totals, the audit log, and its branch and saved files in the repository\n", counted(r))
 		return finishErasing(ctx, env, s)
 	})
 }

@@ -118,7 +118,7 @@ func (i *incidents) storeWorks(ctx context.Context) bool {
 	default:
 		i.told = true
 		i.d.log.ErrorContext(ctx, "Nothing can be stored", "reason", fault.Public(err), "err", err)
-		i.direct(ctx, "⚠ The service cannot store messages, so nobody is answered. "+fault.Public(err))
+		i.direct(ctx, "⚠ Messages cannot be stored, so nobody gets an answer. "+fault.Public(err))
 	}
 	return false
 }
@@ -236,13 +236,13 @@ func (i *incidents) backup(now time.Time) incident.Condition {
 	}
 	age := now.Sub(newest.Manifest.CreatedAt)
 	c.Bad = age > oldBackup
-	c.Text = fmt.Sprintf("The newest backup is %d hours old. Run `bot backup create`, or look why its timer does not.", int(age.Hours()))
+	c.Text = fmt.Sprintf("The newest backup is %d hours old. Run `bot backup create`, or check why the scheduled backup does not run.", int(age.Hours()))
 	return c
 }
 
 // budget looks at what was spent today.
 func (i *incidents) budget(ctx context.Context) incident.Condition {
-	c := incident.Condition{Key: "budget/day", Resolved: "the budget of the day is below 80 % again."}
+	c := incident.Condition{Key: "budget/day", Resolved: "the daily budget is below 80% again."}
 	b := i.d.config.Budget
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
@@ -258,12 +258,12 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	}
 	switch {
 	case b.DayMicros > 0 && float64(sum.Micros) >= budgetShare*float64(b.DayMicros):
-		c.Bad, c.Text = true, fmt.Sprintf("%s of the day's budget of %s are used.", spend.Dollars(sum.Micros), spend.Dollars(b.DayMicros))
+		c.Bad, c.Text = true, fmt.Sprintf("%s of today's budget of %s is used.", spend.Dollars(sum.Micros), spend.Dollars(b.DayMicros))
 	case b.DayTokens > 0 && float64(sum.UnpricedToken) >= budgetShare*float64(b.DayTokens):
-		c.Bad, c.Text = true, fmt.Sprintf("%s of the day's budget of %s tokens are used.", spend.Tokens(sum.UnpricedToken), spend.Tokens(b.DayTokens))
+		c.Bad, c.Text = true, fmt.Sprintf("%s of today's budget of %s tokens is used.", spend.Tokens(sum.UnpricedToken), spend.Tokens(b.DayTokens))
 	}
 	if c.Bad {
-		c.Text += " At 100 % nobody is answered until 00:00 UTC."
+		c.Text += " At 100%, nobody gets an answer until 00:00 UTC."
 	}
 	return c
 }

@@ -53,12 +53,12 @@ func CreateKey(ctx context.Context, cfg config.Config, env Env, r KeyRequest) er
 			return err
 		}
 		if _, err := fmt.Fprintln(env.Stdout, token); err != nil {
-			return fmt.Errorf("print the key %s, which nobody has seen and which you should revoke: %w", k.ID, err)
+			return fmt.Errorf("print the key %s (nobody has seen it; revoke it): %w", k.ID, err)
 		}
-		say(env.Stderr, "That is the key %s (%s) for %s; it %s.\nIt is shown this once: keep it as you keep a password.\n",
+		say(env.Stderr, "Created API key %s (%s) for %s; it %s.\nIt is shown only once. Store it like a password.\n",
 			k.ID, k.Name, scopeList(k.Scopes), expiry(k))
 		if !cfg.API {
-			say(env.Stderr, "API=off: it is of no use until that is on.\n")
+			say(env.Stderr, "API=off: set it to on to use the key.\n")
 		}
 		return nil
 	})
@@ -95,7 +95,7 @@ func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
 			return err
 		}
 		if len(list) == 0 {
-			say(env.Stdout, "no keys; `bot key create` makes one\n")
+			say(env.Stdout, "no keys; create one with `bot key create`\n")
 		}
 		for _, k := range list {
 			used := "never used"
@@ -130,7 +130,7 @@ func RevokeKey(ctx context.Context, cfg config.Config, env Env, named string) er
 			return err
 		}
 		if !done {
-			say(env.Stdout, "%s (%s) was revoked already\n", k.ID, k.Name)
+			say(env.Stdout, "%s (%s) is already revoked\n", k.ID, k.Name)
 			return nil
 		}
 		say(env.Stdout, "revoked %s (%s)\n", k.ID, k.Name)

@@ -64,7 +64,7 @@ func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
 	}
 	var file mcpserver.File
 	if err := json.Unmarshal(text, &file); err != nil {
-		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not JSON of the form {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
+		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: the file is not valid JSON like {\"mcpServers\": {\"name\": {\"command\": ...}}}: %v.", err)}
 	}
 	for name, s := range file.Servers {
 		if (s.Command == "") == (s.URL == "") {

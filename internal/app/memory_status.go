@@ -55,7 +55,7 @@ func searchInUse(cfg config.Config, v store.VectorState) string {
 // whether the embeddings API answers. It changes nothing.
 func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 	if !cfg.Memory.On {
-		say(env.Stdout, "memory      off (MEMORY=off): nothing is learned or recalled\n")
+		say(env.Stdout, "memory      off (MEMORY=off)\n")
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var counts store.MemoryCounts
@@ -93,11 +93,11 @@ func sayModels(cfg config.Config, env Env, counts store.MemoryCounts) {
 	for _, model := range slices.Sorted(maps.Keys(counts.Models)) {
 		switch n := counts.Models[model]; {
 		case model == "":
-			say(env.Stdout, "embedded    %d by no model: found by their words\n", n)
+			say(env.Stdout, "embedded    %d without a model: found by keyword\n", n)
 		case !cfg.Memory.Embeds():
-			say(env.Stdout, "embedded    %d by %s, which is not set: found by their words\n", n, model)
+			say(env.Stdout, "embedded    %d by %s, which is not configured: found by keyword\n", n, model)
 		case model != cfg.Memory.Model:
-			say(env.Stdout, "embedded    %d by %s: found by their words until the daemon has embedded them again\n", n, model)
+			say(env.Stdout, "embedded    %d by %s: found by keyword until the daemon re-embeds them\n", n, model)
 		default:
 			say(env.Stdout, "embedded    %d by %s\n", n, model)
 		}
@@ -110,7 +110,7 @@ func sayVectors(ctx context.Context, env Env, s *store.Store, v store.VectorStat
 	case s.Dialect() == "sqlite":
 		return nil
 	case v.Available == "" && v.Installed == "":
-		say(env.Stdout, "pgvector    the server has none; only the functions in SQL need it\n")
+		say(env.Stdout, "pgvector    not installed; only the SQL functions need it\n")
 		return nil
 	case !v.Ready:
 		say(env.Stdout, "pgvector    not used: %s\n", v.Todo)
@@ -120,16 +120,16 @@ func sayVectors(ctx context.Context, env Env, s *store.Store, v store.VectorStat
 	if err != nil {
 		return err
 	}
-	say(env.Stdout, "pgvector    %s, for the functions in SQL; %d vectors still to be copied\n", v.Installed, missing)
+	say(env.Stdout, "pgvector    %s, for the SQL functions; %d vectors not copied yet\n", v.Installed, missing)
 	for _, index := range v.Indexes {
 		state := "in use"
 		if !index.Valid {
-			state = "being made, or left over; the daemon makes it anew"
+			state = "being built, or left over; the daemon rebuilds it"
 		}
 		say(env.Stdout, "index       %s %s\n", index.Name, state)
 	}
 	if len(v.Indexes) == 0 {
-		say(env.Stdout, "index       none yet: the daemon makes one from %d vectors on\n", store.VectorIndexFrom)
+		say(env.Stdout, "index       none yet: the daemon builds one at %d vectors\n", store.VectorIndexFrom)
 	}
 	return nil
 }
@@ -145,11 +145,11 @@ func sayEmbedder(ctx context.Context, cfg config.Config, env Env) {
 		defer client.Close()
 		begin := time.Now()
 		if _, err = client.Embed(ctx, []string{"Is anybody there?"}); err == nil {
-			say(env.Stdout, "embeddings  %s answers, in %s\n", cfg.Memory.Model, time.Since(begin).Round(time.Millisecond))
+			say(env.Stdout, "embeddings  %s responded in %s\n", cfg.Memory.Model, time.Since(begin).Round(time.Millisecond))
 			return
 		}
 	}
-	say(env.Stdout, "embeddings  %s does not answer: %s\n", cfg.Memory.Model, fault.Public(err))
+	say(env.Stdout, "embeddings  %s is not responding: %s\n", cfg.Memory.Model, fault.Public(err))
 }
 
 const (

@@ -93,7 +93,7 @@ func (o *outside) forAgent(name assistant.Name, env []string) egress.Policy {
 	}
 	return egress.Policy{
 		Who: fmt.Sprintf("the agent %q", name), Kind: "agent", Rules: slices.Concat(rules, o.agents[""], o.agents[name]),
-		Remedy: "An operator allows it with AGENT_HOSTS=" + string(name) + "=%s",
+		Remedy: "To allow it, set AGENT_HOSTS=" + string(name) + "=%s",
 	}
 }
 
@@ -116,7 +116,7 @@ func ruleOf(address string) []egress.Rule {
 
 // forTools is what commands of the bash tool may reach.
 func (o *outside) forTools() egress.Policy {
-	return egress.Policy{Who: "a command", Kind: "tool", Rules: o.tools, Remedy: "An operator allows it with TOOL_HOSTS=%s"}
+	return egress.Policy{Who: "a command", Kind: "tool", Rules: o.tools, Remedy: "To allow it, set TOOL_HOSTS=%s"}
 }
 
 // note tells a model what its commands reach.
@@ -131,7 +131,7 @@ func (o *outside) note() string {
 	for i, r := range o.tools {
 		names[i] = r.String()
 	}
-	return "The network reaches these hosts only, through the proxy that HTTPS_PROXY names: " + strings.Join(names, ", ") + "."
+	return "Only these hosts can be reached, through the proxy in HTTPS_PROXY: " + strings.Join(names, ", ") + "."
 }
 
 // confined reports whether a program with a network reaches its hosts only.
@@ -141,13 +141,13 @@ func (o *outside) confined() bool { return o.runner.Level().Network }
 func (o *outside) line() string {
 	switch level := o.runner.Level(); {
 	case level.Network:
-		return "each program reaches the hosts of its list only"
+		return "each program can reach only its listed hosts"
 	case o.off:
-		return "NOT limited: with SANDBOX=off agents, MCP servers and commands reach every address that this machine reaches"
+		return "NOT limited: with SANDBOX=off, agents, MCP servers and commands can reach every address this machine can"
 	case level.Mode == sandbox.Strict:
-		return "none for agents, MCP servers and commands: there are no network namespaces here, and SANDBOX=strict starts nothing that needs a network"
+		return "none for agents, MCP servers and commands: this system has no network namespaces, and SANDBOX=strict starts nothing that needs the network"
 	default:
-		return "NOT limited to lists of hosts: there are no network namespaces here, so agents, MCP servers and commands with a network can go around the proxy"
+		return "NOT limited to listed hosts: this system has no network namespaces, so agents, MCP servers and commands with network access can bypass the proxy"
 	}
 }
 
@@ -251,7 +251,7 @@ func (o *outside) startServer(home string) func(context.Context, mcp.Server) (*m
 		}
 		spec := grantedServer(home)
 		err = o.connect(&spec, egress.Policy{ //nolint:contextcheck // connections live as long as the program
-			Who: fmt.Sprintf("the MCP server %q", s.Name), Kind: "mcp", Rules: rules, Remedy: `An operator allows it with "hosts": ["%s"] in the entry of that server`,
+			Who: fmt.Sprintf("the MCP server %q", s.Name), Kind: "mcp", Rules: rules, Remedy: `To allow it, add "hosts": ["%s"] to the entry of that server`,
 		})
 		if err != nil {
 			return nil, err

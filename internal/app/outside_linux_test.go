@@ -108,7 +108,7 @@ func TestFinding3StrictStartsNothingWithoutNamespaces(t *testing.T) {
 			t.Errorf("%s: %s", kind, got)
 		}
 	}
-	if line := c.d.outside.line(); !strings.Contains(line, "starts nothing that needs a network") {
+	if line := c.d.outside.line(); !strings.Contains(line, "starts nothing that needs the network") {
 		t.Errorf("said: %s", line)
 	}
 	c.tools.config.Tools.Network = false

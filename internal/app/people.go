@@ -54,7 +54,7 @@ func peoplePlatforms(cfg config.Config) map[messages.Platform]people.Platform {
 				if p.Form.MatchString(id) {
 					return nil
 				}
-				return fault.Newf(fault.Invalid, "%q is nobody's id on %s: that is %s, which /whoami tells. Names can be given up and taken by somebody else.", id, name, p.FormText)
+				return fault.Newf(fault.Invalid, "%q is not a %s ID: use %s; /whoami shows it. Names can change hands.", id, name, p.FormText)
 			},
 		}
 	}
@@ -66,7 +66,7 @@ func peoplePlatforms(cfg config.Config) map[messages.Platform]people.Platform {
 func (d *daemon) sayAccess(ctx context.Context) {
 	state, err := d.serviceState(ctx)
 	if err == nil && state.Halted() {
-		d.say("  HALTED    by %s since %s: messages are kept and nothing starts; `bot resume` ends it\n\n", state.HaltedBy, state.HaltedAt.Format("2006-01-02 15:04Z"))
+		d.say("  HALTED    by %s since %s: messages are saved and nothing starts; run `bot resume`\n\n", state.HaltedBy, state.HaltedAt.Format("2006-01-02 15:04Z"))
 	}
 	list, err := d.people.List(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *daemon) sayAccess(ctx context.Context) {
 	}
 	for _, p := range people.Overruled(list) {
 		d.log.WarnContext(ctx, "Somebody who owned the bot is no owner any more: the configuration names others", "account", p.Account.String(), "reason", p.Why)
-		d.say("  owner     %s is no owner any more: %s. `bot owner add %s` makes them one again, `bot owner rm` ends it.\n", p.Account, p.Why, p.Account)
+		d.say("  owner     %s is no longer an owner: %s. Run `bot owner add %s` to restore the role, or `bot owner rm` to clear it.\n", p.Account, p.Why, p.Account)
 	}
 }
 
@@ -95,7 +95,7 @@ func (d *daemon) haltCheck(ctx context.Context) web.Check {
 	case err != nil:
 		check.Info = "not known" // the database's own check says why
 	case state.Halted():
-		check.Info = fmt.Sprintf("halted since %s: messages are kept and nothing starts", state.HaltedAt.Format("2006-01-02T15:04:05Z"))
+		check.Info = fmt.Sprintf("halted since %s: messages are saved and nothing starts", state.HaltedAt.Format("2006-01-02T15:04:05Z"))
 	}
 	return check
 }

@@ -18,7 +18,7 @@ import (
 func parseAccount(named string) (string, error) {
 	platform, id, _ := strings.Cut(named, "/")
 	if platform == "" || id == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return "", fault.Newf(fault.Invalid, "%q is no account: name it as platform/id, such as telegram/42; /whoami tells a person theirs.", named)
+		return "", fault.Newf(fault.Invalid, "%q is not an account ID: use platform/id, such as telegram/42; /whoami shows it.", named)
 	}
 	return named, nil
 }
@@ -84,8 +84,8 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 			return err
 		}
 		sayHoldings(env, h)
-		say(env.Stdout, "deleted all of this; memory is on for these accounts and empty\n"+
-			"kept: conversations (bot sessions rm --conversation), sums of usage, roles, and the audit log, which names accounts and no memory\n")
+		say(env.Stdout, "deleted; memory is on and empty for these accounts\n"+
+			"kept: conversations (bot sessions rm --conversation), usage totals, roles, and the audit log, which contains accounts but no memories\n")
 		return finishErasing(ctx, env, s)
 	})
 }

@@ -78,7 +78,7 @@ func parseProfiles(cfg config.Config, text []byte) ([]profile.Profile, error) {
 			}
 		}
 		if seen[p.Title()] {
-			problems = append(problems, fmt.Sprintf("%s: it is in the file twice; keep one of them.", p.Title()))
+			problems = append(problems, fmt.Sprintf("%s: it is in the file twice; remove one.", p.Title()))
 		}
 		seen[p.Title()] = true
 	}
@@ -95,7 +95,7 @@ func ofFile(cfg config.Config, text []byte) (profile.Profile, error) {
 		return profile.Profile{}, err
 	}
 	if len(list) > 1 {
-		return profile.Profile{}, fault.Newf(fault.Invalid, "The file has %d profiles; `bot agent import` takes several at once.", len(list))
+		return profile.Profile{}, fault.Newf(fault.Invalid, "The file has %d profiles; use `bot agent import` for more than one.", len(list))
 	}
 	return list[0], nil
 }
@@ -125,7 +125,7 @@ func AgentList(ctx context.Context, cfg config.Config, env Env, group string) er
 			return err
 		}
 		if len(all) == 0 {
-			say(env.Stdout, "there are no profiles; `bot agent create -f FILE` makes one\n")
+			say(env.Stdout, "there are no profiles; create one with `bot agent create -f FILE`\n")
 		}
 		for _, p := range all {
 			say(env.Stdout, "%-24s  %-11s  %s  %s\n", p.Title(), p.Mode, profileFacts(p), transcript.Line(p.Description, 60))
@@ -210,7 +210,7 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "agent.create", Target: p.Title()})
 		})
 		if err == nil {
-			say(env.Stdout, "created %s; in a chat: /agent %s\n", p.Title(), p.Title())
+			say(env.Stdout, "created %s; to use it in a chat: /agent %s\n", p.Title(), p.Title())
 		}
 		return err
 	})
@@ -242,7 +242,7 @@ func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, ed
 			return err
 		}
 		if p.Same(before) {
-			say(env.Stdout, "%s says the same as before; nothing was changed\n", before.Title())
+			say(env.Stdout, "%s is the same as before; nothing was changed\n", before.Title())
 			return nil
 		}
 		p.ID, p.Version = before.ID, before.Version
@@ -253,7 +253,7 @@ func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, ed
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "agent.edit", Target: p.Title()})
 		})
 		if err == nil {
-			say(env.Stdout, "changed %s; it holds from the next turn on\n", p.Title())
+			say(env.Stdout, "changed %s; takes effect with the next turn\n", p.Title())
 		}
 		return err
 	})
@@ -263,7 +263,7 @@ func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, ed
 // that would delete.
 func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group string, confirm func(question string) bool) error {
 	if (named == "") == (group == "") {
-		return fault.New(fault.Invalid, "name a profile, or a group with --group")
+		return fault.New(fault.Invalid, "specify a profile, or a group with --group")
 	}
 	if group != "" {
 		if err := profile.CheckGroup(group); err != nil {
@@ -293,7 +293,7 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 			what = "the group " + group
 		}
 		if would.Agents == 0 {
-			return fault.Newf(fault.NotFound, "There is no profile in %s; `bot agent list` shows all.", what)
+			return fault.Newf(fault.NotFound, "There are no profiles in %s; `bot agent list` shows all.", what)
 		}
 		if !confirm(fmt.Sprintf("Remove %s: %s?", what, countedAgents(would))) {
 			return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
@@ -319,7 +319,7 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 }
 
 func countedAgents(r store.AgentsRemoved) string {
-	return fmt.Sprintf("%d profiles, %d standing tasks, %d memories that they wrote by themselves; %d conversations go on with the default",
+	return fmt.Sprintf("%d profiles, %d standing tasks, %d memories they saved themselves; %d conversations return to the default",
 		r.Agents, r.Schedules, r.Memories, r.Conversations)
 }
 
@@ -327,7 +327,7 @@ func countedAgents(r store.AgentsRemoved) string {
 // Values of MCP servers are in it as they are.
 func AgentExport(ctx context.Context, cfg config.Config, env Env, out io.Writer, named string, all bool) error {
 	if (named == "") != all {
-		return fault.New(fault.Invalid, "name a profile, or use --all")
+		return fault.New(fault.Invalid, "specify a profile, or use --all")
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var list []profile.Profile
@@ -391,7 +391,7 @@ func AgentImport(ctx context.Context, cfg config.Config, env Env, text []byte) e
 			return nil
 		})
 		if err == nil {
-			say(env.Stdout, "created %d, changed %d; %d were the same\n", created, changed, same)
+			say(env.Stdout, "created %d, changed %d, unchanged %d\n", created, changed, same)
 		}
 		return err
 	})

@@ -21,7 +21,7 @@ const maxListed = 1000
 // pageSize checks how many rows somebody asked for.
 func pageSize(limit, usual int) (int, error) {
 	if limit < 0 || limit > maxListed {
-		return 0, fault.Newf(fault.Invalid, "--limit %d is not between 1 and %d; --before and --after go on where a page ended.", limit, maxListed)
+		return 0, fault.Newf(fault.Invalid, "--limit %d is not between 1 and %d; use --before or --after to continue from a page.", limit, maxListed)
 	}
 	return cmp.Or(limit, usual), nil
 }

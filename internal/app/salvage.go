@@ -13,7 +13,7 @@ import (
 )
 
 // salvageNotice is what people read in conversations that had something open.
-const salvageNotice = "My database was damaged and salvaged on %s. Some of what was said may be lost, and what was open is not answered by itself: please say it again."
+const salvageNotice = "My database was damaged and partly recovered on %s. Some messages may be lost, and open requests will not be answered: please send them again."
 
 // Salvage copies what can be read of the SQLite database that cfg names into a new
 // file, to, or if that is empty one beside it, and prints what was copied and what was
@@ -35,7 +35,7 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		return err
 	}
 	if r.Mended != "" {
-		say(env.Stdout, "%s of %s was destroyed and made again\n", r.Mended, from)
+		say(env.Stdout, "%s of %s was destroyed and rebuilt\n", r.Mended, from)
 	}
 	say(env.Stdout, "%-28s %10s %10s\n", "table", "copied", "lost")
 	var copied, lost int64
@@ -55,8 +55,8 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		say(env.Stdout, "%-28s %10d %10s\n", t.Name, t.Copied, missing)
 	}
 	say(env.Stdout, "copied %d rows, lost %d%s; the new database is %s\n", copied, lost, more, to)
-	say(env.Stdout, "nothing is sent again: ended %d messages that waited and %d answers on their way; revoked %d API keys\n",
+	say(env.Stdout, "nothing is sent again: closed %d queued messages and %d answers in transit; revoked %d API keys\n",
 		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Keys)
-	say(env.Stdout, "to use it: move %[1]s, %[1]s-wal and %[1]s-shm away and rename %[2]s to %[1]s; then look at bot person list and bot audit verify\n", from, to)
+	say(env.Stdout, "to use it: move %[1]s, %[1]s-wal and %[1]s-shm away and rename %[2]s to %[1]s; then check bot person list and bot audit verify\n", from, to)
 	return nil
 }

@@ -82,7 +82,7 @@ func sourceError(source string, err error) error {
 		said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", "--from")
 		return &said
 	case strings.HasPrefix(source, "postgres"):
-		return &fault.Error{Kind: fault.KindOf(err), Public: "--from: the database cannot be read; does the user have the right to select from the three tables?", Err: err}
+		return &fault.Error{Kind: fault.KindOf(err), Public: "--from: cannot read the database; does the user have SELECT on the three tables?", Err: err}
 	}
 	return &fault.Error{Kind: fault.Invalid, Public: "--from: the database cannot be read; is the file damaged?", Err: err}
 }
@@ -168,7 +168,7 @@ func cloneMissing(ctx context.Context, cfg config.Config, env Env, s *store.Stor
 		}
 	}
 	if len(failed) > 0 {
-		return fault.Newf(fault.Unavailable, "The import is complete, but not cloned: %s. The same command tries again.", strings.Join(failed, ", "))
+		return fault.Newf(fault.Unavailable, "The import is complete, but these were not cloned: %s. Run the same command to try again.", strings.Join(failed, ", "))
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func openWorkDir(turn orchestrator.ToolTurn) (*os.Root, error) {
 	}
 	root, err := top.OpenRoot(rel)
 	if err != nil {
-		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q is not there any more. `/setcwd .` goes back to the root.", rel)}
+		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q no longer exists. Use `/setcwd .` to go back to the root.", rel)}
 	}
 	return root, errors.Join(err, top.Close())
 }

@@ -108,7 +108,7 @@ type Break struct {
 // Error implements error.
 func (b *Break) Error() string {
 	if b.Seq == 0 {
-		return fmt.Sprintf("The audit log does not hold: %s.", b.Reason)
+		return fmt.Sprintf("The audit log was altered: %s.", b.Reason)
 	}
 	return fmt.Sprintf("The audit log breaks at row %d: %s.", b.Seq, b.Reason)
 }
@@ -123,12 +123,12 @@ func (v *Verifier) Next(r Row) error {
 	case r.Seq > want && r.Seq == want+1:
 		return &Break{want, "it is missing"}
 	case r.Seq > want:
-		return &Break{want, fmt.Sprintf("it is missing, and so are all up to %d", r.Seq-1)}
+		return &Break{want, fmt.Sprintf("it is missing, as are all up to %d", r.Seq-1)}
 	case r.Seq < want:
-		return &Break{r.Seq, "it is there twice"}
+		return &Break{r.Seq, "it appears twice"}
 	}
 	if sum := Sum(v.head.Hash, r); sum != r.Hash {
-		return &Break{r.Seq, fmt.Sprintf("%s by %s at %s does not have the hash that it was written with, so it was changed, or the hashes before it were",
+		return &Break{r.Seq, fmt.Sprintf("%s by %s at %s does not match its hash, so it or an earlier hash was changed",
 			r.Action, r.Actor, r.At.UTC().Format(time.RFC3339))}
 	}
 	v.head = Head{r.Seq, r.Hash}
@@ -141,12 +141,12 @@ func (v *Verifier) End(head Head) error {
 	case head == v.head:
 		return nil
 	case head.Seq > v.head.Seq+1:
-		return &Break{v.head.Seq + 1, fmt.Sprintf("it is missing, and so are all up to %d, the last one that was written", head.Seq)}
+		return &Break{v.head.Seq + 1, fmt.Sprintf("it is missing, as are all up to %d, the last one written", head.Seq)}
 	case head.Seq > v.head.Seq:
-		return &Break{head.Seq, "it is missing; it is the last one that was written"}
+		return &Break{head.Seq, "it is missing; it was the last one written"}
 	case head.Seq == v.head.Seq:
-		return &Break{head.Seq, "its hash is not the one that was noted when it was written"}
+		return &Break{head.Seq, "its hash differs from the one recorded when it was written"}
 	default:
-		return &Break{head.Seq + 1, "it was added by somebody else than the bot, which wrote none behind the one before"}
+		return &Break{head.Seq + 1, "it was not written by the bot, whose last entry is the one before"}
 	}
 }

@@ -95,7 +95,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	m = Manifest{Format: format, Version: version, Bot: src.Bot, Database: src.Store.Dialect(), CreatedAt: now.UTC().Truncate(time.Second)}
 	dir = filepath.Join(folder, m.CreatedAt.Format(nameLayout))
 	if _, err := os.Lstat(dir); err == nil {
-		return dir, m, fault.Newf(fault.Conflict, "There is a backup %s already; wait a second.", dir)
+		return dir, m, fault.Newf(fault.Conflict, "A backup named %s already exists; wait a second.", dir)
 	}
 	work := dir + partial
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -286,7 +286,7 @@ func unusable(name string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &fault.Error{Kind: fault.Unavailable, Public: "I cannot use " + name + "; check that the folder can be written and that the disk is not full.", Err: err}
+	return &fault.Error{Kind: fault.Unavailable, Public: "Cannot use " + name + "; check that the folder is writable and the disk is not full.", Err: err}
 }
 
 // Read reads the manifest of a backup. A folder without one, a damaged one or
@@ -294,11 +294,11 @@ func unusable(name string, err error) error {
 func Read(dir string) (Manifest, error) {
 	var m Manifest
 	if strings.HasSuffix(filepath.Clean(dir), partial) {
-		return m, fault.Newf(fault.Invalid, "%s was not finished: it is no backup. Remove it.", dir)
+		return m, fault.Newf(fault.Invalid, "%s is incomplete; delete it.", dir)
 	}
 	encoded, err := os.ReadFile(filepath.Join(dir, manifestName)) //nolint:gosec // the operator's own path
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, fault.Newf(fault.Invalid, "%s is no backup: it has no %s.", dir, manifestName)
+		return m, fault.Newf(fault.Invalid, "%s is not a backup: it has no %s.", dir, manifestName)
 	}
 	if err != nil {
 		return m, unusable(dir, err)
@@ -308,20 +308,20 @@ func Read(dir string) (Manifest, error) {
 	}
 	switch {
 	case m.Format != format:
-		return m, fault.Newf(fault.Invalid, "%s is no backup of this program.", dir)
+		return m, fault.Newf(fault.Invalid, "%s is not a backup made by this program.", dir)
 	case m.Version > version:
-		return m, fault.Newf(fault.Invalid, "A newer bot made the backup (format %d, I know %d): use that version or newer.", m.Version, version)
+		return m, fault.Newf(fault.Invalid, "The backup was made by a newer version (format %d, this one supports %d): use that version or newer.", m.Version, version)
 	case m.Schema > store.LatestSchema():
-		return m, fault.Newf(fault.Invalid, "The backup has schema version %d and this bot knows only %d: use the version that made it (%s) or newer.", m.Schema, store.LatestSchema(), m.Bot)
+		return m, fault.Newf(fault.Invalid, "The backup has schema version %d, but this version supports only %d: use version %s or newer.", m.Schema, store.LatestSchema(), m.Bot)
 	case !slices.Contains([]string{"sqlite", "postgres"}, m.Database):
-		return m, fault.Newf(fault.Invalid, "The backup names an unknown database, %q.", m.Database)
+		return m, fault.Newf(fault.Invalid, "The backup is of an unknown kind of database, %q.", m.Database)
 	}
 	if !slices.ContainsFunc(m.Files, func(f File) bool { return f.Path == m.databaseFile() }) {
 		return m, fault.Newf(fault.Invalid, "The backup has no %s.", m.databaseFile())
 	}
 	for _, f := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
-			return m, fault.Newf(fault.Invalid, "The backup names a file outside of it, %q.", f.Path)
+			return m, fault.Newf(fault.Invalid, "The backup refers to a file outside itself, %q.", f.Path)
 		}
 	}
 	return m, nil
@@ -367,15 +367,15 @@ func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postg
 	case err != nil:
 		return unusable(name, err)
 	case got.Size != f.Size:
-		return fault.Newf(fault.Invalid, "%s has %d bytes, %d were written.", f.Path, got.Size, f.Size)
+		return fault.Newf(fault.Invalid, "%s has %d bytes instead of %d.", f.Path, got.Size, f.Size)
 	case got.SHA256 != f.SHA256:
-		return fault.Newf(fault.Invalid, "%s is not what was written: its checksum differs.", f.Path)
+		return fault.Newf(fault.Invalid, "%s was changed: its checksum differs.", f.Path)
 	}
 	switch {
 	case f.Path == sqliteName:
 		schema, err := store.CheckFile(ctx, name)
 		if err == nil && schema != m.Schema {
-			err = fault.Newf(fault.Invalid, "%s has schema version %d, the manifest says %d.", f.Path, schema, m.Schema)
+			err = fault.Newf(fault.Invalid, "%s has schema version %d, but the manifest says %d.", f.Path, schema, m.Schema)
 		}
 		return err
 	case f.Path == postgresName:
@@ -398,7 +398,7 @@ func checkBundle(name string) error {
 	head := make([]byte, 16)
 	n, _ := io.ReadFull(f, head)
 	if !bytes.HasPrefix(head[:n], []byte("# v2 git bundle")) && !bytes.HasPrefix(head[:n], []byte("# v3 git bundle")) {
-		return fault.Newf(fault.Invalid, "%s is no git bundle.", filepath.Base(name))
+		return fault.Newf(fault.Invalid, "%s is not a git bundle.", filepath.Base(name))
 	}
 	return nil
 }

@@ -293,13 +293,13 @@ func TestDamagedAndNewerBackupsAreRefused(t *testing.T) {
 			"torn":             {func(dir string) error { return os.Truncate(filepath.Join(dir, database), 5000) }, "5000 bytes"},
 			"changed":          {func(dir string) error { return flip(filepath.Join(dir, database)) }, "checksum differs"},
 			"missing":          {func(dir string) error { return os.Remove(filepath.Join(dir, "projects", "p.db")) }, "is missing"},
-			"no manifest":      {func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, "is no backup"},
+			"no manifest":      {func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, "is not a backup"},
 			"torn manifest":    {func(dir string) error { return os.Truncate(filepath.Join(dir, "manifest.json"), 20) }, "damaged"},
-			"newer format":     {rewrite(func(m *backup.Manifest) { m.Version++ }), "newer bot"},
+			"newer format":     {rewrite(func(m *backup.Manifest) { m.Version++ }), "newer version"},
 			"newer schema":     {rewrite(func(m *backup.Manifest) { m.Schema++ }), "schema version"},
 			"outside":          {rewrite(func(m *backup.Manifest) { m.Files = append(m.Files, backup.File{Path: "../x"}) }), "outside"},
 			"without database": {rewrite(func(m *backup.Manifest) { m.Files = nil }), "has no"},
-			"other database":   {rewrite(func(m *backup.Manifest) { m.Database = "oracle" }), "unknown database"},
+			"other database":   {rewrite(func(m *backup.Manifest) { m.Database = "oracle" }), "unknown kind of database"},
 		} {
 			dir := filepath.Join(t.TempDir(), "copy")
 			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
@@ -389,7 +389,7 @@ func TestProgramsOfAnotherVersionAreNamed(t *testing.T) {
 	program("pg_dump", server-1)
 	program("pg_restore", server-1)
 	_, _, err = backup.Create(t.Context(), tools, folder, now.Add(time.Minute))
-	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), fmt.Sprintf("pg_dump in the PATH is of version %d and the server of %d", server-1, server)) {
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), fmt.Sprintf("pg_dump in the PATH has version %d, but the server has %d", server-1, server)) {
 		t.Errorf("an old pg_dump: %v", err)
 	}
 	_, err = backup.Verify(t.Context(), dir, tools.Tools)

@@ -35,7 +35,7 @@ var poolParams = []string{"default_query_exec_mode", "statement_cache_capacity",
 func (p Postgres) address() (address, password string, err error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {
-		return "", "", fault.New(fault.Invalid, "DATABASE_URL cannot be read; write postgres://user:password@host:5432/name.")
+		return "", "", fault.New(fault.Invalid, "DATABASE_URL is not valid; use postgres://user:password@host:5432/name.")
 	}
 	password, _ = u.User.Password()
 	if u.User != nil {
@@ -68,7 +68,7 @@ func (p Postgres) output(ctx context.Context, program string, args ...string) (s
 	found, err := exec.LookPath(program)
 	if err != nil {
 		return "", &fault.Error{Kind: fault.Unsupported, Err: err,
-			Public: program + " is not in the PATH; install the PostgreSQL client programs, of the server's version or newer."}
+			Public: program + " is not in the PATH; install the PostgreSQL client programs, in the server's version or newer."}
 	}
 	_, password, err := p.address()
 	if err != nil {
@@ -116,7 +116,7 @@ var majorVersion = regexp.MustCompile(`\(PostgreSQL\) (\d{1,4})`)
 
 // outdated is the error about a program that is older than what it works on.
 func outdated(program string, have int, what string, need int) error {
-	return fault.Newf(fault.Unsupported, "%s in the PATH is of version %d and %s of %d: install the PostgreSQL client programs of version %d or newer, and put them first in the PATH.",
+	return fault.Newf(fault.Unsupported, "%s in the PATH has version %d, but %s has %d: install the PostgreSQL client programs in version %d or newer, and put them first in the PATH.",
 		program, have, what, need, need)
 }
 

@@ -42,7 +42,7 @@ type Restored struct {
 
 // notice is what people read in conversations that had something open when the
 // backup was made.
-const notice = "I was restored from a backup of %s. What was asked around then or later may be lost, and I do not answer it by myself: please say it again."
+const notice = "I was restored from a backup of %s. Messages from around then or later may be lost, and I will not answer them: please send them again."
 
 // Restore verifies a backup and puts it where nothing is: a target that has data
 // is fault.Conflict, and so is one that a daemon works on. The schema is brought
@@ -54,7 +54,7 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 		return r, err
 	}
 	if want := map[bool]string{true: "sqlite", false: "postgres"}[to.Path != ""]; want != r.Manifest.Database {
-		return r, fault.Newf(fault.Invalid, "The backup is of %s and DATABASE_URL says %s; to move from one to the other use `bot export` and `bot import`.", r.Manifest.Database, want)
+		return r, fault.Newf(fault.Invalid, "The backup is for %s, but DATABASE_URL is %s; to move between them, use `bot export` and `bot import`.", r.Manifest.Database, want)
 	}
 	if err := to.refuseData(ctx); err != nil {
 		return r, err
@@ -102,10 +102,10 @@ func (to Target) refuseData(ctx context.Context) error {
 		return err
 	}
 	if len(names) > 0 {
-		return fault.Newf(fault.Conflict, "%s has databases of projects already; move them away, or set DATA_DIR to another directory.", to.Projects)
+		return fault.Newf(fault.Conflict, "%s already contains project databases; move them away, or set DATA_DIR to another folder.", to.Projects)
 	}
 	if _, err := os.Lstat(filepath.Join(to.DataDir, bundlesDir)); err == nil {
-		return fault.Newf(fault.Conflict, "%s already exists; move it away, or set DATA_DIR to another directory.", filepath.Join(to.DataDir, bundlesDir))
+		return fault.Newf(fault.Conflict, "%s already exists; move it away, or set DATA_DIR to another folder.", filepath.Join(to.DataDir, bundlesDir))
 	}
 	if to.Path != "" {
 		return to.refuseFile(ctx)
@@ -117,7 +117,7 @@ func (to Target) refuseData(ctx context.Context) error {
 	defer s.Close() //nolint:errcheck // nothing was written
 	empty, err := s.IsEmpty(ctx)
 	if err == nil && !empty {
-		err = fault.New(fault.Conflict, "The database that DATABASE_URL names has the bot's tables already; make an empty one with createdb and name that.")
+		err = fault.New(fault.Conflict, "The database in DATABASE_URL already has the bot's tables; create an empty one with createdb and use that.")
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (to Target) refuseFile(ctx context.Context) error {
 	if err == nil {
 		err = s.Close()
 	}
-	return errors.Join(fault.Newf(fault.Conflict, "There is a database at %s already; move it away, or set DATA_DIR to another directory.", to.Path), err)
+	return errors.Join(fault.Newf(fault.Conflict, "There is already a database at %s; move it away, or set DATA_DIR to another folder.", to.Path), err)
 }
 
 // restoreSQLite makes the database ready under another name and links it to its
@@ -156,7 +156,7 @@ func (to Target) restoreSQLite(ctx context.Context, from, notice string, r *Rest
 		return err
 	}
 	if _, err := os.Lstat(work + "-wal"); err == nil {
-		return fault.New(fault.Conflict, "Somebody else has opened the database that is being restored; try again.")
+		return fault.New(fault.Conflict, "Another program has opened the database being restored; try again.")
 	}
 	if err := os.Link(work, to.Path); err != nil {
 		return unusable(to.Path, err)
@@ -171,7 +171,7 @@ func (to Target) restorePostgres(ctx context.Context, from, notice string, r *Re
 	err := to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
 	if err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Err: err,
-			Public: "The dump was loaded, but what was open in it is not settled: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
+			Public: "The dump was loaded, but its open work could not be closed: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
 	}
 	return nil
 }

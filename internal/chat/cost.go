@@ -194,7 +194,7 @@ func costName(g spend.Group) string {
 	name := g.Name
 	switch {
 	case g.Key == "":
-		return "(none, or deleted)"
+		return "(none or deleted)"
 	case name == "":
 		name = g.Key
 	case strings.Contains(g.Key, "/"): // a person, whose name says nothing for sure

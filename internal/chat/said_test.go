@@ -163,7 +163,7 @@ func TestConversations(t *testing.T) {
 			{say: "/cost by nonsense", want: "✖"},
 			{say: "/cost all", want: "since the beginning"},
 			{say: "/cost 24h", want: "UTC"},
-			{who: ot.Olga, say: "/cost by codebase", want: "(none, or deleted)"},
+			{who: ot.Olga, say: "/cost by codebase", want: "(none or deleted)"},
 			{say: "/cost week month", want: "Say one time and one kind of sum"},
 			{say: "/cost nonsense", want: "✖"},
 		},

@@ -92,7 +92,7 @@ type Database struct {
 // OpenAI configures the model API.
 type OpenAI struct {
 	APIKey  Secret
-	BaseURL string // empty means the provider's own
+	BaseURL string // empty means the provider's API
 	Model   string
 }
 
@@ -102,11 +102,11 @@ func (o OpenAI) Configured() bool { return o.APIKey.IsSet() || o.BaseURL != "" }
 // Anthropic configures the Messages API.
 type Anthropic struct {
 	APIKey         Secret
-	BaseURL        string // empty means the provider's own
+	BaseURL        string // empty means the provider's API
 	Model          string
 	MaxTokens      int
 	ThinkingTokens int    // 0 for none
-	Effort         string // empty means the API's own
+	Effort         string // empty means the API's default
 }
 
 // Configured reports whether there is an API to talk to.

@@ -147,7 +147,7 @@ func TestOlderNames(t *testing.T) {
 	if c.ListenAddr != "127.0.0.1:8080" || c.OpenAI.BaseURL != "http://localhost:1/v1" {
 		t.Errorf("ListenAddr = %q, BaseURL = %q", c.ListenAddr, c.OpenAI.BaseURL)
 	}
-	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "write OPENAI_BASE_URL") {
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "use OPENAI_BASE_URL") {
 		t.Errorf("warnings = %q", c.Warnings)
 	}
 	if c := mustLoad(t, "", nil, "PORT=8080", "LISTEN_ADDR=127.0.0.1:1"); c.ListenAddr != "127.0.0.1:1" {
@@ -346,7 +346,7 @@ func TestUnknownKeysOfOursWarn(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, w := range c.Warnings {
-		if key, rest, ok := strings.Cut(w, " (.env) is not an option"); ok {
+		if key, rest, ok := strings.Cut(w, " (.env) is not a known option"); ok {
 			_, near, _ := strings.Cut(rest, "did you mean ")
 			got[key] = strings.TrimSuffix(near, "?")
 		}

@@ -35,7 +35,7 @@ func readEnvFile(path string, required bool) (map[string]string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	values, err := parseEnv(data)
 	if err != nil {
-		return nil, fmt.Errorf(`%s:%d is not NAME=value: write it so, or begin the line with # (quotes around a value must be closed)`, path, malformedLine(data))
+		return nil, fmt.Errorf(`%s:%d is not NAME=value: fix it, or start the line with # (close the quotes around a value)`, path, malformedLine(data))
 	}
 	return values, nil
 }
@@ -111,7 +111,7 @@ func unknownKeys(file string, values map[string]string, options []Option) []stri
 		if shared < 2 && distance(upper, near) > min(2, len(upper)/4) {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("%s (%s) is not an option and has no effect: did you mean %s?", key, file, near))
+		warnings = append(warnings, fmt.Sprintf("%s (%s) is not a known option and is ignored; did you mean %s?", key, file, near))
 	}
 	return warnings
 }
@@ -168,7 +168,7 @@ func (l *loader) secretFile(name, path string) (value, error) {
 	}
 	text := strings.TrimRight(string(data), "\r\n")
 	if strings.TrimSpace(text) == "" {
-		return value{}, fmt.Errorf("is %q, which is empty: write the secret into it", path)
+		return value{}, fmt.Errorf("is %q, which is empty: write the secret to it", path)
 	}
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		l.warn("%s%s: %s can be read by other users: chmod 600 it", name, fileSuffix, path)

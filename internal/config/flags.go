@@ -21,7 +21,7 @@ func Flags(sections ...option.Section) []Flag {
 	for _, o := range options {
 		f := Flag{Name: o.Flag(), Help: o.Help, Group: o.Group, Placeholder: "VALUE"}
 		if o.Secret {
-			f.Help = fmt.Sprintf("File that holds %s. %s", o.Name, o.Help)
+			f.Help = fmt.Sprintf("File that contains %s. %s", o.Name, o.Help)
 			f.Placeholder = "FILE"
 		} else if o.Default != "" {
 			f.Placeholder = o.Default

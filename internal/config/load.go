@@ -180,7 +180,7 @@ func (l *loader) inLayer(o Option, place layer) (v value, label string, ok bool,
 			}
 		}
 		if alias.Renamed {
-			l.warn("%s is an older name: write %s", label, o.Name)
+			l.warn("%s is the old name; use %s", label, o.Name)
 		}
 		return value{text: other, origin: fmt.Sprintf("%s, %s", place.name, alias.Name)}, label, true, nil
 	}
@@ -230,16 +230,16 @@ func (l *loader) derive() {
 func (l *loader) check() {
 	c := &l.config
 	if c.Assistant == AssistantOpenAI && !c.OpenAI.Configured() && l.sound("OPENAI_API_KEY", "OPENAI_BASE_URL") {
-		l.problem("DEFAULT_AI_ASSISTANT is openai but there is nothing to ask: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
+		l.problem("DEFAULT_AI_ASSISTANT is openai, but no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
 	}
 	if c.Assistant == AssistantAnthropic && !c.Anthropic.Configured() && l.sound("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL") {
-		l.problem("DEFAULT_AI_ASSISTANT is anthropic but there is nothing to ask: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own")
+		l.problem("DEFAULT_AI_ASSISTANT is anthropic, but no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server")
 	}
 	if t := c.Anthropic.ThinkingTokens; t > 0 && (t < 1024 || t >= c.Anthropic.MaxTokens) && l.sound("ANTHROPIC_THINKING_TOKENS", "ANTHROPIC_MAX_TOKENS") {
 		l.problem("ANTHROPIC_THINKING_TOKENS is %d: use 0, or a number from 1024 to below ANTHROPIC_MAX_TOKENS (%d)", t, c.Anthropic.MaxTokens)
 	}
 	if c.OpenAI.APIKey.IsSet() && option.PlainHTTPAbroad(c.OpenAI.BaseURL) {
-		l.warn("OPENAI_BASE_URL is http:// on another machine: the key and all messages travel unencrypted; use https://")
+		l.warn("OPENAI_BASE_URL is http:// on another machine, so the key and all messages are sent unencrypted; use https://")
 	}
 	l.checkSections()
 }

@@ -20,18 +20,18 @@ const minRetention = day
 var careOptions = []Option{
 	{
 		Name: "RETENTION_RAW", Default: "30d", Group: groupCare,
-		Help:  "How long the bodies of settled events as the platforms sent them, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them for ever. That an event came in stays, and so does the last turn for /undo.",
+		Help:  "How long the raw bodies of processed events, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them forever. The record that an event arrived is kept, and so is the last turn for /undo.",
 		parse: setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw }),
 	},
 	{
 		Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
-		Help:    "How long sessions are kept after their last message, with their messages, tool calls and answers, such as 365d; at least 1d.",
+		Help:    "How long sessions, with their messages and tool calls, are kept after the last message, such as 365d; at least 1d.",
 		Example: "365d",
 		parse:   setRetention(func(c *Config) *time.Duration { return &c.Retention.Sessions }),
 	},
 	{
 		Name: "BACKUP_DIR", Empty: "DATA_DIR/backups", Group: groupCare,
-		Help:    "Folder that `bot backup` works in; better on another disk.",
+		Help:    "Folder for `bot backup`; preferably on another disk.",
 		Example: "/var/backups/bot",
 		parse:   setText(func(c *Config) *string { return &c.BackupDir }),
 	},

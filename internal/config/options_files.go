@@ -32,7 +32,7 @@ var fileOptions = []Option{
 
 // Transcribe configures who writes down what is said in recordings.
 type Transcribe struct {
-	BaseURL string // empty means the provider's own
+	BaseURL string // empty means the provider's API
 	Model   string
 	APIKey  Secret
 }

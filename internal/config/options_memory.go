@@ -5,30 +5,30 @@ package config
 var memoryOptions = []Option{
 	{
 		Name: "MEMORY", Default: "on", Group: groupMemory,
-		Help: "on lets people and assistants keep things about a person for later conversations (/memory, /remember, /forget), off does not; what is stored stays.",
+		Help: "on lets people and assistants save facts about a person for later conversations (/memory, /remember, /forget). off disables this and keeps what is stored.",
 		parse: setChoice(func(c *Config, v string) { c.Memory.On = v == "on" },
 			"on", "off"),
 	},
 	{
 		Name: "MEMORY_LEARNING", Default: "on", Group: groupMemory,
-		Help: "on has what people say of themselves remembered by itself: after some turns a model API is asked once about what the person typed. MODEL_CHEAP is asked if it is set, else the usual model; with the demo, or agents alone, nobody is. off remembers only what somebody asks for. It needs MEMORY=on.",
+		Help: "on remembers what people say about themselves automatically: after some turns, a model reads what the person typed. It uses MODEL_CHEAP if set, otherwise the default model; it needs a model API, so the demo and agents alone learn nothing. off remembers only on request. Requires MEMORY=on.",
 		parse: setChoice(func(c *Config, v string) { c.Memory.Learning = v == "on" },
 			"on", "off"),
 	},
 	{
-		Name: "EMBEDDING_BASE_URL", Empty: "the official API if EMBEDDING_API_KEY is set, else memories are found by their words", Group: groupMemory,
-		Help:    "Address of any server with an OpenAI-compatible embeddings API, with its /v1. It reads what is remembered.",
+		Name: "EMBEDDING_BASE_URL", Empty: "the official API if EMBEDDING_API_KEY is set, otherwise memories are found by keyword", Group: groupMemory,
+		Help:    "Base URL of an OpenAI-compatible embeddings API, including /v1. Memories are sent to it.",
 		Example: "http://127.0.0.1:11434/v1",
 		parse:   setURL(func(c *Config) *string { return &c.Memory.BaseURL }),
 	},
 	{
 		Name: "EMBEDDING_MODEL", Default: "text-embedding-3-small", Group: groupMemory,
-		Help:  "Model for embeddings; it has to be able to give 384 dimensions. After a change everything is embedded again.",
+		Help:  "Embedding model; it must support 384 dimensions. Changing it re-embeds all memories.",
 		parse: setText(func(c *Config) *string { return &c.Memory.Model }),
 	},
 	{
 		Name: "EMBEDDING_API_KEY", Empty: "no key", Secret: true, Group: groupMemory,
-		Help:  "Key of the embeddings API.",
+		Help:  "API key for the embeddings API.",
 		parse: setSecret(func(c *Config) *Secret { return &c.Memory.APIKey }),
 	},
 }
@@ -37,7 +37,7 @@ var memoryOptions = []Option{
 type Memory struct {
 	On       bool
 	Learning bool   // also by itself; needs On
-	BaseURL  string // empty means the provider's own
+	BaseURL  string // empty means the provider's API
 	Model    string
 	APIKey   Secret
 }

@@ -57,7 +57,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"ANTHROPIC_API_KEY=hunter2 hunter2"}, []string{"ANTHROPIC_API_KEY (environment)", "copy it again"}},
 		{[]string{"ANTHROPIC_BASE_URL=localhost:1"}, []string{"ANTHROPIC_BASE_URL", "http://"}},
 		{[]string{"ANTHROPIC_BASE_URL=https://u:hunter2@h"}, []string{"ANTHROPIC_BASE_URL", "password"}},
-		{[]string{"ANTHROPIC_BASE_URL=https://h/?key=hunter2"}, []string{"ANTHROPIC_BASE_URL", "up to the path"}},
+		{[]string{"ANTHROPIC_BASE_URL=https://h/?key=hunter2"}, []string{"ANTHROPIC_BASE_URL", "use the address without them"}},
 		{[]string{"ANTHROPIC_MODEL=\xff"}, []string{"ANTHROPIC_MODEL", "UTF-8"}},
 		{[]string{"ANTHROPIC_MAX_TOKENS=255"}, []string{"ANTHROPIC_MAX_TOKENS", `"255"`, "from 256"}},
 		{[]string{"ANTHROPIC_MAX_TOKENS=lots"}, []string{"ANTHROPIC_MAX_TOKENS", `"lots"`}},

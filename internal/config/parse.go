@@ -96,7 +96,7 @@ func parseDatabaseURL(c *Config, text string) error {
 		return errors.New("is not an address: percent-encode special characters of the password")
 	}
 	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return errors.New("is of a kind that is not supported: use sqlite:PATH or postgres://user:password@host/name, or leave it empty for SQLite in DATA_DIR")
+		return errors.New("is not supported: use sqlite:PATH or postgres://user:password@host/name, or leave it empty for SQLite in DATA_DIR")
 	}
 	if u.Host == "" && u.Query().Get("host") == "" {
 		return errors.New("names no host: use postgres://user:password@host/name")
@@ -108,7 +108,7 @@ func parseDatabaseURL(c *Config, text string) error {
 func parseAssistant(c *Config, text string) error {
 	v := strings.ToLower(text)
 	if !assistantName.MatchString(v) {
-		return fmt.Errorf("is %q: use openai, anthropic, claude, codex, demo or a name of ACP_AGENTS", text)
+		return fmt.Errorf("is %q: use openai, anthropic, claude, codex, demo or a name from ACP_AGENTS", text)
 	}
 	c.Assistant = v
 	return nil
@@ -120,12 +120,12 @@ func parseHosts(c *Config, text string) error {
 	for _, f := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
 		u, err := url.Parse("https://" + f)
 		if err != nil || u.Host != f || u.Hostname() == "" || strings.ContainsAny(f, "*@/?#") {
-			return fmt.Errorf("has %q in it: use host names with commas, such as github.com,git.example.com:8443", f)
+			return fmt.Errorf("contains %q: use comma-separated host names, such as github.com,git.example.com:8443", f)
 		}
 		hosts = append(hosts, f)
 	}
 	if len(hosts) == 0 {
-		return errors.New("names no host: use host names with commas, such as github.com")
+		return errors.New("contains no host: use comma-separated host names, such as github.com")
 	}
 	c.Git.Hosts = hosts
 	return nil

@@ -17,7 +17,7 @@ func parseTier(tier string) parser {
 	return func(c *Config, text string) error {
 		provider, model, ok := strings.Cut(text, ":")
 		if !ok || provider == "" || model == "" || strings.ContainsAny(text, " \t\n") {
-			return fmt.Errorf("is %q: write the assistant and the model, such as openai:gpt-5-mini", text)
+			return fmt.Errorf("is %q: use assistant:model, such as openai:gpt-5-mini", text)
 		}
 		if c.Tiers == nil {
 			c.Tiers = make(map[string]Tier)
@@ -91,10 +91,10 @@ func parseVariables(field func(*Config) *[]string, agents bool) parser {
 				n = name
 			}
 			if !environmentName.MatchString(n) {
-				return fmt.Errorf("has %q in it, which is not the name of an environment variable", n)
+				return fmt.Errorf("contains %q, which is not a valid name of an environment variable", n)
 			}
 			if c.ownSecret(n) {
-				return fmt.Errorf("has %s in it, which is a secret of this program: assistants must not see it", n)
+				return fmt.Errorf("contains %s, which is a secret of the bot: assistants must not see it", n)
 			}
 		}
 		*field(c) = names
@@ -112,7 +112,7 @@ func parsePaths(field func(*Config) *[]string) parser {
 				continue
 			}
 			if !filepath.IsAbs(p) || filepath.Clean(p) == "/" {
-				return fmt.Errorf("has %q in it: use absolute folders with commas, and not the whole system", p)
+				return fmt.Errorf("contains %q: use comma-separated absolute folders, but not the whole file system", p)
 			}
 			paths = append(paths, filepath.Clean(p))
 		}

@@ -117,7 +117,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 
 		requests := len(w.ai.Requests())
 		elsewhere.start()
-		elsewhere.seesText(bob, "I was restored from a backup", "please say it again")
+		elsewhere.seesText(bob, "I was restored from a backup", "please send them again")
 		w.ai.Enqueue(openai.Text("after the restore"))
 		elsewhere.says(ann, "are you there?")
 		elsewhere.seesText(ann, "after the restore")

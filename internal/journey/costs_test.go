@@ -37,7 +37,7 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		w.says(ann, "/cost week by person")
 		w.seesText(ann, "Used by everybody, since", "telegram/42: 1 turn, 2.0M tokens · $2.25", "telegram/77: 1 turn, 10k tokens, without a known price", "In all 2 turns")
 		w.says(ann, "/cost by codebase")
-		w.seesText(ann, "by codebase", "acme/web: 1 turn", "(none, or deleted): 1 turn")
+		w.seesText(ann, "by codebase", "acme/web: 1 turn", "(none or deleted): 1 turn")
 		w.says(ann, "/cost all conversation")
 		w.seesText(ann, "since the beginning", "telegram/42: 1 turn", "telegram/77: 1 turn")
 		w.says(bob, "/cost week by person")

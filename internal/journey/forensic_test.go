@@ -170,7 +170,7 @@ func TestFinding5DeletingDeletes(t *testing.T) {
 		said := w.care(func(ctx context.Context, env app.Env) error {
 			return app.RemoveSession(ctx, w.config(), env, session[0], true)
 		})
-		if !strings.Contains(said, "may remain: backups") {
+		if !strings.Contains(said, "may remain: earlier backups") {
 			t.Errorf("what may remain is not said: %s", said)
 		}
 		w.scrubbed()

@@ -35,15 +35,15 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		w.seesText(bob, "echo: hello")
 		w.settles()
 		w.restart() // it looks at its start, and every 10 s
-		w.seesText(ann, "⚠", "of the day's budget of", "are used")
+		w.seesText(ann, "⚠", "of today's budget of", "are used")
 		w.restart()
 		w.says(ann, "are you there?")
 		w.seesText(ann, "are you there?")
 		w.settles()
-		if n := w.told(ann, "of the day's budget"); n != 1 {
+		if n := w.told(ann, "of today's budget"); n != 1 {
 			t.Errorf("the owner was told %d times", n)
 		}
-		if n := w.told(bob, "of the day's budget"); n != 0 {
+		if n := w.told(bob, "of today's budget"); n != 0 {
 			t.Errorf("somebody else was told %d times", n)
 		}
 		w.with(map[string]string{"BUDGET_DAY_TOKENS": "1000000"})
@@ -79,11 +79,11 @@ func TestOwnerIsToldThatNothingCanBeStored(t *testing.T) {
 	w.seesText(ann, "still there?")
 	p.limitFiles(t, 1)
 	w.says(ann, "and now?")
-	w.seesText(ann, "⚠ The service cannot store messages", "The last write failed")
+	w.seesText(ann, "⚠ Messages cannot be stored", "The last write failed")
 	p.limitFiles(t, unix.RLIM_INFINITY)
 	w.seesText(ann, "✔ Resolved: messages can be stored again.")
 	w.seesText(ann, "and now?")
-	if n := w.told(ann, "cannot store messages"); n != 1 {
+	if n := w.told(ann, "Messages cannot be stored"); n != 1 {
 		t.Errorf("the owner was told %d times", n)
 	}
 }

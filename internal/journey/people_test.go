@@ -122,7 +122,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(bob, "let me in")
 		w.seesText(bob, "private bot", "77")
 		w.says(ann, "/people allow @bob")
-		w.seesText(ann, "is nobody's id on telegram")
+		w.seesText(ann, "is not a telegram ID")
 		w.says(ann, "/people allow 77")
 		w.seesText(ann, "telegram/77 may use the bot from now on")
 		w.says(bob, "/people allow 666")

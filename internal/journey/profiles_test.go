@@ -80,7 +80,7 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 			t.Errorf("the service's own prompt is missing: %s", text)
 		}
 
-		t.Log("a change holds from the next turn on, in the same session, also while the bot runs")
+		t.Log("a change takes effect with the next turn, in the same session, also while the bot runs")
 		w.profiles(strings.ReplaceAll(twoProfiles, "releases are on Mondays", "releases are on Fridays"))
 		w.says(ann, "second")
 		w.seesText(ann, "[3 messages], - releases are on Fridays")
@@ -188,7 +188,7 @@ func TestRemovingAGroupOfProfiles(t *testing.T) {
 				return true
 			})
 		})
-		const counted = "1 profiles, 1 standing tasks, 0 memories that they wrote by themselves; 1 conversations go on with the default"
+		const counted = "1 profiles, 1 standing tasks, 0 memories they saved themselves; 1 conversations return to the default"
 		if !strings.Contains(question, counted) || !strings.Contains(out, counted) {
 			t.Errorf("asked %q, printed %q", question, out)
 		}

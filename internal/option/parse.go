@@ -18,7 +18,7 @@ import (
 func Text(to *string) Parser {
 	return func(text string) error {
 		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
-			return errors.New("is not text: remove bytes that are not UTF-8")
+			return errors.New("is not valid UTF-8 text")
 		}
 		*to = text
 		return nil
@@ -29,7 +29,7 @@ func Text(to *string) Parser {
 func Secrecy(to *Secret) Parser {
 	return func(text string) error {
 		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return errors.New("has a space or a line break in it: copy it again")
+			return errors.New("contains a space or a line break: copy it again")
 		}
 		*to = NewSecret(text)
 		return nil
@@ -40,7 +40,7 @@ func Secrecy(to *Secret) Parser {
 func Prefixed(prefix string, to *Secret) Parser {
 	return func(text string) error {
 		if !strings.HasPrefix(text, prefix) || strings.ContainsAny(text, " \t\n") {
-			return fmt.Errorf("is not a token of the right kind: it begins with %s", prefix)
+			return fmt.Errorf("is not the right kind of token: it must start with %s", prefix)
 		}
 		*to = NewSecret(text)
 		return nil
@@ -96,13 +96,13 @@ func URL(to *string) Parser {
 	return func(text string) error {
 		u, err := url.Parse(text)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return errors.New("is not an address: use http:// or https:// with a host")
+			return errors.New("is not a valid address: use http:// or https:// with a host")
 		}
 		if u.User != nil {
-			return errors.New("holds a user name or password: take it out")
+			return errors.New("contains a user name or password: remove it")
 		}
 		if u.RawQuery != "" || u.Fragment != "" {
-			return errors.New(`has a "?" or "#" in it: use the address up to the path`)
+			return errors.New(`contains "?" or "#": use the address without them`)
 		}
 		*to = strings.TrimRight(text, "/")
 		return nil
@@ -125,14 +125,14 @@ func Owners(form *regexp.Regexp, what string, to *[]string) Parser {
 		var ids []string
 		for _, f := range List(text) {
 			if !form.MatchString(f) {
-				return fmt.Errorf("has %q in it, which is nobody's id: names can be given up and taken by somebody else, so use %s", f, what)
+				return fmt.Errorf("contains %q, which is not an ID: names can change hands, so use %s", f, what)
 			}
 			if !slices.Contains(ids, f) {
 				ids = append(ids, f)
 			}
 		}
 		if len(ids) == 0 {
-			return errors.New("names nobody: list ids with commas, or take the option out")
+			return errors.New("is empty: list IDs separated by commas, or remove the option")
 		}
 		*to = ids
 		return nil

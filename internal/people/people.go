@@ -102,7 +102,7 @@ func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
 	p, known := (*s.platforms.Load())[messages.Platform(platform)]
 	switch {
 	case id == "" || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-		return Account{}, fault.Newf(fault.Invalid, "%q is no account: name it as platform/id, such as telegram/42; /whoami tells a person theirs.", named)
+		return Account{}, fault.Newf(fault.Invalid, "%q is not an account ID: use platform/id, such as telegram/42; /whoami shows it.", named)
 	case !known:
 		names := slices.Sorted(maps.Keys((*s.platforms.Load())))
 		return Account{}, fault.Newf(fault.Invalid, "There is no platform %q; name an account such as telegram/42. Platforms: %v.", platform, names)

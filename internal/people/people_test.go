@@ -109,14 +109,14 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{"42", "test", "test/42"},
 		{"test/42", "", "test/42"},
 		{"test/a/b", "", "test/a/b"},
-		{"42", "", "name it as platform/id"},
-		{"", "test", "name it as platform/id"},
-		{"test/", "", "name it as platform/id"},
-		{"test/4 2", "", "name it as platform/id"},
-		{"test/4\x1b[2J", "", "name it as platform/id"},
+		{"42", "", "use platform/id"},
+		{"", "test", "use platform/id"},
+		{"test/", "", "use platform/id"},
+		{"test/4 2", "", "use platform/id"},
+		{"test/4\x1b[2J", "", "use platform/id"},
 		{"irc/42", "test", "no platform"},
 		{"test/@ann", "", "no id"},
-		{"test/" + strings.Repeat("x", 300), "", "name it as platform/id"},
+		{"test/" + strings.Repeat("x", 300), "", "use platform/id"},
 	} {
 		a, err := s.Parse(c.named, c.here)
 		switch {

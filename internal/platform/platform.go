@@ -229,7 +229,7 @@ type Checker interface {
 
 	// Check asks the platform who the bot is. fault.Unauthorized means that the
 	// credentials were refused and names the option to change;
-	// fault.Unavailable that the platform does not answer now.
+	// fault.Unavailable that the platform is not responding now.
 	Check(ctx context.Context) (Account, error)
 }
 

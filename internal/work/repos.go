@@ -177,7 +177,7 @@ func openCwd(tree codebase.Tree, cwd string) (*os.Root, error) {
 	}
 	sub, err := root.OpenRoot(filepath.FromSlash(cwd))
 	if err != nil {
-		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q is not there any more. `/setcwd .` goes back to the root.", cwd)}
+		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q no longer exists. Use `/setcwd .` to go back to the root.", cwd)}
 	}
 	return sub, errors.Join(err, root.Close())
 }

@@ -226,7 +226,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 // introduce asks who we are until Telegram answers. It returns an error only
 // for refused credentials.
 func (a *Adapter) introduce(ctx context.Context) error {
-	return exchange.UntilDone(ctx, a.log, "telegram does not answer", func(ctx context.Context) error {
+	return exchange.UntilDone(ctx, a.log, "telegram is not responding", func(ctx context.Context) error {
 		_, err := a.whoami(ctx)
 		return err
 	}, fault.Unauthorized)

@@ -259,7 +259,7 @@ func (s Server) choose(found []*sdk.Tool) (offers []offer, problems []error) {
 		}
 		f, err := newOffer(t)
 		if i > 0 && found[i-1].Name == t.Name {
-			err = errors.New("it is there twice")
+			err = errors.New("it appears twice")
 		}
 		if err != nil {
 			if len(problems) < 10 {
