@@ -19,6 +19,7 @@ func (h *Handler) commands() []command.Command {
 		h.newCommand(),
 		h.statusCommand(),
 		h.stopCommand(),
+		h.fullCommand(),
 		planCommand(),
 		executeCommand(),
 		h.approveCommand(),

@@ -121,6 +121,7 @@ func (r Request) Actor() string { return r.Entry.In.Actor() }
 type Reply struct {
 	Text    string // CommonMark; empty says nothing
 	Buttons []messages.Button
+	Whole   bool   // of a job: all of the text is shown, in however many messages
 	Files   []File // posted after the text, where the platform can and whoever reads along may see them
 
 	// Note is told to the person who pressed a button and to nobody else.

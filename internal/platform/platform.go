@@ -70,6 +70,11 @@ type Capabilities struct {
 	// after rendering. It never panics, for any text. Nil counts code points.
 	Measure func(markdown string) int
 
+	// MaxMessages is how many messages an answer may be. Of a longer one the beginning
+	// and the end are shown, and the whole is posted as a file where the adapter
+	// implements Filer. Zero is no limit.
+	MaxMessages int
+
 	// Streaming is true if partial text should be shown while it is written. It
 	// matters only to adapters that implement Editor.
 	Streaming bool
@@ -146,6 +151,10 @@ func CommandPrefix(a Adapter, key messages.ConversationKey) string {
 	}
 	return cmp.Or(prefix, "/")
 }
+
+// FewMessages is how many messages a person reads as one answer, where each of them
+// is a line in their chat.
+const FewMessages = 4
 
 // Placeholder is the text of a message that is sent before there is anything to
 // say, to be edited later. An adapter may show it as it likes, or not at all.

@@ -81,6 +81,7 @@ type Word struct {
 	Card    string // what the placeholder says instead, if the text is to be a message of its own
 	Quiet   bool   // nobody has to be notified: it answers what somebody did a moment ago
 	Failed  bool   // there is no answer
+	Whole   bool   // all of it is to be shown, in however many messages
 }
 
 // IsLate reports whether an answer has to notify whom it is for, and an edit does not
@@ -132,6 +133,13 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 	p := conv.Key.Platform
 	text, files := o.extract(p, word.Text)
 	parts := o.Split(p, text)
+	var rest []messages.Delivery
+	if !word.Whole {
+		var head string
+		if head, rest = o.abridge(conv, entry, word.Text, parts); rest != nil {
+			parts, files = []string{head}, nil
+		}
+	}
 	first := Beginning(parts[0])
 	if placed != nil {
 		d := *placed
@@ -149,7 +157,7 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 			first = ""
 			d.Text, parts = parts[0], parts[1:]
 		}
-		if len(parts) == 0 {
+		if len(parts)+len(rest) == 0 {
 			d.Buttons = word.Buttons
 		}
 		changed, last = []messages.Delivery{d}, d.ID
@@ -158,10 +166,14 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 		d := Answer(conv.ID, entry, part)
 		d.Placeholder = first
 		first = ""
-		if i == len(parts)-1 {
+		if i == len(parts)-1 && rest == nil {
 			d.Buttons = word.Buttons
 		}
 		added, last = append(added, d), d.ID
+	}
+	if n := len(rest); n > 0 {
+		rest[n-1].Buttons = word.Buttons
+		added, last = append(added, rest...), rest[n-1].ID
 	}
 	for _, f := range files {
 		d := Answer(conv.ID, entry, "")

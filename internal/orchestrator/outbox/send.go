@@ -286,6 +286,12 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		d.Text = refusedText
 		return true
 	}
+	if d.FileName != "" && d.Text != "" && kind != fault.Gone {
+		log.WarnContext(ctx, "The platform refuses a file; a notice takes its place")
+		d.FileName, d.File = "", nil
+		d.Text = fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
+		return true
+	}
 	d.State = messages.DeliveryFailed
 	o.Metrics.Delivered(string(key.Platform), "failed")
 	log.WarnContext(ctx, "A delivery was given up")

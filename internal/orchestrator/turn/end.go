@@ -262,9 +262,12 @@ func (r *run) jobDone(reply command.Reply) ending {
 		_, ok := r.w.o.config.Commands.Find(name)
 		return ok
 	})
+	if reply.Whole {
+		text = reply.Text // somebody else's words
+	}
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
-		word: &outbox.Word{Text: text, Buttons: reply.Buttons},
+		word: &outbox.Word{Text: text, Buttons: reply.Buttons, Whole: reply.Whole},
 		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
 			_, err := r.w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: r.d.entry, Conv: r.w.conv}, reply)
 			return err

@@ -297,6 +297,7 @@ func (a *Adapter) Platform() messages.Platform { return Name }
 func (a *Adapter) Capabilities() platform.Capabilities {
 	return platform.Capabilities{
 		MaxText:        maxText,
+		MaxMessages:    platform.FewMessages,
 		Measure:        a.measure,
 		Streaming:      a.cfg.Streaming,
 		EditInterval:   a.cfg.EditEvery,

@@ -231,6 +231,7 @@ func (a *Adapter) Platform() messages.Platform { return Name }
 func (a *Adapter) Capabilities() platform.Capabilities {
 	return platform.Capabilities{
 		MaxText:        maxText,
+		MaxMessages:    platform.FewMessages,
 		Measure:        measure,
 		Streaming:      a.cfg.Streaming,
 		EditInterval:   streamEvery, // edits that come too early are shed

@@ -1,0 +1,56 @@
+package journey_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/telegram"
+)
+
+// longAnswer is a megabyte of text in paragraphs that can be told apart.
+func longAnswer() string {
+	var b strings.Builder
+	for i := 0; b.Len() < 1_000_000; i++ {
+		fmt.Fprintf(&b, "Paragraph %d of the report. %s\n\n", i, strings.Repeat("It goes on for a while. ", 8))
+	}
+	return b.String() + "This is the end of the report."
+}
+
+// TestLongAnswerOnTelegram: a megabyte rings a few times and not for minutes, and the
+// whole of it is there to be read.
+func TestLongAnswerOnTelegram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.with(map[string]string{"TELEGRAM_CHAT_SEND_RATE": "0"}).start()
+	whole := longAnswer()
+	w.ai.Enqueue(openai.Pieces(whole, 50_000))
+	w.says(ann, "a report, please")
+	err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool {
+		texts := l.Chat(ann).BotTexts()
+		return len(texts) > 0 && strings.Contains(texts[len(texts)-1], "This is the end of the report.")
+	})
+	if err != nil {
+		t.Fatalf("saw %q", w.tg.ChatView(ann).BotTexts())
+	}
+	shown := w.tg.ChatView(ann).FromBot()
+	if len(shown) > 4 || len(shown) < 3 {
+		t.Errorf("it is %d messages", len(shown))
+	}
+	var file []byte
+	for _, m := range shown {
+		if m.Document != nil {
+			file = m.Document.Data
+			if !strings.Contains(m.Text, "/full") {
+				t.Errorf("the file says %q", m.Text)
+			}
+		}
+	}
+	if string(file) != whole {
+		t.Errorf("the file has %d bytes, want %d", len(file), len(whole))
+	}
+	if !strings.Contains(shown[0].Text, "Paragraph 0 of the report.") {
+		t.Errorf("it begins %q", shown[0].Text)
+	}
+}
