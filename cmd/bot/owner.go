@@ -41,11 +41,24 @@ func (personListCommand) Run(p *program) error {
 }
 
 type personAllowCommand struct {
-	Account string `arg:"" help:"Account, such as telegram/42."`
+	Account  string `arg:""                                      help:"Account, such as telegram/42, or the code of a request."`
+	ReadOnly bool   `help:"They can ask questions but not change anything."`
 }
 
 // Run implements the command.
-func (c personAllowCommand) Run(p *program) error { return p.changePerson(app.AllowPerson, c.Account) }
+func (c personAllowCommand) Run(p *program) error {
+	if c.ReadOnly {
+		return p.changePerson(app.AllowReader, c.Account)
+	}
+	return p.changePerson(app.AllowPerson, c.Account)
+}
+
+type personDenyCommand struct {
+	Code string `arg:"" help:"The code of their request, such as WDJ-BMJ."`
+}
+
+// Run implements the command.
+func (c personDenyCommand) Run(p *program) error { return p.changePerson(app.DenyPerson, c.Code) }
 
 type personRemoveCommand struct {
 	Account string `arg:"" help:"Account, such as telegram/42."`

@@ -12,8 +12,9 @@ import (
 
 // personCommand is about who may use the bot, and what is kept of one person.
 type personCommand struct {
-	List   personListCommand   `cmd:"" help:"List people who were allowed or removed, and owners."`
+	List   personListCommand   `cmd:"" help:"List people who were allowed or removed, owners, and people waiting for an owner."`
 	Allow  personAllowCommand  `cmd:"" help:"Allow someone to use the bot; takes effect immediately."`
+	Deny   personDenyCommand   `cmd:"" help:"Refuse someone who is waiting for an owner; takes effect immediately."`
 	Remove personRemoveCommand `cmd:"" help:"Remove someone, even if the configuration lists them; takes effect immediately."`
 	Show   personShowCommand   `cmd:"" help:"Count what is remembered about a person, and list their linked accounts."`
 	Forget personForgetCommand `cmd:"" help:"Delete what is remembered about a person; shows the counts and asks first."`

@@ -158,7 +158,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
-	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() })
+	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() }, func(id string) { d.core.Wake(id) })
 	var worktrees orchestrator.Worktrees
 	if d.space != nil {
 		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
@@ -204,6 +204,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	core, err := orchestrator.New(orchestrator.Config{
 		Tools:          tools,
 		Mode:           modeOf(d.config),
+		Pairing:        d.config.Pairing,
 		Confined:       d.runner.Level().Files,
 		SecondApprover: d.config.Tools.SecondApprover,
 		MaxRounds:      d.config.Tools.MaxRounds,

@@ -397,7 +397,7 @@ func (d *daemon) countOwners(ctx context.Context) (n int, err error) {
 		return 0, nil //nolint:nilerr // there is no database, and so no owner
 	}
 	err = withStore(ctx, d.config, d.env, false, func(s *store.Store) error {
-		list, err := newPeople(d.config, s, nil).List(ctx)
+		list, err := newPeople(d.config, s, nil, nil).List(ctx)
 		for _, person := range list {
 			if person.Role == sessions.Owner && person.Account.Platform != console.Name {
 				n++

@@ -36,9 +36,9 @@ func userIDs(list []string) map[messages.UserID]bool {
 	return ids
 }
 
-// newPeople returns who changes access. changed may be nil.
-func newPeople(cfg config.Config, s *store.Store, changed func()) *people.Service {
-	return people.New(people.Config{Store: s, Platforms: peoplePlatforms(cfg), Changed: changed})
+// newPeople returns who changes access. changed and wake may be nil.
+func newPeople(cfg config.Config, s *store.Store, changed func(), wake func(conversationID string)) *people.Service {
+	return people.New(people.Config{Store: s, Platforms: peoplePlatforms(cfg), Assistant: cfg.Assistant, Changed: changed, Wake: wake})
 }
 
 // peoplePlatforms says where people can be let in, and what the configuration says of
@@ -104,7 +104,7 @@ func (d *daemon) haltCheck(ctx context.Context) web.Check {
 // came of it. The daemon may run, and sees it within a second.
 func changeAccess(ctx context.Context, cfg config.Config, env Env, do func(ctx context.Context, s *people.Service) (string, error)) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		said, err := do(ctx, newPeople(cfg, s, nil))
+		said, err := do(ctx, newPeople(cfg, s, nil, nil))
 		if err == nil {
 			say(env.Stdout, "%s\n", said)
 		}
@@ -118,21 +118,32 @@ type Change string
 // The changes of an account.
 const (
 	AllowPerson  Change = "allow"
+	AllowReader  Change = "allow --read-only"
+	DenyPerson   Change = "deny"
 	RemovePerson Change = "remove"
 	AddOwner     Change = "owner add"
 	RemoveOwner  Change = "owner rm"
 )
 
-// ChangePerson makes a change of the account that is named.
+// ChangePerson makes a change of the account that is named, or decides on the request
+// to be let in whose code is given.
 func ChangePerson(ctx context.Context, cfg config.Config, env Env, do Change, named string) error {
 	return changeAccess(ctx, cfg, env, func(ctx context.Context, s *people.Service) (string, error) {
+		if role, ok := map[Change]sessions.Role{AllowPerson: sessions.User, AllowReader: sessions.Reader, DenyPerson: sessions.Stranger}[do]; ok && people.IsCode(named) {
+			return s.Answer(ctx, people.By{}, people.Request{Code: named}, role)
+		}
+		if do == DenyPerson {
+			return "", fault.Newf(fault.Invalid, "%q is not the code of a request; `bot person list` shows them, and `bot person remove` shuts somebody out for good.", named)
+		}
 		a, err := s.Parse(named, "")
 		if err != nil {
 			return "", err
 		}
 		switch do {
 		case AllowPerson:
-			return s.Allow(ctx, people.By{}, a)
+			return s.Allow(ctx, people.By{}, a, sessions.User)
+		case AllowReader:
+			return s.Allow(ctx, people.By{}, a, sessions.Reader)
 		case RemovePerson:
 			return s.Remove(ctx, people.By{}, a)
 		case AddOwner:
@@ -160,7 +171,8 @@ func Resume(ctx context.Context, cfg config.Config, env Env) error {
 // ListPeople prints who was given a role or removed, or owners only.
 func ListPeople(ctx context.Context, cfg config.Config, env Env, owners bool) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		list, err := newPeople(cfg, s, nil).List(ctx)
+		service := newPeople(cfg, s, nil, nil)
+		list, err := service.List(ctx)
 		if err != nil {
 			return err
 		}
@@ -170,6 +182,13 @@ func ListPeople(ctx context.Context, cfg config.Config, env Env, owners bool) er
 		for _, p := range list {
 			say(env.Stdout, "%s\n", p.Line())
 		}
-		return nil
+		if owners {
+			return nil
+		}
+		waiting, err := service.Waiting(ctx)
+		for _, p := range waiting {
+			say(env.Stdout, "%s\n", people.WaitingLine(p))
+		}
+		return err
 	})
 }

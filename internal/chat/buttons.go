@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -32,6 +33,10 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 		return command.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
 	case err != nil:
 		return command.Reply{}, err
+	case b.On == command.OnPairing:
+		return h.pressedPairing(ctx, r, b)
+	case r.Role == sessions.Reader:
+		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: somebody else has to decide.")
 	case b.On == command.OnApproval:
 		return h.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
 	}

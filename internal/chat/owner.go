@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"strings"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/people"
@@ -19,5 +20,12 @@ func (h *Handler) ownerCommand() command.Command {
 }
 
 func (h *Handler) runOwner(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.changePeople(ctx, r, "owner", map[string]change{"add": h.config.People.AddOwner, "rm": h.config.People.RemoveOwner, "remove": h.config.People.RemoveOwner}, people.Owners)
+	args := r.Call.Args
+	if len(args) == 0 || len(args) == 1 && strings.EqualFold(args[0], "list") {
+		text, err := h.peopleText(ctx, r, people.Owners)
+		return command.Reply{Text: text}, err
+	}
+	return h.changePeople(ctx, r, "owner", args, map[string]change{
+		"add": h.config.People.AddOwner, "rm": h.config.People.RemoveOwner, "remove": h.config.People.RemoveOwner,
+	})
 }

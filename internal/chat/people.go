@@ -7,15 +7,18 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/people"
+	"remote-agent/internal/sessions"
 )
 
 func (h *Handler) peopleCommand() command.Command {
 	return command.Command{
 		Name:    "people",
-		Usage:   "people [allow|remove <id>]",
-		Summary: "who may use the bot",
-		Example: "people allow telegram/42",
+		Usage:   "people [allow|deny|remove <id|code>]",
+		Summary: "who may use the bot, and who asks to",
+		Details: "`people allow WDJ-BMJ read-only` lets somebody ask questions and change nothing; `people deny WDJ-BMJ` does not let them in.",
+		Example: "people allow WDJ-BMJ",
 		Rank:    5,
 		Owners:  true,
 		Run:     h.runPeople,
@@ -26,22 +29,49 @@ func (h *Handler) peopleCommand() command.Command {
 type change func(ctx context.Context, by people.By, a people.Account) (string, error)
 
 func (h *Handler) runPeople(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.changePeople(ctx, r, "people", map[string]change{"allow": h.config.People.Allow, "remove": h.config.People.Remove, "rm": h.config.People.Remove},
-		func(list []people.Person) []people.Person { return list })
-}
-
-// changePeople does what the first argument says to the account that the second one names,
-// or lists people.
-func (h *Handler) changePeople(ctx context.Context, r command.Request, name string, verbs map[string]change, which func([]people.Person) []people.Person) (command.Reply, error) {
 	args := r.Call.Args
 	if len(args) == 0 || len(args) == 1 && strings.EqualFold(args[0], "list") {
-		return h.listPeople(ctx, r, which)
+		return h.listPeople(ctx, r)
 	}
+	role := sessions.User
+	if len(args) > 2 && readOnly(args[2:]) {
+		args, role = args[:2], sessions.Reader
+	}
+	verb := strings.ToLower(args[0])
+	if len(args) == 2 && (verb == "allow" || verb == "deny") && people.IsCode(args[1]) {
+		if verb == "deny" {
+			role = sessions.Stranger
+		}
+		return h.answerRequest(ctx, r, people.Request{Code: args[1]}, role)
+	}
+	if verb == "deny" {
+		return command.Reply{}, fault.New(fault.Invalid, "Name the code of who asks: `/people deny WDJ-BMJ`. `/people` lists who waits, and `/people remove <id>` shuts somebody out for good.")
+	}
+	return h.changePeople(ctx, r, "people", args, map[string]change{
+		"allow": func(ctx context.Context, by people.By, a people.Account) (string, error) {
+			return h.config.People.Allow(ctx, by, a, role)
+		},
+		"remove": h.config.People.Remove, "rm": h.config.People.Remove,
+	})
+}
+
+// readOnly reports whether words say that somebody is to read only.
+func readOnly(words []string) bool {
+	switch strings.ToLower(strings.Trim(strings.Join(words, "-"), "-")) {
+	case "read", "readonly", "read-only", "read_only":
+		return true
+	}
+	return false
+}
+
+// changePeople does what the first argument says to the account that the second one names.
+func (h *Handler) changePeople(ctx context.Context, r command.Request, name string, args []string, verbs map[string]change) (command.Reply, error) {
 	do, ok := verbs[strings.ToLower(args[0])]
 	if !ok || len(args) != 2 {
 		usage := map[string]string{
-			"people": "`/people` lists people, `/people allow <id>` lets one in, `/people remove <id>` shuts one out.",
-			"owner":  "`/owner` lists owners, `/owner add <id>` makes one, `/owner rm <id>` takes the role away.",
+			"people": "`/people` lists people, `/people allow <id|code>` lets one in, `/people allow <id|code> read-only` to ask questions only, " +
+				"`/people deny <code>` does not, `/people remove <id>` shuts one out.",
+			"owner": "`/owner` lists owners, `/owner add <id>` makes one, `/owner rm <id>` takes the role away.",
 		}
 		return command.Reply{}, fault.New(fault.Invalid, usage[name]+" An id is the number or name that /whoami tells a person, or with the platform: `telegram/42`.")
 	}
@@ -53,13 +83,60 @@ func (h *Handler) changePeople(ctx context.Context, r command.Request, name stri
 	return command.Reply{Text: said}, err
 }
 
-func (h *Handler) listPeople(ctx context.Context, r command.Request, which func([]people.Person) []people.Person) (command.Reply, error) {
+// answerRequest decides on a stranger who asks to be let in. The card whose button was
+// pressed shows what holds, also to whoever comes second.
+func (h *Handler) answerRequest(ctx context.Context, r command.Request, req people.Request, role sessions.Role) (command.Reply, error) {
+	said, err := h.config.People.Answer(ctx, people.Owner(r), req, role)
+	if err != nil && !fault.Is(err, fault.Conflict) {
+		return command.Reply{}, err
+	}
+	if err != nil {
+		said = fault.Public(err)
+	}
+	if r.Entry.In.Kind != messages.KindAction {
+		return command.Reply{Text: said}, nil
+	}
+	cards, err := h.config.People.Cards(ctx, req, r.Conv.ID, r.Entry.In.Message)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return command.Reply{}, err
+	}
+	return command.Reply{Text: said, Edits: cards}, nil
+}
+
+// pressedPairing answers a button under a card that asks about a stranger.
+func (h *Handler) pressedPairing(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
+	if r.Role != sessions.Owner {
+		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
+	}
+	role := map[string]sessions.Role{command.LetIn: sessions.User, command.LetInRead: sessions.Reader, command.LetOut: sessions.Stranger}[b.Decision]
+	return h.answerRequest(ctx, r, people.Request{Number: b.Number}, role)
+}
+
+func (h *Handler) listPeople(ctx context.Context, r command.Request) (command.Reply, error) {
+	text, err := h.peopleText(ctx, r, func(list []people.Person) []people.Person { return list })
+	if err != nil {
+		return command.Reply{}, err
+	}
+	waiting, err := h.config.People.Waiting(ctx)
+	if err != nil || len(waiting) == 0 {
+		return command.Reply{Text: text}, err
+	}
+	var b strings.Builder
+	b.WriteString(text + "\nThese ask to be let in; `/people allow <code>` or `/people deny <code>` answers:\n\n")
+	for _, p := range waiting {
+		fmt.Fprintf(&b, "- %s\n", people.WaitingLine(p))
+	}
+	return command.Reply{Text: b.String()}, nil
+}
+
+// peopleText lists people, in a chat that nobody else reads.
+func (h *Handler) peopleText(ctx context.Context, r command.Request, which func([]people.Person) []people.Person) (string, error) {
 	if !private(r.Entry.In) {
-		return command.Reply{}, fault.New(fault.Forbidden, "Others read along here; ask me in a private chat.")
+		return "", fault.New(fault.Forbidden, "Others read along here; ask me in a private chat.")
 	}
 	list, err := h.config.People.List(ctx)
 	if err != nil {
-		return command.Reply{}, err
+		return "", err
 	}
 	var b strings.Builder
 	for _, p := range which(list) {
@@ -68,5 +145,5 @@ func (h *Handler) listPeople(ctx context.Context, r command.Request, which func(
 	if b.Len() == 0 {
 		b.WriteString("Nobody was given a role; the configuration says who may come in.\n")
 	}
-	return command.Reply{Text: b.String()}, nil
+	return b.String(), nil
 }

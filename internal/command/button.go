@@ -19,6 +19,14 @@ type Subject string
 const (
 	OnPlan     Subject = "plan"
 	OnApproval Subject = "approval" // a question about a tool call
+	OnPairing  Subject = "pairing"  // a stranger who asks to be let in
+)
+
+// What owners say of a stranger.
+const (
+	LetIn     = "let_in"
+	LetInRead = "let_in_read" // to ask, and to change nothing
+	LetOut    = "let_out"
 )
 
 // Button is what pressing a messages.Button means. It is kept under a random id,
@@ -27,8 +35,8 @@ type Button struct {
 	ID             string // at most 40 bytes of [A-Za-z0-9_-]
 	ConversationID string
 	On             Subject
-	Number         int64  // of the plan or the approval
-	Decision       string // a plan.Decision or an approval.Decision
+	Number         int64  // of the plan, the approval or the pairing
+	Decision       string // a plan.Decision, an approval.Decision, or LetIn and the like
 	SHA256         string // of what was shown
 	ExpiresAt      time.Time
 }

@@ -55,7 +55,8 @@ type Config struct {
 	Retention        Retention
 	Assistant        string // never empty
 	MaxConversations int
-	MaxWaiting       int // messages of one person
+	MaxWaiting       int  // messages of one person
+	Pairing          bool // owners are asked about strangers
 	TurnTimeout      time.Duration
 	ShutdownGrace    time.Duration
 	ContextTokens    int

@@ -74,6 +74,7 @@ func TestDefaults(t *testing.T) {
 		Assistant:        config.AssistantDemo,
 		MaxConversations: 10,
 		MaxWaiting:       50,
+		Pairing:          true,
 		TurnTimeout:      time.Hour,
 		ShutdownGrace:    30 * time.Second,
 		ContextTokens:    100_000,

@@ -138,6 +138,12 @@ var baseOptions = []Option{
 		parse: setInt(func(c *Config) *int { return &c.MaxWaiting }, 1, 10_000),
 	},
 	{
+		Name: "PAIRING", Default: "on", Group: groupWork,
+		Help: "on asks the owners, in their private chats, whether to let in people who write to the bot privately; off refuses them.",
+		parse: setChoice(func(c *Config, v string) { c.Pairing = v == "on" },
+			"on", "off"),
+	},
+	{
 		Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
 		Help:  "Time limit for one answer.",
 		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.TurnTimeout) }, true),

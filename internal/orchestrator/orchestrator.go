@@ -77,6 +77,9 @@ type Config struct {
 	Learner   Learner   // may be nil
 	Files     Files     // may be nil: text files only are read
 
+	// Pairing has owners asked about strangers who write in private.
+	Pairing bool
+
 	SystemPrompt  string
 	ContextTokens int           // budget of the message array; default 100,000
 	Slots         int           // conversations worked on at once; default 10
@@ -187,7 +190,7 @@ func (o *Orchestrator) connect() {
 	o.inbox = inbox.New(inbox.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background,
 		Commands: c.Commands, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
-		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting },
+		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Pairing: c.Pairing,
 		Log: c.Log, Metrics: c.Metrics,
 	})
 }

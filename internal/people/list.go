@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // Person is somebody who was given a role, was removed, or is an owner by the
@@ -111,7 +112,7 @@ func Overruled(list []Person) (people []Person) {
 func (p Person) Line() string {
 	name := ""
 	if p.Name != "" {
-		name = " (" + oneLine(p.Name) + ")"
+		name = " (" + wording.Name(p.Name) + ")"
 	}
 	role := string(p.Role)
 	if p.Removed {

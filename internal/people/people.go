@@ -42,6 +42,12 @@ type Config struct {
 	Store     *store.Store
 	Platforms map[messages.Platform]Platform
 
+	Assistant string // of conversations with people who were let in
+
+	// Wake has somebody look for work in a conversation; nil for a process that runs
+	// none, where the sweep of another one finds it.
+	Wake func(conversationID string)
+
 	// Changed is called after every change, so that running turns are judged at
 	// once; nil for a process that runs none.
 	Changed func()
@@ -55,6 +61,9 @@ type Service struct {
 
 // New returns a Service.
 func New(config Config) *Service {
+	if config.Wake == nil {
+		config.Wake = func(string) {}
+	}
 	if config.Changed == nil {
 		config.Changed = func() {}
 	}
@@ -82,6 +91,11 @@ func (b By) actor() string {
 
 // is reports whether an account is that of who asks.
 func (b By) is(account string) bool { return b.request != nil && b.request.Actor() == account }
+
+// pressedIn reports whether who asks pressed a button in a conversation.
+func (b By) pressedIn(conversation string) bool {
+	return b.request != nil && b.request.Entry.In.Kind == messages.KindAction && b.request.Conv.ID == conversation
+}
 
 // Account is a person on a platform.
 type Account struct {
@@ -122,7 +136,7 @@ type standing struct {
 	role sessions.Role
 }
 
-func (s *Service) standing(ctx context.Context, tx *store.Tx, a Account) (standing, error) {
+func (s *Service) standing(ctx context.Context, tx *transaction, a Account) (standing, error) {
 	access, err := tx.Access(ctx, a.Platform, a.ID)
 	return standing{access, s.role(access.Identity, a)}, err
 }
@@ -131,9 +145,20 @@ func (s *Service) role(who sessions.Identity, a Account) sessions.Role {
 	return (*s.platforms.Load())[a.Platform].Access.Role(who, messages.Sender{ID: a.ID}, false)
 }
 
+// transaction is one that changes something, with the conversations in which there is
+// something to be sent when it is committed.
+type transaction struct {
+	*store.Tx
+
+	wake []string
+}
+
 // change runs fn in a transaction in which by still may.
-func (s *Service) change(ctx context.Context, by By, fn func(tx *store.Tx) error) error {
-	err := s.config.Store.InTx(ctx, func(tx *store.Tx) error {
+func (s *Service) change(ctx context.Context, by By, fn func(tx *transaction) error) error {
+	var done *transaction
+	err := s.config.Store.InTx(ctx, func(plain *store.Tx) error {
+		tx := &transaction{Tx: plain}
+		done = tx
 		if by.request != nil {
 			in := by.request.Entry.In
 			who, err := s.standing(ctx, tx, Account{in.Conversation.Platform, in.Sender.ID})
@@ -146,22 +171,44 @@ func (s *Service) change(ctx context.Context, by By, fn func(tx *store.Tx) error
 		}
 		return fn(tx)
 	})
-	if err == nil {
-		s.config.Changed()
-	}
-	return err
-}
-
-// set gives an account a role, and writes it down.
-func (s *Service) set(ctx context.Context, tx *store.Tx, by By, action string, a Account, was standing, role sessions.Role, removed bool) error {
-	err := tx.SetRole(ctx, sessions.Identity{Platform: a.Platform, UserID: a.ID, Role: role}, by.actor(), removed)
 	if err != nil {
 		return err
 	}
-	return audit(ctx, tx, by, action, a.String(), map[string]any{"was": was.role})
+	s.config.Changed()
+	for _, id := range done.wake {
+		s.config.Wake(id)
+	}
+	return nil
 }
 
-func audit(ctx context.Context, tx *store.Tx, by By, action, target string, detail map[string]any) error {
+// set gives an account a role, and writes it down. Where owners were asked about it,
+// that is decided by it.
+func (s *Service) set(ctx context.Context, tx *transaction, by By, action string, a Account, was standing, role sessions.Role, removed bool) error {
+	p, waits, err := tx.Pairing(ctx, a.Platform, a.ID)
+	if err != nil {
+		return err
+	}
+	if waits = waits && p.Waits(time.Now()); waits {
+		err = tx.SettlePairing(ctx, p.Number, stateOf(role), by.actor())
+		if waits = err == nil; err != nil && !fault.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+	if err := give(ctx, tx, by, action, sessions.Identity{Platform: a.Platform, UserID: a.ID, Name: p.Name, Role: role}, was, removed); err != nil || !waits {
+		return err
+	}
+	return s.tell(ctx, tx, by, p.Number, role)
+}
+
+// give gives somebody a role, and writes it down.
+func give(ctx context.Context, tx *transaction, by By, action string, who sessions.Identity, was standing, removed bool) error {
+	if err := tx.SetRole(ctx, who, by.actor(), removed); err != nil {
+		return err
+	}
+	return audit(ctx, tx, by, action, Account{who.Platform, who.UserID}.String(), map[string]any{"was": was.role, "role": who.Role})
+}
+
+func audit(ctx context.Context, tx *transaction, by By, action, target string, detail map[string]any) error {
 	encoded, err := json.Marshal(detail)
 	if err != nil {
 		return fmt.Errorf("encode the audit entry: %w", err)
@@ -173,19 +220,28 @@ func audit(ctx context.Context, tx *store.Tx, by By, action, target string, deta
 	return tx.Audit(ctx, e)
 }
 
-// Allow lets somebody in, also somebody who was removed. It returns what to say.
-func (s *Service) Allow(ctx context.Context, by By, a Account) (said string, err error) {
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+// Allow lets somebody in, also somebody who was removed, as sessions.User or
+// sessions.Reader, or gives one of these roles to somebody who has the other. It
+// returns what to say.
+func (s *Service) Allow(ctx context.Context, by By, a Account, role sessions.Role) (said string, err error) {
+	if by.is(a.String()) {
+		return "", fault.New(fault.Invalid, "You cannot change your own role; another owner can, or `bot person allow` on the machine.")
+	}
+	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
 		if err != nil {
 			return err
 		}
-		if was.role != sessions.Stranger {
+		p := (*s.platforms.Load())[a.Platform]
+		switch {
+		case was.role == role, was.role == sessions.Owner:
 			said = fmt.Sprintf("%s may use the bot already, as %s.", a, was.role)
 			return nil
+		case role == sessions.Reader && p.Access.Role(sessions.Identity{Role: sessions.Reader}, messages.Sender{ID: a.ID}, false) != sessions.Reader:
+			return fault.Newf(fault.Invalid, "The configuration lets %s in as user, and what it says wins: take the id out of %s and start the bot again.", a, p.Allow)
 		}
-		said = fmt.Sprintf("%s may use the bot from now on.", a)
-		return s.set(ctx, tx, by, "person.allow", a, was, sessions.User, false)
+		said = allowed(a, role)
+		return s.set(ctx, tx, by, "person.allow", a, was, role, false)
 	})
 	return said, err
 }
@@ -196,7 +252,7 @@ func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, er
 	if by.is(a.String()) {
 		return "", fault.New(fault.Invalid, "You cannot remove yourself; another owner can, or `bot person remove` on the machine.")
 	}
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
 		if err != nil {
 			return err
@@ -221,7 +277,7 @@ func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, er
 // AddOwner makes somebody an owner. Where the configuration lists the owners, it is
 // fault.Invalid.
 func (s *Service) AddOwner(ctx context.Context, by By, a Account) (said string, err error) {
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
 		if err != nil {
 			return err
@@ -247,7 +303,7 @@ func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said strin
 	if by.is(a.String()) {
 		return "", fault.New(fault.Invalid, "You cannot take the role from yourself: somebody has to own the bot. Another owner can, or `bot owner rm` on the machine.")
 	}
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
 		if err != nil {
 			return err
@@ -272,7 +328,7 @@ func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said strin
 // Doing it again changes nothing.
 func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, err error) {
 	reason = oneLine(reason)
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+	err = s.change(ctx, by, func(tx *transaction) error {
 		done, err := tx.Halt(ctx, by.actor(), reason)
 		if err != nil {
 			return err
@@ -290,7 +346,7 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 
 // Resume ends a halt. What waited is answered, in its order.
 func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
-	err = s.change(ctx, by, func(tx *store.Tx) error {
+	err = s.change(ctx, by, func(tx *transaction) error {
 		state, err := tx.ServiceState(ctx)
 		if err != nil {
 			return err

@@ -55,7 +55,9 @@ func TestFinding2WhoIsNoOwnerAnyMoreChangesNothing(t *testing.T) {
 		}
 		late := people.Owner(request("ann"))
 		for name, do := range map[string]func() (string, error){
-			"allow":  func() (string, error) { return s.Allow(t.Context(), late, people.Account{Platform: "test", ID: "eve"}) },
+			"allow": func() (string, error) {
+				return s.Allow(t.Context(), late, people.Account{Platform: "test", ID: "eve"}, sessions.User)
+			},
 			"remove": func() (string, error) { return s.Remove(t.Context(), late, bob) },
 			"add": func() (string, error) {
 				return s.AddOwner(t.Context(), late, people.Account{Platform: "test", ID: "eve"})

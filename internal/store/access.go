@@ -11,7 +11,7 @@ import (
 )
 
 const identityColumns = `
-	i.platform_type, i.user_id, i.name, i.role, i.refused_ms, i.created_ms, i.granted_by, i.granted_ms, i.removed_ms`
+	i.platform_type, i.user_id, i.name, CASE WHEN i.reads AND i.role = 'stranger' THEN 'reader' ELSE i.role END, i.refused_ms, i.created_ms, i.granted_by, i.granted_ms, i.removed_ms`
 
 func scanIdentity(i *sessions.Identity) []any {
 	return []any{
@@ -82,17 +82,27 @@ func (t *Tx) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.CreatedAt.IsZero() {
 		i.CreatedAt = time.Now()
 	}
+	role, reads := storedRole(i.Role)
 	var refused any
 	if !i.RefusedAt.IsZero() {
 		refused = millis(i.RefusedAt)
 	}
 	_, err := t.exec(ctx, `
-		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms, granted_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms, granted_by, reads)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (platform_type, user_id) DO UPDATE
 		SET name = excluded.name, refused_ms = excluded.refused_ms`,
-		string(i.Platform), string(i.UserID), i.Name, string(i.Role), refused, millis(i.CreatedAt), i.GrantedBy)
+		string(i.Platform), string(i.UserID), i.Name, role, refused, millis(i.CreatedAt), i.GrantedBy, reads)
 	return wrap(err, "save identity")
+}
+
+// storedRole is how a role is stored: a reader is a stranger who may ask, so that a
+// binary that does not know readers refuses them.
+func storedRole(r sessions.Role) (role string, reads bool) {
+	if r == sessions.Reader {
+		return string(sessions.Stranger), true
+	}
+	return string(r), false
 }
 
 // SetRole gives a person a role, or takes the one away that they were given if it
@@ -110,13 +120,14 @@ func (t *Tx) SetRole(ctx context.Context, i sessions.Identity, by string, remove
 	if _, err := t.exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
 		return fmt.Errorf("set role: %w", err)
 	}
+	role, reads := storedRole(i.Role)
 	_, err := t.exec(ctx, `
-		INSERT INTO identities (platform_type, user_id, name, role, created_ms, granted_by, granted_ms, removed_ms)
-		VALUES ($1, $2, $3, $4, {now}, $5, {now}, CASE WHEN $6 THEN {now} ELSE 0 END)
+		INSERT INTO identities (platform_type, user_id, name, role, created_ms, granted_by, granted_ms, removed_ms, reads)
+		VALUES ($1, $2, $3, $4, {now}, $5, {now}, CASE WHEN $6 THEN {now} ELSE 0 END, $7)
 		ON CONFLICT (platform_type, user_id) DO UPDATE SET
 			name = CASE WHEN excluded.name = '' THEN identities.name ELSE excluded.name END,
-			role = excluded.role, granted_by = excluded.granted_by, granted_ms = excluded.granted_ms, removed_ms = excluded.removed_ms`,
-		string(i.Platform), string(i.UserID), i.Name, string(i.Role), by, removed)
+			role = excluded.role, reads = excluded.reads, granted_by = excluded.granted_by, granted_ms = excluded.granted_ms, removed_ms = excluded.removed_ms`,
+		string(i.Platform), string(i.UserID), i.Name, role, by, removed, reads)
 	if err != nil || !removed {
 		return wrap(err, "set role")
 	}
@@ -134,7 +145,7 @@ func (t *Tx) Roles(ctx context.Context) (list []sessions.Identity, err error) {
 		err := scan(scanIdentity(&i)...)
 		list = append(list, i)
 		return err
-	}, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.removed_ms > 0
+	}, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.reads OR i.removed_ms > 0
 		ORDER BY i.platform_type, i.user_id`)
 	return list, wrap(err, "list roles")
 }

@@ -130,6 +130,16 @@ func (t *Tx) RecordSending(ctx context.Context, d messages.Delivery, begun strin
 	return nil
 }
 
+// RewriteDelivery gives a delivery that was not given up another text, without buttons:
+// its message is edited, or, if nobody knows of one yet, the text is what is shown.
+// Whoever is bringing it out learns of it, see RecordSending.
+func (t *Tx) RewriteDelivery(ctx context.Context, id messages.DeliveryID, text string) error {
+	_, err := t.exec(ctx, `
+		UPDATE deliveries SET body = $2, buttons = '[]', next_ms = 0, state = CASE WHEN message_id <> '' THEN 'placed' ELSE state END
+		WHERE id = $1 AND state <> 'failed'`, string(id), text)
+	return wrap(err, "rewrite a delivery")
+}
+
 // Delivery returns a delivery by id; fault.NotFound if there is none.
 func (t *Tx) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
 	var d messages.Delivery

@@ -241,12 +241,15 @@ func (t *Tx) Button(ctx context.Context, id string) (command.Button, error) {
 	return found(b, ok, err, "button")
 }
 
-// subjectOf says on what a decision is: plans and approvals have no decision in
-// common.
+// subjectOf says on what a decision is: no two subjects have one in common.
 func subjectOf(decision string) command.Subject {
 	switch approval.Decision(decision) {
 	case approval.Once, approval.Always, approval.Deny:
 		return command.OnApproval
+	}
+	switch decision {
+	case command.LetIn, command.LetInRead, command.LetOut:
+		return command.OnPairing
 	}
 	return command.OnPlan
 }

@@ -71,7 +71,7 @@ var portableCodebase = portable{
 var portableIdentity = portable{
 	kind: "identity", table: "identities",
 	columns: slices.Concat(cols(asText, "platform_type user_id name role"), cols(asInt, "refused_ms created_ms"),
-		cols(asText, "granted_by"), cols(asInt, "granted_ms removed_ms")),
+		cols(asText, "granted_by"), cols(asInt, "granted_ms removed_ms"), cols(asBool, "reads")),
 	from: `identities t WHERE $1 = '' ORDER BY t.platform_type, t.user_id`,
 }
 

@@ -93,7 +93,7 @@ func derivedOf(p portable, values []any) ([]extraColumn, error) {
 func (t *Tx) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
 	switch p.kind {
 	case portableIdentity.kind:
-		for column, absent := range map[string]string{"granted_by": `""`, "granted_ms": "0", "removed_ms": "0"} {
+		for column, absent := range map[string]string{"granted_by": `""`, "granted_ms": "0", "removed_ms": "0", "reads": "false"} {
 			if _, there := row[column]; !there { // an export from before it was kept who gave a role
 				row[column] = json.RawMessage(absent)
 			}

@@ -35,6 +35,7 @@ var notExported = map[string]string{
 	"agent_runs.waiting":         "nothing waits in a copy",
 	"inbound_events.sender":      "counts what waits, and nothing waits in a copy",
 
+	"pairings":       "who waits for an owner for a day; they ask the other bot again",
 	"link_codes":     "one-time codes, valid for minutes",
 	"link_tries":     "wrong codes of the last hour",
 	"memory_lessons": "what is to be learned from open messages, which are settled",

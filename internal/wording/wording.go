@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Count writes "1 thing" or "3 things".
@@ -67,6 +68,30 @@ func Ago(then, now time.Time) string {
 
 // OneLine puts a text on one line, with single spaces.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// maxName is how many characters of a name are shown.
+const maxName = 60
+
+// Name shows how somebody calls themselves, in a code span, so that nothing in it is
+// taken for markup, a mention or a line of its own, and no character that is not seen
+// changes what stands beside it.
+func Name(name string) string {
+	clean := OneLine(strings.Map(func(r rune) rune {
+		switch {
+		case r == '`':
+			return '\''
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, "")))
+	if clean == "" {
+		return "somebody without a name"
+	}
+	return "`" + Head(clean, maxName) + "`"
+}
 
 // Because puts a reason behind a statement; none is left out.
 func Because(reason string) string {

@@ -1,6 +1,7 @@
 package wording_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,25 @@ func TestHead(t *testing.T) {
 	}{{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"äöü", 2, "äö"}, {"abc", 0, ""}} {
 		if got := wording.Head(tt.text, tt.n); got != tt.want {
 			t.Errorf("Head(%q, %d) = %q, want %q", tt.text, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"Ann":                             "`Ann`",
+		"  Ann\n# B\t`c`  ":               "`Ann # B 'c'`",
+		"\u202eevil\u2066\u200b\ufeff":    "`evil`",
+		"a\u2028b\u2029c\u0000\x1b[2J":    "`a b c [2J`",
+		"\U000E0041\U000E0042":            "somebody without a name",
+		"":                                "somebody without a name",
+		"\xff\xfeé 日本":                    "`é 日本`",
+		strings.Repeat("x", 60) + "yz":    "`" + strings.Repeat("x", 60) + "`",
+		"<!channel> @everyone **b** <b>x": "`<!channel> @everyone **b** <b>x`",
+	} {
+		if got := wording.Name(name); got != want {
+			t.Errorf("Name(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
--- version 33
+-- version 34
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -212,7 +212,7 @@ CREATE TABLE identities (
   name TEXT NOT NULL DEFAULT '',
   role TEXT NOT NULL DEFAULT 'stranger' CHECK (role IN ('stranger', 'user', 'owner')),
   refused_ms BIGINT,
-  created_ms BIGINT NOT NULL, granted_by TEXT NOT NULL DEFAULT '', granted_ms BIGINT NOT NULL DEFAULT 0, removed_ms BIGINT NOT NULL DEFAULT 0,
+  created_ms BIGINT NOT NULL, granted_by TEXT NOT NULL DEFAULT '', granted_ms BIGINT NOT NULL DEFAULT 0, removed_ms BIGINT NOT NULL DEFAULT 0, reads BOOLEAN NOT NULL DEFAULT false,
   PRIMARY KEY (platform_type, user_id)
 )
 ;;
@@ -960,6 +960,26 @@ CREATE TABLE call_limits (
   silent_us BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (account, bucket)
 )
+;;
+CREATE TABLE pairings (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  platform_type TEXT CHECK (length(platform_type) <= 20) NOT NULL,
+  user_id TEXT CHECK (length(user_id) <= 255) NOT NULL,
+  name TEXT NOT NULL DEFAULT '',
+  platform_conversation_id TEXT CHECK (length(platform_conversation_id) <= 255) NOT NULL,
+  code TEXT CHECK (length(code) <= 16) NOT NULL,
+  state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'allowed', 'denied')),
+  cards TEXT NOT NULL DEFAULT '',
+  asked_ms BIGINT NOT NULL,
+  decided_by TEXT CHECK (length(decided_by) <= 300) NOT NULL DEFAULT '',
+  decided_ms BIGINT NOT NULL DEFAULT 0
+)
+;;
+CREATE UNIQUE INDEX idx_pairings_person
+  ON pairings(platform_type, user_id)
+;;
+CREATE UNIQUE INDEX idx_pairings_code
+  ON pairings(code)
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

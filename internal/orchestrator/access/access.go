@@ -99,6 +99,8 @@ func (r Rule) Role(who sessions.Identity, s messages.Sender, gated bool) session
 		return sessions.Owner
 	case who.Role == sessions.User, r.IDs[s.ID], r.Everyone && !s.External:
 		return sessions.User
+	case who.Role == sessions.Reader:
+		return sessions.Reader
 	case gated:
 		return sessions.User // if the platform admits them, which is asked outside of transactions
 	}

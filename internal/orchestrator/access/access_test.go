@@ -25,6 +25,7 @@ func TestFinding2TheConfigurationWinsOverWhatWasClaimed(t *testing.T) {
 	given := sessions.Identity{Role: sessions.Owner, GrantedBy: sessions.GrantedByCLI}
 	let := sessions.Identity{Role: sessions.User, GrantedBy: "telegram/1"}
 	refused := sessions.Identity{Role: sessions.Stranger}
+	reads := sessions.Identity{Role: sessions.Reader, GrantedBy: "telegram/1"}
 	gone := sessions.Identity{Role: sessions.Stranger, GrantedBy: "cli", RemovedAt: time.Now()}
 	for _, c := range []struct {
 		name  string
@@ -47,6 +48,11 @@ func TestFinding2TheConfigurationWinsOverWhatWasClaimed(t *testing.T) {
 		{"a configured owner", Rule{Owners: ids("42")}, none, false, sessions.Owner},
 		{"a configured owner who was refused once", Rule{Owners: ids("42")}, refused, false, sessions.Owner},
 		{"let in by an owner, with another list", Rule{IDs: ids("77")}, let, false, sessions.User},
+		{"let in to read", Rule{}, reads, false, sessions.Reader},
+		{"let in to read, with another list", Rule{IDs: ids("77")}, reads, false, sessions.Reader},
+		{"let in to read, on the list", Rule{IDs: ids("42")}, reads, false, sessions.User},
+		{"let in to read, everyone may", Rule{Everyone: true}, reads, false, sessions.User},
+		{"let in to read, behind a gate", Rule{}, reads, true, sessions.Reader},
 		{"on the list", Rule{IDs: ids("42")}, refused, false, sessions.User},
 		{"everyone", Rule{Everyone: true}, none, false, sessions.User},
 		{"behind a gate", Rule{}, none, true, sessions.User},

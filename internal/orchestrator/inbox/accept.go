@@ -31,7 +31,8 @@ type accepted struct {
 	fresh  bool
 	work   *turn.Work             // this process got the conversation, and holds a slot for it; else nil
 	waits  bool                   // somebody else works on the conversation, or no slot is free
-	refuse bool                   // tell the sender once that the bot is private
+	answer string                 // tells a stranger that the bot is private; empty: nothing
+	asks   bool                   // owners are to be asked about the sender
 	closed *sessions.Conversation // what it is about was closed
 	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
 
@@ -166,7 +167,7 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 		return a, err
 	}
 	if verdict.Role == sessions.Stranger {
-		return i.acceptStranger(ctx, tx, a)
+		return i.acceptStranger(ctx, tx, a, verdict)
 	}
 	if verdict.Claimed {
 		a.entry.In.Text = "/start"
@@ -210,7 +211,7 @@ func (i *Inbox) store(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 
 // acceptStranger records that somebody without access wrote. What they wrote is
 // not kept.
-func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted, v access.Verdict) (accepted, error) {
 	in := a.entry.In
 	a.entry.State = sessions.EntryRefused
 	withoutText(&a.entry.In)
@@ -218,7 +219,7 @@ func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted) (acc
 	if err != nil || !a.fresh || in.Kind != messages.KindMessage || in.Sender.ID == "" || (!in.Private && !i.Outbox.Caps(in.Conversation.Platform).OnlyFor) {
 		return a, err // nobody else is to read a refusal
 	}
-	a.refuse, err = i.Outbox.RefusalDue(ctx, tx, in)
+	a.answer, a.asks, err = i.answerStranger(ctx, tx, in, v)
 	return a, err
 }
 

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"fmt"
 
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -59,8 +58,15 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 		s.recorded()
 	}
 	i.Log.InfoContext(ctx, "Refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
-	if a.refuse {
-		i.Outbox.Refuse(in, fmt.Sprintf("This is a private bot. Ask its owner to let you in; your id here is `%s`.", in.Sender.ID))
+	if a.answer != "" {
+		i.Outbox.Refuse(in, a.answer)
+	}
+	if a.asks {
+		i.Background.Go(func(ctx context.Context) {
+			if err := i.AskOwners(ctx); err != nil {
+				i.Log.WarnContext(ctx, "Could not ask the owners about a stranger; the sweep does", "err", err)
+			}
+		})
 	}
 }
 

@@ -43,6 +43,7 @@ type Config struct {
 	Default     assistant.Name          // of new conversations
 	Placeholder map[assistant.Name]bool // their conversations are archived and begun anew
 	MaxWaiting  func() int              // messages of one person that may wait on a platform
+	Pairing     bool                    // owners are asked about strangers who write in private
 
 	Log     *slog.Logger
 	Metrics *metrics.Metrics // may be nil

@@ -30,6 +30,14 @@ type refusals struct {
 	limit *rate.Limiter
 	queue chan refusal
 	told  *platform.Recent[messages.UserID, time.Time]
+
+	again *platform.Recent[answered, time.Time]
+}
+
+// answered is a stranger who was answered: because they asked, or by the way.
+type answered struct {
+	id    messages.UserID
+	asked bool
 }
 
 // refusal is a text that tells somebody no.
@@ -43,6 +51,7 @@ func newRefusals() *refusals {
 		limit: rate.NewLimiter(rate.Every(refuseEvery), refuseBurst),
 		queue: make(chan refusal, refusalsWaiting),
 		told:  platform.NewRecent[messages.UserID, time.Time](maxTold),
+		again: platform.NewRecent[answered, time.Time](maxTold),
 	}
 }
 
@@ -69,6 +78,28 @@ func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound
 	}
 	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
 	return true, tx.SaveIdentity(ctx, who)
+}
+
+// HasPlace reports whether somebody could be told no now.
+func (o *Outbox) HasPlace(p messages.Platform) bool {
+	r := o.refusals[p]
+	return r != nil && len(r.queue) < cap(r.queue) && r.limit.Tokens() >= 1
+}
+
+// AnswerAgain reports whether a stranger can be told something now who was told
+// something before, which is remembered in this process: once in every, apart for those
+// who asked, and if there is a place among the refusals, which is taken.
+func (o *Outbox) AnswerAgain(in messages.Inbound, asked bool, every time.Duration) bool {
+	r := o.refusals[in.Conversation.Platform]
+	if r == nil {
+		return false
+	}
+	now, key := time.Now(), answered{in.Sender.ID, asked}
+	if at, ok := r.again.Get(key); ok && now.Sub(at) < every || !r.free() {
+		return false
+	}
+	r.again.Put(key, now)
+	return true
 }
 
 // Refuse hands a refusal to the platform's sender. It never waits: where too many
@@ -129,9 +160,11 @@ func (o *Outbox) SendRefusals(ctx context.Context) {
 func (o *Outbox) sendRefusal(ctx context.Context, adapter platform.Adapter, r refusal) {
 	ctx, cancel := context.WithTimeout(ctx, bestEffort)
 	defer cancel()
-	_, err := adapter.Send(ctx, messages.Outbound{
-		Conversation: r.in.Conversation, ReplyTo: r.in.Message, OnlyFor: r.in.Sender.ID, Text: r.text, Optional: true,
-	})
+	out := messages.Outbound{Conversation: r.in.Conversation, ReplyTo: r.in.Message, Text: r.text, Optional: true}
+	if !r.in.Private {
+		out.OnlyFor = r.in.Sender.ID // where they are alone it stays, also when they come back
+	}
+	_, err := adapter.Send(ctx, out)
 	if err != nil {
 		o.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", r.in.Conversation, "err", err)
 	}

@@ -43,6 +43,7 @@ type Tx interface {
 	messageTx
 	deliveryTx
 	accessTx
+	pairingTx
 	codebaseTx
 	planTx
 	undoTx
@@ -275,6 +276,13 @@ type accessTx interface {
 	// stranger from now on, whatever the configuration says.
 	SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error
 
+	// Roles returns everybody who was given a role or removed.
+	Roles(ctx context.Context) ([]sessions.Identity, error)
+
+	// PrivateConversation returns where a person last wrote to the bot alone, since a
+	// time; fault.NotFound if they did not.
+	PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error)
+
 	// ToldSince reports whether a text was put into a conversation at or after a
 	// time.
 	ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error)
@@ -292,4 +300,22 @@ type accessTx interface {
 
 	// Audit appends to the audit log.
 	Audit(ctx context.Context, e sessions.AuditEntry) error
+}
+
+type pairingTx interface {
+	// Pairing returns the request of a person to be let in, however old; ok is false
+	// if there is none.
+	Pairing(ctx context.Context, p messages.Platform, id messages.UserID) (pairing sessions.Pairing, ok bool, err error)
+
+	// PairingsSince returns the requests that wait and were made after a time; with
+	// unasked only those about which nobody was asked yet.
+	PairingsSince(ctx context.Context, since time.Time, unasked bool) ([]sessions.Pairing, error)
+
+	// AskPairing stores a request in place of an earlier one of the person, and sets
+	// its number. It reports false, and stores nothing, while there are too many.
+	AskPairing(ctx context.Context, p *sessions.Pairing) (bool, error)
+
+	// ClaimCards records by which deliveries owners are asked. It reports false, and
+	// changes nothing, if they are asked already or the request is decided.
+	ClaimCards(ctx context.Context, number int64, cards []messages.DeliveryID) (bool, error)
 }

@@ -185,6 +185,9 @@ func (w *worker) beginRun(ctx context.Context, tx port.Tx, d decision) (decision
 func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
 	entry, b := r.d.entry, &r.d.begun
 	r.w.o.choosePrompt(b)
+	if b.executes && b.role == sessions.Reader {
+		return &refusal{err: fault.New(fault.Forbidden, "You have read-only access: you can ask for a plan, but somebody else has to carry it out.")}
+	}
 	var err error
 	if b.executes && entry.State != sessions.EntryRunning {
 		if b.plan, err = r.takePlan(ctx, tx); err != nil {

@@ -18,6 +18,7 @@ var (
 	// ErrHalted is why turns end when the service is halted.
 	ErrHalted  = errors.New("the service was halted")
 	errRemoved = errors.New("who asked may not use the bot any more")
+	errReads   = errors.New("who asked may only ask now")
 )
 
 // JudgeRunning ends the turns that began under an authority which does not hold
@@ -39,7 +40,7 @@ func (o *Turns) judge(ctx context.Context, before, seq int64) {
 			o.config.Log.WarnContext(ctx, "Could not look who may still use the bot; running turns go on", "err", err)
 			return
 		}
-		o.running.judged(h.handle, seq, v.Role == sessions.Stranger)
+		o.running.judged(h.handle, seq, v.Role)
 	}
 }
 
@@ -58,14 +59,19 @@ func (w *worker) waitHalted(ctx context.Context, tx port.Tx, entry sessions.Entr
 
 // isCut reports whether a turn was ended by a halt or because its person was
 // removed.
-func isCut(err error) bool { return errors.Is(err, ErrHalted) || errors.Is(err, errRemoved) }
+func isCut(err error) bool {
+	return errors.Is(err, ErrHalted) || errors.Is(err, errRemoved) || errors.Is(err, errReads)
+}
 
 // cutText is what a person reads of a turn that a halt or the removal of its person
 // ended. It is not taken up again: what has to be stopped at once is not begun anew
 // by itself.
 func cutText(out outcome) string {
 	shown := "⏹ Stopped: who asked for this may not use the bot any more."
-	if errors.Is(out.err, ErrHalted) {
+	switch {
+	case errors.Is(out.err, errReads):
+		shown = "⏹ Stopped: who asked for this has read-only access now. Ask again what only needs reading."
+	case errors.Is(out.err, ErrHalted):
 		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", wording.Clock(out.took))
 	}
 	if out.text != "" {
@@ -104,13 +110,16 @@ func (r *running) before(seq int64) (list []begun) {
 }
 
 // judged notes up to which change of access a turn was judged, and cancels it if
-// its person may not any more.
-func (r *running) judged(h *turnHandle, seq int64, removed bool) {
+// its person may not any more, or may only ask while it began under more.
+func (r *running) judged(h *turnHandle, seq int64, role sessions.Role) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.access = max(h.access, seq)
-	if removed {
+	switch {
+	case role == sessions.Stranger:
 		h.cancel(errRemoved)
+	case role == sessions.Reader && h.role != "" && h.role != sessions.Reader:
+		h.cancel(errReads)
 	}
 }
 

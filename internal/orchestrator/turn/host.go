@@ -99,8 +99,11 @@ func (r *run) openHost(ctx context.Context, a assistant.Assistant, p *progress, 
 }
 
 // mode returns how much may happen in a turn without asking. A turn that makes a
-// plan only reads.
+// plan only reads, and so does one of somebody who may only ask.
 func (r *run) mode() approval.Mode {
+	if r.d.begun.role == sessions.Reader {
+		return approval.ModeAsk
+	}
 	if p := r.d.begun.prompt; p != nil && p.Meta.Produces == sessions.Plan {
 		return approval.ModeAsk
 	}
@@ -177,6 +180,9 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 			return nil
 		case approval.Refuse:
 			result.verdict.Reason = reason
+			if h.r.d.begun.role == sessions.Reader {
+				result.verdict.Reason = "not run: the person who asks has read-only access. Say what you would do; somebody else can ask you to do it."
+			}
 			return nil
 		case approval.Ask:
 		}

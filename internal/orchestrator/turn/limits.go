@@ -248,8 +248,8 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 		if err != nil {
 			return nil, nil, err
 		}
-		if v.Role == sessions.Stranger {
-			break // refused when its turn comes
+		if v.Role == sessions.Stranger || v.Role == sessions.Reader && r.d.begun.role != sessions.Reader {
+			break // refused when its turn comes, or that turn may do less than this one
 		}
 		if err := r.note(ctx, tx, e); err != nil {
 			return nil, nil, err

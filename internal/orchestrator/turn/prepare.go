@@ -51,7 +51,7 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 // turn begins and ends at once.
 func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	entry := d.entry
-	w.o.running.begin(handle, entry, d.access)
+	w.o.running.begin(handle, entry, "", d.access)
 	var r ready
 	defer func() {
 		if w.ready == nil {

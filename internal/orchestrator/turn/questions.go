@@ -254,6 +254,9 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 			return err
 		}
 		r.Role = who.Role
+		if r.Role == sessions.Reader {
+			return fault.New(fault.Forbidden, "You have read-only access: somebody else has to decide.")
+		}
 		by := approval.Decider{
 			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
 			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,

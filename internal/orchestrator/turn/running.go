@@ -23,7 +23,8 @@ type turnHandle struct {
 
 	seq      int64 // of the entry; 0 until it is known
 	in       messages.Inbound
-	access   int64 // up to which change of access the sender was judged
+	role     sessions.Role // of the sender, as the turn began; empty while it is prepared
+	access   int64         // up to which change of access the sender was judged
 	stopUpTo int64
 	since    time.Time
 	cancel   context.CancelCauseFunc
@@ -66,10 +67,10 @@ func (r *running) arm(h *turnHandle, cancel context.CancelCauseFunc) {
 
 // begin tells which entry the turn works on, whose sender was judged up to a
 // change of access, and stops it if that was asked for in the meantime.
-func (r *running) begin(h *turnHandle, entry sessions.Entry, access int64) {
+func (r *running) begin(h *turnHandle, entry sessions.Entry, role sessions.Role, access int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.seq, h.in, h.access = entry.Seq, entry.In, access
+	h.seq, h.in, h.role, h.access = entry.Seq, entry.In, role, access
 	if entry.Seq <= h.stopUpTo {
 		h.cancel(errStopped)
 	}

@@ -1,0 +1,215 @@
+package inbox
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/outbox"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
+)
+
+// How often a stranger who was answered is answered again: when they ask who they are,
+// or when they write something else while an owner is asked about them.
+const (
+	whoEvery    = time.Minute
+	remindEvery = time.Hour
+)
+
+// codeLetters are those of codes that people read to each other: no vowels, so that no
+// word comes of them, and no digits, so that no code is an id (RFC 8628, 6.1).
+const codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
+
+// newCode returns a code such as "WDJ-BMJ". It is a name, not a secret: only an owner
+// can do something with it.
+func newCode() string {
+	code := make([]byte, 0, 7)
+	var random [1]byte
+	for len(code) < 7 {
+		if len(code) == 3 {
+			code = append(code, '-')
+		}
+		rand.Read(random[:]) //nolint:errcheck // it never fails
+		if n := int(random[0]); n < 256/len(codeLetters)*len(codeLetters) {
+			code = append(code, codeLetters[n%len(codeLetters)])
+		}
+	}
+	return string(code)
+}
+
+// answerStranger returns what a stranger is told of a message that was recorded, empty
+// for nothing, and whether owners are to be asked about them.
+func (i *Inbox) answerStranger(ctx context.Context, tx port.Tx, in messages.Inbound, v access.Verdict) (text string, asks bool, err error) {
+	wants := wantsAnswer(in)
+	if i.Pairing && in.Private && !v.Removed {
+		p, known, err := tx.Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
+		switch {
+		case err != nil:
+			return "", false, err
+		case known && p.Settled(time.Now()):
+			every := remindEvery
+			if wants {
+				every = whoEvery
+			}
+			if !i.Outbox.AnswerAgain(in, wants, every) {
+				return "", false, nil
+			}
+			return strangerText(in, p), false, nil
+		}
+		if p, asks, err = i.pair(ctx, tx, in); err != nil || asks {
+			return strangerText(in, p), asks, err
+		}
+	}
+	due, err := i.Outbox.RefusalDue(ctx, tx, in)
+	if err != nil || !due && (!wants || !i.Outbox.AnswerAgain(in, true, whoEvery)) {
+		return "", false, err
+	}
+	return strangerText(in, sessions.Pairing{}), false, nil
+}
+
+// pair stores that a stranger asks to be let in. It reports false if there is nobody
+// who could be asked, or if too many ask already.
+func (i *Inbox) pair(ctx context.Context, tx port.Tx, in messages.Inbound) (sessions.Pairing, bool, error) {
+	p := sessions.Pairing{
+		Platform: in.Conversation.Platform, UserID: in.Sender.ID, Name: wording.Head(in.Sender.Name, 200), Conversation: in.Conversation.ID,
+		Code: newCode(), AskedAt: time.Now(),
+	}
+	if !i.Outbox.HasPlace(p.Platform) {
+		return p, false, nil
+	}
+	if chats, err := i.Access.OwnerChats(ctx, tx); err != nil || len(chats) == 0 {
+		return p, false, err
+	}
+	ok, err := tx.AskPairing(ctx, &p)
+	if err != nil || !ok {
+		return p, false, err
+	}
+	i.Outbox.AnswerAgain(in, wantsAnswer(in), 0) // takes the place
+	return p, true, tx.Audit(ctx, sessions.AuditEntry{Actor: in.Actor(), Action: "person.ask", Target: in.Actor()})
+}
+
+// wantsAnswer reports whether a stranger asks who they are, or gives the code of an
+// owner.
+func wantsAnswer(in messages.Inbound) bool {
+	call, ok := command.Parse(in.Text)
+	return in.Private && (access.OwnerCode(in) != "" || ok && call.Name == "whoami")
+}
+
+// strangerText is what a stranger reads; p is zero if no owner is asked about them.
+func strangerText(in messages.Inbound, p sessions.Pairing) string {
+	text, id := "This is a private bot. ", fmt.Sprintf("Your id here is `%s`.", in.Sender.ID)
+	if access.OwnerCode(in) != "" {
+		text = "That code is not valid: it has expired or somebody has used it. " + text
+	}
+	switch p.State {
+	case sessions.PairingWaiting:
+		text += fmt.Sprintf("Your code is **%s**, and you are waiting for an owner to let you in. If you know an owner, tell them the code.", p.Code)
+		if wantsAnswer(in) {
+			text += " " + id
+		}
+	case sessions.PairingDenied:
+		text += "An owner has decided not to let you in. " + id
+	default:
+		text += fmt.Sprintf("Ask its owner to let you in; your id here is `%s`.", in.Sender.ID)
+	}
+	return text
+}
+
+// AskOwners asks owners about the strangers about whom nobody was asked yet: those of
+// this moment, and those whom a process left over that has died.
+func (i *Inbox) AskOwners(ctx context.Context) error {
+	if !i.Pairing {
+		return nil
+	}
+	var open []sessions.Pairing
+	since := time.Now().Add(-sessions.PairingTTL)
+	err := i.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		open, err = tx.PairingsSince(ctx, since, true)
+		return err
+	})
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	var cards []card
+	err = i.Storage.InTx(ctx, func(tx port.Tx) error {
+		cards = nil
+		chats, err := i.Access.OwnerChats(ctx, tx)
+		if err != nil || len(chats) == 0 {
+			return err
+		}
+		for _, p := range open {
+			added, err := i.addCards(ctx, tx, p, chats)
+			if err != nil {
+				return err
+			}
+			cards = append(cards, added...)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ask owners about a stranger: %w", err)
+	}
+	for _, c := range cards {
+		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, c.chat, c.delivery) })
+	}
+	return nil
+}
+
+// card is a message that asks an owner about a stranger.
+type card struct {
+	chat     messages.ConversationKey
+	delivery messages.Delivery
+}
+
+// addCards stores a card in each chat, unless somebody else has done so.
+func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, chats []sessions.Conversation) ([]card, error) {
+	cards := make([]card, len(chats))
+	ids := make([]messages.DeliveryID, len(chats))
+	for n, chat := range chats {
+		caps := i.Outbox.Caps(chat.Key.Platform)
+		cards[n] = card{chat.Key, outbox.Held(chat.ID, sessions.Entry{}, cardText(p, i.Outbox.Prefix(chat.Key), caps))}
+		ids[n] = cards[n].delivery.ID
+	}
+	if ok, err := tx.ClaimCards(ctx, p.Number, ids); err != nil || !ok {
+		return nil, err
+	}
+	for n, chat := range chats {
+		d := &cards[n].delivery
+		if i.Outbox.Caps(chat.Key.Platform).Buttons {
+			var err error
+			d.Buttons, err = command.Offer(ctx, tx,
+				command.Button{ConversationID: chat.ID, On: command.OnPairing, Number: p.Number, ExpiresAt: p.AskedAt.Add(sessions.PairingTTL)},
+				command.Choice{Decision: command.LetIn, Label: "Allow", Style: messages.ButtonPrimary},
+				command.Choice{Decision: command.LetInRead, Label: "Allow, read only", Style: messages.ButtonPlain},
+				command.Choice{Decision: command.LetOut, Label: "No", Style: messages.ButtonDanger},
+			)
+			if err != nil {
+				return nil, err
+			}
+		}
+		if err := tx.AddDelivery(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	return cards, nil
+}
+
+// cardText asks an owner about a stranger. What the stranger wrote is not shown: it was
+// not kept. The first paragraph stays when the request is decided.
+func cardText(p sessions.Pairing, prefix string, caps platform.Capabilities) string {
+	platform := strings.ToUpper(string(p.Platform[:1])) + string(p.Platform[1:])
+	text := fmt.Sprintf("👤 %s asks to use this bot: %s, id `%s`, code **%s**.", wording.Name(p.Name), platform, p.UserID, p.Code)
+	how := "Their message is withheld. Names can be faked: let them in only if they told you the code, or if you expect them."
+	if !caps.Buttons {
+		how += fmt.Sprintf(" `%[1]speople allow %[2]s` lets them in, `%[1]speople allow %[2]s read-only` to ask questions only, and `%[1]speople deny %[2]s` does not.", prefix, p.Code)
+	}
+	return text + "\n\n" + how
+}
