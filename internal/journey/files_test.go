@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/jpeg"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,8 +17,10 @@ import (
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/anthropic"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/emulator/transcription"
+	"remote-agent/internal/platform/console"
 )
 
 // holiday is a JPEG as a camera makes it, with a place in its Exif.
@@ -237,4 +240,58 @@ func TestPicturesGoWithTheirSession(t *testing.T) {
 	if n := kept(); n != 0 {
 		t.Errorf("%d files are left without their session", n)
 	}
+}
+
+func TestPhotoInSlackOnGitHubAndInTheConsole(t *testing.T) {
+	t.Parallel()
+	photo := holiday(t, 1800, 1200)
+	shows := func(t *testing.T, w *world) {
+		t.Helper()
+		for _, r := range w.ai.Requests() {
+			if files := r.Files(); len(files) == 1 {
+				isShown(t, files[0].MediaType, files[0].Data)
+				return
+			}
+		}
+		t.Error("the model got no picture")
+	}
+	t.Run("Slack", func(t *testing.T) {
+		t.Parallel()
+		w := newSlackWorld(t, "", "Socket").migrated()
+		w.ai.Enqueue(openai.Text("A beach."))
+		w.start()
+		shared := w.sl.User(slackAn).In(channel).Shares("<@"+w.sl.BotUser()+"> where is this?", slack.File{Name: "holiday.jpg", MIME: "image/jpeg", Data: photo.Data})
+		w.threadShows(shared.TS, "A beach.")
+		shows(t, w)
+	})
+	t.Run("GitHub", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "").migrated()
+		h := w.withGitHub(sumRepo, "webhook")
+		h.start()
+		w.ai.Enqueue(openai.Text("A beach."))
+		issue := h.Person("gina").In(ghRepo).OpenIssue("Where is this?", "@remote-agent look: ![photo]("+h.Drop("image/jpeg", photo.Data)+")").Number
+		h.sees(issue, "A beach.")
+		shows(t, w)
+	})
+	t.Run("Console", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "").migrated()
+		w.start()
+		name := filepath.Join(t.TempDir(), "holiday.jpg")
+		if err := os.WriteFile(name, photo.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.ai.Enqueue(openai.Text("A beach."))
+		daemon, err := app.Running(w.ctx(), w.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer, errs bytes.Buffer
+		question := console.Question{Text: "where is this? @" + name, Conversation: console.Local, Out: &answer, Errors: &errs}
+		if err := question.Ask(w.ctx(), daemon); err != nil || !strings.Contains(answer.String(), "A beach.") {
+			t.Errorf("%q, %q, %v", answer.String(), errs.String(), err)
+		}
+		shows(t, w)
+	})
 }

@@ -132,6 +132,9 @@ func clip(s string) string {
 
 // serve answers one call.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.serveAttachment(w, r) {
+		return
+	}
 	found, vars := s.find(r)
 	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), At: s.opts.Now()}
 	in, refused := readInput(r)

@@ -138,6 +138,7 @@ type Server struct {
 	users         []*user
 	repos         []*repo
 	comments      map[int64]*comment
+	attachments   map[string]attachment // by id
 	installations []*installation
 	tokens        map[string]*token
 	appBot        *user

@@ -152,6 +152,7 @@ var (
 	_ platform.Checker         = (*Adapter)(nil)
 	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.Contexter       = (*Adapter)(nil)
+	_ platform.Fetcher         = (*Adapter)(nil)
 	_ platform.Gatekeeper      = (*Adapter)(nil)
 	_ platform.PullRequester   = (*Adapter)(nil)
 	_ platform.Locator         = (*Adapter)(nil)

@@ -280,6 +280,7 @@ func (a *Adapter) heard(s said, in messages.Inbound) ([]messages.Inbound, error)
 	if text == "" {
 		in.Text = "Please look at this " + s.subject() + " and help with it."
 	}
+	in.Attachments = a.attachments(at.repo, s.body)
 	in.Repository = a.repositoryOf(s)
 	in.Reference = reference(s)
 	return []messages.Inbound{in}, nil

@@ -346,13 +346,17 @@ func stopPressed(me identity, env envelope, ev event, in messages.Inbound) (mess
 	return in, true, nil
 }
 
-// maxAttachments bounds the files and shared messages that are taken over.
-const maxAttachments = 20
+// maxAttachments bounds the shared messages that are taken over, maxReceived the files:
+// how many of them are read is not decided here.
+const (
+	maxAttachments = 20
+	maxReceived    = 100
+)
 
 func attachments(files []file) []messages.Attachment {
 	var out []messages.Attachment
 	for _, f := range files {
-		if len(out) == maxAttachments {
+		if len(out) == maxReceived {
 			break
 		}
 		att := messages.Attachment{Name: f.Name, MediaType: f.Type, Size: max(f.Size, 0)}
