@@ -101,6 +101,9 @@ type Env struct {
 	Reload      func() (config.Config, error)
 	SetLogLevel func(level slog.Level)
 
+	// daemon is the one that does a command; nil if the process was called for it.
+	daemon *daemon
+
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
 }
@@ -433,6 +436,9 @@ func (d *daemon) close() error {
 func Migrate(ctx context.Context, cfg config.Config, env Env, apply bool) error {
 	if apply {
 		if err := makeDataDir(cfg.DataDir); err != nil {
+			return err
+		}
+		if done, err := inDaemon(ctx, cfg, env, callMigrate, nil); done { // which has applied them when it started
 			return err
 		}
 	}

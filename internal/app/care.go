@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -102,6 +103,11 @@ func prune(ctx context.Context, s *store.Store, kept *files.Store, keep config.R
 // Retention removes what is past its retention once, or with dry says what would
 // go and changes nothing.
 func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error {
+	if !dry {
+		if done, err := inDaemon(ctx, cfg, env, callRetention, retentionCall{cfg.Retention}); done {
+			return err
+		}
+	}
 	return withStore(ctx, cfg, env, !dry, func(s *store.Store) error {
 		keep := cfg.Retention
 		verb := "removed"
@@ -179,10 +185,14 @@ func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format, args...) //nolint:errcheck // see above
 }
 
-// withStore runs a command on the database. With change the daemon must not run
-// on the same SQLite database, and the schema is brought up to date; without, it
-// may, and the schema has to be.
+// withStore runs a command on the database: that of the daemon that does it, or one
+// that is opened for it. With change no daemon may run then on the same SQLite database
+// (see inDaemon), and the schema is brought up to date; without, one may, and the
+// schema has to be.
 func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) (err error) {
+	if env.daemon != nil {
+		return fn(env.daemon.store)
+	}
 	if change {
 		if err := makeDataDir(cfg.DataDir); err != nil {
 			return err
@@ -369,6 +379,11 @@ func redactor(cfg config.Config, env Env, clean bool) *redact.Redactor {
 
 // RemoveSession deletes a session, or says what that would delete.
 func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, really bool) error {
+	if really {
+		if done, err := inDaemon(ctx, cfg, env, callRemoveSession, nameCall{id}); done {
+			return err
+		}
+	}
 	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		if !really {
@@ -441,8 +456,11 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 	})
 }
 
-// Import stores what Export wrote as jsonl.
-func Import(ctx context.Context, cfg config.Config, env Env, in io.ReadSeeker) error {
+// Import stores what Export wrote as jsonl into a file.
+func Import(ctx context.Context, cfg config.Config, env Env, in *os.File) error {
+	if done, err := inDaemon(ctx, cfg, env, callImport, importCall{absolute(in.Name())}); done {
+		return err
+	}
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
 		done, err := export.Import(ctx, s, in)
 		if err != nil && done.Conversations > 0 {

@@ -14,19 +14,22 @@ import (
 const (
 	remains = "may remain: earlier backups and exports, the messages on the platform, what model providers or external agents keep, " +
 		"and copies made by the file system or the disk\n"
+	remainsBeside   = "it is overwritten in the database file (bot scrub rewrites the whole file; the bot pauses meanwhile)\n"
 	remainsPostgres = "PostgreSQL keeps deleted rows in its files until the space is reused (bot scrub rewrites the tables), " +
 		"and in its write-ahead log, archives and replicas until they are recycled\n"
 )
 
 // finishErasing removes what a deletion has left in the files of the database, as
-// far as that holds nobody up, and says what may remain. On SQLite nobody else
-// works on the database meanwhile, so its file is rewritten.
+// far as that holds nobody up, and says what may remain. On SQLite the file is
+// rewritten, unless a daemon works on it: that would wait meanwhile.
 func finishErasing(ctx context.Context, env Env, s *store.Store) error {
 	lite := s.Dialect() == "sqlite"
-	if err := s.Scrub(ctx, lite); err != nil {
+	if err := s.Scrub(ctx, lite && env.daemon == nil); err != nil {
 		return fmt.Errorf("deleted, but traces remain in the database files; run bot scrub to remove them: %w", err)
 	}
-	if lite {
+	if lite && env.daemon != nil {
+		say(env.Stdout, remainsBeside)
+	} else if lite {
 		say(env.Stdout, "the database file was rewritten: no deleted data remains in it\n")
 	} else {
 		say(env.Stdout, remainsPostgres)
@@ -36,9 +39,12 @@ func finishErasing(ctx context.Context, env Env, s *store.Store) error {
 }
 
 // Scrub rewrites the database so that nothing of what was deleted before is left in
-// its files. On SQLite the daemon must not run; on PostgreSQL each table is locked
-// while it is rewritten.
+// its files. On SQLite everything waits until it is done; on PostgreSQL each table is
+// locked while it is rewritten.
 func Scrub(ctx context.Context, cfg config.Config, env Env) error {
+	if done, err := inDaemon(ctx, cfg, env, callScrub, nil); done {
+		return err
+	}
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
 		if err := s.Scrub(ctx, true); err != nil {
 			return err
@@ -57,6 +63,11 @@ func Scrub(ctx context.Context, cfg config.Config, env Env) error {
 func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named string, really bool) error {
 	if named == "" {
 		return fault.New(fault.Invalid, "Specify the conversation by its ID or as platform/id, such as telegram/42; bot sessions list shows them.")
+	}
+	if really {
+		if done, err := inDaemon(ctx, cfg, env, callRemoveConversation, nameCall{named}); done {
+			return err
+		}
 	}
 	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed

@@ -12,6 +12,9 @@ import (
 // ForkSession begins a session that goes on from the first n messages of another
 // one; n of 0 means all.
 func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n int) error {
+	if done, err := inDaemon(ctx, cfg, env, callFork, forkCall{id, n}); done {
+		return err
+	}
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
 		var done sessions.Forked
 		err := s.InTx(ctx, func(tx *store.Tx) error {

@@ -67,6 +67,9 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 	if err != nil {
 		return err
 	}
+	if done, err := inDaemon(ctx, cfg, env, callForget, nameCall{account}); done {
+		return err
+	}
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
 		var h memory.Holdings
 		err := s.InTx(ctx, func(tx *store.Tx) error {

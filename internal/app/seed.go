@@ -17,7 +17,6 @@ import (
 	"remote-agent/internal/importer"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/store"
-	"remote-agent/internal/work"
 )
 
 // SeedImport says how to take over the tables of seed 002.
@@ -33,6 +32,13 @@ type SeedImport struct {
 // ImportSeed stores the three tables of seed 002 from another database and
 // prints what became of them; see package importer.
 func ImportSeed(ctx context.Context, cfg config.Config, env Env, q SeedImport) error {
+	if !q.Dry {
+		sent := q
+		sent.From, sent.Maps = absolute(q.From), absoluteMaps(q.Maps)
+		if done, err := inDaemon(ctx, cfg, env, callImportSeed, sent); done {
+			return err
+		}
+	}
 	o, err := importOptions(cfg, env, q)
 	if err != nil {
 		return err
@@ -144,12 +150,11 @@ func importOptions(cfg config.Config, env Env, q SeedImport) (o importer.Options
 // cloneMissing clones the repositories of codebases whose folder is not here. One
 // that fails leaves the others, and what was imported.
 func cloneMissing(ctx context.Context, cfg config.Config, env Env, s *store.Store, missing []importer.Missing) error {
-	space, err := newWorkspace(ctx, cfg, env.Log, nil)
+	_, repos, done, err := workspaceOf(ctx, cfg, env, s)
 	if err != nil {
 		return err
 	}
-	defer space.Close() //nolint:errcheck // nothing is under way
-	repos := work.New(work.Config{Store: s, Workspace: space, Log: env.Log})
+	defer done()
 	var failed []string
 	for _, m := range missing {
 		err := m.Clone

@@ -40,6 +40,7 @@ func (d *daemon) listenLocally(ctx context.Context) net.Listener {
 func (d *daemon) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/console/", console.Handler(d.console))
+	mux.HandleFunc("POST /calls/{name}", d.serveCall)
 	return mux
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -104,46 +105,69 @@ const (
 	RepoRemove RepoAction = "remove" // forget and delete; only if no conversation uses it
 )
 
-// Repo works on the registered repositories from the command line. On SQLite the
-// daemon must not run at the same time, except for RepoList.
+// Repo works on the registered repositories from the command line. A folder is relative
+// to the one that the process is in.
 func Repo(ctx context.Context, cfg config.Config, env Env, action RepoAction, what string) error {
+	here, err := os.Getwd()
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "find the current folder")
+	}
+	c := repoCall{action, what, here}
 	if action != RepoList {
-		if err := makeDataDir(cfg.DataDir); err != nil {
+		if done, err := inDaemon(ctx, cfg, env, callRepo, c); done {
 			return err
 		}
 	}
-	s, err := openStore(ctx, cfg, env, action != RepoList)
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // what was written is committed
-	if action != RepoList {
-		if _, err := s.Migrate(ctx); err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-	}
-	space, err := newWorkspace(ctx, cfg, env.Log, nil)
-	if err != nil {
-		return err
-	}
-	defer space.Close() //nolint:errcheck // nothing is under way
-	repos := work.New(work.Config{Store: s, Workspace: space, Log: env.Log})
-	switch action {
-	case RepoAdd:
-		return addRepo(ctx, repos, space, env.Stdout, what)
-	case RepoSync:
-		return repos.SyncNamed(ctx, env.Stdout, what)
-	case RepoRemove:
-		return repos.RemoveNamed(ctx, env.Stdout, what)
-	default:
-		return listRepos(ctx, s, env.Stdout)
-	}
+	return repo(ctx, cfg, env, c)
 }
 
-func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace, out io.Writer, what string) error {
-	repo, err := space.Clone(ctx, what, func(p codebase.Progress) { fmt.Fprintf(out, "%s %d %%\n", p.Stage, p.Percent) }) //nolint:errcheck // a closed terminal
+// repo does it, here or in the daemon.
+func repo(ctx context.Context, cfg config.Config, env Env, c repoCall) error {
+	return withStore(ctx, cfg, env, c.Action != RepoList, func(s *store.Store) error {
+		if c.Action == RepoList {
+			return listRepos(ctx, s, env.Stdout)
+		}
+		space, repos, done, err := workspaceOf(ctx, cfg, env, s)
+		if err != nil {
+			return err
+		}
+		defer done()
+		switch c.Action {
+		case RepoSync:
+			return repos.SyncNamed(ctx, env.Stdout, c.What)
+		case RepoRemove:
+			return repos.RemoveNamed(ctx, env.Stdout, c.What)
+		case RepoAdd:
+			return addRepo(ctx, repos, space, env.Stdout, c)
+		}
+		return fault.Newf(fault.Invalid, "There is no action %q on repositories.", c.Action)
+	})
+}
+
+// workspaceOf returns the workspace of the daemon that does a command, or one for this
+// process; done gives it back.
+func workspaceOf(ctx context.Context, cfg config.Config, env Env, s *store.Store) (space *codebase.Workspace, repos *work.Service, done func(), err error) {
+	if d := env.daemon; d != nil {
+		if d.space == nil {
+			return nil, nil, nil, fault.New(fault.Unsupported, "There is no usable git on this machine.")
+		}
+		return d.space, d.work, func() {}, nil
+	}
+	space, err = newWorkspace(ctx, cfg, env.Log, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return space, work.New(work.Config{Store: s, Workspace: space, Log: env.Log}), func() { _ = space.Close() }, nil // nothing is under way
+}
+
+func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace, out io.Writer, c repoCall) error {
+	repo, err := space.Clone(ctx, c.What, func(p codebase.Progress) { fmt.Fprintf(out, "%s %d %%\n", p.Stage, p.Percent) }) //nolint:errcheck // a closed terminal
 	if fault.Is(err, fault.Invalid) {
-		local, localErr := space.AddLocal(ctx, what)
+		folder := c.What
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(c.Folder, folder)
+		}
+		local, localErr := space.AddLocal(ctx, folder)
 		if localErr != nil {
 			return errors.Join(err, localErr)
 		}
@@ -152,7 +176,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 	if err != nil {
 		return err
 	}
-	c, created, problems, err := repos.Register(ctx, repo)
+	added, created, problems, err := repos.Register(ctx, repo)
 	if err != nil {
 		return err
 	}
@@ -160,7 +184,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 	if !created {
 		verb = "was there already:"
 	}
-	fmt.Fprintf(out, "%s %s in %s\n", verb, c.Name, repo.Dir) //nolint:errcheck // as above
+	fmt.Fprintf(out, "%s %s in %s\n", verb, added.Name, repo.Dir) //nolint:errcheck // as above
 	for _, p := range problems {
 		fmt.Fprintf(out, "  %s\n", p) //nolint:errcheck // as above
 	}
