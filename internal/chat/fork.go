@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ func (h *Handler) runFork(ctx context.Context, r command.Request) (command.Reply
 // does nothing.
 func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
 	var done sessions.Forked
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := h.whenIdle(ctx, func(tx *store.Tx) error {
 		done = sessions.Forked{}
 		s, err := h.forkable(ctx, tx, r)
 		if err != nil {
@@ -81,6 +82,9 @@ func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (comma
 		}
 		return tx.Audit(ctx, forkAudit(r, s, done))
 	})
+	if errors.Is(err, sessions.ErrBusy) {
+		err = h.busy(r, "fork")
+	}
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -45,6 +45,9 @@ func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (comm
 			place, h.prefix(r.Conv.Key))
 	}
 	a, err := h.beginAside(ctx, r, n)
+	if errors.Is(err, sessions.ErrBusy) {
+		err = h.busy(r, "fork")
+	}
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -78,7 +81,7 @@ func asideKey(r command.Request) messages.ConversationKey {
 
 // beginAside stores the conversation of a fork and its session, once for a command.
 func (h *Handler) beginAside(ctx context.Context, r command.Request, n int) (a aside, err error) {
-	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+	err = h.whenIdle(ctx, func(tx *store.Tx) error {
 		a = aside{}
 		from, err := h.forkable(ctx, tx, r)
 		if opened, found, findErr := openedAside(ctx, tx, r); findErr != nil || found {

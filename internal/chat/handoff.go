@@ -39,14 +39,14 @@ func (h *Handler) runHandoff(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, err
 	}
 	var next sessions.Conversation
-	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+	err = h.whenIdle(ctx, func(tx *store.Tx) error {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
 		if idle, err := nothingOpen(ctx, tx, conv.ID); err != nil || !idle {
 			if err == nil {
-				err = fault.New(fault.Conflict, "Something still runs or waits here. Send /stop, or wait for it, and then hand over.")
+				err = h.busy(r, "hand over")
 			}
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"remote-agent/internal/command"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -58,7 +57,7 @@ func (h *Handler) runRepo(ctx context.Context, r command.Request) (command.Reply
 // ends: what it knew was about something else. It returns what to say of that.
 func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
 	ended := ""
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := h.whenIdle(ctx, func(tx *store.Tx) error {
 		ended = ""
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
@@ -72,7 +71,7 @@ func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID
 			return err
 		}
 		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
-			return fault.New(fault.Conflict, "A turn works here, or waits for a decision. Send `/stop`, or wait for it, and then switch.")
+			return h.busy(r, "switch")
 		}
 		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
 			return err

@@ -399,7 +399,7 @@ func TestStatusAndStopWhileATurnRuns(t *testing.T) {
 		talk(w,
 			line{say: "/status", want: "**Running for 1 s; 1 queued**"},
 			line{say: "/agent default", want: "is used here already"},
-			line{say: "/fork", want: "Something still runs or waits"},
+			line{say: "/fork", want: "Something still runs or waits here. Send `/stop`, or wait for it, and then fork."},
 			line{say: "/new", want: "The running turn still finishes in the old one; 1 waiting message starts the new one."},
 			line{say: "/stop", want: "⏹ Stopped. What was said so far is kept. 1 waiting message was not started"},
 			line{say: "/stop", want: "Nothing is running here."},
@@ -657,5 +657,23 @@ func TestApproveAfterACrash(t *testing.T) {
 		if got := w.Tools.Did(); len(got) != 1 {
 			t.Errorf("the tool ran: %q", got)
 		}
+	})
+}
+
+// TestCommandWaitsForTheEndOfATurn: people see the whole answer a moment before the turn
+// is over, and what they say then is done.
+func TestCommandWaitsForTheEndOfATurn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("slow", ot.Hold("I am slow.", ot.Say("I am slow.")))
+		w.Start()
+		w.Chat.Say("slow")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("I am slow.")
+		w.Chat.Say("/fork")
+		w.Pass(time.Second)
+		w.Model.Release()
+		w.Pass(4 * time.Second)
+		w.Chat.Find("🍴 A fresh session goes on with 2 messages")
 	})
 }

@@ -351,3 +351,50 @@ func TestLoopIsMarkedAndNotAnswered(t *testing.T) {
 		}
 	})
 }
+
+// TestMarksOfWhatNeverBegan: a message whose turn could not begin, and one that was
+// dropped, have the mark of a failure, as the answers say.
+func TestMarksOfWhatNeverBegan(t *testing.T) {
+	t.Parallel()
+	last := func(w *ot.World, in messages.Inbound) platform.Mark {
+		marks := w.Chat.Marks(in)
+		if len(marks) == 0 {
+			return platform.MarkNone
+		}
+		return marks[len(marks)-1]
+	}
+	t.Run("NotPrepared", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Chat.Caps.OutcomeMarks = true
+			h := newHub(w)
+			h.workshop.errs = []error{fault.New(fault.NotFound, "There is no such repository.")}
+			w.Start()
+			said := h.says("why?")
+			w.Pass(5 * time.Second)
+			w.Chat.WantIn("issue", "✖ There is no such repository.")
+			if got := last(w, said); got != platform.MarkFailed {
+				t.Errorf("its last mark is %q", got)
+			}
+		})
+	})
+	t.Run("Dropped", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Chat.Caps.OutcomeMarks = true
+			w.Model.On("slow", ot.Hold("I am ", ot.Say("I am slow.")))
+			w.Start()
+			first := w.Chat.Say("slow")
+			w.Pass(time.Second)
+			second := w.Chat.Say("behind it")
+			w.Pass(time.Second)
+			w.Chat.Say("/stop")
+			w.Pass(5 * time.Second)
+			for _, said := range []messages.Inbound{first, second} {
+				if got := last(w, said); got != platform.MarkFailed {
+					t.Errorf("the last mark of %q is %q", said.Text, got)
+				}
+			}
+		})
+	})
+}

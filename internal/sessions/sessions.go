@@ -247,6 +247,10 @@ const (
 // (messages.Inbound.Unanswered).
 const ErrorLoop = "loop"
 
+// ErrBusy is in the chain of a fault.Conflict that says that something runs or waits in
+// a conversation.
+var ErrBusy = errors.New("the conversation is at work")
+
 // Lane says who handles an inbound event.
 type Lane string
 

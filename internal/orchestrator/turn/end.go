@@ -416,5 +416,6 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
 		return err
 	}
+	tx.AfterCommit(func() { w.o.outbox.MarkEnd(entry, false) })
 	return outbox.AuditFiles(ctx, tx, entry.In, c.Added)
 }

@@ -63,6 +63,7 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 	}
 	for _, e := range dropped {
 		o.outbox.Unmark(e)
+		o.outbox.MarkEnd(e, false)
 	}
 	s := Stopped{State: o.stopRunning(ctx, conv, upTo, parked), Dropped: len(dropped)}
 	if len(dropped) > 0 {
