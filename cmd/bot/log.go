@@ -28,7 +28,7 @@ const maxLogFile = 32 << 20
 func (p *program) env(log *slog.Logger, console bool) app.Env {
 	return app.Env{
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
-		Console: console, Terminal: bothTerminals(p.process), Version: version(), Log: log,
+		Console: console, Terminal: bothTerminals(p.process), LogOnly: p.jsonLog, Version: version(), Log: log,
 		Lookup: p.lookup, EnvFile: cmp.Or(p.source.EnvFile, config.EnvFile),
 		Started: func(app.Info) { resident.Release() }, Interrupt: p.interrupt,
 	}
@@ -55,6 +55,7 @@ func lookup(environ []string, name string) (string, bool) {
 // standard logger go through it: net/http prints bytes of answers there.
 func (p *program) newLogger(cfg config.Config, console bool) (log *slog.Logger, closeLog func(), err error) {
 	p.levels = &levels{console: console}
+	p.jsonLog = isJSON(cfg.Log.Format, p.stderr)
 	log, closeLog, err = newLogger(p.levels, cfg, p.stderr, p.environ)
 	if err == nil {
 		stdlog.SetFlags(0)
@@ -97,7 +98,7 @@ func newLogger(at *levels, cfg config.Config, stderr io.Writer, environ []string
 
 func screenHandler(format string, stderr io.Writer, level slog.Leveler, environ []string) slog.Handler {
 	terminal := isTerminal(stderr)
-	if format == config.FormatJSON || (format == config.FormatAuto && !terminal) {
+	if isJSON(format, stderr) {
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
 	}
 	noColor := slices.ContainsFunc(environ, func(e string) bool {
@@ -105,6 +106,11 @@ func screenHandler(format string, stderr io.Writer, level slog.Leveler, environ 
 		return ok && value != ""
 	})
 	return tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: noColor || !terminal})
+}
+
+// isJSON reports whether what is logged to stderr is JSON.
+func isJSON(format string, stderr io.Writer) bool {
+	return format == config.FormatJSON || format == config.FormatAuto && !isTerminal(stderr)
 }
 
 func fileHandler(format string, file io.Writer, level slog.Leveler) slog.Handler {

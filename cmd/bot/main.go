@@ -103,6 +103,8 @@ type program struct {
 	root    *cobra.Command  // everything that can be said
 	source  config.Source
 	levels  *levels  // of the logger
+	jsonLog bool     // what is logged to stderr is JSON, and nothing else may be written there
+	pprof   string   // where profiles are served; empty: nowhere
 	secrets []string // of the loaded configuration, for the last error message
 }
 

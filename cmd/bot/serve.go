@@ -36,8 +36,8 @@ func (c serveCommand) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		defer stop()                                                                 //nolint:errcheck // the process ends
-		_, _ = fmt.Fprintf(p.stderr, "Profiles are at http://%s/debug/pprof/\n", at) // a closed terminal
+		defer stop() //nolint:errcheck // the process ends
+		p.pprof = "http://" + at + "/debug/pprof/"
 	}
 	return p.serve(!c.NoConsole && bothTerminals(p.process))
 }
@@ -56,6 +56,12 @@ func (p *program) serve(console bool) error {
 		return err
 	}
 	defer closeLog()
+	switch {
+	case p.pprof != "" && p.jsonLog:
+		log.InfoContext(p.ctx, "Profiles are served", "url", p.pprof)
+	case p.pprof != "":
+		_, _ = fmt.Fprintf(p.stderr, "Profiles are at %s\n", p.pprof) // a closed terminal
+	}
 	for _, warning := range cfg.Warnings {
 		log.WarnContext(p.ctx, "Configuration", "warning", warning)
 	}

@@ -86,6 +86,10 @@ type Env struct {
 	// returns when it does.
 	Chat func(ctx context.Context, b console.Backend) error
 
+	// LogOnly is set where Stderr takes the log for programs to read, as JSON: without
+	// a Terminal, what is said at the start is logged as well, a record for each line.
+	LogOnly bool
+
 	// Quiet leaves out what is said at the start.
 	Quiet bool
 

@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/terminal"
+	"remote-agent/internal/wording"
 	"remote-agent/internal/work"
 )
 
@@ -270,7 +271,10 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		if err != nil {
 			d.log.ErrorContext(ctx, "Could not make an owner link", "platform", a.Platform(), "err", err)
 		}
-		if offered {
+		if offered && d.logsOnly() {
+			d.log.WarnContext(ctx, "Nobody may talk to the bot here yet: become its owner within 15 minutes",
+				"platform", a.Platform(), "link", ownerLink(a, d.accounts[a.Platform()], code))
+		} else if offered {
 			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
 				a.Platform(), ownerLink(a, d.accounts[a.Platform()], code))
 		}
@@ -294,6 +298,9 @@ func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	}
 }
 
+// logsOnly reports whether nothing but the log may be written.
+func (d *daemon) logsOnly() bool { return d.env.LogOnly && !d.env.Terminal }
+
 // bannerIndent is where the lines of the banner say something, in columns.
 const bannerIndent = 12
 
@@ -304,6 +311,14 @@ func (d *daemon) say(format string, args ...any) {
 		return
 	}
 	text := fmt.Sprintf(format, args...)
+	if d.logsOnly() {
+		for line := range strings.Lines(text) {
+			if line = wording.OneLine(line); line != "" {
+				d.log.Info(line, "component", "start")
+			}
+		}
+		return
+	}
 	if d.env.Terminal {
 		text = terminal.Fold(terminalOf(d.env), text, bannerIndent)
 	}
