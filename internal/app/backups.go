@@ -31,6 +31,9 @@ func postgresTools(cfg config.Config, env Env) backup.Postgres {
 func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) (err error) {
 		src := backup.Source{Store: s, Tools: postgresTools(cfg, env), Projects: filepath.Join(cfg.DataDir, "projects"), Bot: env.Version}
+		if !s.KeepsBytes() {
+			src.Attached = filepath.Join(cfg.DataDir, filesFolder)
+		}
 		if src.Workspace, err = backupWorkspace(ctx, cfg, env); err != nil {
 			return err
 		}

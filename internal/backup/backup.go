@@ -38,6 +38,7 @@ const (
 	postgresName = "postgres.dump"
 	projectsDir  = "projects"
 	bundlesDir   = "bundles"
+	attachedDir  = "files"
 	partial      = ".partial" // end of the name of a backup that is being made
 
 	// nameLayout is the name of a backup: its time, so that names sort.
@@ -84,6 +85,7 @@ type Source struct {
 	Store     *store.Store
 	Tools     Postgres            // how to copy PostgreSQL; unused on SQLite
 	Projects  string              // folder of the databases of projects; may be missing
+	Attached  string              // folder of what people attached, by hash, where the database does not keep it; may be missing
 	Workspace *codebase.Workspace // nil: no repositories
 	Bot       string              // version of the program
 }
@@ -124,6 +126,9 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 		return dir, m, err
 	}
 	if err := copyProjects(ctx, src.Projects, filepath.Join(work, projectsDir)); err != nil {
+		return dir, m, err
+	}
+	if err := copyAttached(ctx, src.Attached, filepath.Join(work, attachedDir)); err != nil {
 		return dir, m, err
 	}
 	if m.Problems, err = bundle(ctx, src.Workspace, filepath.Join(work, bundlesDir)); err != nil {
@@ -173,6 +178,22 @@ func copyProjects(ctx context.Context, from, to string) error {
 		err = db.Backup(ctx, filepath.Join(to, name))
 		if err := errors.Join(err, db.Close()); err != nil {
 			return fmt.Errorf("copy the database of project %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// copyAttached copies the files that people attached. They never change; one that is
+// deleted meanwhile is left out.
+func copyAttached(ctx context.Context, from, to string) error {
+	names, err := filepath.Glob(filepath.Join(from, "[0-9a-f][0-9a-f]", "*"))
+	if from == "" || err != nil {
+		return err
+	}
+	for _, name := range names {
+		target := filepath.Join(to, filepath.Base(filepath.Dir(name)), filepath.Base(name))
+		if err := copyFile(ctx, name, target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

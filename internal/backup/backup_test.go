@@ -4,6 +4,7 @@ package backup_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,6 +182,36 @@ func TestBackupVerifyRestore(t *testing.T) {
 		}
 		if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) {
 			t.Errorf("restore over data: %v", err)
+		}
+	})
+}
+
+// What people attached is in a backup where the database does not have it, and back in
+// its place after a restore.
+func TestBackupHasWhatPeopleAttached(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		const name = "ab/ab01"
+		src := w.source()
+		src.Attached = filepath.Join(t.TempDir(), "files")
+		for path, text := range map[string]string{name: "a picture", "incoming/file-1": "is being read"} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(src.Attached, path)), 0o700), os.WriteFile(filepath.Join(src.Attached, path), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir, m, err := backup.Create(t.Context(), src, filepath.Join(t.TempDir(), "backups"), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Files) != 3 {
+			t.Errorf("files = %+v", m.Files)
+		}
+		to, _ := w.elsewhere(t)
+		if _, err := backup.Restore(t.Context(), dir, to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(to.DataDir, "files", name)); string(got) != "a picture" || err != nil {
+			t.Errorf("restored %q, %v", got, err)
 		}
 	})
 }

@@ -70,18 +70,22 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 	bundles := filepath.Join(to.DataDir, bundlesDir)
 	for _, f := range r.Manifest.Files {
 		folder, name, ok := strings.Cut(f.Path, "/")
-		target := map[string]string{projectsDir: to.Projects, bundlesDir: bundles}[folder]
+		target := map[string]string{projectsDir: to.Projects, bundlesDir: bundles, attachedDir: filepath.Join(to.DataDir, attachedDir)}[folder]
 		if !ok || target == "" {
 			continue
 		}
 		target = filepath.Join(target, filepath.FromSlash(name))
+		if _, err := os.Lstat(target); err == nil && folder == attachedDir {
+			continue // named by its hash: it is the same
+		}
 		if err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)), target); err != nil {
 			return r, err
 		}
 		made = append(made, target)
-		if folder == projectsDir {
+		switch folder {
+		case projectsDir:
 			r.Projects++
-		} else {
+		case bundlesDir:
 			r.Bundles = append(r.Bundles, target)
 		}
 	}

@@ -236,6 +236,13 @@ func TestPicturesGoWithTheirSession(t *testing.T) {
 	}
 	session := strings.Trim(fmt.Sprint(w.rows("SELECT id FROM remote_agent_sessions")), "[]")
 	w.shutdown()
+	var transcript bytes.Buffer
+	w.operator("sessions show", func(env app.Env) error {
+		return app.ShowSession(t.Context(), w.config(), env, &transcript, session, app.ShowOptions{})
+	})
+	if !strings.Contains(transcript.String(), "Attachment photo.jpg (image/jpeg; 200 x 300 pixels; files/") {
+		t.Errorf("the transcript does not show the picture: %s", transcript.String())
+	}
 	w.operator("sessions rm", func(env app.Env) error { return app.RemoveSession(t.Context(), w.config(), env, session, true) })
 	if n := kept(); n != 0 {
 		t.Errorf("%d files are left without their session", n)

@@ -80,6 +80,7 @@ type header struct {
 	kind          Kind
 	width, height int
 	cost          int64 // bytes, decoded
+	progressive   bool  // a JPEG in several passes
 	orientation   int
 }
 
@@ -105,6 +106,9 @@ func examine(r io.ReaderAt, size int64) (header, error) {
 		return header{}, err
 	}
 	if h.cost > MaxDecoded {
+		if h.progressive {
+			return header{}, refused("the picture has %s megapixels and is saved in several passes (a progressive JPEG), which takes too much memory here; send a smaller one", megapixels(pixels))
+		}
 		return header{}, refused("the picture has %s megapixels, more than can be looked at here; send a smaller one", megapixels(pixels))
 	}
 	h.orientation = orientation(h.kind, r, size)
@@ -140,9 +144,12 @@ func rescue(err *error) {
 }
 
 // decodedBytes returns what the decoder will need.
-func (h header) decodedBytes(r io.ReaderAt, size int64, config image.Config, pixels int64) (int64, error) {
+func (h *header) decodedBytes(r io.ReaderAt, size int64, config image.Config, pixels int64) (int64, error) {
 	if h.kind == JPEG {
-		return jpegBytes(r, size, pixels)
+		var bytes int64
+		var err error
+		bytes, h.progressive, err = jpegBytes(r, size, pixels)
+		return bytes, err
 	}
 	switch config.ColorModel {
 	case color.GrayModel:
@@ -162,7 +169,7 @@ func (h header) decodedBytes(r io.ReaderAt, size int64, config image.Config, pix
 
 // jpegBytes reads the frame header: how the colors are sampled, and whether the
 // picture comes in several passes, for which the decoder keeps all coefficients.
-func jpegBytes(r io.ReaderAt, size, pixels int64) (int64, error) {
+func jpegBytes(r io.ReaderAt, size, pixels int64) (bytes int64, progressive bool, err error) {
 	at := int64(2)
 	for range maxSegments {
 		var head [10]byte
@@ -187,13 +194,12 @@ func jpegBytes(r io.ReaderAt, size, pixels int64) (int64, error) {
 			area := int64(parts[i+1]>>4) * int64(parts[i+1]&15)
 			most, sum = max(most, area), sum+area
 		}
-		bytes := pixels * sum / most
-		if head[1] == 0xc2 {
-			bytes += 4 * bytes
+		if bytes = pixels * sum / most; head[1] == 0xc2 {
+			return 5 * bytes, true, nil
 		}
-		return bytes, nil
+		return bytes, false, nil
 	}
-	return 0, damaged(errors.New("no frame header"))
+	return 0, false, damaged(errors.New("no frame header"))
 }
 
 func damaged(err error) error {

@@ -4,6 +4,7 @@ package transcript
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -179,7 +180,7 @@ func (w *writer) message(m store.TranscriptMessage) {
 				w.fence("", b.Text, w.o.Whole)
 			}
 		case messages.Attachment:
-			w.printf("\n### Attachment %s (%s)\n", w.clean(b.Name), b.MediaType)
+			w.printf("\n### Attachment %s (%s)\n", w.clean(b.Name), w.clean(attached(b)))
 			w.fence("", b.Text, w.o.Whole)
 		case messages.ToolCall:
 			w.call(m.Seq, b)
@@ -198,6 +199,27 @@ func (w *writer) message(m store.TranscriptMessage) {
 			w.fence("", b.Content, w.o.Whole)
 		}
 	}
+}
+
+// attached says what a file is: its type, its size, where it is kept, and why it was not
+// read or what was made of it.
+func attached(a messages.Attachment) string {
+	parts := []string{cmp.Or(a.MediaType, "of no type")}
+	switch {
+	case a.Width > 0:
+		parts = append(parts, fmt.Sprintf("%d x %d pixels", a.Width, a.Height))
+	case a.Pages > 0:
+		parts = append(parts, fmt.Sprintf("%d pages", a.Pages))
+	case a.Seconds > 0:
+		parts = append(parts, fmt.Sprintf("%d s", a.Seconds))
+	}
+	if a.File != "" {
+		parts = append(parts, "files/"+a.File[:min(2, len(a.File))]+"/"+a.File)
+	}
+	if a.Note != "" {
+		parts = append(parts, a.Note)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // spoken reports whether everybody may read something of a message.
