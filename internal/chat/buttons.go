@@ -22,6 +22,9 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 	if upTo, ok := command.StopPressed(in.Action, r.Conv.ID); ok {
 		return h.pressedStop(ctx, r, upTo)
 	}
+	if seq, what, ok := command.TurnPressed(in.Action, r.Conv.ID); ok {
+		return h.pressedTurn(ctx, r, seq, what)
+	}
 	var b command.Button
 	err := h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error

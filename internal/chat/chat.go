@@ -35,6 +35,11 @@ type Engine interface {
 	// sequence number of its inbox, for somebody who is named as in the audit log.
 	Stop(ctx context.Context, conv sessions.Conversation, upTo int64, by string) (orchestrator.Stopped, error)
 
+	// RetryNow has the turn at the head of a conversation run now that waits for its next
+	// try, or for the end of a provider's limit. It reports false if none does. seq is
+	// the number of its entry; 0 is any. Once more it changes nothing.
+	RetryNow(ctx context.Context, conv sessions.Conversation, seq int64) (bool, error)
+
 	// Running returns since when a turn of a conversation runs in this process; ok
 	// is false if none does.
 	Running(conversationID string) (since time.Time, ok bool)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -18,8 +20,9 @@ func (h *Handler) retryCommand() command.Command {
 		Usage:   "retry [note]",
 		Summary: "the last turn again, from where it began",
 		Example: "retry use the other library",
+		Details: "While a turn waits for its next try, or for the end of a provider's limit, it goes on at once.",
 		Lane:    command.Job,
-		Needs:   command.Repositories,
+		Hurries: true,
 		Run:     h.runRetry,
 	}
 }
@@ -27,6 +30,9 @@ func (h *Handler) retryCommand() command.Command {
 // runRetry takes the last turn back and runs its request again, with a note if
 // there is one.
 func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Reply, error) {
+	if r.Entry.Lane == sessions.LaneControl {
+		return h.retryNow(ctx, r, 0)
+	}
 	t, err := h.takeBack(ctx, r)
 	if err != nil {
 		return command.Reply{}, err
@@ -51,4 +57,68 @@ func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Repl
 		again.Text += "\n\n" + note
 	}
 	return command.Reply{Text: "↻ Again, from where it began." + keptText(t.kept), Again: &again}, nil
+}
+
+// retryNow has the turn that waits for its next try run now; seq is the number of its
+// entry, 0 is any.
+func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
+	waited, err := h.engine.RetryNow(ctx, r.Conv, seq)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case !waited:
+		return command.Reply{}, fault.New(fault.NotFound, "Nothing waits to be tried again here.")
+	}
+	return command.Reply{Text: "↻ Trying again now."}, nil
+}
+
+// pressedTurn answers the buttons of a turn that failed.
+func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64, what command.TurnAction) (command.Reply, error) {
+	if seq <= 0 || seq > r.Conv.InboxSeq {
+		return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+	}
+	switch what {
+	case command.RetryNow:
+		reply, err := h.retryNow(ctx, r, seq)
+		if _, whispers := h.adapters[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
+			reply = command.Reply{Note: reply.Text} // the turn shows itself
+		}
+		return reply, err
+	case command.OtherModel:
+		a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
+		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` tries again with it, at once.", h.prefix(r.Conv.Key.Platform))}, nil
+	case command.Retry:
+		return h.pressedRetry(ctx, r, seq)
+	}
+	return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+}
+
+// pressedRetry runs a turn again that failed, if it is the last one and nothing else is
+// under way.
+func (h *Handler) pressedRetry(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
+	last, ok, err := h.lastTurn(ctx, r.Conv)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	var failed sessions.Entry
+	busy := false
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+		if !ok {
+			return nil
+		}
+		if failed, err = tx.Entry(ctx, last.EntryID); err != nil {
+			return err
+		}
+		_, busy, err = tx.NextEntry(ctx, r.Conv.ID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case failed.Seq != seq || failed.State != sessions.EntryFailed:
+		return command.Reply{}, fault.New(fault.NotFound, "This is not the last turn any more, so nothing was done.")
+	case busy:
+		return command.Reply{}, fault.New(fault.Conflict, "Something else runs or waits here. Press again afterwards.")
+	}
+	return command.Reply{Then: "/retry"}, nil
 }

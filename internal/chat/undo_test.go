@@ -173,3 +173,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		refused()
 	})
 }
+
+func (idleEngine) RetryNow(context.Context, sessions.Conversation, int64) (bool, error) {
+	return false, nil
+}

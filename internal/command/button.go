@@ -88,6 +88,40 @@ func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix string, w
 	return text, buttons, err
 }
 
+// TurnAction is what a button does to a turn that failed.
+type TurnAction string
+
+// The actions.
+const (
+	Retry      TurnAction = "retry" // it has failed for good: as /retry
+	RetryNow   TurnAction = "now"   // it waits for its next try
+	OtherModel TurnAction = "model" // likewise: with another model
+)
+
+const turnPrefix = "turn-"
+
+// TurnButton is the id of a button for the turn of an entry with a sequence number. It
+// needs no record.
+func TurnButton(conversationID string, seq int64, what TurnAction) string {
+	return turnPrefix + conversationID[len(conversationID)-12:] + "-" + strconv.FormatInt(seq, 10) + "-" + string(what)
+}
+
+// TurnPressed reports whether the id of a button is one of TurnButton, and returns for
+// which turn it is. seq is 0 for one of another conversation.
+func TurnPressed(id, conversationID string) (seq int64, what TurnAction, ok bool) {
+	rest, ok := strings.CutPrefix(id, turnPrefix)
+	if !ok {
+		return 0, "", false
+	}
+	where, rest, _ := strings.Cut(rest, "-")
+	digits, action, _ := strings.Cut(rest, "-")
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || seq < 0 || len(where) != 12 || !strings.HasSuffix(conversationID, where) {
+		return 0, "", true
+	}
+	return seq, TurnAction(action), true
+}
+
 const stopPrefix = "stop-"
 
 // StopButton is the id of the button that stops the turn of an entry with a

@@ -91,6 +91,7 @@ type Command struct {
 	Hidden  bool     // not listed by /help
 	Owners  bool     // refused to everybody but owners of the bot
 	Lane    Lane
+	Hurries bool // of lane Job: it runs at once while a turn waits for its next try, which it then has run
 	Where   Where
 	Reading Reading
 	Needs   Need

@@ -190,7 +190,7 @@ func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {
 		{Match: "die", Nth: 1, Steps: []acpagent.Step{{Say: "I was about"}, {Raw: `{"jsonrpc":"2.0","meth`}, {Exit: &one}}},
 	}}).start()
 	w.says(ann, "please die")
-	w.seesText(ann, "I was about", "✖", "ended in the middle of a message", "Your message is kept")
+	w.seesText(ann, "I was about", "✖", "ended in the middle of a message", "Your message is saved")
 	w.says(ann, "/new")
 	w.seesText(ann, "fresh session")
 	w.says(ann, "and now garbage")

@@ -212,7 +212,7 @@ func TestStopButtonOfATurnThatWaits(t *testing.T) {
 		shown := w.Chat.Find("I am")
 		w.Model.Release()
 		w.Pass(5 * time.Second)
-		w.Chat.Find("Try 2 of 5")
+		w.Chat.Find(", 2 of 5.")
 		w.Chat.Press(shown, "Stop")
 		w.Pass(5 * time.Second)
 		w.Chat.Want("⏹ Stopped before it went on.", "It is second.")

@@ -34,6 +34,7 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
@@ -250,6 +251,12 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // ForgetSession drops what is remembered of a session's messages. It is called
 // when some of them were taken out of the message array.
 func (o *Orchestrator) ForgetSession(id string) { o.turns.ForgetSession(id) }
+
+// RetryNow has the turn of a conversation run now that waits for its next try; see
+// turn.Turns.
+func (o *Orchestrator) RetryNow(ctx context.Context, conv sessions.Conversation, seq int64) (bool, error) {
+	return o.turns.RetryNow(ctx, conv, seq)
+}
 
 // RunningTurns returns how many turns run in this process.
 func (o *Orchestrator) RunningTurns() int { return o.turns.Count() }

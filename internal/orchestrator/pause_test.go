@@ -64,7 +64,7 @@ func TestTurnWaitsBeforeItIsTriedAgain(t *testing.T) {
 				w.Start()
 				w.Chat.Say("hello")
 				w.Settle()
-				w.Chat.Find("Try 2 of 5 in")
+				w.Chat.Find(", 2 of 5.")
 				w.Chat.Say("elsewhere", ot.In("team")) // which rings and sweeps meanwhile
 				w.Chat.Say("and behind it")
 				w.Pass(2 * time.Minute)

@@ -73,8 +73,15 @@ func (t *Tx) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, error) {
 		orNull(session), seq); err != nil {
 		return 0, fmt.Errorf("count undone messages: %w", err)
 	}
-	_, err = t.exec(ctx, `
+	return n, t.WithdrawMessages(ctx, session, seq)
+}
+
+// WithdrawMessages takes the messages of a session from a sequence number on out of the
+// message array: they stay stored and are left out of MessagesBefore and RunMessages.
+// Once more it changes nothing.
+func (t *Tx) WithdrawMessages(ctx context.Context, session string, seq int64) error {
+	_, err := t.exec(ctx, `
 		UPDATE agent_messages SET undone = true WHERE session_id = $1 AND seq >= $2 AND NOT undone`,
 		orNull(session), seq)
-	return n, wrap(err, "undo messages")
+	return wrap(err, "undo messages")
 }

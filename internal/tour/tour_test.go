@@ -35,7 +35,7 @@ func TestTour(t *testing.T) {
 		"1. A question", "Ann     Hi! I am Ann", "four minutes of patience",
 		"2. A second question", "you like tea", "the model was sent 3 messages",
 		"/status", "Running for", "/stop", "request was canceled: true",
-		"Try 2 of", "80 °C",
+		"2 of 5", "80 °C",
 		"Telegram answered 429", "the next edit came",
 		"Plan: 1. Add a timer", "/execute", "both cups were good", "the model was sent 1 message:",
 		"Green tea is not", "the bot is stopped", "started again", "black tea is oxidized",

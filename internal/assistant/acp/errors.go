@@ -153,6 +153,11 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 		cause := fmt.Errorf("%s: the agent answered error %d: %s", at, e.Code, cut(g.a.redact.String(text), errDetail))
 		return &fault.Error{Kind: kind, Public: strings.TrimSpace(fmt.Sprintf(format, args...)), Err: cause}
 	}
+	limited := saysLimit.MatchString(text) || saysQuota.MatchString(text)
+	if wait, ok := limitEnds(text, time.Now()); ok && limited {
+		err := fail(fault.RateLimited, "The usage limit of the agent %q is reached until %s.", name, time.Now().Add(wait).UTC().Format("2006-01-02 15:04 UTC"))
+		return withWait(err, wait)
+	}
 	switch {
 	case e.Code == codeAuthRequired, saysLogin.MatchString(text):
 		return fail(fault.Unauthorized, "The agent %q is not logged in, or its key is refused. %s", name, g.a.config.LoginHint)
@@ -170,6 +175,14 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 		return fail(fault.Unavailable, "The agent %q could not open a session. The reason is in the log.", name)
 	}
 	return fail(fault.Unavailable, "The agent %q gave up with an error of its own. What it did so far is kept; the reason is in the log.", name)
+}
+
+// withWait adds how long to wait to an error of fail.
+func withWait(err error, wait time.Duration) error {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		f.RetryAfter = wait
+	}
+	return err
 }
 
 // forgotten reports whether an answer to session/load or session/resume says

@@ -131,7 +131,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
-		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: f.retryAfter, Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	case thinkingBad.MatchString(text):
 		err = errors.Join(err, errThinking)
 	case effortOff.MatchString(text):
@@ -165,8 +165,10 @@ func (f *apiFailure) effectiveStatus() int {
 		return http.StatusRequestEntityTooLarge
 	case "rate_limit_error", "enforced_spend_limit_reached":
 		return http.StatusTooManyRequests
+	case "overloaded_error":
+		return 529
 	}
-	// overloaded_error, api_error, timeout_error, and what is not known yet.
+	// api_error, timeout_error, and what is not known yet.
 	return http.StatusServiceUnavailable
 }
 

@@ -80,6 +80,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	x.Alive()
 	x.RetryAfter = retryAfter(resp.Header, time.Now())
+	if x.RetryAfter == 0 && resp.StatusCode == http.StatusTooManyRequests {
+		x.RetryAfter = resetAfter(resp.Header, time.Now())
+	}
 	if resp.StatusCode < http.StatusBadRequest && (resp.StatusCode != http.StatusOK || !isDocument(resp.Header)) {
 		resp.Body = x.receiver.Stream(&watchedBody{body: resp.Body, x: x})
 		return resp, nil
@@ -147,6 +150,60 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return seconds(at.Sub(now).Seconds())
 	}
 	return 0
+}
+
+// resets are the headers in which APIs say when a limit ends, with those of what is left
+// of it.
+var resets = []struct{ reset, remaining string }{
+	{"Anthropic-Ratelimit-Requests-Reset", "Anthropic-Ratelimit-Requests-Remaining"},
+	{"Anthropic-Ratelimit-Tokens-Reset", "Anthropic-Ratelimit-Tokens-Remaining"},
+	{"Anthropic-Ratelimit-Input-Tokens-Reset", "Anthropic-Ratelimit-Input-Tokens-Remaining"},
+	{"Anthropic-Ratelimit-Output-Tokens-Reset", "Anthropic-Ratelimit-Output-Tokens-Remaining"},
+	{"Anthropic-Ratelimit-Unified-Reset", ""},
+	{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Remaining-Requests"},
+	{"X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining-Tokens"},
+	{"X-Ratelimit-Reset", "X-Ratelimit-Remaining"},
+	{"Ratelimit-Reset", "Ratelimit-Remaining"},
+}
+
+// resetAfter reads how long to wait until all limits of which nothing is left have
+// ended: zero if none says so, and at most MaxWait.
+func resetAfter(h http.Header, now time.Time) time.Duration {
+	var wait time.Duration
+	for _, r := range resets {
+		left := strings.TrimSpace(h.Get(r.remaining))
+		if value := strings.TrimSpace(h.Get(r.reset)); value != "" && (left == "" || left == "0") {
+			wait = max(wait, until(value, now))
+		}
+	}
+	return wait
+}
+
+// until reads a time: "6m0s", a date, seconds from now, or seconds or milliseconds since
+// 1970.
+func until(value string, now time.Time) time.Duration {
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return seconds(at.Sub(now).Seconds())
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil:
+		d, _ := time.ParseDuration(value)
+		return seconds(d.Seconds())
+	case n > 1e12:
+		return seconds(n/1000 - float64(now.Unix()))
+	case n > 1e9:
+		return seconds(n - float64(now.Unix()))
+	}
+	return seconds(n)
+}
+
+// Down says that an API which answered with a status is down or overloaded.
+func Down(status int) string {
+	if status == http.StatusServiceUnavailable || status == 529 {
+		return fmt.Sprintf("The model is overloaded (%d).", status)
+	}
+	return fmt.Sprintf("The model API failed (%d).", status)
 }
 
 func seconds(s float64) time.Duration {

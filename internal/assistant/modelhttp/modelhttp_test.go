@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -154,6 +155,34 @@ func TestRetryAfter(t *testing.T) {
 		h.Set(c.name, c.value)
 		if got := retryAfter(h, now); got != c.want {
 			t.Errorf("%s: %s: %v, want %v", c.name, c.value, got, c.want)
+		}
+	}
+}
+
+func TestResetAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		headers map[string]string
+		want    time.Duration
+	}{
+		"Nothing":  {nil, 0},
+		"OpenAI":   {map[string]string{"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-requests": "1h", "x-ratelimit-remaining-requests": "5"}, 6 * time.Minute},
+		"Date":     {map[string]string{"anthropic-ratelimit-tokens-reset": now.Add(3 * time.Hour).Format(time.RFC3339), "anthropic-ratelimit-tokens-remaining": "0"}, 3 * time.Hour},
+		"Longest":  {map[string]string{"anthropic-ratelimit-tokens-reset": now.Add(time.Hour).Format(time.RFC3339), "anthropic-ratelimit-requests-reset": now.Add(2 * time.Hour).Format(time.RFC3339)}, 2 * time.Hour},
+		"Unified":  {map[string]string{"anthropic-ratelimit-unified-reset": strconv.FormatInt(now.Add(4*time.Hour).Unix(), 10)}, 4 * time.Hour},
+		"Millis":   {map[string]string{"x-ratelimit-reset": strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10), "x-ratelimit-remaining": "0"}, time.Minute},
+		"Seconds":  {map[string]string{"ratelimit-reset": "30"}, 30 * time.Second},
+		"Over":     {map[string]string{"ratelimit-reset": "-30"}, 0},
+		"TooLong":  {map[string]string{"x-ratelimit-reset": "9e99"}, MaxWait},
+		"Nonsense": {map[string]string{"x-ratelimit-reset": "soon"}, 0},
+	} {
+		h := http.Header{}
+		for k, v := range c.headers {
+			h.Set(k, v)
+		}
+		if got := resetAfter(h, now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check OPENAI_MODEL and OPENAI_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
-		return &fault.Error{Kind: fault.Unavailable, Public: "The model is overloaded or down right now.", RetryAfter: f.retryAfter, Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

@@ -193,7 +193,7 @@ func (o *Outbox) Place(ctx context.Context, key messages.ConversationKey, d *mes
 		text = platform.Placeholder
 	}
 	out := outbound(key, *d, text)
-	out.Silent, out.Optional = text == platform.Placeholder, !d.Final && adapter.Capabilities().PlaceholderAfter > 0
+	out.Silent, out.Optional = text == platform.Placeholder || !d.Final, !d.Final && adapter.Capabilities().PlaceholderAfter > 0
 	ref, err := o.post(ctx, adapter, d.ConversationID, out)
 	if err != nil {
 		if fault.Uncertain(err) {

@@ -54,6 +54,11 @@ type undoTx interface {
 	// entry: a git ref, and where the session stood.
 	SaveCheckpoint(ctx context.Context, c sessions.Checkpoint) error
 
+	// WithdrawMessages takes the messages of a session from a sequence number on out of
+	// the message array: they stay stored and are left out of MessagesBefore and
+	// RunMessages. Once more it changes nothing.
+	WithdrawMessages(ctx context.Context, session string, seq int64) error
+
 	// Delivery returns a delivery by id.
 	Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error)
 }

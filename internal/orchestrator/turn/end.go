@@ -16,7 +16,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
-	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
 )
@@ -40,6 +39,8 @@ type ending struct {
 	reason  string               // why the run did not come to an answer, for the operator
 	word    *outbox.Word         // what the person reads; nil if the turn goes on later
 	parked  string               // what the placeholder says until it goes on
+	buttons []messages.Button    // under that
+	again   *retrying            // how it is tried again, if it is soon
 
 	// within does what else belongs to the end, and may change the ending; after is
 	// told which message has the last word. Both run in its transaction. Nil: nothing.
@@ -70,7 +71,7 @@ func (r *run) settleTurn(out outcome, placed *messages.Delivery, unrecorded bool
 		failpoint.Hit(failpoint.AnswerStored)
 		r.w.keepOutbox(r.d.entry, c, news)
 	} else {
-		r.w.showParked(ctx, placed, e.parked)
+		r.showParked(ctx, placed, e)
 	}
 	if e.outcome == "interrupted" {
 		return e.outcome, out.err
@@ -197,10 +198,13 @@ func (r *run) endingOf(out outcome) ending {
 		attempts = min(attempts, agentAttempts)
 	}
 	begun := r.w.runsAgent() && (out.text != "" || out.card != "")
+	if at, parks := limitEnds(out.err); parks && !begun {
+		return r.parks(out, at)
+	}
 	if pause, again := retries(attempts).Next(r.d.entry.Attempts, out.err); again && !begun {
 		return r.triedAgain(out, pause)
 	}
-	return r.endedEarly(out, "failed", sessions.EntryFailed, out.err.Error(), errorText(r.d.entry, out))
+	return r.failed(out)
 }
 
 // answered is the end of a turn that has an answer.
@@ -298,27 +302,14 @@ func (r *run) endedEarly(out outcome, outcome string, state sessions.EntryState,
 	return e
 }
 
-// triedAgain puts a turn aside that failed for a passing reason. It runs again
-// after wait, with the same placeholder.
-func (r *run) triedAgain(out outcome, wait time.Duration) ending {
-	at, errText := time.Now().Add(wait), out.err.Error()
-	return ending{
-		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
-		parked: fmt.Sprintf("⏳ %s Try %d of %d in %s. Nothing is lost.", fault.Public(out.err),
-			r.d.entry.Attempts+1, r.w.o.config.MaxAttempts, wording.Clock(wait)),
-		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
-			return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
-		},
-	}
-}
-
-// errorText says what happened, what was kept and what to do next.
-func errorText(entry sessions.Entry, out outcome) string {
+// errorText says what happened and what to do next.
+func (r *run) errorText(out outcome) string {
+	entry := r.d.entry
 	text := "✖ " + fault.Public(out.err)
 	if entry.Attempts > 1 {
 		text += fmt.Sprintf(" I tried %d times.", entry.Attempts)
 	}
-	text += "\n\nYour message is kept. " + nextStep(out.err)
+	text += "\n\nYour message is saved. " + r.nextStep(out.err)
 	if fault.KindOf(out.err) == fault.Internal {
 		text += fmt.Sprintf(" (Error %s, for the operator's log.)", entry.ID[len(entry.ID)-8:])
 	}
@@ -335,16 +326,17 @@ func (w *worker) settling() (context.Context, context.CancelFunc) {
 }
 
 // nextStep says what a person can do about an error.
-func nextStep(err error) string {
+func (r *run) nextStep(err error) string {
+	again := r.w.command("retry")
 	switch fault.KindOf(err) {
 	case fault.Unauthorized, fault.Unsupported:
-		return "An operator has to look at the configuration."
+		return "An operator has to look at the configuration. Then use " + again + "."
 	case fault.Exhausted:
-		return "/new starts a fresh conversation."
+		return r.w.command("new") + " starts a fresh conversation; " + again + " tries again."
 	case fault.Invalid:
-		return "Ask in another way, or /new for a fresh conversation."
+		return "Ask in another way, or use " + r.w.command("new") + " for a fresh conversation."
 	default:
-		return "Send it again to try once more."
+		return "Use " + again + " to try again."
 	}
 }
 

@@ -459,24 +459,25 @@ func (p *progress) summary(took time.Duration, used string) string {
 }
 
 // showParked shows that a turn waits, in its placeholder, which is posted for that if
-// the turn was too short to need one. It is best effort.
-func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text string) {
+// the turn was too short to need one. It waits its turn with the platform: somebody waits
+// for this. It is best effort.
+func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e ending) {
+	w, text, buttons := r.w, e.parked, e.buttons
+	w.retries = e.again
+	if t := e.again; t != nil {
+		t.placed = placed
+		text, buttons = t.text(w.o, time.Until(t.until), w.how()), t.buttons
+	}
 	editor, ok := w.adapter().(platform.Editor)
-	if !ok || placed == nil {
+	if !ok || placed == nil || text == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var err error
-	switch {
-	case placed.Message != "":
-		err = editor.Edit(ctx, platform.Edit{
-			Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Progress: true,
-		})
-	case w.caps().PlaceholderAfter > 0:
+	if placed.Message == "" {
 		d := *placed
 		d.Placeholder = text
-		_, err = w.o.outbox.Place(ctx, w.conv.Key, &d, func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+		_, err := w.o.outbox.Place(ctx, w.conv.Key, &d, func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
 			d.Placeholder = placed.Placeholder
 			return w.hold(ctx, func(tx port.Tx) error {
 				if err := moved.Apply(ctx, tx); err != nil {
@@ -485,7 +486,19 @@ func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, text
 				return tx.UpdateDelivery(ctx, d)
 			})
 		})
+		if err != nil {
+			w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
+			return
+		}
+		placed.Message, placed.State = d.Message, d.State
+		if len(buttons) == 0 {
+			return
+		}
 	}
+	err := editor.Edit(ctx, platform.Edit{
+		Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Buttons: buttons,
+		Progress: e.again == nil && len(buttons) == 0,
+	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
 	}

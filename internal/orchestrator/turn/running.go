@@ -29,6 +29,9 @@ type turnHandle struct {
 	since    time.Time
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed by the worker when the turn has ended
+
+	waiting bool          // it does not run: it waits for its next try
+	wake    chan struct{} // capacity 1: it is to be looked at again
 }
 
 func (r *running) add(h *turnHandle) {
@@ -46,7 +49,7 @@ type firstTurn struct {
 
 // expect registers a turn that is about to begin in this process.
 func (o *Turns) expect(conversationID string) *firstTurn {
-	first := &firstTurn{handle: &turnHandle{conversation: conversationID, since: time.Now(), done: make(chan struct{})}}
+	first := &firstTurn{handle: &turnHandle{conversation: conversationID, since: time.Now(), done: make(chan struct{}), wake: make(chan struct{}, 1)}}
 	o.running.add(first.handle)
 	return first
 }
@@ -76,6 +79,29 @@ func (r *running) begin(h *turnHandle, entry sessions.Entry, role sessions.Role,
 	}
 }
 
+// waits tells which entry waits for its next try, and ends that if a stop was asked for
+// in the meantime.
+func (r *running) waits(h *turnHandle, entry sessions.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.seq, h.in, h.waiting = entry.Seq, entry.In, true
+	if entry.Seq <= h.stopUpTo {
+		h.cancel(errStopped)
+	}
+}
+
+// wake has the worker of a conversation look again at what it waits for.
+func (r *running) wake(conversationID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.turns[conversationID]; h != nil {
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // remove takes h away. Its done channel is closed.
 func (r *running) remove(h *turnHandle) {
 	r.mu.Lock()
@@ -92,7 +118,7 @@ func (r *running) count() int {
 	defer r.mu.Unlock()
 	n := 0
 	for _, h := range r.turns {
-		if h.seq != 0 {
+		if h.seq != 0 && !h.waiting {
 			n++
 		}
 	}
@@ -105,7 +131,7 @@ func (r *running) sinceOf(conversationID string) (since time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.turns[conversationID]
-	if h == nil || h.seq == 0 {
+	if h == nil || h.seq == 0 || h.waiting {
 		return time.Time{}, false
 	}
 	return h.since, true

@@ -12,9 +12,11 @@ type slots struct {
 	free   int        // negative while more are in use than there are to be
 	closed bool
 	queue  []chan bool // each waits for true (a slot) or false (closed)
+
+	closing chan struct{} // closed by close
 }
 
-func newSlots(n int) *slots { return &slots{free: n} }
+func newSlots(n int) *slots { return &slots{free: n, closing: make(chan struct{})} }
 
 // try takes a free slot unless somebody waits for one.
 func (s *slots) try() bool {
@@ -104,6 +106,9 @@ func (s *slots) isClosed() bool {
 func (s *slots) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed {
+		close(s.closing)
+	}
 	s.closed = true
 	for _, c := range s.queue {
 		c <- false

@@ -64,6 +64,7 @@ type worker struct {
 	ready   map[string]ready             // what was prepared for entries, by id
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
+	retries *retrying                    // the turn that this worker put aside a moment ago; else nil
 	slot    *slotHold                    // nil outside of workOn
 	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
 	asked   atomic.Bool                  // a person may have been asked something in this turn
@@ -336,6 +337,9 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, nil
 	case settled:
 		return true, nil
+	case again:
+		w.countDown(ctx, handle, w.retries)
+		return true, nil
 	case ahead:
 		return true, w.o.config.Commands.RunNow(ctx, next.entry)
 	case refused:
@@ -374,6 +378,7 @@ const (
 	prepare             // files, directory and prompt have to be read before the turn
 	settled             // the entry was settled without a turn
 	refused             // the platform does not admit its sender
+	again               // the turn that was put aside is counted down to
 	ahead               // a command that was sent before the entry runs first
 	turn                // the turn has begun
 )
@@ -413,6 +418,8 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	}
 	stopped := entry.Seq <= w.conv.StopSeq
 	switch {
+	case !stopped && entry.NextAt.After(now) && w.retries != nil && w.retries.entry.ID == entry.ID && !w.o.slots.isClosed():
+		return decision{what: again, entry: entry}, nil
 	case !stopped && entry.NextAt.After(now):
 		return w.leaveUntil(ctx, tx, entry.NextAt)
 	case !stopped && w.turns > 0 && w.o.slots.contended(), // others had to wait for this one

@@ -1,0 +1,50 @@
+package acp
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLimitEnds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"Claude AI usage limit reached|1772632800":                      2 * time.Hour, // 14:00
+		"usage limit until 14:20":                                       2*time.Hour + 20*time.Minute,
+		"You've hit your usage limit. Try again at 2:20 PM.":            2*time.Hour + 20*time.Minute,
+		"5-hour limit reached ∙ resets 3pm":                             3 * time.Hour,
+		"limit reached, resets at 11am":                                 23 * time.Hour,
+		"limit reached, resets at 12am (UTC)":                           12 * time.Hour,
+		"resets 3pm (Europe/Berlin)":                                    2 * time.Hour, // 14:00 UTC
+		"You've hit your usage limit. Try again in 3 hours 12 minutes.": 3*time.Hour + 12*time.Minute,
+		"Try again in 5 days 2 hours":                                   24 * time.Hour,
+		"rate limit: wait 90s":                                          90 * time.Second,
+		"usage limit, resets 2026-03-04T13:30:00Z":                      90 * time.Minute,
+		"usage limit, resets 2026-03-04 13:30+00:00":                    90 * time.Minute,
+		"usage limit reached":                                           0,
+		"usage limit until 3":                                           0,
+		"usage limit until 25:00":                                       0,
+		"resets at 14pm":                                                0,
+		"usage limit reached|1772600000":                                0, // it is over
+		"Try again in 99999999999999999999 hours":                       24 * time.Hour,
+		"resets 3pm (Nowhere/Land)":                                     0,
+	} {
+		got, ok := limitEnds(text, now)
+		if got = max(got, 0); !ok {
+			got = 0
+		}
+		if got != want || ok != (want > 0) {
+			t.Errorf("%q: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+}
+
+func FuzzLimitEnds(f *testing.F) {
+	f.Add("usage limit until 14:20")
+	f.Add("Try again in 3 hours 12 minutes")
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, ok := limitEnds(text, time.Now()); ok && (d <= 0 || d > maxLimit) {
+			t.Errorf("%q: %v", text, d)
+		}
+	})
+}
