@@ -86,7 +86,7 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 		return reply, err
 	case command.OtherModel:
 		a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
-		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` tries again with it, at once.", h.prefix(r.Conv.Key.Platform))}, nil
+		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` tries again with it, at once.", h.prefix(r.Conv.Key))}, nil
 	case command.Retry:
 		return h.pressedRetry(ctx, r, seq)
 	}

@@ -186,7 +186,7 @@ func (w *worker) hasOtherModel() bool {
 
 // command returns how a command is typed in the conversation.
 func (w *worker) command(name string) string {
-	return "`" + w.o.outbox.Prefix(w.conv.Key.Platform) + name + "`"
+	return "`" + w.o.outbox.Prefix(w.conv.Key) + name + "`"
 }
 
 // how names the commands of a turn that waits, where there are no buttons for them.
