@@ -244,7 +244,7 @@ func TestConversations(t *testing.T) {
 		"People": {
 			{say: "/people", want: "Only an owner of the bot can do that."},
 			{who: ot.Olga, say: "/people", want: "chat/olga: owner, by CHAT_OWNERS"},
-			{who: ot.Olga, say: "/people allow", want: "`/people allow <id>` lets one in"},
+			{who: ot.Olga, say: "/people allow", want: "`/people allow <id|code>` lets one in"},
 			{who: ot.Olga, say: "/people allow chat/!", want: "✖"},
 			{who: ot.Olga, say: "/people allow chat/stan", want: "stan"},
 			{who: ot.Stranger, say: "hello", want: "re: hello"},

@@ -61,7 +61,7 @@ func TestFinding2AnOwnerIsReplacedByAnotherList(t *testing.T) {
 				w.shutdown()
 				w.printed.Reset()
 				w.with(after).start()
-				if text := w.printed.String(); !strings.Contains(text, "telegram/42 is no owner any more") {
+				if text := w.printed.String(); !strings.Contains(text, "telegram/42 is no longer an owner") {
 					t.Errorf("the start does not say that the claim is overruled:\n%s", text)
 				}
 				w.says(ann, "am I still served?")

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -38,6 +40,32 @@ func TestReadersChangeNothing(t *testing.T) {
 			w.Chat.Want("I could not.")
 			if did := w.Tools.Did(); len(did) != 0 {
 				w.T.Errorf("the tools did %v", did)
+			}
+		},
+		"Agent": func(w *ot.World) {
+			var verdict assistant.Verdict
+			w.Agent.On("break it", func(r *ot.Errands) (string, error) {
+				v, err := r.Ask(assistant.Permission{Call: messages.ToolCall{ID: "c-1", Name: "rm", Arguments: "x"}, Kind: assistant.KindExecute, Title: "rm x"})
+				verdict = v
+				return "I did not.", err
+			})
+			grant(w, reader, sessions.User)
+			w.Chat.Say("/handoff "+string(ot.AgentName), as(ot.Room)...)
+			w.Pass(5 * time.Second)
+			grant(w, reader, sessions.Reader)
+			w.Chat.Say("break it", as(ot.Room)...)
+			w.Pass(5 * time.Second)
+			turns := w.Agent.Turns()
+			if len(turns) != 1 || turns[0].Mode != string(approval.ModeAsk) || verdict.Allow || !strings.Contains(verdict.Reason, "read-only access") {
+				w.T.Errorf("the agent has %d turns and the verdict %+v", len(turns), verdict)
+			}
+		},
+		"Schedule": func(w *ot.World) {
+			w.Chat.Say("/schedule on", as(ot.Room)...)
+			w.Chat.Say("/mode auto", as(ot.Room)...)
+			w.Pass(5 * time.Second)
+			if n := len(w.Chat.Texts(ot.Room)); n != 2 || w.Value("SELECT count(*) FROM agent_schedules") != "0" {
+				w.T.Errorf("it says %q", w.Chat.Texts(ot.Room))
 			}
 		},
 		"Approval": func(w *ot.World) {
