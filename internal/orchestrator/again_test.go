@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
 
@@ -306,6 +307,34 @@ func TestOldRetryButton(t *testing.T) {
 		}
 		if notes := w.Chat.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "not the last turn any more") {
 			t.Errorf("who pressed was told %q", notes)
+		}
+	})
+}
+
+// TestOtherModel chooses another model for a turn that waits.
+func TestOtherModel(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Tiers = map[string]spend.Tier{"fast": {Provider: string(ot.ModelName), Model: "script-fast"}}
+		}
+		w.Model.On("hello", ot.Fail("", busyFor(time.Minute)), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		shown := w.Chat.Find("Trying again in")
+		if got := labels(shown); got != "Retry now, Other model, Stop" {
+			t.Errorf("the buttons are %q", got)
+		}
+		w.Chat.Press(shown, "Other model")
+		w.Pass(time.Second)
+		w.Chat.Find("Then `/retry` tries again with it, at once.")
+		w.Chat.Say("/model fast")
+		w.Chat.Say("/retry")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("At last.")
+		if all := w.Model.Requests(); len(all) != 2 || all[1].Model != "script-fast" {
+			t.Errorf("the model was asked %d times, the last time %q", len(all), all[len(all)-1].Model)
 		}
 	})
 }

@@ -491,8 +491,8 @@ func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e endin
 			return
 		}
 		placed.Message, placed.State = d.Message, d.State
-		if len(buttons) == 0 {
-			return
+		if len(buttons) == 0 && w.caps().SilentEdits {
+			return // else it says nothing yet
 		}
 	}
 	err := editor.Edit(ctx, platform.Edit{
