@@ -211,11 +211,12 @@ func TestGateAfterTheTurnBegan(t *testing.T) {
 func TestGateRefusesAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		err  error
-		text string
+		err   error
+		texts []string
 	}{
-		"No":        {nil, "Only people who may write here can ask me to work."},
-		"CannotSay": {errUnavailable, "I could not check whether you may write here"},
+		"No": {nil, []string{"Only people who may write here can ask me to work."}},
+		// Each is told: they may be of people who may.
+		"CannotSay": {errUnavailable, []string{"I could not check whether you may write here", "I could not check whether you may write here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +226,7 @@ func TestGateRefusesAndSaysWhy(t *testing.T) {
 				w.Chat.Say("hello", ot.From(ot.Bob))
 				w.Chat.Say("/status", ot.From(ot.Bob))
 				w.Pass(20 * time.Second)
-				w.Chat.Want(tt.text)
+				w.Chat.Want(tt.texts...)
 				if n := len(w.Model.Requests()); n != 0 {
 					t.Errorf("the model was asked %d times", n)
 				}
@@ -238,4 +239,34 @@ func TestGateRefusesAndSaysWhy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGateThatIsAwayLosesNothing has the platform not answer who may for a while:
+// nobody is refused for that, and what was said is answered in order.
+func TestGateThatIsAwayLosesNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		away := true
+		gateFor(w, func(messages.Inbound) (bool, error) {
+			if away {
+				return false, errUnavailable
+			}
+			return true, nil
+		})
+		w.Start()
+		w.Chat.Say("hello")
+		w.Chat.Say("hello again")
+		w.Pass(2 * time.Second)
+		away = false
+		w.Pass(30 * time.Second)
+		if got := w.Rows(`SELECT state FROM inbound_events`); !slices.Equal(got, []string{"done", "done"}) {
+			t.Errorf("the entries are %q", got)
+		}
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
@@ -86,6 +87,9 @@ func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
 		defer i.Outbox.Marked(entry)
 	}
 	if ok, err := i.Access.Admitted(ctx, entry.In); !ok {
+		if _, passes := fault.Retry(err); passes { // the platform is away: its turn asks again
+			return
+		}
 		if err := i.Control.Refuse(ctx, entry, err); err != nil {
 			i.Log.WarnContext(ctx, "Could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)
 		}

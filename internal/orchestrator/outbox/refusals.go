@@ -115,12 +115,15 @@ func (o *Outbox) Refuse(in messages.Inbound, text string) {
 	}
 }
 
+// TextUnchecked is said when the platform did not answer who may use the bot.
+const TextUnchecked = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
+
 // RefuseUnadmitted tells somebody whom the platform does not admit so; why says why
 // it did not answer, if it did not.
 func (o *Outbox) RefuseUnadmitted(in messages.Inbound, why error) {
 	text := "Only people who may write here can ask me to work."
 	if why != nil {
-		text = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
+		text = TextUnchecked
 	}
 	o.Refuse(in, text)
 }

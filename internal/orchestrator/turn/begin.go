@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
@@ -82,7 +83,7 @@ func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entr
 	case w.needsPreparing(entry):
 		return decision{what: prepare, entry: entry, access: v.State.AccessSeq}, nil
 	case w.ready[entry.ID].refused:
-		return w.refuse(ctx, tx, entry, w.ready[entry.ID].gateErr)
+		return w.unadmitted(ctx, tx, entry, w.ready[entry.ID].gateErr)
 	case needsClone(w.ready[entry.ID].err) != nil:
 		d, err := w.mayClone(ctx, tx, entry, needsClone(w.ready[entry.ID].err))
 		d.access = v.State.AccessSeq
@@ -146,17 +147,40 @@ func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, w
 // unprepared settles an entry whose turn could not be prepared, or puts it aside
 // if the reason may pass. Nothing of it is in the session yet.
 func (w *worker) unprepared(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (decision, error) {
+	if d, again, failed := w.putOff(ctx, tx, entry, err); again || failed != nil {
+		return d, failed
+	}
+	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+}
+
+// unadmitted refuses an entry whose sender the platform does not admit. If it could
+// only not be asked, the entry is put aside, and what becomes of it is said in a message
+// that is on record: it was accepted, and may be of somebody who may.
+func (w *worker) unadmitted(ctx context.Context, tx port.Tx, entry sessions.Entry, why error) (decision, error) {
+	if why == nil {
+		return w.refuse(ctx, tx, entry, nil)
+	}
+	if d, again, err := w.putOff(ctx, tx, entry, why); again || err != nil {
+		return d, err
+	}
+	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, why.Error(), outbox.TextUnchecked)
+}
+
+// putOff puts an entry aside for its next try, unless an error does not pass or there
+// were enough.
+func (w *worker) putOff(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (d decision, again bool, failed error) {
 	attempts, errText := entry.Attempts+1, err.Error()
 	pause, again := retries(w.o.config.MaxAttempts).Next(attempts, err)
 	if !again {
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, errText, "✖ "+fault.Public(err))
+		return decision{}, false, nil
 	}
 	delete(w.ready, entry.ID)
 	at := time.Now().Add(pause)
-	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); err != nil {
-		return decision{}, err
+	if failed = tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); failed != nil {
+		return decision{}, true, failed
 	}
-	return w.leaveUntil(ctx, tx, at)
+	d, failed = w.leaveUntil(ctx, tx, at)
+	return d, true, failed
 }
 
 // isRefusal reports whether err says no to a person: such an entry is settled,
