@@ -2,10 +2,12 @@
 
 package store
 
+import "context"
+
 // fileLock does nothing where there is no flock: one process per data directory
 // is then the operator's promise.
 type fileLock struct{}
 
-func lockFile(string) (*fileLock, error) { return &fileLock{}, nil }
+func lockFile(context.Context, string) (*fileLock, error) { return &fileLock{}, nil }
 
 func (l *fileLock) release() error { return nil }

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"remote-agent/internal/fault"
 )
@@ -20,7 +22,26 @@ import (
 // has to be recognized. The file itself stays.
 type fileLock struct{ file *os.File }
 
-func lockFile(database string) (*fileLock, error) {
+// lockPatience is how long a lock is waited for. A process that was killed while it
+// started a program leaves its lock to that child until the child runs it; without
+// waiting, the next start came too early once in a thousand kills.
+const lockPatience = time.Second
+
+func lockFile(ctx context.Context, database string) (*fileLock, error) {
+	for begin := time.Now(); ; {
+		l, err := tryLock(database)
+		if !fault.Is(err, fault.Conflict) || time.Since(begin) > lockPatience {
+			return l, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func tryLock(database string) (*fileLock, error) {
 	path := database + ".lock"
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path
 	if err != nil {

@@ -3,9 +3,11 @@
 package store_test
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -36,6 +38,29 @@ func TestLockEndsWithTheStoreWhileAChildStarts(t *testing.T) {
 	next, err := store.Open(t.Context(), options)
 	if err != nil {
 		t.Fatalf("open after the close: %v", err)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLockOfAKilledProcessIsWaitedFor has a process that was killed between the fork
+// and the exec of a child: the child, here a file that is closed a little later, holds
+// the lock until it runs its program.
+func TestLockOfAKilledProcessIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bot.db")
+	child, err := os.Create(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(child.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = child.Close() })
+	next, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatalf("a start right after a kill: %v", err)
 	}
 	if err := next.Close(); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r 
 	if _, err := os.Lstat(to); err == nil {
 		return r, fault.Newf(fault.Conflict, "%s already exists; name a file that does not.", to)
 	}
-	lock, err := lockFile(from)
+	lock, err := lockFile(ctx, from)
 	if err != nil {
 		return r, err
 	}

@@ -48,7 +48,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 		if err := createFile(path); err != nil {
 			return err
 		}
-		lock, err := lockFile(path)
+		lock, err := lockFile(ctx, path)
 		if err != nil {
 			return err
 		}
