@@ -10,6 +10,7 @@ type commandLine struct {
 	Chat   chatCommand   `cmd:"" group:"Run" help:"Talk to the bot here, or ask it one question from a script."`
 	Demo   demoCommand   `cmd:"" group:"Run" help:"Play a demo conversation, offline with emulated services."`
 	Bench  benchCommand  `cmd:"" group:"Run" help:"Measure latency and throughput against emulated services."`
+	Chaos  chaosCommand  `cmd:"" group:"Run" help:"Test reliability with kills and faults, offline."`
 	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`
 	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 

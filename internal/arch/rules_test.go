@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/commandline", "internal/config", "internal/fault", "internal/platform/console", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/chaos", "internal/commandline", "internal/config", "internal/fault", "internal/platform/console", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"internal/store": {
 		"internal/apikey", "internal/approval", "internal/audit", "internal/command", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
 	},
-	"internal/store/*": {"internal/store", "internal/waittest"},
+	"internal/store/*": {"internal/store", "internal/store/cluster", "internal/waittest"},
 	"migrations":       {},
 
 	// The engine: a message walks from the inbox through its turn to the outbox.
@@ -154,8 +154,10 @@ var allowed = map[string][]string{
 	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/platformapi"},
 
 	// They run the whole program against the stand-ins.
-	"internal/bench": {"internal/emulator", "internal/emulator/*"},
-	"internal/tour":  {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/bench":        {"internal/emulator", "internal/emulator/*"},
+	"internal/chaos":        {"internal/chaos/ledger", "internal/emulator", "internal/emulator/*", "internal/store/cluster"},
+	"internal/chaos/ledger": {},
+	"internal/tour":         {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":        {},
 	"internal/waittest":    {},
@@ -212,7 +214,7 @@ var external = map[string][]string{
 	"golang.org/x/image":                  {"internal/media"},
 	"golang.org/x/sync":                   {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                   {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                    {"internal/localsocket", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
+	"golang.org/x/sys":                    {"internal/chaos", "internal/localsocket", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
 
 	// Tests and the packages for them.
 	"testing":                         {},

@@ -162,7 +162,7 @@ func postgres(t testing.TB, template func(t testing.TB, base string) string) str
 
 // migrated returns a database with the current schema and nothing else. It is
 // made once, because migrating costs more than most tests.
-func (c *cluster) migrated(t testing.TB, base string) string {
+func (c *server) migrated(t testing.TB, base string) string {
 	t.Helper()
 	c.templateOnce.Do(func() {
 		name := fmt.Sprintf("bot_test_%d_template", os.Getpid())

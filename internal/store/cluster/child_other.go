@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package storetest
+package cluster
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package storetest
+package cluster
 
 import (
 	"os"
@@ -19,7 +19,7 @@ const (
 // with the databases, so it is memory if there is plenty.
 func scratch() string {
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) != nil || fs.Type != tmpfsMagic || fs.Bavail*uint64(fs.Bsize) < enough {
+	if syscall.Statfs(memory, &fs) != nil || fs.Type != tmpfsMagic || fs.Bavail*uint64(fs.Bsize) < enough { //nolint:gosec // the size of a block is positive
 		return "/tmp"
 	}
 	probe, err := os.MkdirTemp(memory, "botpg")

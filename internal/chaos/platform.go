@@ -1,0 +1,65 @@
+package chaos
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// platform is an emulated platform, as people and bots have to do with it.
+type platform interface {
+	environ(addr string) []string        // of a bot that listens there
+	hook(url string)                     // says where events go
+	introduce(ctx context.Context) error // what has to be said before the first message
+	open(conversation int)
+	say(conversation, n int, text string) receipt
+	shown(conversation int) []string // the bot's visible messages, as they stand
+	again(x float64)                 // delivers something again that was acknowledged
+	lifetime() int                   // messages after which people go elsewhere
+	odd() int                        // calls that break the platform's rules
+	close()
+}
+
+// receipt reports whether the bot has acknowledged a message.
+type receipt func() bool
+
+var platforms = map[string]func(*run) (platform, error){
+	"telegram": newTelegram, "slack": newSlackSocket, "slack-http": newSlackHTTP, "github": newGitHub,
+}
+
+// calls counts calls by name and decides what goes wrong with each.
+type calls struct {
+	run *run
+
+	mu sync.Mutex // guards n
+	n  map[string]int
+}
+
+// next returns what goes wrong with the next call of a name. The emulator calls it
+// before the call is carried out.
+func (c *calls) next(name string) fault {
+	c.run.moments.come(calling)
+	c.mu.Lock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[name]++
+	n := c.n[name]
+	c.mu.Unlock()
+	if c.run.talk.away.Load() {
+		return unavailable
+	}
+	f := c.run.dice.fault(c.run.talk.share(), name, n)
+	if f != none {
+		c.run.count("call: " + string(f))
+	}
+	return f
+}
+
+// slowly is how long a slow call takes.
+const slowly = 700 * time.Millisecond
+
+// isStray reports whether a message is a placeholder that nobody filled: three dots,
+// or the first words of an answer with three dots behind them, for the notification.
+func isStray(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "…") }

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package chaos
+
+import (
+	"errors"
+	"syscall"
+)
+
+var errNotHere = errors.New("only on Linux")
+
+func childOf() *syscall.SysProcAttr { return nil }
+
+func (*bot) freeze() error { return errNotHere }
+func (*bot) thaw() error   { return errNotHere }
+
+func (*bot) limitFiles(uint64) error { return errNotHere }
+
+const unlimited = 0
+
+func (*bot) figures() (resident, descriptors float64, err error) { return 0, 0, errNotHere }

@@ -1,0 +1,116 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Soak is how what a process takes changes while nothing goes wrong.
+type Soak struct {
+	Turns                             int
+	Resident, Goroutines, Descriptors Line
+	BytesPerTurn                      float64 // of SQLite's files; zero if not known
+}
+
+// Line is a figure over time: its values at the start of the measurement and at the
+// end, and its slope by least squares.
+type Line struct{ First, Last, PerHour float64 }
+
+// settling is the part of a soak that is not judged, five minutes at the most.
+func settling(whole time.Duration) time.Duration { return min(5*time.Minute, whole/4) }
+
+type point struct{ hours, resident, goroutines, descriptors float64 }
+
+// soak looks at the first process every five seconds.
+func (r *run) soak(ctx context.Context) error {
+	b := r.bots[0]
+	begin, before := time.Now(), r.db.size()
+	var points []point
+	for pause(ctx, 5*time.Second) == nil {
+		if b.ended() {
+			return fmt.Errorf("%s ended by itself: %w\n%s", b.name, b.err, b.said())
+		}
+		resident, descriptors, err := b.figures()
+		if err != nil {
+			return fmt.Errorf("a soak needs /proc: %w", err)
+		}
+		goroutines, err := b.goroutines(ctx)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if at := time.Since(begin); at > settling(r.opts.For) && err == nil {
+			points = append(points, point{at.Hours(), resident / 1e6, goroutines, descriptors})
+		}
+	}
+	if len(points) < 3 {
+		return nil // there is nothing to draw a line through
+	}
+	_, _, turns := r.book.Totals()
+	r.report.Soak = &Soak{
+		Turns:       turns,
+		Resident:    fit(points, func(p point) float64 { return p.resident }),
+		Goroutines:  fit(points, func(p point) float64 { return p.goroutines }),
+		Descriptors: fit(points, func(p point) float64 { return p.descriptors }),
+	}
+	if r.db.url == "" && turns > 0 {
+		r.report.Soak.BytesPerTurn = float64(r.db.size()-before) / float64(turns)
+	}
+	return nil
+}
+
+// goroutines reads how many there are from the metrics of a process.
+func (b *bot) goroutines(ctx context.Context) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\ngo_goroutines ")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseFloat(value, 64)
+}
+
+// fit draws a line through a figure. Its ends are the means of the first and the last
+// tenth of the points.
+func fit(points []point, of func(point) float64) Line {
+	n, tenth := float64(len(points)), max(1, len(points)/10)
+	var x, y, xx, xy float64
+	for _, p := range points {
+		v := of(p)
+		x, y, xx, xy = x+p.hours, y+v, xx+p.hours*p.hours, xy+p.hours*v
+	}
+	mean := func(some []point) (sum float64) {
+		for _, p := range some {
+			sum += of(p)
+		}
+		return sum / float64(len(some))
+	}
+	return Line{First: mean(points[:tenth]), Last: mean(points[len(points)-tenth:]), PerHour: (n*xy - x*y) / (n*xx - x*x)}
+}
+
+func (s *Soak) lines() []string {
+	line := func(name, unit string, l Line) string {
+		return fmt.Sprintf("  %-16s %8.1f  to %.1f%s, %+.1f an hour", name, l.First, l.Last, unit, l.PerHour)
+	}
+	lines := []string{
+		"", fmt.Sprintf("What the process takes, over %d turns:", s.Turns),
+		line("memory", " MB", s.Resident), line("goroutines", "", s.Goroutines), line("descriptors", "", s.Descriptors),
+	}
+	if s.BytesPerTurn > 0 {
+		lines = append(lines, fmt.Sprintf("  %-16s %8.0f  bytes a turn, with the write-ahead log", "stored", s.BytesPerTurn))
+	}
+	return lines
+}
