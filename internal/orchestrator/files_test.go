@@ -136,8 +136,7 @@ func TestAVoiceMessageIsQuotedAndAnswered(t *testing.T) {
 		w.Start()
 		w.Chat.Say("", attach(voice()))
 		w.Settle()
-		w.Chat.Find("> please run\n> the tests")
-		w.Chat.Find("They pass.")
+		w.Chat.Want("🎤 0:02\n> please run\n> the tests", "They pass.")
 	})
 }
 

@@ -291,6 +291,12 @@ type Preparation struct {
 	Earlier   []messages.Quote `json:"earlier,omitempty"`
 	Notice    string           `json:"notice,omitempty"`
 
+	// Files are the attachments of the event with what was read of them at FilesAt.
+	// What was said in recordings has been shown by then. A zero FilesAt means that
+	// nobody has looked.
+	FilesAt time.Time             `json:"files_at,omitzero"`
+	Files   []messages.Attachment `json:"files,omitempty"`
+
 	// Repository is what the platform said at LocatedAt of where the work belongs.
 	LocatedAt  time.Time            `json:"located_at,omitzero"`
 	Repository *messages.Repository `json:"repository,omitempty"`

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -50,51 +51,91 @@ func (w *worker) readsAny(list []messages.Attachment) bool {
 	return slices.ContainsFunc(list, func(a messages.Attachment) bool { return a.Source != "" })
 }
 
-// readAttachments reads the files of an entry, up to a limit. What cannot be read is
-// named to the model and to the person with the reason; if nothing else came, the person
-// is answered with that.
-func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry, r *ready) {
-	r.attachments = slices.Clone(entry.In.Attachments)
-	fetcher, ok := w.adapter().(platform.Fetcher)
-	if !ok {
+// attachments brings the files of an entry into a turn that is prepared. They are read
+// once for an entry, and what was said in recordings is shown with that, before the
+// turn begins. What cannot be read is named to the model and to the person with the
+// reason; if nothing else came, the person is answered with that.
+func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *ready) {
+	p, at := &entry.Preparation, time.Now()
+	if !w.readsAny(entry.In.Attachments) {
+		r.attachments = entry.In.Attachments
 		return
 	}
-	read, over := 0, 0
-	var said, failed []string
-	for i, a := range r.attachments {
+	if !within(p.FilesAt, at, trustReading) || len(p.Files) != len(entry.In.Attachments) {
+		p.FilesAt, p.Files = at, w.readAttachments(ctx, *entry)
+		w.keepFiles(ctx, *entry)
+	}
+	r.attachments = p.Files
+	failed := failures(p.Files)
+	r.work.Notice = joinNotices(failed...)
+	usable := slices.ContainsFunc(p.Files, func(a messages.Attachment) bool {
+		return a.Text != "" || a.File != "" || a.Source == "" || isSticker(a)
+	})
+	if len(failed) > 0 && !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
+		r.unreadable, r.work.Notice = r.work.Notice, ""
+	}
+}
+
+// keepFiles is keep, and puts what was said in recordings into the chat.
+func (w *worker) keepFiles(ctx context.Context, entry sessions.Entry) {
+	var said []string
+	for _, a := range entry.Preparation.Files {
+		if a.Spoken() {
+			said = append(said, heard(a))
+		}
+	}
+	err := w.hold(ctx, func(tx port.Tx) error {
+		if len(said) > 0 {
+			if err := w.notice(ctx, tx, entry, joinNotices(said...)); err != nil {
+				return err
+			}
+		}
+		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
+	})
+	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
+		w.o.config.Log.WarnContext(ctx, "Could not keep what was read of attachments", "entry", entry.ID, "err", err)
+	}
+}
+
+// readAttachments reads the files of an entry, up to a limit.
+func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []messages.Attachment {
+	list := slices.Clone(entry.In.Attachments)
+	fetcher, ok := w.adapter().(platform.Fetcher)
+	read := 0
+	for i, a := range list {
 		switch {
-		case a.Source == "" || a.Text != "":
+		case !ok || a.Source == "" || a.Text != "" || a.Note != "": // Note: by the adapter
 			continue
-		case a.Note != "": // by the adapter
 		case read == maxFiles:
-			over++
-			a.Note = fmt.Sprintf("only the first %d files of a message are read", maxFiles)
-			r.attachments[i] = a
-			continue
+			a.Note = tooMany
 		default:
 			read++
 			a = w.readOne(ctx, entry, fetcher, a)
 		}
-		r.attachments[i] = a
+		list[i] = a
+	}
+	return list
+}
+
+// tooMany is the note of files beyond the limit.
+var tooMany = fmt.Sprintf("only the first %d files of a message are read", maxFiles)
+
+// failures says what was not read, each reason once.
+func failures(list []messages.Attachment) (failed []string) {
+	over := 0
+	for _, a := range list {
 		switch {
-		case a.Spoken():
-			said = append(said, heard(a))
-		case a.Text == "" && a.File == "" && !isSticker(a):
-			if text := failure(a); !slices.Contains(failed, text) {
-				failed = append(failed, text)
-			}
+		case a.Source == "" || a.Text != "" || a.File != "" || isSticker(a):
+		case a.Note == tooMany:
+			over++
+		case !slices.Contains(failed, failure(a)):
+			failed = append(failed, failure(a))
 		}
 	}
 	if over > 0 {
 		failed = append(failed, fmt.Sprintf("⚠ I read the first %d files of a message; %d more came.", maxFiles, over))
 	}
-	r.work.Notice = joinNotices(append(said, failed...)...)
-	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
-		return a.Text != "" || a.File != "" || a.Source == "" || isSticker(a)
-	})
-	if len(failed) > 0 && !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
-		r.unreadable = joinNotices(failed...)
-	}
+	return failed
 }
 
 // isSticker reports whether an attachment is only named on purpose: its adapter says

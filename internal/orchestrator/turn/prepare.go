@@ -65,7 +65,7 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	}
 	call, _ := command.Parse(entry.In.Text)
 	if entry.State != sessions.EntryRunning {
-		w.readAttachments(ctx, entry, &r)
+		w.attachments(ctx, &entry, &r)
 		var using string
 		r.earlier, using = w.context(ctx, &entry, call)
 		r.work.Notice = joinNotices(r.work.Notice, using)

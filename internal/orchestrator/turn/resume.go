@@ -95,9 +95,10 @@ func (w *worker) keep(ctx context.Context, entry sessions.Entry) {
 // begunWith is what of a preparation a turn needs that has begun, if it has to begin
 // again: its request has the rest. Nil if that changes nothing.
 func begunWith(p sessions.Preparation) *sessions.Preparation {
-	if p.EarlierAt.IsZero() {
+	if p.EarlierAt.IsZero() && p.FilesAt.IsZero() {
 		return nil
 	}
 	p.EarlierAt, p.Earlier, p.Notice = time.Time{}, nil, ""
+	p.FilesAt, p.Files = time.Time{}, nil
 	return &p
 }
