@@ -116,7 +116,14 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 		if err != nil {
 			return err
 		}
-		if ended = active && !s.StartedAt.After(r.Entry.AcceptedAt); ended {
+		if ended = active; active {
+			since, err := tx.BegunBehind(ctx, s, r.Entry.Seq)
+			if err != nil {
+				return err
+			}
+			ended = !since
+		}
+		if ended {
 			if err := tx.DeactivateSession(ctx, s.ID, "agent"); err != nil {
 				return err
 			}

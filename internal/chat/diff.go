@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/wording"
@@ -39,20 +40,30 @@ func (h *Handler) runDiff(ctx context.Context, r command.Request) (command.Reply
 	if len(changes.Patch) == 0 {
 		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
-	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", tree.Branch, wording.Fenced("", changes.Stat))
-	body := string(changes.Patch)
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	if _, ok := h.adapters[r.Conv.Key.Platform].(platform.Filer); ok && !r.Entry.In.Aside() {
-		return command.Reply{
-			Text: strings.TrimSpace(text), Files: []command.File{{Name: "changes.patch", Data: changes.Patch}},
-		}, nil
+	_, files := h.adapters[r.Conv.Key.Platform].(platform.Filer)
+	return diffReply(tree.Branch, changes, files && !r.Entry.In.Aside()), nil
+}
+
+// diffReply shows changes: the files in the text, and the patch as a file or behind them.
+func diffReply(branch string, changes codebase.Changes, asFile bool) command.Reply {
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", branch, wording.Fenced("", changes.Stat))
+	body, cut := string(changes.Patch), ""
+	if changes.Truncated {
+		cut = fmt.Sprintf("⚠ The patch is too large: only its first %s are here, so it cannot be applied. The list of files is complete, and so is the branch.",
+			wording.Count(strings.Count(body, "\n"), "line", "lines"))
 	}
-	var reply command.Reply
+	if asFile {
+		return command.Reply{Text: strings.TrimSpace(text + cut), Files: []command.File{{Name: "changes.patch", Data: changes.Patch}}}
+	}
 	if len(body) > maxInlineDiff {
-		cut := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
-		reply.Text = text + wording.Fenced("diff", body[:cut]) + fmt.Sprintf("\n\n%d more bytes of the patch are not shown; they are on the branch.", len(body)-cut)
-		return reply, nil
+		end := strings.LastIndexByte(body[:maxInlineDiff], '\n') + 1
+		least := ""
+		if changes.Truncated {
+			least = "at least "
+		}
+		return command.Reply{Text: text + wording.Fenced("diff", body[:end]) +
+			fmt.Sprintf("\n\n%s%d more bytes of the patch are not shown; they are on the branch.", least, len(body)-end)}
 	}
-	reply.Text = text + wording.Fenced("diff", body)
-	return reply, nil
+	return command.Reply{Text: strings.TrimSpace(text + wording.Fenced("diff", body) + "\n\n" + cut)}
 }

@@ -63,6 +63,9 @@ func (h *Handler) runFork(ctx context.Context, r command.Request) (command.Reply
 	return h.forkHere(ctx, r, order.n)
 }
 
+// forkedSession is the note on the entry of a command that has forked a session here.
+const forkedSession = "forked the session"
+
 // forkHere forks in the same conversation. A repeat after a crash finds the fork and
 // does nothing.
 func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
@@ -73,9 +76,12 @@ func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (comma
 		if err != nil {
 			return err
 		}
-		if s.Metadata.Forked() > 0 && s.StartedAt.After(r.Entry.AcceptedAt) {
+		if current, err := tx.Entry(ctx, r.Entry.ID); err != nil || current.Error == forkedSession {
 			done.Taken = s.Metadata.Forked()
-			return nil
+			return err
+		}
+		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(forkedSession)}); err != nil {
+			return err
 		}
 		if done, err = tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq}); err != nil || done.Again {
 			return err

@@ -51,8 +51,11 @@ func (h *Handler) runNew(ctx context.Context, r command.Request) (command.Reply,
 			ended = err == nil
 			return err
 		}
-		if !active || s.StartedAt.After(r.Entry.AcceptedAt) {
+		if !active {
 			return nil
+		}
+		if since, err := tx.BegunBehind(ctx, s, r.Entry.Seq); err != nil || since {
+			return err
 		}
 		ended = true
 		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {

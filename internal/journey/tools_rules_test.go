@@ -50,7 +50,7 @@ func TestApprovedCommandDoesNotFollowToAnotherRepository(t *testing.T) {
 	w.says(ann, "touch it")
 	w.seesText(ann, "✋", "a-1")
 	w.says(ann, "/repo other")
-	w.seesText(ann, "waits for a decision")
+	w.seesText(ann, "Something still runs or waits here")
 	w.press(ann, "Run it")
 	w.seesText(ann, "Done.")
 	if trees := w.trees("here"); len(trees) != 1 || !strings.Contains(trees[0], "web") {

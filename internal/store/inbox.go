@@ -480,3 +480,17 @@ func (t *Tx) Unanswered(ctx context.Context, conversationID string, since time.T
 	_, err = t.one(ctx, []any{&n, msTime{&last}}, unansweredSQL, conversationID, sessions.ErrorLoop, millis(since))
 	return n, last, wrap(err, "count unanswered messages")
 }
+
+const begunBehindSQL = `
+	SELECT
+		EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND session_id = $2 AND seq < $3),
+		EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND session_id = $2 AND seq > $3)`
+
+// BegunBehind reports whether all turns of a session are behind a place in the inbox of
+// its conversation, and there are some: it began after what has that place. No clock is
+// asked, for that of the database and those of processes differ.
+func (t *Tx) BegunBehind(ctx context.Context, s sessions.Session, seq int64) (bool, error) {
+	var before, behind bool
+	_, err := t.one(ctx, []any{&before, &behind}, begunBehindSQL, s.ConversationID, s.ID, seq)
+	return behind && !before, wrap(err, "look for the first turn of a session")
+}

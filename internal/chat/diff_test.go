@@ -1,0 +1,41 @@
+package chat
+
+import (
+	"strings"
+	"testing"
+
+	"remote-agent/internal/codebase"
+)
+
+// TestDiffSaysThatItIsCut: a patch that was cut looks like a whole one.
+func TestDiffSaysThatItIsCut(t *testing.T) {
+	t.Parallel()
+	short, long := "+one\n+two\n", strings.Repeat("+line\n", maxInlineDiff)
+	for name, c := range map[string]struct {
+		patch  string
+		cut    bool
+		asFile bool
+		want   []string
+		never  string
+	}{
+		"Whole":         {short, false, false, []string{"+two"}, "too large"},
+		"WholeFile":     {short, false, true, []string{"a | 2"}, "too large"},
+		"CutFile":       {short, true, true, []string{"⚠ The patch is too large: only its first 2 lines are here"}, "+two"},
+		"CutShort":      {short, true, false, []string{"+two", "⚠ The patch is too large"}, "more bytes"},
+		"LongInline":    {long, false, false, []string{" more bytes of the patch are not shown"}, "at least"},
+		"LongCutInline": {long, true, false, []string{"at least ", " more bytes of the patch are not shown"}, "too large"},
+	} {
+		got := diffReply("bot/1", codebase.Changes{Stat: "a | 2 ++", Patch: []byte(c.patch), Truncated: c.cut}, c.asFile)
+		for _, want := range c.want {
+			if !strings.Contains(got.Text, want) {
+				t.Errorf("%s: no %q in %.300q", name, want, got.Text)
+			}
+		}
+		if strings.Contains(got.Text, c.never) {
+			t.Errorf("%s: %q in %.300q", name, c.never, got.Text)
+		}
+		if (len(got.Files) == 1) != c.asFile {
+			t.Errorf("%s: %d files", name, len(got.Files))
+		}
+	}
+}
