@@ -26,7 +26,6 @@ const (
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 	o.inbox.StartDue()
-	o.askOwners(ctx)
 	_, err := o.ringAll(ctx, time.Now().Add(-settleTime), sweptAtOnce)
 	return err
 }
@@ -35,7 +34,6 @@ func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 // a job, so that it does not wait for the next sweep.
 func (o *Orchestrator) firstSweep(ctx context.Context) error {
 	o.inbox.StartDue()
-	o.askOwners(ctx)
 	before := time.Now().Add(-settleTime)
 	if o.config.Exclusive {
 		before = before.AddDate(1, 0, 0) // nobody else is at work on any, whatever the clock said when it came
@@ -52,13 +50,6 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// askOwners asks about strangers whom a process left over that has died.
-func (o *Orchestrator) askOwners(ctx context.Context) {
-	if err := o.inbox.AskOwners(ctx); err != nil && ctx.Err() == nil {
-		o.config.Log.WarnContext(ctx, "Could not ask the owners about a stranger; the next sweep does", "err", err)
-	}
 }
 
 // ringAll starts what it can and returns the conversations that it has no slot

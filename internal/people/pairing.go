@@ -57,7 +57,7 @@ func (s *Service) Requested(ctx context.Context, r Request) (p sessions.Pairing,
 // Waiting returns who asks to be let in, the oldest first.
 func (s *Service) Waiting(ctx context.Context) (list []sessions.Pairing, err error) {
 	err = s.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		list, err = tx.PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL), false)
+		list, err = tx.PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
 		return err
 	})
 	return list, err

@@ -38,7 +38,7 @@ type Pairing struct {
 	Conversation string // their private chat, by its id on the platform
 	Code         string // tells people apart; it gives nobody a right
 	State        PairingState
-	Cards        []messages.DeliveryID // of the messages that ask owners; empty: nobody was asked yet
+	Cards        []messages.DeliveryID // of the messages that ask owners
 	AskedAt      time.Time
 	DecidedBy    string // actor
 	DecidedAt    time.Time

@@ -51,8 +51,8 @@ func (t *Tx) PairingByCode(ctx context.Context, code string) (sessions.Pairing, 
 }
 
 // PairingsSince returns the requests that wait and were made after a time, the
-// oldest first; with unasked only those about which nobody was asked yet.
-func (t *Tx) PairingsSince(ctx context.Context, since time.Time, unasked bool) (list []sessions.Pairing, err error) {
+// oldest first.
+func (t *Tx) PairingsSince(ctx context.Context, since time.Time) (list []sessions.Pairing, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var (
 			p     sessions.Pairing
@@ -63,8 +63,8 @@ func (t *Tx) PairingsSince(ctx context.Context, since time.Time, unasked bool) (
 		list = append(list, p)
 		return err
 	}, `SELECT `+pairingColumns+` FROM pairings p
-		WHERE p.state = 'waiting' AND p.asked_ms > $1 AND (p.cards = '' OR NOT $2)
-		ORDER BY p.asked_ms, p.number LIMIT $3`, millis(since), unasked, 10*sessions.MaxPairings)
+		WHERE p.state = 'waiting' AND p.asked_ms > $1
+		ORDER BY p.asked_ms, p.number LIMIT $2`, millis(since), 10*sessions.MaxPairings)
 	return list, wrap(err, "list who asks to be let in")
 }
 
@@ -92,16 +92,14 @@ func (t *Tx) AskPairing(ctx context.Context, p *sessions.Pairing) (bool, error) 
 	return ok, wrap(err, "store a request to be let in")
 }
 
-// ClaimCards records by which deliveries owners are asked about a request. It reports
-// false, and changes nothing, if they are asked already or the request is decided.
-func (t *Tx) ClaimCards(ctx context.Context, number int64, cards []messages.DeliveryID) (bool, error) {
+// SaveCards records by which deliveries owners are asked about a request.
+func (t *Tx) SaveCards(ctx context.Context, number int64, cards []messages.DeliveryID) error {
 	ids := make([]string, len(cards))
 	for i, id := range cards {
 		ids[i] = string(id)
 	}
-	n, err := t.exec(ctx, `UPDATE pairings SET cards = $2 WHERE number = $1 AND cards = '' AND state = 'waiting'`,
-		number, strings.Join(ids, " "))
-	return n == 1, wrap(err, "record who was asked")
+	_, err := t.exec(ctx, `UPDATE pairings SET cards = $2 WHERE number = $1`, number, strings.Join(ids, " "))
+	return wrap(err, "record who was asked")
 }
 
 // SettlePairing decides a request that waits. Of two callers at once one is told so;

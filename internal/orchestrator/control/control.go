@@ -266,7 +266,7 @@ func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) e
 		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 			return err
 		}
-		refuse, err = c.Outbox.RefusalDue(ctx, tx, entry.In)
+		refuse, err = c.Outbox.RefusalDue(ctx, tx, entry.In, true)
 		return err
 	})
 	if err == nil && refuse {

@@ -32,7 +32,7 @@ type accepted struct {
 	work   *turn.Work             // this process got the conversation, and holds a slot for it; else nil
 	waits  bool                   // somebody else works on the conversation, or no slot is free
 	answer string                 // tells a stranger that the bot is private; empty: nothing
-	asks   bool                   // owners are to be asked about the sender
+	pairs  *messages.Inbound      // what a stranger wrote who is answered by pair
 	closed *sessions.Conversation // what it is about was closed
 	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
 
@@ -169,6 +169,9 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 	if verdict.Role == sessions.Stranger {
 		return i.acceptStranger(ctx, tx, a, verdict)
 	}
+	if verdict.Role == sessions.Owner && in.Private {
+		i.nobody.never() // here is somebody who can be asked about strangers
+	}
 	if verdict.Claimed {
 		a.entry.In.Text = "/start"
 	}
@@ -219,7 +222,10 @@ func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted, v ac
 	if err != nil || !a.fresh || in.Kind != messages.KindMessage || in.Sender.ID == "" || (!in.Private && !i.Outbox.Caps(in.Conversation.Platform).OnlyFor) {
 		return a, err // nobody else is to read a refusal
 	}
-	a.answer, a.asks, err = i.answerStranger(ctx, tx, in, v)
+	var pairs bool
+	if a.answer, pairs, err = i.answerStranger(ctx, tx, in, v); pairs {
+		a.pairs = &in
+	}
 	return a, err
 }
 

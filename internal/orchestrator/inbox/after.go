@@ -62,10 +62,10 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 	if a.answer != "" {
 		i.Outbox.Refuse(in, a.answer)
 	}
-	if a.asks {
+	if a.pairs != nil {
 		i.Background.Go(func(ctx context.Context) {
-			if err := i.AskOwners(ctx); err != nil {
-				i.Log.WarnContext(ctx, "Could not ask the owners about a stranger; the sweep does", "err", err)
+			if err := i.pair(ctx, *a.pairs); err != nil && ctx.Err() == nil {
+				i.Log.WarnContext(ctx, "Could not ask the owners about a stranger; it is tried with their next message", "err", err)
 			}
 		})
 	}

@@ -54,6 +54,8 @@ type Inbox struct {
 	Config
 	strangers map[messages.Platform]*strangers
 	due       sync.Mutex // held while standing tasks are looked for
+	pairing   sync.Mutex // held while it is found out whether owners can be asked about a stranger
+	nobody    moment     // when none could be, last
 }
 
 // New returns an Inbox.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/command"
@@ -46,15 +47,16 @@ func newCode() string {
 }
 
 // answerStranger returns what a stranger is told of a message that was recorded, empty
-// for nothing, and whether owners are to be asked about them.
-func (i *Inbox) answerStranger(ctx context.Context, tx port.Tx, in messages.Inbound, v access.Verdict) (text string, asks bool, err error) {
+// for nothing, and whether pair is to find out whether owners can be asked about them,
+// and to answer.
+func (i *Inbox) answerStranger(ctx context.Context, tx port.Tx, in messages.Inbound, v access.Verdict) (text string, pairs bool, err error) {
 	wants := wantsAnswer(in)
 	if i.Pairing && in.Private && !v.Removed {
 		p, known, err := tx.Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", false, err
-		case known && p.Settled(time.Now()):
+		}
+		if known && p.Settled(time.Now()) {
 			every := remindEvery
 			if wants {
 				every = whoEvery
@@ -64,36 +66,103 @@ func (i *Inbox) answerStranger(ctx context.Context, tx port.Tx, in messages.Inbo
 			}
 			return strangerText(in, p), false, nil
 		}
-		if p, asks, err = i.pair(ctx, tx, in); err != nil || asks {
-			return strangerText(in, p), asks, err
+		if !i.nobody.since(time.Now().Add(-nobodyFor)) {
+			return "", i.Outbox.AnswerAgain(in, wants, 0), nil
 		}
 	}
-	due, err := i.Outbox.RefusalDue(ctx, tx, in)
+	due, err := i.Outbox.RefusalDue(ctx, tx, in, true)
 	if err != nil || !due && (!wants || !i.Outbox.AnswerAgain(in, true, whoEvery)) {
 		return "", false, err
 	}
 	return strangerText(in, sessions.Pairing{}), false, nil
 }
 
-// pair stores that a stranger asks to be let in. It reports false if there is nobody
-// who could be asked, or if too many ask already.
-func (i *Inbox) pair(ctx context.Context, tx port.Tx, in messages.Inbound) (sessions.Pairing, bool, error) {
-	p := sessions.Pairing{
-		Platform: in.Conversation.Platform, UserID: in.Sender.ID, Name: wording.Head(in.Sender.Name, 200), Conversation: in.Conversation.ID,
-		Code: newCode(), AskedAt: time.Now(),
+// nobodyFor is how long it is not looked again whether there is an owner who can be
+// asked, once there was none: to look may mean to read all that was said lately.
+const nobodyFor = 30 * time.Second
+
+// moment is when something was so, last. It is safe for concurrent use.
+type moment struct{ at atomic.Int64 }
+
+func (m *moment) now() { m.at.Store(time.Now().UnixNano()) }
+
+func (m *moment) never() { m.at.Store(0) }
+
+func (m *moment) since(t time.Time) bool { return m.at.Load() > t.UnixNano() }
+
+// pair answers a stranger for whom a place among the refusals is taken: with a code,
+// and owners are asked, or with a refusal, if nobody can be asked or too many ask. It
+// runs behind the transaction that recorded the message, so that it delays nobody. If
+// the process dies before it, the stranger's next message begins it again.
+func (i *Inbox) pair(ctx context.Context, in messages.Inbound) error {
+	i.pairing.Lock() // one after the other: see nobodyFor
+	defer i.pairing.Unlock()
+	chats, err := i.askable(ctx)
+	if err != nil {
+		return err
 	}
-	if !i.Outbox.HasPlace(p.Platform) {
-		return p, false, nil
+	var (
+		text  string
+		cards []card
+	)
+	err = i.Storage.InTx(ctx, func(tx port.Tx) error {
+		text, cards = "", nil
+		p, known, err := tx.Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
+		if err != nil || known && p.Settled(time.Now()) {
+			return err // they wrote twice
+		}
+		p = sessions.Pairing{
+			Platform: in.Conversation.Platform, UserID: in.Sender.ID, Name: wording.Head(in.Sender.Name, 200), Conversation: in.Conversation.ID,
+			Code: newCode(), AskedAt: time.Now(),
+		}
+		asked := false
+		if len(chats) > 0 {
+			if asked, err = tx.AskPairing(ctx, &p); err != nil {
+				return err
+			}
+		}
+		if !asked {
+			due, err := i.Outbox.RefusalDue(ctx, tx, in, false)
+			if due || wantsAnswer(in) {
+				text = strangerText(in, sessions.Pairing{})
+			}
+			return err
+		}
+		text = strangerText(in, p)
+		if cards, err = i.addCards(ctx, tx, p, chats); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: in.Actor(), Action: "person.ask", Target: in.Actor()})
+	})
+	if err != nil {
+		return fmt.Errorf("ask owners about a stranger: %w", err)
 	}
-	if chats, err := i.Access.OwnerChats(ctx, tx); err != nil || len(chats) == 0 {
-		return p, false, err
+	if text != "" {
+		i.Outbox.Refuse(in, text)
 	}
-	ok, err := tx.AskPairing(ctx, &p)
-	if err != nil || !ok {
-		return p, false, err
+	for _, c := range cards {
+		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, c.chat, c.delivery) })
 	}
-	i.Outbox.AnswerAgain(in, wantsAnswer(in), 0) // takes the place
-	return p, true, tx.Audit(ctx, sessions.AuditEntry{Actor: in.Actor(), Action: "person.ask", Target: in.Actor()})
+	return nil
+}
+
+// askable returns the chats in which owners can be asked; none while too many ask.
+func (i *Inbox) askable(ctx context.Context) (chats []sessions.Conversation, err error) {
+	if i.nobody.since(time.Now().Add(-nobodyFor)) {
+		return nil, nil
+	}
+	err = i.Storage.InRead(ctx, func(tx port.Tx) error {
+		chats = nil
+		waiting, err := tx.PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
+		if err != nil || len(waiting) >= sessions.MaxPairings {
+			return err
+		}
+		if chats, err = i.Access.OwnerChats(ctx, tx); err == nil && len(chats) == 0 {
+			i.nobody.now()
+		}
+		return err
+	})
+	return chats, err
 }
 
 // wantsAnswer reports whether a stranger asks who they are, or gives the code of an
@@ -123,53 +192,13 @@ func strangerText(in messages.Inbound, p sessions.Pairing) string {
 	return text
 }
 
-// AskOwners asks owners about the strangers about whom nobody was asked yet: those of
-// this moment, and those whom a process left over that has died.
-func (i *Inbox) AskOwners(ctx context.Context) error {
-	if !i.Pairing {
-		return nil
-	}
-	var open []sessions.Pairing
-	since := time.Now().Add(-sessions.PairingTTL)
-	err := i.Storage.InRead(ctx, func(tx port.Tx) (err error) {
-		open, err = tx.PairingsSince(ctx, since, true)
-		return err
-	})
-	if err != nil || len(open) == 0 {
-		return err
-	}
-	var cards []card
-	err = i.Storage.InTx(ctx, func(tx port.Tx) error {
-		cards = nil
-		chats, err := i.Access.OwnerChats(ctx, tx)
-		if err != nil || len(chats) == 0 {
-			return err
-		}
-		for _, p := range open {
-			added, err := i.addCards(ctx, tx, p, chats)
-			if err != nil {
-				return err
-			}
-			cards = append(cards, added...)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("ask owners about a stranger: %w", err)
-	}
-	for _, c := range cards {
-		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, c.chat, c.delivery) })
-	}
-	return nil
-}
-
 // card is a message that asks an owner about a stranger.
 type card struct {
 	chat     messages.ConversationKey
 	delivery messages.Delivery
 }
 
-// addCards stores a card in each chat, unless somebody else has done so.
+// addCards stores a card in each chat.
 func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, chats []sessions.Conversation) ([]card, error) {
 	cards := make([]card, len(chats))
 	ids := make([]messages.DeliveryID, len(chats))
@@ -178,7 +207,7 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 		cards[n] = card{chat.Key, outbox.Held(chat.ID, sessions.Entry{}, cardText(p, i.Outbox.Prefix(chat.Key), caps))}
 		ids[n] = cards[n].delivery.ID
 	}
-	if ok, err := tx.ClaimCards(ctx, p.Number, ids); err != nil || !ok {
+	if err := tx.SaveCards(ctx, p.Number, ids); err != nil {
 		return nil, err
 	}
 	for n, chat := range chats {

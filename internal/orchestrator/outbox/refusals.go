@@ -62,15 +62,16 @@ func (r *refusals) free() bool {
 }
 
 // RefusalDue reports whether a stranger is to be told no now, and remembers it.
-// Whoever finds no place among the refusals is told when they write again.
-func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound) (bool, error) {
+// With takes it takes a place among the refusals; whoever finds none is told when they
+// write again.
+func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound, takes bool) (bool, error) {
 	p := in.Conversation.Platform
 	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
 	if err != nil {
 		return false, err
 	}
 	now := time.Now()
-	if known && now.Sub(who.RefusedAt) < toldEvery || !o.refusals[p].free() {
+	if known && now.Sub(who.RefusedAt) < toldEvery || takes && !o.refusals[p].free() {
 		return false, nil
 	}
 	if !known {
@@ -78,12 +79,6 @@ func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound
 	}
 	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
 	return true, tx.SaveIdentity(ctx, who)
-}
-
-// HasPlace reports whether somebody could be told no now.
-func (o *Outbox) HasPlace(p messages.Platform) bool {
-	r := o.refusals[p]
-	return r != nil && len(r.queue) < cap(r.queue) && r.limit.Tokens() >= 1
 }
 
 // AnswerAgain reports whether a stranger can be told something now who was told

@@ -307,15 +307,13 @@ type pairingTx interface {
 	// if there is none.
 	Pairing(ctx context.Context, p messages.Platform, id messages.UserID) (pairing sessions.Pairing, ok bool, err error)
 
-	// PairingsSince returns the requests that wait and were made after a time; with
-	// unasked only those about which nobody was asked yet.
-	PairingsSince(ctx context.Context, since time.Time, unasked bool) ([]sessions.Pairing, error)
+	// PairingsSince returns the requests that wait and were made after a time.
+	PairingsSince(ctx context.Context, since time.Time) ([]sessions.Pairing, error)
 
 	// AskPairing stores a request in place of an earlier one of the person, and sets
 	// its number. It reports false, and stores nothing, while there are too many.
 	AskPairing(ctx context.Context, p *sessions.Pairing) (bool, error)
 
-	// ClaimCards records by which deliveries owners are asked. It reports false, and
-	// changes nothing, if they are asked already or the request is decided.
-	ClaimCards(ctx context.Context, number int64, cards []messages.DeliveryID) (bool, error)
+	// SaveCards records by which deliveries owners are asked.
+	SaveCards(ctx context.Context, number int64, cards []messages.DeliveryID) error
 }

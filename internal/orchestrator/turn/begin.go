@@ -140,7 +140,7 @@ func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, w
 	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 		return decision{}, err
 	}
-	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In)
+	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In, true)
 	return decision{what: refused, entry: entry, tell: due, why: why}, err
 }
 
