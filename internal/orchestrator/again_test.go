@@ -338,3 +338,23 @@ func TestOtherModel(t *testing.T) {
 		}
 	})
 }
+
+// TestQueuePlaceIsSaid tells how many messages come before one, where there are no marks.
+func TestQueuePlaceIsSaid(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Plain = true
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Pass(time.Second)
+		w.Chat.Say("second")
+		w.Pass(time.Second)
+		w.Chat.Say("third", ot.From(ot.Bob))
+		w.Pass(time.Second)
+		w.Chat.Want("Queued: 1 message has to be answered before it.", "Queued: 2 messages have to be answered before it.")
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("re: third")
+	})
+}

@@ -2,11 +2,13 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // AddWaiting stores what tells the sender of a message that it waits, where the
@@ -15,7 +17,28 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 	if _, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker); ok {
 		return nil
 	}
-	d := Held(entry.ConversationID, entry, "Your message waits its turn.")
+	waiting, err := tx.WaitingEntries(ctx, entry.ConversationID, 0, 100)
+	if err != nil {
+		return err
+	}
+	head, ok, err := tx.NextEntry(ctx, entry.ConversationID)
+	if err != nil {
+		return err
+	}
+	before := 0
+	if ok && head.State == sessions.EntryRunning {
+		before++
+	}
+	for _, e := range waiting {
+		if e.Seq < entry.Seq {
+			before++
+		}
+	}
+	text := "Queued."
+	if before > 0 {
+		text = fmt.Sprintf("Queued: %s to be answered before it.", wording.Count(before, "message has", "messages have"))
+	}
+	d := Held(entry.ConversationID, entry, text)
 	return tx.AddDelivery(ctx, &d)
 }
 
