@@ -89,6 +89,10 @@ func (c chatCommand) chat(p *program, cfg config.Config, text string) (talk, err
 	if at, ok := p.terminalOut(); ok {
 		q.Markdown = func(text string) string { return terminal.Render(at, text) }
 	}
+	if kind, _ := p.lookup("TERM"); isTerminal(p.stderr) && kind != "dumb" {
+		stderr := p.stderr                                                                // not the writer that keeps logs apart from what is typed
+		q.Progress = func(text string) { _, _ = io.WriteString(stderr, "\r\x1b[K"+text) } // nobody may look
+	}
 	return func(ctx context.Context, b console.Backend, _ *app.Env) error { return q.Ask(ctx, b) }, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,6 +21,9 @@ type Question struct {
 	Conversation string
 	Out, Errors  io.Writer
 	Markdown     func(text string) string // how an answer is shown; nil: as it is
+
+	// Progress, if not nil, is told every second what is under way; nothing at the end.
+	Progress func(text string)
 }
 
 // FreshConversation returns the name of a conversation that nobody had yet.
@@ -54,6 +58,11 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 	defer stop()
 	answers := make(chan result, 1)
 	go func() { answers <- q.collect(watching, w, open) }()
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		q.report(watching)
+	}()
 	type settledResult struct {
 		questions []string
 		err       error
@@ -73,6 +82,7 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 		stop()
 		s = <-over
 	}
+	<-reported
 	if ctx.Err() != nil {
 		return q.stop(context.WithoutCancel(ctx), b)
 	}
@@ -80,6 +90,24 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 		return r.err
 	}
 	return q.finish(r, s.questions, s.err, open.anyFailed())
+}
+
+// report tells how long it takes until ctx ends.
+func (q Question) report(ctx context.Context) {
+	if q.Progress == nil {
+		return
+	}
+	defer q.Progress("")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for start := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			q.Progress(fmt.Sprintf("Working, %d s. Ctrl-C stops it.", int(now.Sub(start).Seconds())))
+		}
+	}
 }
 
 // result is what was said.
