@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// piped returns a file with a text, as a shell connects one to the input.
+func piped(t *testing.T, text string) *os.File {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name) //nolint:gosec // made above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// What a script gets: the answer and nothing else on stdout, and an exit code.
+func TestChatInAScript(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error"}
+	for name, tc := range map[string]struct {
+		stdin  string
+		args   []string
+		code   int
+		stdout []string // nothing: it is empty
+		stderr string
+	}{
+		"question and text": {"+ added\n", []string{"chat", "review", "this"}, exitOK, []string{"review this", "+ added"}, ""},
+		"text only":         {"hello\nthere\n", []string{"chat"}, exitOK, []string{`"hello there"`}, ""},
+		"a failure":         {"", []string{"chat", "demo unauthorized"}, exitFailed, nil, "bot: The question was not answered."},
+		"nothing":           {"\n", []string{"chat"}, exitUsage, nil, "there is nothing to ask"},
+		"too much":          {strings.Repeat("x", maxPiped+1), []string{"chat", "a"}, exitUsage, nil, "longer than 1 MiB"},
+		"a bad name":        {"", []string{"chat", "-c", "../x", "a"}, exitUsage, nil, "no name of a conversation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), tc.args, process{environ: environ, stdin: piped(t, tc.stdin), stdout: &stdout, stderr: &stderr})
+			if code != tc.code || !strings.Contains(stderr.String(), tc.stderr) || tc.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("code %d, stderr %q", code, stderr.String())
+			}
+			for _, want := range tc.stdout {
+				if !strings.Contains(stdout.String(), want) {
+					t.Errorf("stdout %q has no %q", stdout.String(), want)
+				}
+			}
+			if tc.stdout == nil && stdout.Len() > 0 || strings.Contains(stdout.String(), "\x1b") {
+				t.Errorf("stdout %q", stdout.String())
+			}
+		})
+	}
+}
+
+func TestPipedTextIsFenced(t *testing.T) {
+	t.Parallel()
+	if got, want := fenced("a ``` b ```` c"), "`````\na ``` b ```` c\n`````"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
