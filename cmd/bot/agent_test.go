@@ -68,7 +68,7 @@ func TestAgentProfilesFromTheCommandLine(t *testing.T) {
 		{args: "agent rm", code: exitUsage, want: "--group"},
 		{args: "agent rm writer", code: exitUsage, want: "nothing was removed"},
 		{args: "agent rm --group nobody", code: exitFailed, want: "no profiles in the group nobody"},
-		{args: "agent rm --group ../x", code: exitUsage, want: "not the name of a group"},
+		{args: "agent rm --group ../x", code: exitUsage, want: "not a valid group name"},
 		{args: "agent rm --group team --yes", want: "removed 1 profiles"},
 		{args: "agent show writer", code: exitFailed, want: "no profile writer"},
 		{args: "agent rm reviewer --yes", want: "removed 1 profiles, 0 standing tasks, 0 memories"},

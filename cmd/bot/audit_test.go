@@ -24,8 +24,8 @@ func TestFinding7TheAuditFromTheCommandLine(t *testing.T) {
 	run(exitUsage, "There is no database", "audit", "verify")
 	run(exitOK, "applied", "migrate", "up")
 	run(exitOK, "sound: 0 rows", "audit", "verify")
-	run(exitOK, "owner from now on", "owner", "add", "telegram/42")
-	run(exitOK, "may not use", "person", "remove", "telegram/7")
+	run(exitOK, "an owner now", "owner", "add", "telegram/42")
+	run(exitOK, "can no longer use", "person", "remove", "telegram/7")
 	run(exitOK, "Halted", "halt")
 	for _, c := range []struct {
 		args []string

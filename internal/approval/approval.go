@@ -32,7 +32,7 @@ func ParseMode(text string) (Mode, error) {
 	case ModeAsk, ModeEdit, ModeAuto:
 		return m, nil
 	}
-	return "", fault.New(fault.Invalid, "The modes are ask (read only), edit (files may change, commands ask) and auto (nothing asks; owners only).")
+	return "", fault.New(fault.Invalid, "The modes are ask (read only), edit (files can be changed, commands need approval) and auto (no approvals; owners only).")
 }
 
 // State is the life of an approval:
@@ -120,7 +120,7 @@ func (a Approval) Outcome() string {
 	case Expired:
 		return "Expired: it was not run"
 	default:
-		return "The turn has ended: it was not run"
+		return "The turn ended; it was not run"
 	}
 }
 
@@ -152,7 +152,7 @@ func Judge(mode Mode, kind assistant.PermissionKind, owner, ruled bool) (Ruling,
 	case kind == assistant.KindRead:
 		return Allow, ""
 	case mode == ModeAsk:
-		return Refuse, "not run: this conversation is read-only now. Say what you would do; a person can change that with /mode edit."
+		return Refuse, "not run: this conversation is read-only now. Describe what you would do; a person can allow changes with /mode edit."
 	case mode == ModeAuto, ruled, kind == assistant.KindWrite:
 		return Allow, ""
 	}
@@ -186,19 +186,19 @@ func Decide(a Approval, d Decision, by Decider, shown string, now time.Time) (St
 	switch {
 	case d == Deny && (requester || by.Owner || by.Here): // anybody may say no
 	case by.Second && requester:
-		return a.State, fault.Newf(fault.Forbidden, "Somebody else has to decide on %s: here a second person is needed.", a.Name())
+		return a.State, fault.Newf(fault.Forbidden, "Someone else has to decide on %s: approvals need a second person here.", a.Name())
 	case by.Second && !by.Owner && !by.Here, !by.Second && !requester && !by.Owner:
-		return a.State, fault.Newf(fault.Forbidden, "Only the person who asked, or an owner, can decide on %s.", a.Name())
+		return a.State, fault.Newf(fault.Forbidden, "Only the person who asked or an owner can decide on %s.", a.Name())
 	}
 	switch {
 	case shown != "" && shown != a.SHA256:
-		return a.State, fault.Newf(fault.Conflict, "%s is about something else now. Nothing was decided.", a.Name())
+		return a.State, fault.Newf(fault.Conflict, "%s has changed since then. Nothing was decided.", a.Name())
 	case a.State != Waiting:
-		return a.State, fault.Newf(fault.Conflict, "%s is %s already.", a.Name(), a.State)
+		return a.State, fault.Newf(fault.Conflict, "%s is already %s.", a.Name(), a.State)
 	case !now.Before(a.ExpiresAt):
 		return Expired, fault.Newf(fault.Conflict, "%s has expired; nothing was run.", a.Name())
 	case d == Always && a.Rule == "":
-		return a.State, fault.Newf(fault.Invalid, "%s can only be allowed once.", a.Name())
+		return a.State, fault.Newf(fault.Invalid, "%s can only be approved once.", a.Name())
 	case d == Once, d == Always:
 		return Allowed, nil
 	case d == Deny:

@@ -199,11 +199,11 @@ func TestPlansAreDecidedOnce(t *testing.T) {
 	}
 	p := propose()
 	says("/approve "+p.Name(), "is approved")
-	says("/approve "+p.Name(), "is approved already")
+	says("/approve "+p.Name(), "is already approved")
 	says("/reject", "is rejected; nothing was run")
 	p = propose()
 	if next := says("/edit "+p.Name()+" 1. Do more.", "version 2"); next.Plan == nil || next.Plan.Version != 2 || next.Plan.Author != "test/42" {
 		t.Errorf("the new version is %+v", next.Plan)
 	}
-	says("/reject 1", "is rejected already")
+	says("/reject 1", "is already rejected")
 }

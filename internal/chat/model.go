@@ -58,7 +58,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 		wanted = model
 	}
 	if len(wanted) > 100 || strings.ContainsFunc(wanted, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return command.Reply{}, fault.New(fault.Invalid, "That is not the name of a model.")
+		return command.Reply{}, fault.New(fault.Invalid, "That is not a model name.")
 	}
 	chosen := wanted
 	if strings.EqualFold(wanted, "default") || wanted == a.Model() {

@@ -215,9 +215,9 @@ func TestConversations(t *testing.T) {
 			{say: "/edit", want: "✖"},
 			{say: "/approve p-7", want: "There is no plan p-7 here."},
 			{say: "/approve p-1 carefully", want: "✔ Plan p-1, version 2, is approved."},
-			{say: "/approve", want: "✖ Plan p-1 (version 2) is approved already."},
+			{say: "/approve", want: "✖ Plan p-1 (version 2) is already approved."},
 			{say: "/execute p-1", want: "re: Carry out this plan"},
-			{say: "/reject", want: "✖ Plan p-1 (version 2) is done already."},
+			{say: "/reject", want: "✖ Plan p-1 (version 2) is already done."},
 			{say: "/plan another", want: "**Plan p-2, version 1.**"},
 			{say: "/reject p-2 no", want: "✖ Plan p-2 is rejected; nothing was run."},
 		},
@@ -478,7 +478,7 @@ func TestButtonsOfAPlan(t *testing.T) {
 		talk(w, line{say: "/edit p-1 1. Pack less.", want: "**Plan p-1, version 2.**"})
 		w.Chat.Press(shown, "Approve") // of the version before
 		w.Pass(2 * time.Second)
-		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "That was another version of plan p-1") {
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "Plan p-1 has changed") {
 			t.Errorf("who pressed an old button was told %q", notes)
 		}
 		w.Chat.Press(w.Chat.Find("Plan p-1, version 2."), "Approve")
@@ -507,8 +507,8 @@ func TestPlanThatExpired(t *testing.T) {
 		w.Pass(25 * time.Hour)
 		w.Start()
 		talk(w,
-			line{say: "/approve p-1", want: "Plan p-1 has expired; nothing was run."},
-			line{say: "/execute p-1", want: "Plan p-1 (version 1) is expired already."})
+			line{say: "/approve p-1", want: "Plan p-1 has expired and was not run."},
+			line{say: "/execute p-1", want: "Plan p-1 (version 1) is already expired."})
 	})
 }
 

@@ -72,10 +72,10 @@ func (w *Workspace) Clone(ctx context.Context, address string, progress func(Pro
 func (w *Workspace) existing(ctx context.Context, r remote.Remote, repo Repo) (Repo, error) {
 	p, err := w.place(ctx, repo)
 	if err != nil {
-		return Repo{}, fault.Newf(fault.Conflict, "The folder %s is in the way of the clone.", r.Dir())
+		return Repo{}, fault.Newf(fault.Conflict, "Cannot clone: the folder %s already exists.", r.Dir())
 	}
 	if there, err := w.origin(ctx, p); err != nil || there != r {
-		return Repo{}, fault.Newf(fault.Conflict, "The folder %s holds a clone of something else.", r.Dir())
+		return Repo{}, fault.Newf(fault.Conflict, "The folder %s contains a clone of another repository.", r.Dir())
 	}
 	repo.Existing = true
 	return repo, nil
@@ -122,7 +122,7 @@ func (w *Workspace) checkSize(ctx context.Context, p place, commit string) error
 			sum += n
 		}
 		if sum > w.cfg.MaxBytes || sum < 0 {
-			return fault.Newf(fault.Exhausted, "The files of the repository are larger than the %d MiB that I may hold.", w.cfg.MaxBytes>>20)
+			return fault.Newf(fault.Exhausted, "The repository's files exceed the limit of %d MiB.", w.cfg.MaxBytes>>20)
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func (o CommitOptions) text() (string, error) {
 	}
 	for _, c := range o.CoAuthors {
 		if !personForm.MatchString(c) {
-			return "", fault.Newf(fault.Invalid, "%.80q is not a person like “Name <email>”.", c)
+			return "", fault.Newf(fault.Invalid, "%.80q is not an author like “Name <email>”.", c)
 		}
 		trailers = append(trailers, "Co-authored-by: "+c)
 	}
@@ -111,7 +111,7 @@ func (w *Workspace) Commit(ctx context.Context, t Tree, o CommitOptions) (commit
 	}
 	defer unlock()
 	if !w.intact(t) {
-		return "", false, fault.New(fault.NotFound, "The worktree is gone.")
+		return "", false, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
 	if err := w.unfinished(ctx, t); err != nil {
 		return "", false, err
@@ -121,7 +121,7 @@ func (w *Workspace) Commit(ctx context.Context, t Tree, o CommitOptions) (commit
 		return "", false, err
 	}
 	if len(s.unsaved) > 0 {
-		return "", false, fault.Newf(fault.Invalid, "I cannot commit %s: too large, not a plain file, or a repository of its own. Delete it or let git ignore it.", some(s.unsaved))
+		return "", false, fault.Newf(fault.Invalid, "Cannot commit %s: it is too large, not a regular file, or a nested repository. Delete it or add it to .gitignore.", some(s.unsaved))
 	}
 	head, err := w.Head(ctx, t)
 	if err != nil {
@@ -166,13 +166,13 @@ func (w *Workspace) unfinished(ctx context.Context, t Tree) error {
 		return fmt.Errorf("looking for conflicts: %w", err)
 	}
 	if out != "" {
-		return fault.New(fault.Conflict, "There are merge conflicts in the worktree that nobody has resolved yet. Resolve them first.")
+		return fault.New(fault.Conflict, "The worktree has unresolved merge conflicts. Resolve them first.")
 	}
 	for name, what := range map[string]string{
 		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "rebase-merge": "rebase", "rebase-apply": "rebase",
 	} {
 		if _, err := os.Lstat(filepath.Join(t.gitDir(), name)); !errors.Is(err, fs.ErrNotExist) {
-			return fault.Newf(fault.Conflict, "A %s was begun in the worktree. Finish or abort it first.", what)
+			return fault.Newf(fault.Conflict, "A %s is in progress in the worktree. Finish or abort it first.", what)
 		}
 	}
 	return nil

@@ -245,7 +245,7 @@ func (w *Workspace) forward(ctx context.Context, p place, branch, tip string) (n
 	with := func(args ...string) gitcmd.Call { c := shared; c.Args = args; return c }
 	head, err := w.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
 	if err != nil || head != "refs/heads/"+branch {
-		return "The folder of the codebase is not on the branch " + branch + ", so I left its files as they are.", nil //nolint:nilerr // a detached head
+		return "The folder of the codebase is not on the branch " + branch + ", so its files were left unchanged.", nil //nolint:nilerr // a detached head
 	}
 	here, err := w.resolve(ctx, p, "HEAD^{commit}")
 	if err != nil || here == tip {
@@ -263,7 +263,7 @@ func (w *Workspace) forward(ctx context.Context, p place, branch, tip string) (n
 	}
 	if _, err := w.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", here, tip}}); err != nil {
 		if gitcmd.ExitCode(err) == 1 {
-			return "The folder of the codebase has commits that " + branch + " does not have, so I left its files as they are.", nil
+			return "The folder of the codebase has commits that " + branch + " does not have, so its files were left unchanged.", nil
 		}
 		return "", err
 	}
@@ -271,7 +271,7 @@ func (w *Workspace) forward(ctx context.Context, p place, branch, tip string) (n
 		return "", err
 	}
 	if _, err := w.run(ctx, p, with("read-tree", "-m", "-u", "--no-recurse-submodules", here, tip)); err != nil {
-		return "The folder of the codebase has changes, so I left its files as they are.", nil //nolint:nilerr // that is what it fails for
+		return "The folder of the codebase has changes, so its files were left unchanged.", nil //nolint:nilerr // that is what it fails for
 	}
 	_, err = w.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, here}})
 	return "", err
@@ -301,11 +301,11 @@ func (w *Workspace) base(ctx context.Context, p place) (branch, commit string, e
 	}
 	branch, ok := strings.CutPrefix(ref, prefix)
 	if err != nil || !ok {
-		return "", "", &fault.Error{Kind: fault.NotFound, Public: p.repo.Name + " has no default branch that I could start from.", Err: err}
+		return "", "", &fault.Error{Kind: fault.NotFound, Public: p.repo.Name + " has no default branch to start from.", Err: err}
 	}
 	commit, err = w.resolve(ctx, p, ref+"^{commit}")
 	if err == nil && commit == "" {
-		err = fault.Newf(fault.NotFound, "%s has no commits on its default branch %s that I could start from.", p.repo.Name, branch)
+		err = fault.Newf(fault.NotFound, "%s has no commits on its default branch %s.", p.repo.Name, branch)
 	}
 	return branch, commit, err
 }

@@ -35,7 +35,7 @@ func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
 	if rel, ok := w.cloneRel(repo.Dir); ok {
 		p := place{repo: repo, rel: rel, gitDir: filepath.Join(repo.Dir, ".git")}
 		if info, err := w.root.Lstat(rel + "/.git"); err != nil || !info.IsDir() {
-			return place{}, fault.Newf(fault.NotFound, "The clone of %s is gone. Clone it again.", repo.Name)
+			return place{}, fault.Newf(fault.NotFound, "The clone of %s no longer exists. Clone it again.", repo.Name)
 		}
 		return p, nil
 	}
@@ -114,7 +114,7 @@ func checkLocal(root, dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Newf(fault.NotFound, "There is no folder %s.", dir)
 	case err != nil:
-		return &fault.Error{Kind: fault.Invalid, Public: "I cannot read " + dir + ".", Err: err}
+		return &fault.Error{Kind: fault.Invalid, Public: "Cannot read " + dir + ".", Err: err}
 	case !info.IsDir():
 		return fault.Newf(fault.Invalid, "%s is not a folder.", dir)
 	}
@@ -136,7 +136,7 @@ func (w *Workspace) discover(ctx context.Context, dir string) (string, error) {
 	out, err := w.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
 		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "dubious ownership") {
-			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Make it mine (chown) first.", Err: err}
+			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Change its owner (chown) first.", Err: err}
 		}
 		return "", fmt.Errorf("looking at %s: %w", dir, err)
 	}
@@ -207,7 +207,7 @@ func (w *Workspace) origin(ctx context.Context, p place) (remote.Remote, error) 
 	}
 	r, err := w.hosts.Parse(out)
 	if err == nil && r.Dir() != p.rel {
-		err = fault.Newf(fault.Conflict, "The folder %s holds a clone of something else.", p.rel)
+		err = fault.Newf(fault.Conflict, "The folder %s contains a clone of another repository.", p.rel)
 	}
 	return r, err
 }

@@ -50,11 +50,11 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 	}
 	switch {
 	case t.place.local || t.place.repo.Plain:
-		return PushResult{}, fault.Newf(fault.Unsupported, "%s is a folder of this machine, so there is nowhere to push to.", t.Repo.Name)
+		return PushResult{}, fault.Newf(fault.Unsupported, "%s is a local folder, so there is nowhere to push to.", t.Repo.Name)
 	case t.ReadOnly:
-		return PushResult{}, fault.New(fault.Forbidden, "This is a pull request from a fork: I can read it, but not push to it.")
+		return PushResult{}, fault.New(fault.Forbidden, "This pull request comes from a fork, which is read-only for the bot.")
 	case branch == t.BaseBranch:
-		return PushResult{}, fault.Newf(fault.Forbidden, "I do not push to %s: that is the branch to merge into.", branch)
+		return PushResult{}, fault.Newf(fault.Forbidden, "Not pushed: %s is the branch to merge into.", branch)
 	}
 	unlock, err := w.lockTree(ctx, t)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 	}
 	defer unlock()
 	if !w.intact(t) {
-		return PushResult{}, fault.New(fault.NotFound, "The worktree is gone.")
+		return PushResult{}, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
 	commit, err := w.Head(ctx, t)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 		return PushResult{}, err
 	}
 	if branch == there.branch {
-		return PushResult{}, fault.Newf(fault.Forbidden, "I do not push to %s: it is the default branch.", branch)
+		return PushResult{}, fault.Newf(fault.Forbidden, "Not pushed: %s is the default branch.", branch)
 	}
 	result := PushResult{Branch: branch, Commit: commit, Before: there.refs[branchRef(branch)]}
 	if result.Before == commit {
@@ -161,15 +161,15 @@ func judgePush(out string, err error, r remote.Remote, branch string, hasToken b
 	host, _, _ := strings.Cut(r.Host, ":")
 	switch {
 	case strings.HasPrefix(reason, "[rejected]"):
-		return refuse(fault.Conflict, "The branch %s has commits that I do not have: somebody else pushed to it. I left it as it is.", branch)
+		return refuse(fault.Conflict, "Not pushed: someone else pushed new commits to the branch %s.", branch)
 	case strings.Contains(reason, "cannot lock ref"), strings.Contains(reason, "failed to update ref"):
-		return refuse(fault.Conflict, "Somebody else pushed to %s at the same time. Try again.", branch)
+		return refuse(fault.Conflict, "Someone else pushed to %s at the same time. Try again.", branch)
 	case strings.HasPrefix(reason, "[remote rejected]"):
 		return refuse(fault.Forbidden, "%s refused the push to %s: %s", host, branch, oneLine(strings.TrimPrefix(reason, "[remote rejected]")))
 	case strings.Contains(stderr, "returned error: 403"), strings.Contains(stderr, "denied to"):
-		return refuse(fault.Forbidden, "%s does not let me push to %s. The permission to write contents is missing.", host, r.FullName())
+		return refuse(fault.Forbidden, "%s does not allow pushing to %s: the token lacks write permission for contents.", host, r.FullName())
 	case !hasToken && fault.Is(err, fault.NotFound):
-		return refuse(fault.Unauthorized, "I have no token with which I could push to %s.", r.FullName())
+		return refuse(fault.Unauthorized, "No token is configured for pushing to %s.", r.FullName())
 	case fault.Passing(err), fault.Is(err, fault.Canceled), fault.Is(err, fault.Internal):
 		return nil
 	}

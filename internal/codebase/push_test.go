@@ -177,9 +177,9 @@ func TestPushIsRefused(t *testing.T) {
 	b.server.Authorize(func(_, password, repo string, push bool) bool {
 		return !push || password == "writer" && repo == "acme/web"
 	})
-	refused(t, push(""), fault.Unauthorized, "no token")
+	refused(t, push(""), fault.Unauthorized, "No token")
 	token = "reader"
-	refused(t, push(""), fault.Forbidden, "write contents")
+	refused(t, push(""), fault.Forbidden, "write permission for contents")
 	token = "writer"
 	if err := push(""); err != nil {
 		t.Error(err)
@@ -188,7 +188,7 @@ func TestPushIsRefused(t *testing.T) {
 	write(t, filepath.Join(tree.Dir, "a"), "3\n")
 	b.commit(tree, "More")
 	err := push("")
-	refused(t, err, fault.Conflict, "somebody else pushed")
+	refused(t, err, fault.Conflict, "someone else pushed")
 	if got := b.server.Ref("acme/web", "refs/heads/bot/issue-1"); got != theirs || fault.Uncertain(err) {
 		t.Errorf("overwritten: %s, %v", got, err)
 	}
@@ -285,7 +285,7 @@ func TestCommitIsRefused(t *testing.T) {
 	refused(t, err, fault.Conflict, "conflicts")
 	gitIn(t, tree.Dir, "add", "a")
 	_, _, err = b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "x"})
-	refused(t, err, fault.Conflict, "merge was begun")
+	refused(t, err, fault.Conflict, "merge is in progress")
 	gitIn(t, tree.Dir, "commit", "-qm", "merged")
 	if _, changed, err := b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "x"}); err != nil || changed {
 		t.Error(changed, err)

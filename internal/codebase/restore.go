@@ -65,7 +65,7 @@ func (w *Workspace) Restore(ctx context.Context, t Tree, ref string) (Restored, 
 	}
 	r := Restored{Before: before}
 	for _, u := range before.Unsaved {
-		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, or a repository of its own)")
+		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, or a nested repository)")
 	}
 	if err := w.apply(ctx, t, target, changes, &r); err != nil {
 		return r, err
@@ -173,7 +173,7 @@ func (w *Workspace) moveBack(ctx context.Context, t Tree, target string, r *Rest
 	switch {
 	case was == now:
 	case branch != t.Branch:
-		r.NotUndone = append(r.NotUndone, fmt.Sprintf("the branch %q is checked out in place of %s; I left it where it is", branch, t.Branch))
+		r.NotUndone = append(r.NotUndone, fmt.Sprintf("the branch %q is checked out instead of %s; it was left unchanged", branch, t.Branch))
 	default:
 		if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, was, now}}); err != nil {
 			return fmt.Errorf("moving the branch back: %w", err)
@@ -181,7 +181,7 @@ func (w *Workspace) moveBack(ctx context.Context, t Tree, target string, r *Rest
 		if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", was}}); err != nil {
 			return fmt.Errorf("making the index: %w", err)
 		}
-		r.NotUndone = append(r.NotUndone, "commits that were pushed meanwhile stay where they were pushed to")
+		r.NotUndone = append(r.NotUndone, "commits already pushed stay on the remote")
 	}
 	_, err = w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}})
 	if err != nil && gitcmd.ExitCode(err) != 1 { // 1: there are changes

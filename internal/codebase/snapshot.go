@@ -56,7 +56,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, t Tree, label string) (Saved
 // save makes a commit of the worktree and points a ref at it.
 func (w *Workspace) save(ctx context.Context, t Tree, name, label string) (Saved, error) {
 	if !w.intact(t) {
-		return Saved{}, fault.New(fault.NotFound, "The worktree is gone.")
+		return Saved{}, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
 	s, err := w.snapshotOf(ctx, t)
 	if err != nil {
@@ -260,7 +260,7 @@ func copyFile(from, to string) error {
 // new files together, but not files that git ignores.
 func (w *Workspace) Diff(ctx context.Context, t Tree) (Changes, error) {
 	if !w.intact(t) {
-		return Changes{}, fault.New(fault.NotFound, "The worktree is gone.")
+		return Changes{}, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
 	s, err := w.snapshotOf(ctx, t)
 	if err != nil {

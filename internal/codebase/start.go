@@ -70,7 +70,7 @@ func (s Start) check() error {
 	case s.Fetch != "" && s.Existing:
 		return fault.New(fault.Invalid, "A worktree starts from an existing branch or from a ref, not from both.")
 	case s.Fetch != "" && !fetchForm.MatchString(s.Fetch):
-		return fault.Newf(fault.Invalid, "%.80q is not a ref that I fetch; use one like refs/pull/7/head.", s.Fetch)
+		return fault.Newf(fault.Invalid, "%.80q is not a supported ref; use one like refs/pull/7/head.", s.Fetch)
 	case s.Head != "" && !objectForm.MatchString(s.Head):
 		return fault.Newf(fault.Invalid, "%.80q is not the full name of a commit.", s.Head)
 	case s.Head != "" && !s.foreign():
@@ -122,7 +122,7 @@ func (w *Workspace) tip(ctx context.Context, t *Tree, s Start) (string, error) {
 	t.set(s.origins())
 	if t.place.local || t.place.repo.Plain {
 		if s.Base != "" || s.foreign() {
-			return "", fault.Newf(fault.Unsupported, "%s has no origin, so I can start from what is checked out there only.", t.Repo.Name)
+			return "", fault.Newf(fault.Unsupported, "%s has no origin, so only what is checked out there can be used.", t.Repo.Name)
 		}
 		return w.fresh(ctx, t)
 	}
@@ -164,7 +164,7 @@ func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, e
 	}
 	baseTip := there.refs[branchRef(base)]
 	if base == "" || baseTip == "" {
-		return "", fault.Newf(fault.NotFound, "%s has no branch %s that I could start from.", t.Repo.Name, base)
+		return "", fault.Newf(fault.NotFound, "%s has no branch %s.", t.Repo.Name, base)
 	}
 	ref := s.Fetch
 	if ref == "" {
@@ -195,7 +195,7 @@ func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, e
 	}
 	if s.Head != "" && s.Head != head {
 		if !w.contains(ctx, p, head, s.Head) {
-			return "", fault.Newf(fault.Conflict, "%s no longer contains the commit %.10s: somebody replaced it meanwhile.", strings.TrimPrefix(ref, "refs/heads/"), s.Head)
+			return "", fault.Newf(fault.Conflict, "%s no longer contains the commit %.10s: it was replaced by a force push.", strings.TrimPrefix(ref, "refs/heads/"), s.Head)
 		}
 		head = s.Head
 	}
@@ -314,7 +314,7 @@ func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
 		if !offline(err) {
 			return err
 		}
-		t.Note = "I could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so my files are as they were before the last push."
+		t.Note = "Could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so the files here are older than the last push."
 		return nil
 	}
 	head, err := w.Head(ctx, *t)
@@ -332,7 +332,7 @@ func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
 			return err
 		}
 		if !clean || head != t.Base && !w.contains(ctx, t.place, target, head) {
-			t.Note = fmt.Sprintf("The branch is at %.10s now, but my files have changes of their own, so I left them as they are.", target)
+			t.Note = fmt.Sprintf("The branch is at %.10s now, but the files here have local changes, so they were left unchanged.", target)
 			return nil
 		}
 		if err := w.jump(ctx, *t, head, target); err != nil {

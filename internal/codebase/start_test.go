@@ -158,7 +158,7 @@ func TestWorktreeFollowsThePullRequest(t *testing.T) {
 		t.Errorf("status %q", got)
 	}
 	stays := b.treeAt(repo, "busy", start)
-	if stays.Base != head || !strings.Contains(stays.Note, "left them as they are") || read(t, busy.Dir, "a") != "mine\n" {
+	if stays.Base != head || !strings.Contains(stays.Note, "left unchanged") || read(t, busy.Dir, "a") != "mine\n" {
 		t.Errorf("busy %+v", stays)
 	}
 	missing(t, busy.Dir, "more")
@@ -234,7 +234,7 @@ func TestStartIsChecked(t *testing.T) {
 		}
 	}
 	b.server.Close()
-	if late := b.treeAt(repo, "late", codebase.Start{Branch: "bot/issue-9"}); !strings.Contains(late.Note, "could not fetch") || late.Remote != "bot/issue-9" {
+	if late := b.treeAt(repo, "late", codebase.Start{Branch: "bot/issue-9"}); !strings.Contains(late.Note, "Could not fetch") || late.Remote != "bot/issue-9" {
 		t.Errorf("without a server: %+v", late)
 	}
 	if _, err := b.ws.WorktreeAt(t.Context(), repo, "c", codebase.Start{Branch: "fix", Existing: true}); !fault.Is(err, fault.Unavailable) {

@@ -137,7 +137,7 @@ func (w *Workspace) WorktreeAt(ctx context.Context, repo Repo, conversation stri
 		return Tree{}, err
 	}
 	if found && (m.Conversation != conversation || m.Dir != repo.Dir) {
-		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short id; start a new one.")
+		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short ID; start a new one.")
 	}
 	if found && w.intact(t) {
 		if err := w.relink(ctx, t); err != nil {
@@ -310,7 +310,7 @@ func (w *Workspace) fresh(ctx context.Context, t *Tree) (string, error) {
 	}
 	if fetchErr != nil {
 		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "error", fetchErr)
-		t.Note = fmt.Sprintf("I could not fetch (%s), so this starts from %s as I fetched it last: %.10s of %s.",
+		t.Note = fmt.Sprintf("Could not fetch (%s), so this starts from %s as last fetched: %.10s of %s.",
 			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
 	}
 	return commit, nil

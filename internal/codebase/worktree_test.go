@@ -50,7 +50,7 @@ func TestWorktreeStartsFromFreshDefaultBranch(t *testing.T) {
 	}
 	b.server.Close()
 	late := b.tree(repo, "another")
-	if late.Base != tip || !strings.Contains(late.Note, "could not fetch") || strings.Contains(late.Note, b.root) {
+	if late.Base != tip || !strings.Contains(late.Note, "Could not fetch") || strings.Contains(late.Note, b.root) {
 		t.Errorf("without a server: %+v", late)
 	}
 }

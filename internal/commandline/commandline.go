@@ -198,7 +198,7 @@ func take(c *cobra.Command, args []*argument, given []string) error {
 // Unexpected returns the UsageError of a word behind a command that has no use for it.
 func Unexpected(c *cobra.Command, word string) error {
 	if c.HasSubCommands() {
-		return usagef("%q is no command of %s%s", word, c.CommandPath(), nearest(c, word))
+		return usagef("%[2]s has no command %[1]q%[3]s", word, c.CommandPath(), nearest(c, word))
 	}
 	return usagef("%s takes no argument %q", c.CommandPath(), word)
 }

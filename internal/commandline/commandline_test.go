@@ -96,11 +96,11 @@ func TestFlagsOfEveryKind(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"copi":                "\"copi\" is no command of it; did you mean copy?",
-		"nothing":             "\"nothing\" is no command of it",
+		"copi":                "it has no command \"copi\"; did you mean copy?",
+		"nothing":             "it has no command \"nothing\"",
 		"copy":                "it copy needs <from>",
 		"more":                "it more needs one of send, copy",
-		"more nothing":        "\"nothing\" is no command of it more",
+		"more nothing":        "it more has no command \"nothing\"",
 		"more send":           "it more send needs --name and --scope",
 		"more send --name n":  "it more send needs --scope",
 		"more send x":         "it more send takes no argument \"x\"",

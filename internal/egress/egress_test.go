@@ -67,8 +67,8 @@ func TestParseRule(t *testing.T) {
 		}
 	}
 	for text, part := range map[string]string{
-		"https://example.com": "leave out https://", "example.com/x": "leave out", "": "is not a host", "a b": "is not a host", "127.0.0.1": "with its port only",
-		"10.0.0.1": "with its port only", "::1": "with its port only", "example.com:0": "1 to 65535", "example.com:99999": "1 to 65535", "exa*mple.com": "is not a host",
+		"https://example.com": "leave out https://", "example.com/x": "leave out", "": "is not a host", "a b": "is not a host", "127.0.0.1": "allow it with its port",
+		"10.0.0.1": "allow it with its port", "::1": "allow it with its port", "example.com:0": "1 to 65535", "example.com:99999": "1 to 65535", "exa*mple.com": "is not a host",
 		"-x.example": "is not a host", "example.com:http": "1 to 65535", strings.Repeat("a.", 200) + "com": "is not a host", "user@example.com": "is not a host",
 	} {
 		if _, err := egress.ParseRule(text); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), part) {

@@ -217,7 +217,7 @@ func (g *Grant) dial(target string) (net.Conn, error) {
 	}
 	rule, ok := match(g.policy.Rules, host, uint16(number))
 	if !ok {
-		return nil, g.refusal(host, portText, "it is not in the list of hosts that it may reach")
+		return nil, g.refusal(host, portText, "it is not in the list of allowed hosts")
 	}
 	ctx, cancel := context.WithTimeout(g.life, connectTime)
 	defer cancel()
@@ -276,7 +276,7 @@ func (g *Grant) addresses(ctx context.Context, rule Rule, host, port string) ([]
 	for _, a := range addrs {
 		a = a.Unmap().WithZone("")
 		if !Public(a) && (!rule.Inside || !a.IsPrivate()) {
-			return nil, g.refusal(host, port, "the name leads to an address that is not public")
+			return nil, g.refusal(host, port, "the name resolves to an address that is not public")
 		}
 		out = append(out, a)
 	}

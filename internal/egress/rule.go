@@ -39,7 +39,7 @@ var hostForm = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(
 func ParseRule(text string) (Rule, error) {
 	host, port := strings.ToLower(strings.TrimSpace(text)), ""
 	if strings.Contains(host, "/") {
-		return Rule{}, fault.Newf(fault.Invalid, "%q is not a host: leave out https:// and everything behind the name, as in api.example.com or 127.0.0.1:8080", text)
+		return Rule{}, fault.Newf(fault.Invalid, "%q is not a host: leave out https:// and everything after the name, as in api.example.com or 127.0.0.1:8080", text)
 	}
 	if h, p, err := net.SplitHostPort(host); err == nil {
 		host, port = h, p
@@ -58,7 +58,7 @@ func ParseRule(text string) (Rule, error) {
 	if a, err := netip.ParseAddr(strings.Trim(rule.Host, "[]")); err == nil {
 		rule.Host = a.Unmap().String()
 		if !Public(a) && port == "" {
-			return Rule{}, fault.Newf(fault.Invalid, "%q is not a public address: it is allowed with its port only, as in 127.0.0.1:8080", text)
+			return Rule{}, fault.Newf(fault.Invalid, "%q is not a public address: allow it with its port, as in 127.0.0.1:8080", text)
 		}
 		return rule, nil
 	}

@@ -150,22 +150,22 @@ func Retry(err error) (after time.Duration, ok bool) {
 }
 
 var defaultText = map[Kind]string{
-	Internal:     "Something broke on my side.",
-	Invalid:      "I cannot use that.",
-	NotFound:     "I cannot find that.",
-	Conflict:     "Someone else changed this at the same time.",
-	Forbidden:    "You may not do that here.",
-	Unauthorized: "I am not set up correctly; an operator has to look at this.",
+	Internal:     "Something went wrong on my side.",
+	Invalid:      "That is not valid.",
+	NotFound:     "Not found.",
+	Conflict:     "Someone else just changed this. Try again.",
+	Forbidden:    "You are not allowed to do that here.",
+	Unauthorized: "I am not set up correctly; an owner needs to check the configuration.",
 	RateLimited:  "The service is busy.",
-	Unavailable:  "The service does not answer right now.",
-	Exhausted:    "A limit is used up.",
+	Unavailable:  "The service is not responding right now.",
+	Exhausted:    "A limit has been reached.",
 	Unsupported:  "That is not possible here.",
-	Gone:         "That is no longer there.",
+	Gone:         "That no longer exists.",
 	Canceled:     "Stopped.",
-	Descriptors:  "This bot has too many files and connections open right now.",
-	Memory:       "This bot has run out of memory.",
-	Disk:         "This bot has run out of disk space.",
-	Damaged:      "This bot's database is damaged; an operator has to restore it.",
+	Descriptors:  "The bot has too many files and connections open right now.",
+	Memory:       "The bot is out of memory.",
+	Disk:         "The bot is out of disk space.",
+	Damaged:      "The bot's database is damaged; an operator needs to restore it.",
 }
 
 // Public returns the text to show in the chat for err: the outermost Public

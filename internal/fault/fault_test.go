@@ -60,8 +60,8 @@ func TestPublicNeverShowsForeignText(t *testing.T) {
 		err  error
 		want string
 	}{
-		"Foreign":       {secret, "Something broke on my side."},
-		"Wrapped":       {fault.Wrap(secret, fault.Unavailable, "ask the model"), "The service does not answer right now."},
+		"Foreign":       {secret, "Something went wrong on my side."},
+		"Wrapped":       {fault.Wrap(secret, fault.Unavailable, "ask the model"), "The service is not responding right now."},
 		"PublicInside":  {fault.Wrap(fault.New(fault.Invalid, "Too long."), fault.Internal, "send"), "Too long."},
 		"PublicOutside": {&fault.Error{Kind: fault.Invalid, Public: "No.", Err: secret}, "No."},
 	}

@@ -31,7 +31,7 @@ func TestResourcesAreKindsOfTheirOwn(t *testing.T) {
 		"ENOSPC":   {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.ENOSPC}, fault.Disk, "disk"},
 		"EDQUOT":   {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.EDQUOT}, fault.Disk, "disk"},
 		"EFBIG":    {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.EFBIG}, fault.Disk, "disk"},
-		"Refused":  {dial(syscall.ECONNREFUSED), fault.Unavailable, "does not answer"},
+		"Refused":  {dial(syscall.ECONNREFUSED), fault.Unavailable, "is not responding"},
 	}
 	for name, tt := range tests {
 		err := fault.Wrap(tt.err, fault.Unavailable, "ask")

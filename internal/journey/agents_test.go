@@ -58,7 +58,7 @@ func TestApprovalAskedInTelegramIsGrantedOnTheConsole(t *testing.T) {
 		w.says(ann, "again")
 		w.seesText(ann, "✋", "a-2", "Somebody else")
 		w.says(ann, "/approve a-2")
-		w.seesText(ann, "Somebody else has to decide on a-2")
+		w.seesText(ann, "Someone else has to decide on a-2")
 		w.types("/approve a-2")
 		w.seesText(ann, "Once more.")
 	})

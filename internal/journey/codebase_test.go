@@ -81,7 +81,7 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 		w.says(ann, `/prime "the server" tests`)
 		w.seesText(ann, `echo: Look at the server and then at tests. All: "the server" tests [1 messages]`)
 		w.says(ann, "/deploy now")
-		w.seesText(ann, "Two files have the name")
+		w.seesText(ann, "Two files are named")
 		w.says(ann, "/load-commands docs/prompts")
 		w.seesText(ann, "1 command registered")
 		w.says(ann, "/summarize it")

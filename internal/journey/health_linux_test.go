@@ -167,7 +167,7 @@ func TestFewDescriptorsDelayNobodyAndBlameNobody(t *testing.T) {
 	if err := p.ready(t.Context()); err != nil {
 		t.Fatal(err, p.out)
 	}
-	if out := p.out.String(); !containsAll(out, []string{"MAX_CONCURRENT_CONVERSATIONS is 100", "64 file descriptors suffice for", "LimitNOFILE"}) {
+	if out := p.out.String(); !containsAll(out, []string{"MAX_CONCURRENT_CONVERSATIONS is 100", "64 file descriptors are only enough for", "LimitNOFILE"}) {
 		t.Errorf("the log does not name descriptors: %s", out)
 	}
 	for person := range int64(people) {

@@ -174,7 +174,7 @@ func TestImportedRepositoryIsNotClonedWithoutAYes(t *testing.T) {
 		w.seesText(bob, "a-2", "Clone")
 		w.says(bob, "/stop")
 		w.seesText(bob, "1 waiting message was not started")
-		w.seesText(bob, "The turn has ended: it was not run")
+		w.seesText(bob, "The turn ended; it was not run")
 		w.settles()
 		if got := w.rows("SELECT state FROM approvals ORDER BY number"); fmt.Sprint(got) != "[denied canceled]" {
 			t.Errorf("the questions are %v", got)

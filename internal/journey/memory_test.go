@@ -121,7 +121,7 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.says(ann, "/memory on")
 		w.seesText(ann, "Memory is on for you")
 		w.says(ann, "/remember token sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
-		w.seesText(ann, "I do not remember those")
+		w.seesText(ann, "was not saved")
 		w.says(ann, "/memory")
 		w.seesText(ann, "I remember nothing about you (memory is on)")
 	})

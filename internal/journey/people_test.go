@@ -83,14 +83,14 @@ func TestFinding2AnOwnerIsRemovedBesideARunningBot(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, w *world) {
 		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": ""}).start()
 		w.claim(ann)
-		if out := w.person(app.AddOwner, "telegram/77"); !strings.Contains(out, "telegram/77 is an owner from now on") {
+		if out := w.person(app.AddOwner, "telegram/77"); !strings.Contains(out, "telegram/77 is an owner now") {
 			t.Errorf("owner add: %s", out)
 		}
 		w.says(bob, "/owner")
-		w.seesText(bob, "telegram/42", "claimed with a one-time code", "telegram/77", "by cli")
+		w.seesText(bob, "telegram/42", "joined with a one-time code", "telegram/77", "by cli")
 		w.says(bob, "/owner rm 77")
-		w.seesText(bob, "cannot take the role from yourself")
-		if out := w.person(app.RemoveOwner, "telegram/42"); !strings.Contains(out, "no owner any more, and may not use the bot") {
+		w.seesText(bob, "cannot give up the role yourself")
+		if out := w.person(app.RemoveOwner, "telegram/42"); !strings.Contains(out, "no longer an owner and can no longer use the bot") {
 			t.Errorf("owner rm: %s", out)
 		}
 		w.says(ann, "hello?")
@@ -124,7 +124,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(ann, "/people allow @bob")
 		w.seesText(ann, "is not a telegram ID")
 		w.says(ann, "/people allow 77")
-		w.seesText(ann, "telegram/77 may use the bot from now on")
+		w.seesText(ann, "telegram/77 can use the bot now")
 		w.says(bob, "/people allow 666")
 		w.seesText(bob, "Only an owner")
 		w.says(bob, "/clone "+url)
@@ -136,7 +136,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.seesText(bob, "a-1", "echo no")
 		message, data := w.button(bob, "Run it")
 		w.says(ann, "/people remove telegram/77")
-		w.seesText(ann, "telegram/77 may not use the bot any more")
+		w.seesText(ann, "telegram/77 can no longer use the bot")
 		w.tg.Person(bob).Presses(message, data)
 		w.seesText(bob, "not allowed to talk to this bot any more")
 		w.seesText(bob, "it was not run")
@@ -153,7 +153,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(bob, "/status") // what waits is accepted before the removal
 		w.seesText(bob, "1 queued")
 		w.person(app.RemovePerson, "telegram/77")
-		w.seesText(bob, "Stopped: who asked for this may not use the bot any more")
+		w.seesText(bob, "Stopped: who asked for this can no longer use the bot")
 		w.sees(bob, "the waiting message refused", func(texts []string) bool {
 			n := 0
 			for _, text := range texts {
@@ -181,7 +181,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 		w.says(bob, "/halt")
 		w.seesText(bob, "Only an owner")
 		w.says(ann, "/halt it goes wild")
-		w.seesText(ann, "Halted: running turns are being stopped")
+		w.seesText(ann, "Halted. Running work is being stopped")
 		w.seesText(bob, stuck, "Stopped after", "the bot was halted")
 		w.says(bob, "and now?")
 		w.seesText(bob, "This bot is halted: it goes wild", "kept", "/resume")

@@ -105,7 +105,7 @@ func TestRepositoryWithItsOwnPlanFeatureAndExecute(t *testing.T) {
 			t.Errorf("the plans are %s", got)
 		}
 		w.says(ann, "/execute p-3")
-		w.seesText(ann, "✖ Plan p-3 (version 1) is done already.")
+		w.seesText(ann, "✖ Plan p-3 (version 1) is already done.")
 		w.says(ann, "/execute p-9")
 		w.seesText(ann, "✖ There is no plan p-9 here.")
 		w.says(ann, "/ship p-9")

@@ -51,7 +51,7 @@ func TestPlanIsEditedApprovedAndRunAcrossRestarts(t *testing.T) {
 		w.says(ann, "/approve p-1 and mind the docs")
 		w.seesText(ann, "version 2, is approved")
 		w.says(ann, "/approve p-1")
-		w.seesText(ann, "is approved already")
+		w.seesText(ann, "is already approved")
 		w.restart()
 
 		w.ai.Enqueue(openai.Text("Both steps are done."))
@@ -66,7 +66,7 @@ func TestPlanIsEditedApprovedAndRunAcrossRestarts(t *testing.T) {
 			t.Errorf("executing sees earlier messages: %s", roles)
 		}
 		w.says(ann, "/reject p-1")
-		w.seesText(ann, "is done already")
+		w.seesText(ann, "is already done")
 	})
 }
 

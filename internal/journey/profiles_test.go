@@ -323,7 +323,7 @@ func (w *world) nextRun(at string) {
 	})
 }
 
-// Whoever may not use the bot any more has no standing tasks either.
+// Whoever can no longer use the bot has no standing tasks either.
 func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {

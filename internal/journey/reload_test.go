@@ -35,7 +35,7 @@ func TestReload(t *testing.T) {
 		w.reload(map[string]string{
 			"TELEGRAM_ALLOWED_USER_IDS": "42,666", "OPENAI_MODEL": "other-model", "LISTEN_ADDR": "127.0.0.1:1", "OPENAI_API_KEY": secret,
 		}, log, `changed="OPENAI_MODEL TELEGRAM_ALLOWED_USER_IDS"`, `needs_restart="LISTEN_ADDR OPENAI_API_KEY"`)
-		w.seesText(bob, "may not use the bot any more")
+		w.seesText(bob, "can no longer use the bot")
 		w.says(eve, "may I now?")
 		w.seesText(eve, "echo: may I now? [1 messages]")
 		if r := w.ai.Requests(); r[len(r)-1].Model != "other-model" {

@@ -30,7 +30,7 @@ func TestBudgetsParkAndEnd(t *testing.T) {
 		w.seesText(ann, "A long story.")
 		before := len(w.ai.Requests())
 		w.says(ann, "another one")
-		w.seesText(ann, "Your budget of the day is used up", "00:00 UTC")
+		w.seesText(ann, "Your daily budget is used up", "00:00 UTC")
 		w.says(bob, "and me?")
 		w.seesText(bob, "echo: and me?")
 		if n := len(w.ai.Requests()) - before; n != 1 {

@@ -116,7 +116,7 @@ func TestStopButtonAndStoppingWhatWaits(t *testing.T) {
 		w.says(ann, "are you there?")
 		w.says(ann, "/stop")
 		w.seesText(ann, "1 waiting message was not started")
-		w.seesText(ann, "a-1", "The turn has ended: it was not run")
+		w.seesText(ann, "a-1", "The turn ended; it was not run")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")
 		if got := w.rows("SELECT status, error_details FROM agent_tool_calls"); fmt.Sprint(got) != "[failed | not run: the turn ended before]" {

@@ -52,7 +52,7 @@ func NewJudge(config JudgeConfig) *Judge {
 
 // Of returns what the model finds of a fact that somebody stated in entry, and of the
 // one that is there. It is the zero Judgment, so that the rules decide, if none is
-// there or it says the same, if the budget of the day is used up, or if the model does
+// there or it says the same, if the daily budget is used up, or if the model does
 // not answer with one of the four words within 4 seconds. The request counts as theirs.
 func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment {
 	if j == nil || j.config.Paused() {
@@ -118,7 +118,7 @@ func (j *Judge) ask(ctx context.Context, conv sessions.Conversation, entry sessi
 	}
 	relation, ok := memory.ParseRelation(a.text)
 	if !ok {
-		return "", fault.New(fault.Invalid, "The model answered something else than one of the four words.")
+		return "", fault.New(fault.Invalid, "The model did not answer with one of the four words.")
 	}
 	return relation, nil
 }

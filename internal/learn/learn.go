@@ -256,12 +256,12 @@ func (l *Learner) mayNot(ctx context.Context, tx Tx, j job) (string, error) {
 		return "memory is off", err
 	}
 	if spent, err := overBudget(ctx, tx, l.config.Budget(), j.account, l.config.Now()); err != nil || spent {
-		return "the budget of the day is used up", err
+		return "the daily budget is used up", err
 	}
 	return "", nil
 }
 
-// overBudget reports whether the budget of the day is used up, of a person or of all.
+// overBudget reports whether the daily budget is used up, of a person or of all.
 func overBudget(ctx context.Context, tx Tx, b spend.Budget, account string, now time.Time) (bool, error) {
 	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
 		return false, nil

@@ -78,7 +78,7 @@ func CheckPatterns(server string, patterns []string) error {
 func CheckURL(server, address string, loopback bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
-		return fault.Newf(fault.Invalid, "The address of the MCP server %q cannot be used. It is like https://example.com/mcp, without a user name.", server)
+		return fault.Newf(fault.Invalid, "The address of the MCP server %q is not valid; use one like https://example.com/mcp, without a user name.", server)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback || !isLoopback(u.Hostname())) {
 		return fault.Newf(fault.Invalid, "The address of the MCP server %q must begin with https://.", server)
@@ -131,20 +131,20 @@ func (s Server) sizes() string {
 	parts := slices.Concat([]string{s.Command, s.URL}, s.Args, s.Allow, s.Hosts, pairs(s.Env), pairs(s.Headers))
 	for _, count := range []int{len(s.Args), len(s.Allow), len(s.Hosts), len(s.Env), len(s.Headers)} {
 		if count > maxParts {
-			return fmt.Sprintf("a list of %d entries; %d are taken", count, maxParts)
+			return fmt.Sprintf("a list of %d entries; the limit is %d", count, maxParts)
 		}
 	}
 	for _, p := range parts {
 		all += len(p)
 		switch {
 		case len(p) > maxText:
-			return fmt.Sprintf("a text of %d bytes; %d are taken", len(p), maxText)
+			return fmt.Sprintf("a text of %d bytes; the limit is %d", len(p), maxText)
 		case !utf8.ValidString(p) || strings.ContainsRune(p, 0):
 			return "a text with bytes that are not UTF-8, or with a zero byte"
 		}
 	}
 	if all > maxAll {
-		return fmt.Sprintf("%d bytes of text; %d are taken", all, maxAll)
+		return fmt.Sprintf("%d bytes of text; the limit is %d", all, maxAll)
 	}
 	return ""
 }
@@ -167,25 +167,25 @@ func (s Server) checkAddress(name string) error {
 		}
 	}
 	if len(s.Args)+len(s.Env) > 0 {
-		return fault.Newf(fault.Invalid, "The MCP server %q is an address; args and env are for programs.", name)
+		return fault.Newf(fault.Invalid, "The MCP server %q has a URL; args and env require a command.", name)
 	}
 	return nil
 }
 
 func (s Server) checkProgram(name, self string) error {
 	if strings.ContainsFunc(s.Command, unicode.IsControl) || strings.HasPrefix(s.Command, "-") || strings.TrimSpace(s.Command) != s.Command {
-		return fault.Newf(fault.Invalid, "The command of the MCP server %q is not the name of a program.", name)
+		return fault.Newf(fault.Invalid, "The command of the MCP server %q is not a valid program name.", name)
 	}
 	if self != "" && (s.Command == self || s.Command == path.Base(self)) {
-		return fault.Newf(fault.Invalid, "The MCP server %q would start this very program again, without an end; name the program of the server.", name)
+		return fault.Newf(fault.Invalid, "The MCP server %q would start this program again and again; set command to the server's own program.", name)
 	}
 	for variable := range s.Env {
 		if !variableName.MatchString(variable) {
-			return fault.Newf(fault.Invalid, "The MCP server %q has %q in env, which is not the name of a variable.", name, short(variable))
+			return fault.Newf(fault.Invalid, "The MCP server %q has %q in env, which is not a valid variable name.", name, short(variable))
 		}
 	}
 	if len(s.Headers) > 0 {
-		return fault.Newf(fault.Invalid, "The MCP server %q is a program; headers are for addresses.", name)
+		return fault.Newf(fault.Invalid, "The MCP server %q has a command; headers require a url.", name)
 	}
 	return nil
 }

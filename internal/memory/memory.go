@@ -216,9 +216,9 @@ func CleanText(text string) (string, error) {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", " "), "\uFFFD")), " ")
 	switch n := utf8.RuneCountInString(text); {
 	case n == 0:
-		return "", fault.New(fault.Invalid, "There is nothing to remember: the text is empty.")
+		return "", fault.New(fault.Invalid, "Nothing to remember: the text is empty.")
 	case n > MaxText:
-		return "", fault.Newf(fault.Invalid, "That is %d characters; a memory has at most %d. Say it shorter, or put it into a file.", n, MaxText)
+		return "", fault.Newf(fault.Invalid, "That is %d characters; a memory can have at most %d. Shorten it, or put it in a file.", n, MaxText)
 	}
 	return text, nil
 }

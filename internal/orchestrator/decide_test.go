@@ -79,7 +79,7 @@ func TestWhoDecidesOnAPlan(t *testing.T) {
 					if got, _, _ := strings.Cut(planState(w), " "); got != want {
 						t.Errorf("the plan is %s, want %s", got, want)
 					}
-					if told := strings.Join(append(w.Chat.Texts(team), w.Chat.Notes()...), "\n"); strings.Contains(told, "Only the person who asked for plan p-1, or an owner, can decide on it.") == may {
+					if told := strings.Join(append(w.Chat.Texts(team), w.Chat.Notes()...), "\n"); strings.Contains(told, "Only the person who asked for plan p-1 or an owner can decide on it.") == may {
 						t.Errorf("they read %q", told)
 					}
 					if may && tt.state != "proposed" && !strings.HasSuffix(planState(w), string(who)) {
@@ -108,7 +108,7 @@ func TestPlanIsDecidedOnce(t *testing.T) {
 		if asked := strings.Join(w.Model.Asked(), "\n"); strings.Contains(asked, "1. Pack.") {
 			t.Errorf("it was carried out: %q", asked)
 		}
-		w.Chat.Find("Plan p-1 (version 1) is rejected already.")
+		w.Chat.Find("Plan p-1 (version 1) is already rejected.")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestStopOfATurnThatAsks(t *testing.T) {
 		w.Chat.Say("/stop", inTeam(ot.Ann)...)
 		w.Pass(10 * time.Second)
 		w.Chat.Find("(asked for chat/ann)")
-		w.Chat.Find("The turn has ended: it was not run")
+		w.Chat.Find("The turn ended; it was not run")
 		w.Chat.Press(question, "Run it")
 		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
 		w.Pass(10 * time.Second)

@@ -82,17 +82,17 @@ func outcomes() map[string]outcome {
 		"Unavailable":  passes(unavailable, time.Second),
 		"Conflict":     passes(fault.New(fault.Conflict, ""), time.Second),
 		"Unauthorized": fails(fault.Unauthorized, "I am not set up correctly"),
-		"Invalid":      fails(fault.Invalid, "I cannot use that."),
-		"NotFound":     fails(fault.NotFound, "I cannot find that."),
-		"Forbidden":    fails(fault.Forbidden, "You may not do that here."),
-		"Exhausted":    fails(fault.Exhausted, "A limit is used up."),
+		"Invalid":      fails(fault.Invalid, "That is not valid."),
+		"NotFound":     fails(fault.NotFound, "Not found."),
+		"Forbidden":    fails(fault.Forbidden, "You are not allowed to do that here."),
+		"Exhausted":    fails(fault.Exhausted, "A limit has been reached."),
 		"Unsupported":  fails(fault.Unsupported, "That is not possible here."),
-		"Gone":         fails(fault.Gone, "That is no longer there."),
+		"Gone":         fails(fault.Gone, "That no longer exists."),
 		"Canceled":     fails(fault.Canceled, "Stopped."),
-		"Internal":     fails(fault.Internal, "Something broke on my side."),
+		"Internal":     fails(fault.Internal, "Something went wrong on my side."),
 		"Panic": {
 			steps: []ot.Step{ot.Panic()}, silent: true,
-			shown: "✖ Something broke on my side.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown: "✖ Something went wrong on my side.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 		"NeverAvailable": {
 			steps: []ot.Step{ot.Fail("Once more I ", unavailable)}, requests: 5, waits: 15 * time.Second,
@@ -100,7 +100,7 @@ func outcomes() map[string]outcome {
 		},
 		"Uncertain": {
 			steps: []ot.Step{ot.Fail("", &fault.Error{Kind: fault.Unavailable, Uncertain: true})}, silent: true,
-			shown: "✖ The service does not answer right now.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown: "✖ The service is not responding right now.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 		"Stop": {
 			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer))},

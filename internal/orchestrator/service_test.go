@@ -108,7 +108,7 @@ func TestRemovedWhileTheirTurnRuns(t *testing.T) {
 		})
 		w.Process().Engine.AccessChanged()
 		w.Pass(5 * time.Second)
-		w.Chat.Find("⏹ Stopped: who asked for this may not use the bot any more.")
+		w.Chat.Find("⏹ Stopped: the person who asked can no longer use the bot.")
 		w.Chat.Find("You are not allowed to talk to this bot any more, so I did not start on this.")
 		if n := len(w.Model.Requests()); n != 1 {
 			t.Errorf("the model was asked %d times", n)
@@ -136,7 +136,7 @@ func TestReload(t *testing.T) {
 		})
 		w.Pass(10 * time.Second)
 		w.Chat.WantIn("elsewhere", "re: BOB: hello")
-		w.Chat.Find("⏹ Stopped: who asked for this may not use the bot any more.")
+		w.Chat.Find("⏹ Stopped: the person who asked can no longer use the bot.")
 	})
 }
 
@@ -374,7 +374,7 @@ func TestBudgetOfADay(t *testing.T) {
 			w.Chat.Say(text)
 			w.Pass(5 * time.Second)
 		}
-		w.Chat.Want("re: one", "re: two", "✖ The budget of the day is used up (30 of 20 tokens).")
+		w.Chat.Want("re: one", "re: two", "✖ The daily budget is used up (30 of 20 tokens).")
 		if n := len(w.Model.Requests()); n != 2 {
 			t.Errorf("the model was asked %d times, want 2: 15 tokens each of 20", n)
 		}

@@ -68,7 +68,7 @@ func (s *Service) why(i sessions.Identity, who Person) string {
 	p := (*s.platforms.Load())[i.Platform]
 	by := "by " + i.GrantedBy
 	if i.Claimed() {
-		by = "claimed with a one-time code"
+		by = "joined with a one-time code"
 	}
 	if !i.GrantedAt.IsZero() {
 		by += " on " + day(i.GrantedAt)
@@ -81,9 +81,9 @@ func (s *Service) why(i sessions.Identity, who Person) string {
 	case !who.Overruled:
 		return by
 	case len(p.Access.Owners) > 0:
-		return fmt.Sprintf("was owner, %s; %s names others", by, p.Owners)
+		return fmt.Sprintf("former owner, %s; %s lists others", by, p.Owners)
 	}
-	return fmt.Sprintf("was owner, %s; %s does not name them", by, p.Allow)
+	return fmt.Sprintf("former owner, %s; not listed in %s", by, p.Allow)
 }
 
 // Owners returns those of list who are owners, or were until the configuration

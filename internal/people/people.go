@@ -119,9 +119,9 @@ func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
 		return Account{}, fault.Newf(fault.Invalid, "%q is not an account ID: use platform/id, such as telegram/42; /whoami shows it.", named)
 	case !known:
 		names := slices.Sorted(maps.Keys((*s.platforms.Load())))
-		return Account{}, fault.Newf(fault.Invalid, "There is no platform %q; name an account such as telegram/42. Platforms: %v.", platform, names)
+		return Account{}, fault.Newf(fault.Invalid, "Unknown platform %q; use an account such as telegram/42. Platforms: %v.", platform, names)
 	case p.CheckID == nil:
-		return Account{}, fault.Newf(fault.Invalid, "Whoever is at %s has the program itself: nobody else can be let in there, and nobody removed.", platform)
+		return Account{}, fault.Newf(fault.Invalid, "The %s belongs to whoever runs the program: nobody can be allowed or removed there.", platform)
 	}
 	if err := p.CheckID(id); err != nil {
 		return Account{}, err
@@ -235,10 +235,10 @@ func (s *Service) Allow(ctx context.Context, by By, a Account, role sessions.Rol
 		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case was.role == role, was.role == sessions.Owner:
-			said = fmt.Sprintf("%s may use the bot already, as %s.", a, was.role)
+			said = fmt.Sprintf("%s can already use the bot, as %s.", a, was.role)
 			return nil
 		case role == sessions.Reader && p.Access.Role(sessions.Identity{Role: sessions.Reader}, messages.Sender{ID: a.ID}, false) != sessions.Reader:
-			return fault.Newf(fault.Invalid, "The configuration lets %s in as user, and what it says wins: take the id out of %s and start the bot again.", a, p.Allow)
+			return fault.Newf(fault.Invalid, "The configuration lists %s as a user and takes precedence: remove the ID from %s and restart the bot.", a, p.Allow)
 		}
 		said = allowed(a, role)
 		return s.set(ctx, tx, by, "person.allow", a, was, role, false)
@@ -250,7 +250,7 @@ func (s *Service) Allow(ctx context.Context, by By, a Account, role sessions.Rol
 // messages are refused, what waits is not begun, what runs is stopped.
 func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, err error) {
 	if by.is(a.String()) {
-		return "", fault.New(fault.Invalid, "You cannot remove yourself; another owner can, or `bot person remove` on the machine.")
+		return "", fault.New(fault.Invalid, "You cannot remove yourself. Another owner can, or use `bot person remove` on the machine.")
 	}
 	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
@@ -258,16 +258,16 @@ func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, er
 			return err
 		}
 		if !was.RemovedAt.IsZero() {
-			said = fmt.Sprintf("%s was removed already, on %s.", a, day(was.RemovedAt))
+			said = fmt.Sprintf("%s was already removed on %s.", a, day(was.RemovedAt))
 			return nil
 		}
-		said = fmt.Sprintf("%s may not use the bot any more: what runs for them is stopped, and what waits is not begun.", a)
+		said = fmt.Sprintf("%s can no longer use the bot. Their running work is stopped, and queued messages are dropped.", a)
 		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case p.Access.Owners[a.ID]:
-			said += fmt.Sprintf(" %s still names them; that counts for nothing until they are allowed again.", p.Owners)
+			said += fmt.Sprintf(" They are still listed in %s, which has no effect until they are allowed again.", p.Owners)
 		case p.Access.IDs[a.ID]:
-			said += fmt.Sprintf(" %s still names them; that counts for nothing until they are allowed again.", p.Allow)
+			said += fmt.Sprintf(" They are still listed in %s, which has no effect until they are allowed again.", p.Allow)
 		}
 		return s.set(ctx, tx, by, "person.remove", a, was, sessions.Stranger, true)
 	})
@@ -285,12 +285,12 @@ func (s *Service) AddOwner(ctx context.Context, by By, a Account) (said string, 
 		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case was.role == sessions.Owner && !was.Claimed(), p.Access.Owners[a.ID] && was.RemovedAt.IsZero():
-			said = fmt.Sprintf("%s is an owner already.", a)
+			said = fmt.Sprintf("%s is already an owner.", a)
 			return nil
 		case len(p.Access.Owners) > 0 && !p.Access.Owners[a.ID]:
-			return fault.Newf(fault.Invalid, "%s lists the owners on %s, and what it says wins: add the id there and start the bot again.", p.Owners, a.Platform)
+			return fault.Newf(fault.Invalid, "%s lists the owners on %s and takes precedence: add the ID there and restart the bot.", p.Owners, a.Platform)
 		}
-		said = fmt.Sprintf("%s is an owner from now on.", a)
+		said = fmt.Sprintf("%s is an owner now.", a)
 		return s.set(ctx, tx, by, "owner.add", a, was, sessions.Owner, false)
 	})
 	return said, err
@@ -301,7 +301,7 @@ func (s *Service) AddOwner(ctx context.Context, by By, a Account) (said string, 
 // is fault.Invalid.
 func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said string, err error) {
 	if by.is(a.String()) {
-		return "", fault.New(fault.Invalid, "You cannot take the role from yourself: somebody has to own the bot. Another owner can, or `bot owner rm` on the machine.")
+		return "", fault.New(fault.Invalid, "You cannot give up the role yourself, because the bot needs an owner. Another owner can take it from you, or use `bot owner rm` on the machine.")
 	}
 	err = s.change(ctx, by, func(tx *transaction) error {
 		was, err := s.standing(ctx, tx, a)
@@ -311,13 +311,13 @@ func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said strin
 		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case p.Access.Owners[a.ID]:
-			return fault.Newf(fault.Invalid, "%s names %s as an owner, and what it says wins: take the id out there and start the bot again. `bot person remove %s` shuts them out at once.", p.Owners, a, a)
+			return fault.Newf(fault.Invalid, "%s lists %s as an owner and takes precedence: remove the ID there and restart the bot. To remove them immediately, use `bot person remove %s`.", p.Owners, a, a)
 		case was.Role != sessions.Owner:
-			return fault.Newf(fault.NotFound, "%s is no owner. `bot owner list` lists them, and so does `/owner` in a chat.", a)
+			return fault.Newf(fault.NotFound, "%s is not an owner. `bot owner list`, or `/owner` in a chat, lists the owners.", a)
 		}
-		said = fmt.Sprintf("%s is no owner any more, and may not use the bot.", a)
+		said = fmt.Sprintf("%s is no longer an owner and can no longer use the bot.", a)
 		if s.role(sessions.Identity{}, a) != sessions.Stranger {
-			said = fmt.Sprintf("%s is no owner any more, but is let in by %s; `bot person remove %s` shuts them out.", a, p.Allow, a)
+			said = fmt.Sprintf("%s is no longer an owner, but can still use the bot because of %s. To remove them, use `bot person remove %s`.", a, p.Allow, a)
 		}
 		return s.set(ctx, tx, by, "owner.remove", a, was, sessions.Stranger, false)
 	})
@@ -335,10 +335,10 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 		}
 		if !done {
 			state, err := tx.ServiceState(ctx)
-			said = fmt.Sprintf("The bot is halted already, by %s since %s.", state.HaltedBy, day(state.HaltedAt))
+			said = fmt.Sprintf("The bot was already halted by %s at %s.", state.HaltedBy, day(state.HaltedAt))
 			return err
 		}
-		said = "Halted: running turns are being stopped and nothing starts, on any replica and after a restart too. Messages are kept and answered after the resume."
+		said = "Halted. Running work is being stopped, and nothing starts on any replica, even after a restart. New messages are saved and answered after /resume."
 		return audit(ctx, tx, by, "service.halt", "", map[string]any{})
 	})
 	return said, err
@@ -359,7 +359,7 @@ func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 			said = "The bot is not halted."
 			return nil
 		}
-		said = fmt.Sprintf("Resumed after a halt by %s since %s: what waited is answered now.", state.HaltedBy, day(state.HaltedAt))
+		said = fmt.Sprintf("Resumed after a halt by %s since %s. Queued messages are being answered.", state.HaltedBy, day(state.HaltedAt))
 		return audit(ctx, tx, by, "service.resume", "", map[string]any{"halted_by": state.HaltedBy})
 	})
 	return said, err

@@ -116,7 +116,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{"test/", "", "use platform/id"},
 		{"test/4 2", "", "use platform/id"},
 		{"test/4\x1b[2J", "", "use platform/id"},
-		{"irc/42", "test", "no platform"},
+		{"irc/42", "test", "Unknown platform"},
 		{"test/@ann", "", "no id"},
 		{"test/" + strings.Repeat("x", 300), "", "use platform/id"},
 	} {

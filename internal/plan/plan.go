@@ -96,14 +96,14 @@ type Decider struct {
 // approve it asked for exactly this text to run.
 func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State, error) {
 	if by.Actor != p.Requester && !by.Owner {
-		return p.State, fault.Newf(fault.Forbidden, "Only the person who asked for plan %s, or an owner, can decide on it.", p.Name())
+		return p.State, fault.Newf(fault.Forbidden, "Only the person who asked for plan %s or an owner can decide on it.", p.Name())
 	}
 	if shown != "" && shown != p.SHA256 {
-		return p.State, fault.Newf(fault.Conflict, "That was another version of plan %s; version %d is what counts now.", p.Name(), p.Version)
+		return p.State, fault.Newf(fault.Conflict, "Plan %s has changed; the current version is %d.", p.Name(), p.Version)
 	}
 	waiting := p.State == Proposed || p.State == Approved
 	if waiting && !now.Before(p.ExpiresAt) {
-		return Expired, fault.Newf(fault.Conflict, "Plan %s has expired; nothing was run. Ask for it again.", p.Name())
+		return Expired, fault.Newf(fault.Conflict, "Plan %s has expired and was not run. Ask for a new one.", p.Name())
 	}
 	switch {
 	case !waiting:
@@ -116,7 +116,7 @@ func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State,
 	case d == Edit:
 		return Superseded, nil
 	}
-	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is %s already.", p.Name(), p.Version, p.State)
+	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is already %s.", p.Name(), p.Version, p.State)
 }
 
 // Reader finds plans; a transaction of the database is one, and locks what it

@@ -66,13 +66,13 @@ func (p Profile) Check(r Rules) error {
 	var problems []string
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if !name.MatchString(p.Name) {
-		say("name: %q is not usable; use lower case letters, digits, dots, dashes and underscores, at most 63.", short(p.Name))
+		say("name: %q is not valid; use up to 63 lowercase letters, digits, dots, dashes and underscores.", short(p.Name))
 	}
 	if p.Name == Default {
-		say("name: %q means no profile at all; choose another name.", Default)
+		say("name: %q is reserved and means no profile; choose another name.", Default)
 	}
 	if !name.MatchString(p.Group) {
-		say("group: %q is not usable; use lower case letters, digits, dots, dashes and underscores, at most 63.", short(p.Group))
+		say("group: %q is not valid; use up to 63 lowercase letters, digits, dots, dashes and underscores.", short(p.Group))
 	}
 	p.checkTexts(say)
 	p.checkNumbers(say)
@@ -92,11 +92,11 @@ func (p Profile) checkTexts(say func(string, ...any)) {
 		all += len(s)
 		switch {
 		case len(s) > MaxText:
-			say("%s: %d bytes are too long; at most %d are taken.", field, len(s), MaxText)
+			say("%s: %d bytes are too many; the limit is %d.", field, len(s), MaxText)
 		case !utf8.ValidString(s):
-			say("%s: it is not UTF-8; save the file as UTF-8.", field)
+			say("%s: not UTF-8; save the file as UTF-8.", field)
 		case strings.ContainsRune(s, 0):
-			say("%s: it has a zero byte in it; take it out.", field)
+			say("%s: contains a zero byte; remove it.", field)
 		}
 	}
 	text("description", p.Description)
@@ -106,40 +106,40 @@ func (p Profile) checkTexts(say func(string, ...any)) {
 		items Texts
 	}{{"lore", p.Lore}, {"objectives", p.Objectives}, {"knowledge", p.Knowledge}} {
 		if len(list.items) > MaxItems {
-			say("%s: %d entries are too many; at most %d are taken.", list.field, len(list.items), MaxItems)
+			say("%s: %d entries are too many; the limit is %d.", list.field, len(list.items), MaxItems)
 			continue
 		}
 		for i, item := range list.items {
 			text(fmt.Sprintf("%s, entry %d", list.field, i+1), item)
 			if strings.TrimSpace(item) == "" {
-				say("%s, entry %d: it is empty; take it out.", list.field, i+1)
+				say("%s, entry %d: empty; remove it.", list.field, i+1)
 			}
 		}
 	}
 	if all > MaxPrompt {
-		say("all texts together have %d bytes; at most %d are taken, because they are sent with each request.", all, MaxPrompt)
+		say("all texts together have %d bytes; the limit is %d, because they are sent with every request.", all, MaxPrompt)
 	}
 }
 
 func (p Profile) checkNumbers(say func(string, ...any)) {
 	switch {
 	case p.Interval < 0:
-		say("interval: %d seconds lie in the past; use 0 for no standing task, or %d and more.", p.Interval, MinInterval)
+		say("interval: %d seconds is negative; use 0 for no standing task, or at least %d.", p.Interval, MinInterval)
 	case p.Interval > 0 && p.Interval < MinInterval:
-		say("interval: %d seconds are too short; use %d or more, or 0 for no standing task.", p.Interval, MinInterval)
+		say("interval: %d seconds is too short; use at least %d, or 0 for no standing task.", p.Interval, MinInterval)
 	case p.Interval > MaxInterval:
-		say("interval: %d seconds are too long; use at most %d, a year.", p.Interval, MaxInterval)
+		say("interval: %d seconds is too long; use at most %d (one year).", p.Interval, MaxInterval)
 	case p.Interval > 0 && len(p.Objectives) == 0:
-		say("interval: there is nothing to do every %d seconds; write the standing task into objectives.", p.Interval)
+		say("interval: nothing to do every %d seconds; put the standing task in objectives.", p.Interval)
 	}
 	if p.MaxIterations < 1 || p.MaxIterations > MaxIterations {
-		say("max_iterations: %d is not usable; use 1 to %d.", p.MaxIterations, MaxIterations)
+		say("max_iterations: %d is not valid; use 1 to %d.", p.MaxIterations, MaxIterations)
 	}
 	if p.Memory.ShortTerm < 0 || p.Memory.ShortTerm > MaxWindow {
-		say("memory.short_term_memory_size: %d is not usable; use 0 (as many messages as fit) to %d.", p.Memory.ShortTerm, MaxWindow)
+		say("memory.short_term_memory_size: %d is not valid; use 0 (as many messages as fit) to %d.", p.Memory.ShortTerm, MaxWindow)
 	}
 	if p.Memory.Size < 0 || p.Memory.Size > MaxRecalled {
-		say("memory.memory_size: %d is not usable; use 0 (the usual number) to %d.", p.Memory.Size, MaxRecalled)
+		say("memory.memory_size: %d is not valid; use 0 (the default) to %d.", p.Memory.Size, MaxRecalled)
 	}
 }
 
@@ -149,11 +149,11 @@ func (p Profile) checkModel(say func(string, ...any)) {
 		oneOf(say, "model_tier", p.ModelTier, tiers)
 	}
 	if p.ModelTier != "" && p.Model != "" {
-		say("model: there is a model_tier as well; keep one of them.")
+		say("model: model_tier is set too; keep only one.")
 	}
 	for _, model := range []struct{ field, value string }{{"model", p.Model}, {"rag.embedding_model", p.RAG.EmbeddingModel}} {
 		if len(model.value) > maxModel || strings.ContainsFunc(model.value, func(c rune) bool { return c <= ' ' || c > '~' }) {
-			say("%s: %q is not the name of a model.", model.field, short(model.value))
+			say("%s: %q is not a model name.", model.field, short(model.value))
 		}
 	}
 }
@@ -164,24 +164,24 @@ func oneOf(say func(string, ...any), field, value, list string) {
 		return
 	}
 	if near, ok := command.Nearest(strings.ToLower(value), all); ok {
-		say("%s: there is no %q; did you mean %s?", field, short(value), near)
+		say("%s: unknown value %q; did you mean %s?", field, short(value), near)
 		return
 	}
-	say("%s: there is no %q; use %s.", field, short(value), strings.Join(all, ", "))
+	say("%s: unknown value %q; use %s.", field, short(value), strings.Join(all, ", "))
 }
 
 func (p Profile) checkPlugins(r Rules, say func(string, ...any)) {
 	if len(p.Plugins) > MaxItems {
-		say("plugins: %d entries are too many; at most %d are taken.", len(p.Plugins), MaxItems)
+		say("plugins: %d entries are too many; the limit is %d.", len(p.Plugins), MaxItems)
 		return
 	}
 	for i, plugin := range p.Plugins {
 		_, err := path.Match(plugin, "")
 		switch {
 		case plugin == "" || len(plugin) > 100 || err != nil || strings.ContainsFunc(plugin, func(c rune) bool { return c <= ' ' || c > '~' }):
-			say("plugins: %q is not the name of a tool.", short(plugin))
+			say("plugins: %q is not a tool name.", short(plugin))
 		case slices.Contains(p.Plugins[:i], plugin):
-			say("plugins: %s is there twice.", plugin)
+			say("plugins: %s is listed twice.", plugin)
 		case r.Tools != nil && !p.mayExist(plugin, r):
 			names := slices.Clone(r.Tools)
 			for _, server := range slices.Concat(r.Servers, slices.Sorted(maps.Keys(p.MCPServers))) {
@@ -191,7 +191,7 @@ func (p Profile) checkPlugins(r Rules, say func(string, ...any)) {
 				say("plugins: there is no tool %q; did you mean %s?", plugin, near)
 				continue
 			}
-			say("plugins: there is no tool %q. There is: %s.", plugin, strings.Join(names, ", "))
+			say("plugins: there is no tool %q. Available: %s.", plugin, strings.Join(names, ", "))
 		}
 	}
 }
@@ -219,7 +219,7 @@ func (p Profile) mayExist(plugin string, r Rules) bool {
 
 func (p Profile) checkServers(r Rules, say func(string, ...any)) {
 	if len(p.MCPServers) > mcpserver.MaxServers {
-		say("mcp_servers: %d are too many; at most %d are taken.", len(p.MCPServers), mcpserver.MaxServers)
+		say("mcp_servers: %d are too many; the limit is %d.", len(p.MCPServers), mcpserver.MaxServers)
 		return
 	}
 	for _, server := range slices.Sorted(maps.Keys(p.MCPServers)) {
@@ -227,7 +227,7 @@ func (p Profile) checkServers(r Rules, say func(string, ...any)) {
 			say("mcp_servers: %s", fault.Public(err))
 		}
 		if slices.Contains(r.Servers, server) {
-			say("mcp_servers: MCP_CONFIG has a server %q already, and its tools would have the same names; give it another name.", server)
+			say("mcp_servers: MCP_CONFIG already has a server %q, and the tools would have the same names; choose another name.", server)
 		}
 	}
 }
@@ -236,13 +236,13 @@ func (p Profile) checkAvatar(say func(string, ...any)) {
 	switch kind := http.DetectContentType(p.AvatarImage); {
 	case len(p.AvatarImage) == 0 && p.AvatarType == "":
 	case len(p.AvatarImage) == 0:
-		say("avatar_mime_type: there is no avatar_image; take it out, or add the picture in base64.")
+		say("avatar_mime_type: there is no avatar_image; remove this, or add the image in base64.")
 	case len(p.AvatarImage) > MaxAvatar:
-		say("avatar_image: %d bytes are too many; at most %d are taken.", len(p.AvatarImage), MaxAvatar)
+		say("avatar_image: %d bytes are too many; the limit is %d.", len(p.AvatarImage), MaxAvatar)
 	case !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, p.AvatarType):
-		say("avatar_mime_type: %q is not usable; use %s, such as image/png.", short(p.AvatarType), avatarTypes)
+		say("avatar_mime_type: %q is not valid; use %s, such as image/png.", short(p.AvatarType), avatarTypes)
 	case kind != p.AvatarType:
-		say("avatar_mime_type: it says %s, but the picture is %s.", p.AvatarType, kind)
+		say("avatar_mime_type: it is %s, but the image is %s.", p.AvatarType, kind)
 	}
 }
 

@@ -113,14 +113,14 @@ func TestWrongYAMLIsNamedByLine(t *testing.T) {
 		"UnknownField":  {"name: x\nobjective: [a]\n", `line 2: there is no field "objective"; did you mean objectives?`},
 		"UnknownInside": {"name: x\nmemory:\n  enable: true\n", `line 3: there is no field "enable"; did you mean enabled?`},
 		"Twice":         {"name: x\nname: y\n", `line 2: mapping key "name" already defined at line 1`},
-		"WrongType":     {"name: x\ninterval: soon\n", "line 2: a text `soon` stands where a whole number is wanted"},
-		"ListWanted":    {"name: x\nlore: {a: b}\n", "line 2: a group of fields stands where a list of texts is wanted"},
+		"WrongType":     {"name: x\ninterval: soon\n", "line 2: a text `soon` instead of a whole number"},
+		"ListWanted":    {"name: x\nlore: {a: b}\n", "line 2: a group of fields instead of a list of texts"},
 		"Bomb":          {bomb, "line 1: anchors and aliases"},
 		"Cycle":         {"name: x\nlore: &l\n  - *l\n", "anchors and aliases"},
 		"Merge":         {"base: &b {name: x}\n<<: *b\n", "anchors and aliases"},
 		"NotBase64":     {"name: x\navatar_image: '@@@'\n", "line 2: avatar_image is not base64"},
-		"Nothing":       {"# only a comment\n", "no profile in it"},
-		"Text":          {"hello", "a text `hello` stands where a group of fields is wanted"},
+		"Nothing":       {"# only a comment\n", "contains no profile"},
+		"Text":          {"hello", "a text `hello` instead of a group of fields"},
 		"NotUTF8":       {"name: \xff\n", "not UTF-8"},
 		"Torn":          {"name: x\nlore: [a, b\n", "line 1: did not find expected"},
 		"TooManyValues": {"lore: [" + strings.Repeat("a,", 300_000) + "]", "too many values"},
@@ -144,33 +144,33 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 		want   string
 	}{
 		"Name":           {func(p *profile.Profile) { p.Name = "Code Reviewer" }, "name: "},
-		"NameOfDefault":  {func(p *profile.Profile) { p.Name = "default" }, "no profile at all"},
+		"NameOfDefault":  {func(p *profile.Profile) { p.Name = "default" }, "means no profile"},
 		"Group":          {func(p *profile.Profile) { p.Group = "../x" }, "group: "},
-		"Negative":       {func(p *profile.Profile) { p.Interval = -5 }, "lie in the past"},
-		"TooShort":       {func(p *profile.Profile) { p.Interval = 59 }, "too short; use 60"},
+		"Negative":       {func(p *profile.Profile) { p.Interval = -5 }, "is negative"},
+		"TooShort":       {func(p *profile.Profile) { p.Interval = 59 }, "too short; use at least 60"},
 		"TooLong":        {func(p *profile.Profile) { p.Interval = 1 << 40 }, "too long"},
 		"NoTask":         {func(p *profile.Profile) { p.Interval, p.Objectives = 60, nil }, "nothing to do"},
 		"NearTool":       {func(p *profile.Profile) { p.Plugins = profile.Texts{"raed_file"} }, `no tool "raed_file"; did you mean read_file?`},
-		"NoTool":         {func(p *profile.Profile) { p.Plugins = profile.Texts{"teleportation"} }, "There is: read_file, write_file, bash"},
+		"NoTool":         {func(p *profile.Profile) { p.Plugins = profile.Texts{"teleportation"} }, "Available: read_file, write_file, bash"},
 		"ToolTwice":      {func(p *profile.Profile) { p.Plugins = profile.Texts{"bash", "bash"} }, "twice"},
 		"ForeignServer":  {func(p *profile.Profile) { p.Plugins = profile.Texts{"mcp__gitlab__*"} }, "did you mean mcp__github__*?"},
-		"BadPattern":     {func(p *profile.Profile) { p.Plugins = profile.Texts{"read_[file"} }, "not the name of a tool"},
+		"BadPattern":     {func(p *profile.Profile) { p.Plugins = profile.Texts{"read_[file"} }, "not a tool name"},
 		"Mode":           {func(p *profile.Profile) { p.Mode = "interctive" }, "did you mean interactive?"},
-		"ModeThatWidens": {func(p *profile.Profile) { p.Mode = "auto" }, `no "auto"`},
+		"ModeThatWidens": {func(p *profile.Profile) { p.Mode = "auto" }, `unknown value "auto"`},
 		"Tier":           {func(p *profile.Profile) { p.ModelTier = "smrt" }, "did you mean smart?"},
-		"TierAndModel":   {func(p *profile.Profile) { p.ModelTier, p.Model = "fast", "x" }, "keep one"},
-		"Model":          {func(p *profile.Profile) { p.ModelTier, p.Model = "", "two words" }, "not the name of a model"},
+		"TierAndModel":   {func(p *profile.Profile) { p.ModelTier, p.Model = "fast", "x" }, "keep only one"},
+		"Model":          {func(p *profile.Profile) { p.ModelTier, p.Model = "", "two words" }, "not a model name"},
 		"Iterations":     {func(p *profile.Profile) { p.MaxIterations = -1 }, "max_iterations"},
 		"Window":         {func(p *profile.Profile) { p.Memory.ShortTerm = -1 }, "short_term_memory_size"},
 		"Recall":         {func(p *profile.Profile) { p.Memory.Size = 51 }, "memory_size"},
-		"LongText":       {func(p *profile.Profile) { p.SystemPrompt = strings.Repeat("x", profile.MaxText+1) }, "too long"},
+		"LongText":       {func(p *profile.Profile) { p.SystemPrompt = strings.Repeat("x", profile.MaxText+1) }, "too many"},
 		"LongPrompt": {func(p *profile.Profile) {
 			p.Knowledge = slices.Repeat(profile.Texts{strings.Repeat("x", 10_000)}, 7)
 		}, "all texts together"},
-		"EmptyEntry":  {func(p *profile.Profile) { p.Lore = profile.Texts{" "} }, "lore, entry 1: it is empty"},
+		"EmptyEntry":  {func(p *profile.Profile) { p.Lore = profile.Texts{" "} }, "lore, entry 1: empty"},
 		"ZeroByte":    {func(p *profile.Profile) { p.Description = "a\x00b" }, "zero byte"},
 		"NotUTF8":     {func(p *profile.Profile) { p.Description = "a\xff" }, "not UTF-8"},
-		"AvatarKind":  {func(p *profile.Profile) { p.AvatarType = "image/jpeg" }, "the picture is image/png"},
+		"AvatarKind":  {func(p *profile.Profile) { p.AvatarType = "image/jpeg" }, "the image is image/png"},
 		"AvatarSVG":   {func(p *profile.Profile) { p.AvatarImage, p.AvatarType = profile.Image("<svg/>"), "image/svg+xml" }, "use png"},
 		"AvatarSize":  {func(p *profile.Profile) { p.AvatarImage = append([]byte(pixel), make([]byte, profile.MaxAvatar)...) }, "too many"},
 		"AvatarNone":  {func(p *profile.Profile) { p.AvatarImage = nil }, "no avatar_image"},
@@ -181,23 +181,23 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 		}, "either a command or a URL"},
 		"ServerHTTP": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "http://x.example/mcp"}) }, "https://"},
 		"ServerUser": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "https://u:p@x.example/mcp"}) }, "without a user name"},
-		"ServerFile": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "file:///etc/passwd"}) }, "cannot be used"},
+		"ServerFile": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "file:///etc/passwd"}) }, "not valid"},
 		"ServerHeader": {func(p *profile.Profile) {
 			p.MCPServers = server(mcpserver.Server{URL: "https://x.example", Headers: map[string]string{"A": "b\r\nC: d"}})
 		}, "cannot be sent"},
 		"ServerEnv": {func(p *profile.Profile) {
 			p.MCPServers = server(mcpserver.Server{Command: "x", Env: map[string]string{"A=B": "c"}})
-		}, "not the name of a variable"},
-		"ServerSelf":       {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "/usr/bin/bot"}) }, "this very program"},
-		"ServerSelfByName": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "bot"}) }, "this very program"},
+		}, "not a valid variable name"},
+		"ServerSelf":       {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "/usr/bin/bot"}) }, "this program again and again"},
+		"ServerSelfByName": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "bot"}) }, "this program again and again"},
 		"ServerZero": {func(p *profile.Profile) {
 			p.MCPServers = server(mcpserver.Server{Command: "x", Args: []string{"a\x00b"}})
 		}, "zero byte"},
 		"ServerArgs": {func(p *profile.Profile) {
 			p.MCPServers = server(mcpserver.Server{Command: "x", Args: make([]string, 101)})
 		}, "101 entries"},
-		"ServerFlag":  {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "--help"}) }, "not the name of a program"},
-		"ServerTaken": {func(p *profile.Profile) { p.MCPServers = map[string]mcpserver.Server{"github": {Command: "x"}} }, "MCP_CONFIG has a server"},
+		"ServerFlag":  {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{Command: "--help"}) }, "not a valid program name"},
+		"ServerTaken": {func(p *profile.Profile) { p.MCPServers = map[string]mcpserver.Server{"github": {Command: "x"}} }, "MCP_CONFIG already has a server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +270,7 @@ func TestNamesThatPeopleType(t *testing.T) {
 	all := []string{"reviewer", "team/reviewer", "team/writer"}
 	for text, want := range map[string]string{
 		"Reviewer": "reviewer", "team/reviewer": "team/reviewer", "writer": "team/writer", "default_group/reviewer": "reviewer",
-		"writter": "!Did you mean", "x/reviewer": "!There is no profile x/reviewer", "a b": "!not the name of a profile", "": "!not the name", "a/b/c": "!not the name",
+		"writter": "!Did you mean", "x/reviewer": "!There is no profile x/reviewer", "a b": "!not a valid profile name", "": "!not a valid profile name", "a/b/c": "!not a valid profile name",
 	} {
 		r, err := profile.ParseRef(text)
 		var p profile.Profile

@@ -28,7 +28,7 @@ func ParseRef(text string) (Ref, error) {
 		group, rest = "", text
 	}
 	if !name.MatchString(rest) || ok && !name.MatchString(group) {
-		return Ref{}, fault.Newf(fault.Invalid, "%q is not the name of a profile; a name is like reviewer, or team/reviewer.", short(text))
+		return Ref{}, fault.Newf(fault.Invalid, "%q is not a valid profile name; use one like reviewer or team/reviewer.", short(text))
 	}
 	return Ref{Group: group, Name: rest}, nil
 }
@@ -66,7 +66,7 @@ func (r Ref) Choose(named []Profile, all []string) (Profile, error) {
 	for i, p := range others {
 		titles[i] = p.Title()
 	}
-	return Profile{}, fault.Newf(fault.Conflict, "Several groups have a profile %s: say which, %s.", r.Name, strings.Join(titles, " or "))
+	return Profile{}, fault.Newf(fault.Conflict, "Several groups have a profile %s. Choose one: %s.", r.Name, strings.Join(titles, " or "))
 }
 
 func (r Ref) missing(all []string) error {
@@ -81,7 +81,7 @@ func (r Ref) missing(all []string) error {
 	case ok:
 		text += " Did you mean " + near + "?"
 	case len(all) == 0:
-		text += " There are none yet; `bot agent create` makes one."
+		text += " There are none yet; create one with `bot agent create`."
 	case len(all) <= 10:
 		text += " There is: " + strings.Join(all, ", ") + "."
 	}
@@ -91,7 +91,7 @@ func (r Ref) missing(all []string) error {
 // CheckGroup checks the name of a group.
 func CheckGroup(group string) error {
 	if !name.MatchString(group) {
-		return fault.Newf(fault.Invalid, "%q is not the name of a group; use lower case letters, digits, dots, dashes and underscores.", short(group))
+		return fault.Newf(fault.Invalid, "%q is not a valid group name; use lowercase letters, digits, dots, dashes and underscores.", short(group))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (i *Image) UnmarshalYAML(node *yaml.Node) error {
 func Parse(text []byte) ([]Profile, error) {
 	switch {
 	case len(text) > MaxFile:
-		return nil, fault.Newf(fault.Invalid, "The file has %d bytes; at most %d are read.", len(text), MaxFile)
+		return nil, fault.Newf(fault.Invalid, "The file has %d bytes; the limit is %d.", len(text), MaxFile)
 	case !utf8.Valid(text):
 		return nil, fault.New(fault.Invalid, "The file is not UTF-8; save it as UTF-8.")
 	}
@@ -102,7 +102,7 @@ func Parse(text []byte) ([]Profile, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fault.New(fault.Invalid, "The file has no profile in it; the least is a line such as `name: reviewer`.")
+		return nil, fault.New(fault.Invalid, "The file contains no profile; it needs at least a line like `name: reviewer`.")
 	}
 	return list, nil
 }
@@ -143,7 +143,7 @@ func plain(node *yaml.Node, left *int) error {
 		return fault.New(fault.Invalid, "The file has too many values; split it.")
 	}
 	if node.Kind == yaml.AliasNode || node.Anchor != "" {
-		return fault.Newf(fault.Invalid, "line %d: anchors and aliases (& and *) are not taken; write the value out. Put quotes around a text that begins with one of them.", node.Line)
+		return fault.Newf(fault.Invalid, "line %d: anchors and aliases (& and *) are not supported; write the value out. Quote text that starts with & or *.", node.Line)
 	}
 	for _, child := range node.Content {
 		if err := plain(child, left); err != nil {
@@ -174,7 +174,7 @@ func readable(err error) error {
 	})
 	text = wrongType.ReplaceAllStringFunc(text, func(match string) string {
 		parts := wrongType.FindStringSubmatch(match)
-		return fmt.Sprintf("%s%s stands where %s is wanted", kinds[parts[1]], parts[2], wanted(parts[3]))
+		return fmt.Sprintf("%s%s instead of %s", kinds[parts[1]], parts[2], wanted(parts[3]))
 	})
 	return &fault.Error{Kind: fault.Invalid, Public: strings.ReplaceAll(text, "!!", ""), Err: err}
 }

@@ -29,7 +29,7 @@ func SampleMemory() { runtime.MemProfileRate = sampling }
 func Listen(ctx context.Context, addr string) (at string, stop func() error, err error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || !isLoopback(host) {
-		return "", nil, fault.Newf(fault.Invalid, "--pprof-addr: %q is not usable; name an address of this machine alone, such as 127.0.0.1:6060.", addr)
+		return "", nil, fault.Newf(fault.Invalid, "--pprof-addr: %q is not valid; use a loopback address, such as 127.0.0.1:6060.", addr)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {

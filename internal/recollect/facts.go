@@ -21,7 +21,7 @@ func (s *Service) learnable(text string) (string, error) {
 		return "", err
 	}
 	if s.config.Redact(text) != text {
-		return "", fault.New(fault.Invalid, "That has a password, key or token in it, and I do not remember those. Nothing was kept.")
+		return "", fault.New(fault.Invalid, "That contains a password, key or token, so it was not saved.")
 	}
 	return text, nil
 }

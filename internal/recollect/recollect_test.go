@@ -194,14 +194,14 @@ func TestTools(t *testing.T) {
 		fails           bool
 	}{
 		{ann, "remember", `{"text":"Likes tea","category":"preference"}`, "INSERT_NEW: it is memory 1", false},
-		{ann, "remember", `{"text":"Does not like tea"}`, "UPDATE_SIMILAR: it is memory 1. It contradicts", false},
-		{ann, "remember", `{"text":"Likes cocoa","replaces":1}`, "Memory 1 says that now", false},
+		{ann, "remember", `{"text":"Does not like tea"}`, "UPDATE_SIMILAR: it is memory 1. It replaces", false},
+		{ann, "remember", `{"text":"Likes cocoa","replaces":1}`, "Updated memory 1", false},
 		{ann, "remember", `{"text":"Likes cocoa","replaces":8}`, "no memory 8", true},
-		{ann, "remember", `{"text":"The password is hunter2"}`, "I do not remember those", true},
+		{ann, "remember", `{"text":"The password is hunter2"}`, "was not saved", true},
 		{ann, "remember", `{"text":"x","category":"gossip"}`, "no category", true},
 		{ann, "recall", `{"query":"cocoa"}`, "[1] Likes cocoa", false},
 		{bob, "forget", `{"number":1}`, "no memory 1", true},
-		{ann, "forget", `{"number":1}`, "Memory 1 is deleted", false},
+		{ann, "forget", `{"number":1}`, "Deleted memory 1", false},
 		{ann, "recall", `{"query":"cocoa"}`, "You remember nothing", false},
 	} {
 		r, _ := tt.box.Run(t.Context(), messages.ToolCall{ID: "1", Name: tt.name, Arguments: tt.args})

@@ -24,7 +24,7 @@ func (s *Service) Tools(t orchestrator.ToolTurn) []tool.Tool {
 		Remember: func(ctx context.Context, n memo.Note) (string, error) { return s.note(ctx, t, n) },
 		Forget: func(ctx context.Context, number int64) (string, error) {
 			err := s.Forget(ctx, who, number)
-			return fmt.Sprintf("Memory %d is deleted.", number), err
+			return fmt.Sprintf("Deleted memory %d.", number), err
 		},
 	}
 	if in.Private {
@@ -44,7 +44,7 @@ func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note
 	f := memory.Fact{Scope: memory.Scope{Person: person(t.Entry.In)}, Text: n.Text, Category: category, Origin: memory.ByAssistant}
 	if n.Replaces != 0 {
 		_, err := s.Correct(ctx, t.Entry, n.Replaces, f)
-		return fmt.Sprintf("Memory %d says that now.", n.Replaces), err
+		return fmt.Sprintf("Updated memory %d.", n.Replaces), err
 	}
 	// What is said of a person holds wherever they are; a plain fact is likely to
 	// be about the code at hand.
@@ -57,7 +57,7 @@ func (s *Service) note(ctx context.Context, t orchestrator.ToolTurn, n memo.Note
 	}
 	told := fmt.Sprintf("%s: it is memory %d.", out.Operation, out.Memory.Number)
 	if out.Contradicted {
-		told += " It contradicts what that memory said before, which is kept in its history."
+		told += " It replaces what that memory said, which is kept in its history."
 	}
 	return told, nil
 }

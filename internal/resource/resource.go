@@ -138,7 +138,7 @@ func (p *Plan) fitDescriptors(limit int, w Want) {
 	fits := max(1, (free-p.Web-p.PerPlatform*w.Platforms)/turn)
 	if fits < p.Conversations {
 		p.Warnings = append(p.Warnings, fmt.Sprintf(
-			"MAX_CONCURRENT_CONVERSATIONS is %d, and %d file descriptors suffice for %d: it is lowered to that. Raise the limit of open files (ulimit -n, LimitNOFILE) to %d.",
+			"MAX_CONCURRENT_CONVERSATIONS is %d, but %d file descriptors are only enough for %d, which is used instead. Raise the limit of open files (ulimit -n, LimitNOFILE) to %d.",
 			p.Conversations, limit, fits, ownDescriptors+w.Database+10*minWeb+50*w.Platforms+turn*p.Conversations))
 		p.Conversations = fits
 	}
@@ -155,7 +155,7 @@ func (p *Plan) fitMemory(limit int64, w Want) {
 	fits := int(max(1, (limit-ownMemory)/turn))
 	if fits < p.Conversations {
 		p.Warnings = append(p.Warnings, fmt.Sprintf(
-			"MAX_CONCURRENT_CONVERSATIONS is %d, and %d MiB of memory suffice for %d: it is lowered to that. Raise the memory limit of the container or service to %d MiB.",
+			"MAX_CONCURRENT_CONVERSATIONS is %d, but %d MiB of memory are only enough for %d, which is used instead. Raise the memory limit of the container or service to %d MiB.",
 			p.Conversations, limit>>20, fits, (ownMemory+turn*int64(p.Conversations))>>20))
 		p.Conversations = fits
 	}

@@ -53,7 +53,7 @@ func (r *Runner) detect() (Level, error) {
 	abi, filtered := landlockABI(), auditArch() != 0
 	var reasons []string
 	if abi == 0 {
-		reasons = append(reasons, "the kernel offers no Landlock, or it is not enabled")
+		reasons = append(reasons, "the kernel has no Landlock, or it is not enabled")
 	}
 	var failed []error
 	for _, a := range []attempt{

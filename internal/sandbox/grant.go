@@ -19,7 +19,7 @@ func checkGrant(p string, write bool, cfg Config) error {
 	}
 	resolved, err := filepath.EvalSymlinks(p)
 	if err != nil {
-		return &fault.Error{Kind: fault.NotFound, Public: "A folder that the command needs is gone.", Err: err}
+		return &fault.Error{Kind: fault.NotFound, Public: "A folder that the command needs no longer exists.", Err: err}
 	}
 	if resolved == "/" {
 		return fault.New(fault.Invalid, "A command cannot be given the whole file system.")
@@ -30,10 +30,10 @@ func checkGrant(p string, write bool, cfg Config) error {
 	}
 	area, ok := areaOf(p, resolved, cfg.Grantable)
 	if secret == resolved || !ok || !within(secret, area.Dir) {
-		return fault.Newf(fault.Forbidden, "A command cannot be given %q: it lies in %q, which is hidden from all commands. What commands need has to lie elsewhere.", p, secret)
+		return fault.Newf(fault.Forbidden, "Commands cannot access %q: it is in %q, which is hidden from all commands. Move it elsewhere.", p, secret)
 	}
 	if write && !area.Write {
-		return fault.Newf(fault.Forbidden, "A command cannot be given %q to change: what is in %q is only read.", p, area.Dir)
+		return fault.Newf(fault.Forbidden, "Commands cannot change %q: everything in %q is read-only.", p, area.Dir)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func fixedGrant(p string, hidden []string) error {
 		return nil //nolint:nilerr // left out as long as it is missing
 	}
 	if secret := innermost(hidden, resolved); secret != "" {
-		return fault.Newf(fault.Invalid, "Programs of assistants cannot be given %q to read (TOOL_READ_PATHS): it lies in %q, which is hidden from them. Move it elsewhere, or take it out of the list.", p, secret)
+		return fault.Newf(fault.Invalid, "Assistants' programs cannot read %q (TOOL_READ_PATHS): it is in %q, which is hidden from them. Move it elsewhere, or remove it from the list.", p, secret)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func intact(sealed []string) error {
 		info, err := os.Lstat(p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && !info.IsDir() && !info.Mode().IsRegular():
-			return fault.Newf(fault.Conflict, "%q was removed or replaced. It is put back before the next message; send it again.", filepath.Base(p))
+			return fault.Newf(fault.Conflict, "%q was removed or replaced. It is restored before the next message; use /retry.", filepath.Base(p))
 		case err != nil:
 			return fault.Wrap(err, fault.Internal, "looking at a protected file")
 		}

@@ -33,7 +33,7 @@ func superviseMain() int {
 	control := os.NewFile(fdControl, "control")
 	o, err := readOrder()
 	if err != nil || out == nil || control == nil {
-		fmt.Fprintln(os.Stderr, "this starts programs for the bot and is of no use by hand:", err)
+		fmt.Fprintln(os.Stderr, "this is an internal helper that starts programs for the bot:", err)
 		return exitHelper
 	}
 	s := &supervisor{order: o, control: control, reports: json.NewEncoder(out)}

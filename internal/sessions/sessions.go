@@ -342,7 +342,7 @@ type Identity struct {
 
 // Who gives roles besides owners.
 const (
-	GrantedByCode = "code" // claimed with a one-time code
+	GrantedByCode = "code" // joined with a one-time code
 	GrantedByCLI  = "cli"  // an operator on the command line
 )
 

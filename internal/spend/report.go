@@ -27,7 +27,7 @@ func ParseBy(text string) (By, error) {
 	if by := strings.ToLower(text); slices.Contains(all, by) {
 		return By(by), nil
 	}
-	return "", fault.Newf(fault.Invalid, "There are no sums by %q; there are those by %s.", head(text), strings.Join(all, ", "))
+	return "", fault.Newf(fault.Invalid, "Costs cannot be grouped by %q; use %s.", head(text), strings.Join(all, ", "))
 }
 
 // Group is the sum of one person, codebase, model, day or conversation.
@@ -69,7 +69,7 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 	}
 	at, ok := date(word, today)
 	if !ok {
-		return at, fault.Newf(fault.Invalid, "I cannot read %q as a time: write 7d, 2w, 12h, today, yesterday, week, month, all, or a date such as 2026-11-01.", head(text))
+		return at, fault.Newf(fault.Invalid, "%q is not a time: use 7d, 2w, 12h, today, yesterday, week, month, all, or a date such as 2026-11-01.", head(text))
 	}
 	if at.After(now) {
 		return at, fault.Newf(fault.Invalid, "%s is in the future.", head(text))
@@ -91,7 +91,7 @@ func ParseUntil(text string, now time.Time) (time.Time, error) {
 		at, ok = today, true
 	}
 	if !ok {
-		return at, fault.Newf(fault.Invalid, "I cannot read %q as a day: write today, yesterday, or a date such as 2026-11-30.", head(text))
+		return at, fault.Newf(fault.Invalid, "%q is not a day: use today, yesterday, or a date such as 2026-11-30.", head(text))
 	}
 	return at.AddDate(0, 0, 1), nil
 }

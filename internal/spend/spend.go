@@ -141,7 +141,7 @@ func (s Sum) String() string {
 		text += " · " + Dollars(s.Micros)
 	}
 	if s.UnpricedToken > 0 && s.Micros > 0 {
-		text += fmt.Sprintf(" (and %s tokens without a known price)", Tokens(s.UnpricedToken))
+		text += fmt.Sprintf(" (plus %s tokens without price data)", Tokens(s.UnpricedToken))
 	}
 	return text
 }
@@ -193,10 +193,10 @@ func over(s Sum, micros, tokens int64) string {
 // used up for the day. Days are UTC.
 func (b Budget) CheckDay(person, all Sum) error {
 	if used := over(all, b.DayMicros, b.DayTokens); used != "" {
-		return fault.Newf(fault.Exhausted, "The budget of the day is used up (%s). It starts again at 00:00 UTC; an operator can raise it.", used)
+		return fault.Newf(fault.Exhausted, "The daily budget is used up (%s). It resets at 00:00 UTC; an operator can raise it.", used)
 	}
 	if used := over(person, b.PersonMicros, b.PersonTokens); used != "" {
-		return fault.Newf(fault.Exhausted, "Your budget of the day is used up (%s). It starts again at 00:00 UTC; an operator can raise it.", used)
+		return fault.Newf(fault.Exhausted, "Your daily budget is used up (%s). It resets at 00:00 UTC; an operator can raise it.", used)
 	}
 	return nil
 }

@@ -201,8 +201,8 @@ func TestSumAsText(t *testing.T) {
 		"0 tokens":           {},
 		"21k tokens · $0.14": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000},
 		"21k tokens":         {InputTokens: 20_000, OutputTokens: 1000, UnpricedToken: 21_000},
-		"21k tokens · $0.14 (and 5k tokens without a known price)": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000, UnpricedToken: 5000},
-		"950 tokens · < $0.01": {InputTokens: 900, OutputTokens: 50, Micros: 3},
+		"21k tokens · $0.14 (plus 5k tokens without price data)": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000, UnpricedToken: 5000},
+		"950 tokens · < $0.01":                                   {InputTokens: 900, OutputTokens: 50, Micros: 3},
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%+v is %q, want %q", s, got, want)
@@ -222,15 +222,15 @@ func TestDayBudget(t *testing.T) {
 		"NoLimits":              {spend.Budget{}, spend.Sum{Micros: 1e15, UnpricedToken: 1e15}, spend.Sum{Micros: 1e15}, ""},
 		"NothingUsed":           {dollars, spend.Sum{}, spend.Sum{}, ""},
 		"JustBelow":             {dollars, spend.Sum{Micros: 999_999}, spend.Sum{Micros: 4_999_999}, ""},
-		"Person":                {dollars, spend.Sum{Micros: 1_000_000}, spend.Sum{Micros: 1_000_000}, "Your budget of the day is used up ($1.00 of $1.00)"},
-		"Day":                   {dollars, spend.Sum{}, spend.Sum{Micros: 5_140_000}, "The budget of the day is used up ($5.14 of $5.00)"},
-		"DayComesFirst":         {dollars, spend.Sum{Micros: 2_000_000}, spend.Sum{Micros: 9_000_000}, "The budget of the day"},
+		"Person":                {dollars, spend.Sum{Micros: 1_000_000}, spend.Sum{Micros: 1_000_000}, "Your daily budget is used up ($1.00 of $1.00)"},
+		"Day":                   {dollars, spend.Sum{}, spend.Sum{Micros: 5_140_000}, "The daily budget is used up ($5.14 of $5.00)"},
+		"DayComesFirst":         {dollars, spend.Sum{Micros: 2_000_000}, spend.Sum{Micros: 9_000_000}, "The daily budget"},
 		"PricedTokensDoNot":     {tokens, spend.Sum{InputTokens: 1e9, Micros: 1}, spend.Sum{InputTokens: 1e9}, ""},
-		"PersonTokens":          {tokens, spend.Sum{UnpricedToken: 1000}, spend.Sum{UnpricedToken: 1000}, "Your budget of the day is used up (1k of 1k tokens)"},
-		"DayTokens":             {tokens, spend.Sum{}, spend.Sum{UnpricedToken: 6000}, "The budget of the day is used up (6k of 5k tokens)"},
+		"PersonTokens":          {tokens, spend.Sum{UnpricedToken: 1000}, spend.Sum{UnpricedToken: 1000}, "Your daily budget is used up (1k of 1k tokens)"},
+		"DayTokens":             {tokens, spend.Sum{}, spend.Sum{UnpricedToken: 6000}, "The daily budget is used up (6k of 5k tokens)"},
 		"DollarsLimitNoTokens":  {dollars, spend.Sum{UnpricedToken: 1e12}, spend.Sum{UnpricedToken: 1e12}, ""},
 		"TurnLimitsDoNotCount":  {spend.Budget{TurnMicros: 1, TurnTokens: 1}, spend.Sum{Micros: 5, UnpricedToken: 5}, spend.Sum{Micros: 5, UnpricedToken: 5}, ""},
-		"BothKindsOfAPersonDay": {spend.Budget{PersonMicros: 10, PersonTokens: 10}, spend.Sum{UnpricedToken: 10}, spend.Sum{}, "Your budget"},
+		"BothKindsOfAPersonDay": {spend.Budget{PersonMicros: 10, PersonTokens: 10}, spend.Sum{UnpricedToken: 10}, spend.Sum{}, "Your daily budget"},
 	} {
 		err := tt.budget.CheckDay(tt.person, tt.all)
 		switch {

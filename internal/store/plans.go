@@ -183,7 +183,7 @@ func (t *Tx) SettlePlan(ctx context.Context, p plan.Plan) error {
 		return err
 	}
 	if state != p.State {
-		return fault.Newf(fault.Conflict, "Plan %s (version %d) is %s already.", p.Name(), p.Version, state)
+		return fault.Newf(fault.Conflict, "Plan %s (version %d) is already %s.", p.Name(), p.Version, state)
 	}
 	return nil
 }

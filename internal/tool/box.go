@@ -137,7 +137,7 @@ func (b *Box) broke(call messages.ToolCall, value any) error {
 	}
 	return &fault.Error{
 		Kind:      fault.Internal,
-		Public:    fmt.Sprintf("The tool %s broke; that is a mistake in the tool. A part of the call may have been done. Check before you go on, and do not repeat the same call.", call.Name),
+		Public:    fmt.Sprintf("The tool %s crashed, which is a bug in the tool. Part of the call may have been done. Check before you continue, and do not repeat the same call.", call.Name),
 		Uncertain: true,
 		Err:       fmt.Errorf("tool %s panicked: %v", call.Name, value),
 	}
@@ -161,7 +161,7 @@ func (b *Box) find(call messages.ToolCall) (Tool, json.RawMessage, error) {
 		return nil, nil, fault.Newf(fault.NotFound, "There is no tool %q. The tools are: %s.", messages.SafeName(call.Name), strings.Join(names, ", "))
 	}
 	if len(call.Arguments) > maxArguments {
-		return nil, nil, fault.Newf(fault.Invalid, "The arguments are %d bytes long; at most %d are taken.", len(call.Arguments), maxArguments)
+		return nil, nil, fault.Newf(fault.Invalid, "The arguments are %d bytes long; the limit is %d.", len(call.Arguments), maxArguments)
 	}
 	if !utf8.ValidString(call.Arguments) {
 		return nil, nil, fault.New(fault.Invalid, "The arguments are not valid UTF-8. Nothing was run; call the tool again with valid JSON.")

@@ -76,7 +76,7 @@ func TestBoxRun(t *testing.T) {
 		"Array":       {messages.ToolCall{Name: "one", Arguments: `[1]`}, "not a JSON object", true},
 		"Null":        {messages.ToolCall{Name: "one", Arguments: `null`}, "not a JSON object: null", true},
 		"BadUTF8":     {messages.ToolCall{Name: "one", Arguments: "{\"a\":\"\xff\"}"}, "not valid UTF-8", true},
-		"TenMegabyte": {messages.ToolCall{Name: "one", Arguments: `{"a":"` + strings.Repeat("x", 10<<20) + `"}`}, "10485768 bytes long; at most 4194304", true},
+		"TenMegabyte": {messages.ToolCall{Name: "one", Arguments: `{"a":"` + strings.Repeat("x", 10<<20) + `"}`}, "10485768 bytes long; the limit is 4194304", true},
 		"Deep":        {messages.ToolCall{Name: "one", Arguments: `{"a":` + strings.Repeat("[", 100_000)}, "not a JSON object", true},
 	}
 	for name, tt := range tests {
@@ -117,7 +117,7 @@ func TestBoxSurvivesItsTools(t *testing.T) {
 	})
 
 	got, _ := b.Run(t.Context(), messages.ToolCall{Name: "panics"})
-	if !got.IsError || strings.Contains(got.Content, "secret") || !strings.Contains(got.Content, "The tool panics broke") {
+	if !got.IsError || strings.Contains(got.Content, "secret") || !strings.Contains(got.Content, "The tool panics crashed") {
 		t.Errorf("a panic is %q", got.Content)
 	}
 	if e, err := b.Effect(t.Context(), messages.ToolCall{Name: "panics"}); !fault.Is(err, fault.Internal) || e.Summary != "panics" || e.Kind != assistant.KindOther {

@@ -45,7 +45,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.get(w, r, http.HandlerFunc(s.ready))
 	case path == "/metrics" && s.config.Metrics != nil:
 		if !s.mayAsk(r.Host) {
-			http.Error(w, "This name is not one of this service: ask by its address, or by the host of LISTEN_ADDR or PUBLIC_URL.", http.StatusMisdirectedRequest)
+			http.Error(w, "Unknown host name: use the server's address, or the host of LISTEN_ADDR or PUBLIC_URL.", http.StatusMisdirectedRequest)
 			return
 		}
 		s.get(w, r, s.config.Metrics)

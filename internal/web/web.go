@@ -161,13 +161,13 @@ func listenFault(addr string, err error) error {
 	var public string
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		public = fmt.Sprintf("LISTEN_ADDR %s is in use by another program: stop that one, or set LISTEN_ADDR to another port", addr)
+		public = fmt.Sprintf("LISTEN_ADDR %s is in use by another program: stop it, or set LISTEN_ADDR to another port", addr)
 	case errors.Is(err, syscall.EACCES):
 		public = fmt.Sprintf("LISTEN_ADDR %s needs more rights than this user has: set LISTEN_ADDR to a port above 1023", addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		public = fmt.Sprintf("LISTEN_ADDR %s is not an address of this machine: set LISTEN_ADDR to one, such as 127.0.0.1:3000", addr)
 	default:
-		public = fmt.Sprintf("LISTEN_ADDR %s cannot be listened on: set LISTEN_ADDR to host:port, such as 127.0.0.1:3000", addr)
+		public = fmt.Sprintf("Cannot listen on LISTEN_ADDR %s: set it to host:port, such as 127.0.0.1:3000", addr)
 	}
 	return &fault.Error{Kind: fault.Invalid, Public: public, Err: err}
 }

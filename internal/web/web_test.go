@@ -155,7 +155,7 @@ func TestReadyzTellsWhatFails(t *testing.T) {
 		return []web.Check{{Name: "workers"}, {Name: "memory", Info: "off"}, {Name: "database", Err: fault.Wrap(errors.New("password hunter2"), fault.Unavailable, "ping")}}
 	}})
 	status, _, body := do(t, "GET", s.url+"/readyz", nil)
-	want := `{"ready":false,"checks":[{"name":"workers","ok":true},{"name":"memory","ok":true,"info":"off"},{"name":"database","ok":false,"error":"The service does not answer right now."}]}` + "\n"
+	want := `{"ready":false,"checks":[{"name":"workers","ok":true},{"name":"memory","ok":true,"info":"off"},{"name":"database","ok":false,"error":"The service is not responding right now."}]}` + "\n"
 	if status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("%d %s", status, body)
 	}

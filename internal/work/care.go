@@ -125,7 +125,7 @@ func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) err
 // conversations use it.
 func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) error {
 	if name == "" {
-		return fault.New(fault.Invalid, "Say which repository; `bot repo list` lists them.")
+		return fault.New(fault.Invalid, "Specify a repository; `bot repo list` lists them.")
 	}
 	chosen, err := s.chosen(ctx, name)
 	if err != nil {

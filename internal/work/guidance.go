@@ -82,5 +82,5 @@ func readGuidance(root *os.Root, name string) (string, error) {
 	if cut < 0 {
 		cut = maxGuidance
 	}
-	return strings.ToValidUTF8(text[:cut], "") + fmt.Sprintf("\n\n(%d more bytes of %s are not shown here.)", len(text)-cut, name), nil
+	return strings.ToValidUTF8(text[:cut], "") + fmt.Sprintf("\n\n(%d more bytes of %s are not shown.)", len(text)-cut, name), nil
 }

@@ -37,7 +37,7 @@ func (s *Service) absent(c sessions.Codebase) error {
 		cannot = strings.TrimSuffix(lower(fault.Public(err)), ".")
 	}
 	return &fault.Error{Kind: fault.NotFound, Err: why, Public: fmt.Sprintf(
-		"**%s** is not on this machine: %s I cannot clone it, because %s. An operator can put the folder there, or add another one with `bot repo add FOLDER`, which `/repo` then chooses here; `/clone <url>` gets another repository.",
+		"**%s** is not on this machine: %s It cannot be cloned, because %s. An operator can restore the folder, or add another one with `bot repo add FOLDER`; then choose it here with `/repo`. To use another repository: `/clone <url>`.",
 		c.Name, lower(fault.Public(why)), cannot)}
 }
 
@@ -116,7 +116,7 @@ func folderOf(c sessions.Codebase, conv sessions.Conversation, tree codebase.Tre
 	if path.IsAbs(cwd) {
 		rel, err := filepath.Rel(c.DefaultCwd, cwd)
 		if err != nil || !filepath.IsLocal(rel) {
-			return "", fault.Newf(fault.Invalid, "This conversation works in `%s`, which is not in **%s**. `/setcwd .` works at the top of it, `/repo` chooses another repository.", cwd, c.Name)
+			return "", fault.Newf(fault.Invalid, "This conversation's folder `%s` is not in **%s**. Use `/setcwd .` for the top folder, or `/repo` for another repository.", cwd, c.Name)
 		}
 		if cwd = filepath.ToSlash(rel); cwd == "." {
 			cwd = ""
@@ -131,7 +131,7 @@ func folderOf(c sessions.Codebase, conv sessions.Conversation, tree codebase.Tre
 	}
 	defer root.Close() //nolint:errcheck // only read
 	if info, err := root.Stat(filepath.FromSlash(cwd)); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fault.Newf(fault.NotFound, "The folder `%s` is not in **%s** any more. `/setcwd .` works at the top of it.", cwd, c.Name)
+		return "", fault.Newf(fault.NotFound, "The folder `%s` no longer exists in **%s**. Use `/setcwd .` for the top folder.", cwd, c.Name)
 	}
 	return cwd, nil
 }

@@ -62,7 +62,7 @@ func Merge(registry map[string]sessions.CommandDef, files []commandfile.File) (p
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(clashes)) {
-		problems = append(problems, fmt.Sprintf("`/%s` is in %s; none of them runs. Rename one, or choose: `/command-set %s <path>`.",
+		problems = append(problems, fmt.Sprintf("`/%s` is in %s, so none of them runs. Rename one, or choose with `/command-set %s <path>`.",
 			name, strings.Join(clashes[name], " and "), name))
 	}
 	return problems

@@ -18,7 +18,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-var errNoCodebase = fault.New(fault.Invalid, "This conversation has no repository yet. `/clone <url>` gets one, `/repos` lists what is there.")
+var errNoCodebase = fault.New(fault.Invalid, "This conversation has no repository yet. Use `/clone <url>` to get one, or `/repos` to list those available.")
 
 // Register stores a repository as a codebase, or finds it, and loads its command
 // files. It reports whether the codebase is new, and what could not be loaded.
@@ -90,7 +90,7 @@ func (s *Service) findRegistered(ctx context.Context, tx *store.Tx, repo codebas
 func Choose(all []sessions.Codebase, what string) (sessions.Codebase, error) {
 	if n, err := strconv.Atoi(what); err == nil && strconv.Itoa(n) == what {
 		if n < 1 || n > len(all) {
-			return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no number %d; `/repos` lists %s.", n, wording.Count(len(all), "repository", "repositories"))
+			return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository number %d; `/repos` lists %s.", n, wording.Count(len(all), "repository", "repositories"))
 		}
 		return all[n-1], nil
 	}
@@ -108,13 +108,13 @@ func Choose(all []sessions.Codebase, what string) (sessions.Codebase, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository %q; `/repos` lists what is there.", what)
+		return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository %q; `/repos` lists those available.", what)
 	}
 	names := make([]string, 0, len(found))
 	for _, c := range found {
 		names = append(names, c.Name)
 	}
-	return sessions.Codebase{}, fault.Newf(fault.Invalid, "%q can be %s. Say which.", what, strings.Join(names, ", "))
+	return sessions.Codebase{}, fault.Newf(fault.Invalid, "%q matches %s. Which one?", what, strings.Join(names, ", "))
 }
 
 func hasPrefixFold(s, prefix string) bool {
@@ -141,7 +141,7 @@ func (s *Service) Codebase(ctx context.Context, conv sessions.Conversation) (c s
 func (s *Service) repoOf(ctx context.Context, c sessions.Codebase) (codebase.Repo, error) {
 	if err := s.absent(c); err != nil {
 		if need, ok := errors.AsType[*orchestrator.NeedsClone](err); ok {
-			err = fault.Newf(fault.NotFound, "%s `/clone %s` gets it.", need.Why, need.URL)
+			err = fault.Newf(fault.NotFound, "%s Use `/clone %s` to get it.", need.Why, need.URL)
 		}
 		return codebase.Repo{}, err
 	}

@@ -27,7 +27,7 @@ func (s *Service) WorktreeFor(ctx context.Context, c sessions.Codebase, conv ses
 	start := codebase.Start{Branch: about.Branch, Base: about.Base, Existing: about.Existing, Head: about.Head}
 	if about.ReadOnly {
 		if about.Fetch == "" {
-			return codebase.Tree{}, fault.New(fault.Unavailable, "I could not find out which branch this pull request is of. Try again in a minute.")
+			return codebase.Tree{}, fault.New(fault.Unavailable, "Could not find the branch of this pull request. Try again in a minute.")
 		}
 		start = codebase.Start{Fetch: about.Fetch, Base: about.Base, Head: about.Head}
 	}

@@ -69,7 +69,7 @@ func (s *Service) prompt(ctx context.Context, c sessions.Codebase, conv sessions
 	case !ok:
 		return nil, nil
 	case def.Path == "":
-		return nil, fault.Newf(fault.Invalid, "Two files have the name `/%s`. Rename one of them, or choose with `/command-set %s <path>`.", name, name)
+		return nil, fault.Newf(fault.Invalid, "Two files are named `/%s`. Rename one, or choose with `/command-set %s <path>`.", name, name)
 	}
 	root, err := openCwd(tree, "")
 	if err != nil {

@@ -35,7 +35,7 @@ func Expand(body string, args []string, rest, plan string) (text string, warning
 		}
 		body = after[e.placeholder(after):]
 		if e.out.Len() > MaxExpanded {
-			return "", nil, fault.Newf(fault.Invalid, "The command becomes longer than %d KiB with these arguments.", MaxExpanded>>10)
+			return "", nil, fault.Newf(fault.Invalid, "With these arguments, the command is longer than %d KiB.", MaxExpanded>>10)
 		}
 	}
 	if plan != "" && !e.usedPlan {
@@ -45,7 +45,7 @@ func Expand(body string, args []string, rest, plan string) (text string, warning
 		e.out.WriteString("\n\nArguments: " + rest)
 	}
 	if e.out.Len() > MaxExpanded {
-		return "", nil, fault.Newf(fault.Invalid, "The command becomes longer than %d KiB with these arguments.", MaxExpanded>>10)
+		return "", nil, fault.Newf(fault.Invalid, "With these arguments, the command is longer than %d KiB.", MaxExpanded>>10)
 	}
 	return e.out.String(), e.warnings, nil
 }
@@ -86,7 +86,7 @@ func (e *expansion) placeholder(after string) int {
 func (e *expansion) number(digits string) {
 	if len(digits) > 1 || digits == "0" {
 		e.out.WriteString("$" + digits)
-		e.warn(fmt.Sprintf("$%s is not a placeholder ($1 to $9 are); I left it as it is.", clip(digits)))
+		e.warn(fmt.Sprintf("$%s is not a placeholder (use $1 to $9); it was left unchanged.", clip(digits)))
 		return
 	}
 	e.usedArgs = true
@@ -111,7 +111,7 @@ func (e *expansion) name(name string) {
 	default:
 		e.out.WriteString("$" + name)
 		if strings.ToUpper(name) == name {
-			e.warn(fmt.Sprintf("I do not know the placeholder $%s; I left it as it is.", clip(name)))
+			e.warn(fmt.Sprintf("$%s is not a known placeholder; it was left unchanged.", clip(name)))
 		}
 	}
 }

@@ -55,7 +55,7 @@ func Split(text string) (Meta, string, error) {
 			return meta, after, nil
 		}
 		if used += len(line) + 1; !more || used > maxFrontMatter {
-			return Meta{}, "", fmt.Errorf("the front matter has no end: a line “---” is missing")
+			return Meta{}, "", fmt.Errorf("the front matter is not closed: a line “---” is missing")
 		}
 		rest = after
 		next, err := meta.line(line, known, seen)
@@ -74,7 +74,7 @@ func (m *Meta) line(line, known string, seen map[string]bool) (string, error) {
 	}
 	if strings.ContainsAny(line[:1], " \t-") {
 		if known != "" {
-			return "", fmt.Errorf("%s has to be on one line", known)
+			return "", fmt.Errorf("%s must be on one line", known)
 		}
 		return "", nil
 	}
@@ -130,9 +130,9 @@ func checkValue(key, text string) error {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("contains a control character")
 	case isArtifact(key) && text != "" && text != Plan && text != None:
-		return fmt.Errorf("can only be “plan” or “none”, not “%s”", clip(text))
+		return fmt.Errorf("must be “plan” or “none”, not “%s”", clip(text))
 	case key == "model" && text != "" && !modelName.MatchString(text):
-		return fmt.Errorf("is not the name of a model")
+		return fmt.Errorf("is not a model name")
 	}
 	return nil
 }
@@ -144,13 +144,13 @@ func scalar(s string) (string, error) {
 	}
 	switch s[0] {
 	case '|', '>':
-		return "", fmt.Errorf("has to be on one line, not a block (“%s”)", clip(s))
+		return "", fmt.Errorf("must be on one line, not a block (“%s”)", clip(s))
 	case '&', '*', '!', '%', '@', '`', '{':
 		return "", fmt.Errorf("begins with “%s”, which needs quotes", s[:1])
 	case '\'':
 		inner, ok := strings.CutSuffix(s[1:], "'")
 		if !ok || strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") {
-			return "", fmt.Errorf("has a quote that is not closed, or text behind it")
+			return "", fmt.Errorf("has an unclosed quote, or text after it")
 		}
 		return strings.ReplaceAll(inner, "''", "'"), nil
 	case '"':
@@ -165,19 +165,19 @@ func unquote(s string) (string, error) {
 		switch c := s[i]; c {
 		case '"':
 			if i != len(s)-1 {
-				return "", fmt.Errorf("has text behind the closing quote")
+				return "", fmt.Errorf("has text after the closing quote")
 			}
 			return b.String(), nil
 		case '\\':
 			if i++; i == len(s) || !strings.ContainsRune(`"\/`, rune(s[i])) {
-				return "", fmt.Errorf("has an escape that I do not know; only \\\" and \\\\ are")
+				return "", fmt.Errorf("has an unknown escape; use only \\\" and \\\\")
 			}
 			b.WriteByte(s[i])
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return "", fmt.Errorf("has a quote that is not closed")
+	return "", fmt.Errorf("has an unclosed quote")
 }
 
 func clip(s string) string {

@@ -100,7 +100,7 @@ type walk struct {
 
 func (w *walk) problem(text string) {
 	if len(w.problems) == maxProblems {
-		w.problems = append(w.problems, "There are more problems.")
+		w.problems = append(w.problems, "There are further problems.")
 	}
 	if len(w.problems) < maxProblems {
 		w.problems = append(w.problems, text)
@@ -111,19 +111,19 @@ func (w *walk) problem(text string) {
 func (w *walk) stop(dir string) bool {
 	if !w.full && (w.entries >= maxEntries || len(w.files) >= maxFiles) {
 		w.full = true
-		w.problem(fmt.Sprintf("%s has too many files; I stopped after %d command files.", dir, len(w.files)))
+		w.problem(fmt.Sprintf("%s has too many files; only the first %d command files were read.", dir, len(w.files)))
 	}
 	return w.full
 }
 
 func (w *walk) dir(dir string, depth int) {
 	if depth > maxDepth {
-		w.problem(fmt.Sprintf("%s is nested too deeply; I did not look inside.", dir))
+		w.problem(fmt.Sprintf("%s is nested too deeply and was skipped.", dir))
 		return
 	}
 	entries, err := w.list(dir)
 	if err != nil {
-		w.problem(fmt.Sprintf("I could not read %s.", dir))
+		w.problem(fmt.Sprintf("Could not read %s.", dir))
 		return
 	}
 	for _, e := range entries {
@@ -137,7 +137,7 @@ func (w *walk) dir(dir string, depth int) {
 			w.dir(p, depth+1)
 		case e.IsDir() || !strings.EqualFold(path.Ext(name), ".md"):
 		case e.Type()&fs.ModeSymlink != 0:
-			w.problem(fmt.Sprintf("%s is a link; I did not follow it.", p))
+			w.problem(fmt.Sprintf("%s is a link and was skipped.", p))
 		default:
 			w.file(p)
 		}
@@ -161,7 +161,7 @@ func (w *walk) list(dir string) ([]fs.DirEntry, error) {
 
 func (w *walk) file(p string) {
 	if !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' }) {
-		w.problem(fmt.Sprintf("%q has a name that I do not accept.", p))
+		w.problem(fmt.Sprintf("%q is not a valid name.", p))
 		return
 	}
 	c, err := Read(w.root, p)
@@ -170,7 +170,7 @@ func (w *walk) file(p string) {
 		return
 	}
 	if !fileName.MatchString(c.Name) {
-		w.problem(fmt.Sprintf("%s cannot be a command: a name has letters, digits, “-” and “_” only.", p))
+		w.problem(fmt.Sprintf("%s cannot be a command: use only letters, digits, “-” and “_” in its name.", p))
 		return
 	}
 	w.files = append(w.files, c.File)

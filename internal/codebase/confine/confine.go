@@ -43,7 +43,7 @@ func Clean(p string) (string, error) {
 		case element == "..":
 			return "", fault.New(fault.Invalid, "The path contains “..”. Give it relative to the top folder of the codebase, like src/app.")
 		case strings.EqualFold(element, ".git"):
-			return "", fault.New(fault.Invalid, "The folder .git belongs to git; I do not open it.")
+			return "", fault.New(fault.Invalid, "The .git folder is off limits.")
 		}
 	}
 	return path.Clean(p), nil // of "" it makes "."
@@ -134,13 +134,13 @@ func classify(err error, p string) error {
 	case is(syscall.ENOTDIR):
 		out.Kind, out.Public = fault.NotFound, fmt.Sprintf("There is no %s in this codebase: a part of the path is a file.", p)
 	case is(syscall.ELOOP):
-		out.Public = fmt.Sprintf("%s is a chain of links without end.", p)
+		out.Public = fmt.Sprintf("%s is a loop of links.", p)
 	case is(syscall.ENXIO), is(syscall.ENODEV), is(syscall.EOPNOTSUPP):
 		out.Public = fmt.Sprintf("%s is a pipe, socket or device, not a file.", p)
 	case is(fs.ErrPermission):
-		out.Public = fmt.Sprintf("I may not read %s.", p)
+		out.Public = fmt.Sprintf("No permission to read %s.", p)
 	default: // os.Root has no error value for an escape.
-		out.Public = fmt.Sprintf("%s cannot be opened: it leads out of this codebase, or is not a file.", p)
+		out.Public = fmt.Sprintf("%s cannot be opened: it leads outside this codebase, or is not a file.", p)
 	}
 	return out
 }

@@ -83,7 +83,7 @@ func (g *Git) wayTo(e Endpoint) (grant *egress.Grant, proxy string, err error) {
 	host, port, err := net.SplitHostPort(e.Address)
 	number, bad := strconv.ParseUint(port, 10, 16)
 	if e.Scheme != "https" && (e.Scheme != "http" || !e.Loopback) || err != nil || bad != nil {
-		return nil, "", &fault.Error{Kind: fault.Invalid, Public: "I do not use " + e.Scheme + ".", Err: errors.Join(err, bad)}
+		return nil, "", &fault.Error{Kind: fault.Invalid, Public: "Git may not use " + e.Scheme + ".", Err: errors.Join(err, bad)}
 	}
 	grant, err = g.proxy.Grant(egress.Policy{
 		Who: "git", Kind: "git", MaxBytes: e.MaxBytes,

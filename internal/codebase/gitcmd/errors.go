@@ -59,16 +59,16 @@ func explain(ctx context.Context, c Call, err error, over bool, stderr string, g
 	switch {
 	case errors.Is(cause, errTooBig), tooMuch:
 		e.Cause = errTooBig
-		return &fault.Error{Kind: fault.Exhausted, Public: "The repository is larger than what I may hold.", Err: e}
+		return &fault.Error{Kind: fault.Exhausted, Public: "The repository is larger than the size limit.", Err: e}
 	case errors.Is(cause, errTimeout):
 		e.Cause = errTimeout
-		return &fault.Error{Kind: fault.Unavailable, Public: "git took too long, so I stopped it.", Err: e}
+		return &fault.Error{Kind: fault.Unavailable, Public: "Git took too long and was stopped.", Err: e}
 	case cause != nil:
 		e.Cause = cause
 		return &fault.Error{Kind: fault.KindOf(cause), Err: e}
 	case over:
 		e.Cause = errors.New("too much output")
-		return &fault.Error{Kind: fault.Exhausted, Public: "git printed more than I can take.", Err: e}
+		return &fault.Error{Kind: fault.Exhausted, Public: "Git printed too much output.", Err: e}
 	case refused != "":
 		return &fault.Error{Kind: fault.Forbidden, Public: refused, Err: e}
 	case !exited:
@@ -101,15 +101,15 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 	case has("Cannot allocate memory"):
 		return fault.Memory, ""
 	case has("returned error: 301", "returned error: 302", "returned error: 303", "returned error: 307", "returned error: 308", "redirects to"):
-		return fault.Invalid, "The address redirects to another one, which I do not follow. Use the repository’s current address."
+		return fault.Invalid, "The address redirects elsewhere. Use the repository’s current address."
 	case e.Token != "" && has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
-		return fault.Unauthorized, host + " did not accept my token for this repository."
+		return fault.Unauthorized, host + " rejected the configured token for this repository."
 	case has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
-		return fault.NotFound, "There is no such repository at " + host + ", or it is private and I have no token for it (GITHUB_TOKEN)."
+		return fault.NotFound, "There is no such repository at " + host + ", or it is private and no token is configured for it (GITHUB_TOKEN)."
 	case has("not found", "returned error: 404", "does not appear to be a git repository", "not valid: is this a git repository"):
 		return fault.NotFound, "There is no such repository at " + host + "."
 	case has("SSL certificate", "server certificate verification failed", "TLS"):
-		return fault.Unavailable, host + " has no valid certificate."
+		return fault.Unavailable, host + " does not have a valid certificate."
 	}
 	return fault.Unavailable, host + " did not give me the repository. Try again later."
 }

@@ -64,7 +64,7 @@ func New(cfg Config) (*Git, error) {
 		found, err = filepath.Abs(found)
 	}
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Unsupported, Public: "git is not installed here, so I cannot work with repositories.", Err: err}
+		return nil, &fault.Error{Kind: fault.Unsupported, Public: "Git is not installed here, so repositories cannot be used.", Err: err}
 	}
 	log := cfg.Log
 	if log == nil {

@@ -49,13 +49,13 @@ func (h Hosts) Parse(input string) (Remote, error) {
 	u, err := url.Parse(input)
 	switch {
 	case err != nil: // its text repeats the input, which may hold a password
-		return Remote{}, refuse("That is not an address I can read. Use https://github.com/owner/repo or owner/repo.")
+		return Remote{}, refuse("That is not a repository address. Use https://github.com/owner/repo or owner/repo.")
 	case u.Scheme != "https" && u.Scheme != "http":
-		return Remote{}, refuse("I clone over https only. Use https://github.com/owner/repo or owner/repo.")
+		return Remote{}, refuse("Only https addresses can be cloned. Use https://github.com/owner/repo or owner/repo.")
 	case u.Opaque != "" || u.Host == "" || strings.HasSuffix(u.Host, ":"):
 		return Remote{}, refuse("The address has no host. Use https://github.com/owner/repo.")
 	case u.User != nil:
-		return Remote{}, refuse("The address contains a user name or a token. Leave it out; if it was a real token, revoke it: it is in this chat.")
+		return Remote{}, refuse("The address contains a user name or a token. Leave it out. If it was a real token, revoke it: it is visible in this chat.")
 	case u.RawQuery != "" || u.ForceQuery:
 		return Remote{}, refuse("The address has a query (“?…”). Use https://github.com/owner/repo.")
 	case strings.Contains(input, "#"):
@@ -82,11 +82,11 @@ func checkText(input string) error {
 	case strings.ContainsFunc(input, func(r rune) bool { return r > 0x7f }):
 		return refuse("The address contains characters outside ASCII, which can make one host look like another.")
 	case strings.ContainsAny(input, `%\`):
-		return refuse("The address contains an escape (“%” or “\\”), which repository addresses do not need.")
+		return refuse("The address contains “%” or “\\”, which repository addresses do not need.")
 	case scpForm.MatchString(input):
-		return refuse("I clone over https only, not ssh. Use https://github.com/owner/repo or owner/repo.")
+		return refuse("Only https addresses can be cloned, not ssh. Use https://github.com/owner/repo or owner/repo.")
 	case strings.Contains(input, "::"):
-		return refuse("I clone over https only, and use no transport helpers (“x::”). Use https://github.com/owner/repo.")
+		return refuse("Only https addresses can be cloned, without transport helpers (“x::”). Use https://github.com/owner/repo.")
 	}
 	return nil
 }
@@ -94,13 +94,13 @@ func checkText(input string) error {
 func (h Hosts) parseShort(input string) (Remote, error) {
 	at, ok := h.short()
 	if !ok {
-		return Remote{}, fault.New(fault.Forbidden, "No host is allowed to be cloned from (GIT_ALLOWED_HOSTS).")
+		return Remote{}, fault.New(fault.Forbidden, "Cloning is off: no hosts are allowed (GIT_ALLOWED_HOSTS).")
 	}
 	if strings.HasPrefix(input, "/") || strings.HasPrefix(input, "./") || strings.HasPrefix(input, "../") || strings.HasPrefix(input, "~") {
 		return Remote{}, refuse("That is a path on this machine. An operator can add a folder with `bot repo add PATH`.")
 	}
 	if strings.Count(strings.Trim(input, "/"), "/") != 1 {
-		return Remote{}, refuse("That is not an address I can read. Use https://github.com/owner/repo or owner/repo.")
+		return Remote{}, refuse("That is not a repository address. Use https://github.com/owner/repo or owner/repo.")
 	}
 	scheme := "https"
 	if at.loopback {
@@ -117,10 +117,10 @@ func (h Hosts) hostOf(u *url.URL) (host, error) {
 	}
 	at, ok := h.find(full)
 	if !ok {
-		return host{}, fault.Newf(fault.Forbidden, "%s is not a host I may clone from. Allowed: %s (GIT_ALLOWED_HOSTS).", clip(u.Host), h)
+		return host{}, fault.Newf(fault.Forbidden, "Cloning from %s is not allowed. Allowed: %s (GIT_ALLOWED_HOSTS).", clip(u.Host), h)
 	}
 	if u.Scheme == "http" && !at.loopback {
-		return host{}, refuse("I clone over https only, not http.")
+		return host{}, refuse("Only https addresses can be cloned, not http.")
 	}
 	return at, nil
 }
@@ -142,10 +142,10 @@ func build(scheme string, at host, p string) (Remote, error) {
 		owners, owner, name = gitHubOwner, strings.ToLower(owner), strings.ToLower(name)
 	}
 	if !owners.MatchString(owner) || strings.HasSuffix(owner, ".") {
-		return Remote{}, refuse("The owner’s name has characters that I do not accept.")
+		return Remote{}, refuse("The owner’s name contains invalid characters.")
 	}
 	if !repoName.MatchString(name) || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.HasSuffix(name, ".") {
-		return Remote{}, refuse("The repository’s name has characters that I do not accept.")
+		return Remote{}, refuse("The repository’s name contains invalid characters.")
 	}
 	return Remote{Scheme: scheme, Host: at.name, Owner: owner, Name: name, Loopback: at.loopback}, nil
 }

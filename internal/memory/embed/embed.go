@@ -79,10 +79,10 @@ func New(config Config) (*Client, error) {
 	}
 	u, err := url.Parse(config.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not an address; it is like https://api.openai.com/v1.")
+		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not a valid address; use one like https://api.openai.com/v1.")
 	}
 	if config.Model == "" {
-		return nil, fault.New(fault.Invalid, "EMBEDDING_MODEL is empty; name a model that can give 384 dimensions.")
+		return nil, fault.New(fault.Invalid, "EMBEDDING_MODEL is empty; set a model that supports 384 dimensions.")
 	}
 	if config.Timeout == 0 {
 		config.Timeout = 10 * time.Second
@@ -218,7 +218,7 @@ func (c *Client) mayAsk() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.config.Now().Before(c.resting) {
-		return &fault.Error{Kind: fault.KindOf(c.why), Public: "The embeddings API is not asked for a while after a failure.",
+		return &fault.Error{Kind: fault.KindOf(c.why), Public: "The embeddings API failed recently and is paused for a while.",
 			Err: fmt.Errorf("resting after: %w", c.why)}
 	}
 	return nil
@@ -250,7 +250,7 @@ func (c *Client) request(ctx context.Context, texts []string) ([]memory.Vector, 
 		return nil, err
 	}
 	if err != nil { // the whole answer was read, so it is its form that is wrong
-		return nil, &fault.Error{Kind: fault.Invalid, Public: "The embeddings API answers with something that is not embeddings.", Err: fmt.Errorf("read embeddings: %w", err)}
+		return nil, &fault.Error{Kind: fault.Invalid, Public: "The embeddings API sent an invalid response.", Err: fmt.Errorf("read embeddings: %w", err)}
 	}
 	return inOrder(answer.Data, len(texts))
 }
@@ -273,7 +273,7 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, fault.Wrap(err, fault.Unavailable, "read embeddings")
 	case len(raw) > maxAnswer:
-		return nil, fault.Newf(fault.Invalid, "The embeddings API answers with more than %d MiB.", maxAnswer>>20)
+		return nil, fault.Newf(fault.Invalid, "The embeddings API sent more than %d MiB.", maxAnswer>>20)
 	}
 	res.Body = io.NopCloser(bytes.NewReader(raw))
 	return res, nil
@@ -284,13 +284,13 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 func refused(res *http.Response, raw []byte) error {
 	f := &fault.Error{
 		Kind:   fault.Unavailable,
-		Public: fmt.Sprintf("The embeddings API answers with status %d.", res.StatusCode),
+		Public: fmt.Sprintf("The embeddings API responded with status %d.", res.StatusCode),
 		Err:    fmt.Errorf("embeddings API: status %d: %.200q", res.StatusCode, raw),
 	}
 	switch code := res.StatusCode; {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		f.Kind = fault.Unauthorized
-		f.Public = "The embeddings API refuses the key; check EMBEDDING_API_KEY."
+		f.Public = "The embeddings API rejected the key; check EMBEDDING_API_KEY."
 	case code == http.StatusTooManyRequests:
 		f.Kind = fault.RateLimited
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
@@ -298,10 +298,10 @@ func refused(res *http.Response, raw []byte) error {
 		}
 	case code == http.StatusNotFound:
 		f.Kind = fault.NotFound
-		f.Public = "There is no embeddings API at that address, or not that model; check EMBEDDING_BASE_URL and EMBEDDING_MODEL."
+		f.Public = "No embeddings API or no such model at that address; check EMBEDDING_BASE_URL and EMBEDDING_MODEL."
 	case code >= 300 && code < 500:
 		f.Kind = fault.Invalid
-		f.Public = fmt.Sprintf("The embeddings API refuses the request with status %d; check that EMBEDDING_MODEL can give %d dimensions.", code, memory.Dimensions)
+		f.Public = fmt.Sprintf("The embeddings API rejected the request with status %d; check that EMBEDDING_MODEL supports %d dimensions.", code, memory.Dimensions)
 	}
 	return f
 }
@@ -310,7 +310,7 @@ func refused(res *http.Response, raw []byte) error {
 // that does not number them gives them in that of the texts.
 func inOrder(data []openai.Embedding, n int) ([]memory.Vector, error) {
 	if len(data) != n {
-		return nil, fault.Newf(fault.Invalid, "The embeddings API was asked for %d embeddings and gave %d.", n, len(data))
+		return nil, fault.Newf(fault.Invalid, "The embeddings API returned %[2]d embeddings instead of %[1]d.", n, len(data))
 	}
 	numbered := slices.ContainsFunc(data, func(d openai.Embedding) bool { return d.Index != 0 })
 	out := make([]memory.Vector, n)

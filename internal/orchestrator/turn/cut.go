@@ -67,10 +67,10 @@ func isCut(err error) bool {
 // ended. It is not taken up again: what has to be stopped at once is not begun anew
 // by itself.
 func cutText(out outcome) string {
-	shown := "⏹ Stopped: who asked for this may not use the bot any more."
+	shown := "⏹ Stopped: the person who asked can no longer use the bot."
 	switch {
 	case errors.Is(out.err, errReads):
-		shown = "⏹ Stopped: who asked for this has read-only access now. Ask again what only needs reading."
+		shown = "⏹ Stopped: the person who asked has read-only access now. Ask again for anything that only needs reading."
 	case errors.Is(out.err, ErrHalted):
 		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", wording.Clock(out.took))
 	}

@@ -43,7 +43,7 @@ func TestLongCodeBecomesAFile(t *testing.T) {
 		"by title":       {"```go title=\"cmd/bot/main.go\"\n" + long + "```", "📄 `main.go` (61 lines) is attached.", []platform.FilePart{{Name: "main.go", Data: []byte(long)}}},
 		"by info":        {"~~~internal/a.rs\n" + long + "~~~", "📄 `a.rs` (61 lines) is attached.", []platform.FilePart{{Name: "a.rs", Data: []byte(long)}}},
 		"by caption":     {"**`web/app.tsx`**:\n```tsx\n" + long + "```", "**`web/app.tsx`**:\n📄 `app.tsx` (61 lines) is attached.", []platform.FilePart{{Name: "app.tsx", Data: []byte(long)}}},
-		"not closed":     {"x\n````\n```\n" + long + "```", "x\n📄 `code.txt` (63 lines) is attached.", []platform.FilePart{{Name: "code.txt", Data: []byte("```\n" + long + "```\n")}}},
+		"unclosed":       {"x\n````\n```\n" + long + "```", "x\n📄 `code.txt` (63 lines) is attached.", []platform.FilePart{{Name: "code.txt", Data: []byte("```\n" + long + "```\n")}}},
 		"in a list":      {"- x\n\n  ```sh\n" + indented(long, "  ") + "\n  ```\n- y", "- x\n\n  📄 `code.sh` (61 lines) is attached.\n- y", []platform.FilePart{{Name: "code.sh", Data: []byte(long)}}},
 		"twice": {
 			"```go\n" + long + "```\nand\n```go\n" + long + "```\n```diff\n" + long + "```",

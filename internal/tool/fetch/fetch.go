@@ -293,11 +293,11 @@ func classify(err error, u *url.URL) error {
 	_, isCert := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case errors.Is(err, errInside):
-		out.Kind, out.Public = fault.Forbidden, rule(u)+" is not a host of the public Internet; such hosts are not read."
+		out.Kind, out.Public = fault.Forbidden, rule(u)+" is not a public host, so it is not read."
 	case isDNS && dns.IsNotFound:
 		out.Kind, out.Public = fault.NotFound, "There is no host "+rule(u)+"."
 	case isCert:
-		out.Public = rule(u) + " has no valid certificate."
+		out.Public = rule(u) + " does not have a valid certificate."
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Public = rule(u) + " took too long to answer."
 	case errors.Is(err, context.Canceled):

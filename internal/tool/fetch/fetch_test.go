@@ -166,7 +166,7 @@ func TestRefusesToConnect(t *testing.T) {
 	x := New(Options{})
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "10.0.0.1", "[64:ff9b::7f00:1]"} {
 		_, err := x.Run(t.Context(), args("https://"+host+":"+u.Port()+"/"))
-		if !fault.Is(err, fault.Forbidden) || !strings.Contains(fault.Public(err), "not a host of the public Internet") {
+		if !fault.Is(err, fault.Forbidden) || !strings.Contains(fault.Public(err), "not a public host") {
 			t.Errorf("%s: %v, want fault.Forbidden", host, err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestUnknownCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := New(Options{AllowAddresses: []string{u.Host}, RootCAs: x509.NewCertPool()})
-	if _, err := x.Run(t.Context(), args(srv.URL)); !strings.Contains(fault.Public(err), "no valid certificate") {
+	if _, err := x.Run(t.Context(), args(srv.URL)); !strings.Contains(fault.Public(err), "not have a valid certificate") {
 		t.Errorf("Run = %v", err)
 	}
 }

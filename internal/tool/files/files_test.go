@@ -136,7 +136,7 @@ func TestReadFile(t *testing.T) {
 		{"Absolute", map[string]any{"path": filepath.Join(w.dir, "a.txt")}, "one\ntwo\nthree\n"},
 		{"Dots", map[string]any{"path": "./x/../a.txt"}, "one\ntwo\nthree\n"},
 		{"Numbers", map[string]any{"path": "a.txt", "line_numbers": true}, "1\tone\n2\ttwo\n3\tthree\n"},
-		{"Part", map[string]any{"path": "a.txt", "offset": 2, "limit": 1}, "two\n[lines 2 to 2 of 3; go on with offset 3]"},
+		{"Part", map[string]any{"path": "a.txt", "offset": 2, "limit": 1}, "two\n[lines 2 to 2 of 3; continue with offset 3]"},
 		{"End", map[string]any{"path": "a.txt", "offset": 3, "line_numbers": true}, "3\tthree\n[lines 3 to 3, the end]"},
 		{"Empty", map[string]any{"path": "empty"}, "[the file is empty]"},
 		{"LongLine", map[string]any{"path": "long"}, strings.Repeat("é", 1000) + "… [2001 more bytes]\nnext\n\n[some lines are not shown exactly: they are too long or not UTF-8]"},
@@ -182,7 +182,7 @@ func TestReadFileIsCapped(t *testing.T) {
 	t.Parallel()
 	w := newTree(t, map[string]string{"a": strings.Repeat(strings.Repeat("x", 999)+"\n", 500)})
 	got := w.must(files.NameRead, map[string]any{"path": "a"})
-	if len(got) > 66<<10 || !strings.HasSuffix(got, "[lines 1 to 65 of 500; go on with offset 66]") {
+	if len(got) > 66<<10 || !strings.HasSuffix(got, "[lines 1 to 65 of 500; continue with offset 66]") {
 		t.Errorf("%d bytes, ends with %q", len(got), got[len(got)-60:])
 	}
 }

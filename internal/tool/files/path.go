@@ -55,7 +55,7 @@ func (d *directory) locate(p string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fault.Newf(fault.Invalid, "%s is a chain of links without end.", p)
+			return "", fault.Newf(fault.Invalid, "%s is a loop of links.", p)
 		}
 		if filepath.IsAbs(target) {
 			return "", outside(p)

@@ -123,7 +123,7 @@ func show(ctx context.Context, in *bufio.Reader, rel string, a readArgs) (tool.R
 	case p.total == 0:
 		p.out.WriteString("[the file is empty]")
 	case last < p.total:
-		fmt.Fprintf(&p.out, "[lines %d to %d of %d; go on with offset %d]", a.Offset, last, p.total, last+1)
+		fmt.Fprintf(&p.out, "[lines %d to %d of %d; continue with offset %d]", a.Offset, last, p.total, last+1)
 	case a.Offset > 1:
 		fmt.Fprintf(&p.out, "[lines %d to %d, the end]", a.Offset, last)
 	}

@@ -119,7 +119,7 @@ func TestFinding9MissingProgramIsSaid(t *testing.T) {
 		missing := Keep(Server{Name: "missing", Command: []string{"/opt/none"}}, opts)
 		wrong := Keep(Server{Name: "wrong", URL: "ftp://example.com"}, opts)
 		time.Sleep(10 * time.Minute)
-		if got := fmt.Sprint(missing.Trouble()); !strings.Contains(got, `"missing" is not installed here (there is no program "/opt/none"); its tools are missing.`) || starts.Load() < 5 {
+		if got := fmt.Sprint(missing.Trouble()); !strings.Contains(got, `"missing" is not installed here (there is no program "/opt/none"); its tools are unavailable.`) || starts.Load() < 5 {
 			t.Errorf("trouble is %s after %d attempts", got, starts.Load())
 		}
 		if got := fmt.Sprint(wrong.Trouble()); !strings.Contains(got, "must begin with https://") {

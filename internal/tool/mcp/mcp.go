@@ -198,7 +198,7 @@ func (s Server) problem(what string, err error) error {
 	if k := fault.KindOf(err); k == fault.NotFound || k == fault.Forbidden || k == fault.Unsupported {
 		kind = k
 	}
-	return &fault.Error{Kind: kind, Public: fmt.Sprintf("The MCP server %q %s; its tools are missing.", s.Name, what), Err: err}
+	return &fault.Error{Kind: kind, Public: fmt.Sprintf("The MCP server %q %s; its tools are unavailable.", s.Name, what), Err: err}
 }
 
 // greet makes the session and asks for the tools.
@@ -223,7 +223,7 @@ func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 	offers, problems := c.server.choose(found)
 	if !complete || len(offers) > maxTools {
 		offers = offers[:min(len(offers), maxTools)]
-		problems = append(problems, fault.Newf(fault.Exhausted, "The MCP server %q has too many tools; only %d of them are used. Name those you want.", c.server.Name, len(offers)))
+		problems = append(problems, fault.Newf(fault.Exhausted, "The MCP server %q has too many tools; only %d are used. List the ones you want.", c.server.Name, len(offers)))
 	}
 	return offers, problems, nil
 }

@@ -143,7 +143,7 @@ func createFile(path string) error {
 func unusable(path string, err error) error {
 	return &fault.Error{
 		Kind:   fault.Unavailable,
-		Public: "The project database cannot be used; an operator has to look at it.",
+		Public: "The project database cannot be used; an operator needs to check it.",
 		Err:    fmt.Errorf("project database %s: %w", path, err),
 	}
 }

@@ -116,7 +116,7 @@ func (t *readerTool) Run(ctx context.Context, raw json.RawMessage) (tool.Result,
 	case t.past != nil && pastName.MatchString(a.Query):
 		found, err = t.readPast(ctx, a)
 	case t.db == nil:
-		err = fault.New(fault.Invalid, "There is no project here. These can be read: "+describePast()+".")
+		err = fault.New(fault.Invalid, "There is no project here. Available: "+describePast()+".")
 	default:
 		found, err = t.db.read(ctx, a)
 	}

@@ -146,11 +146,19 @@ func (s *shell) Effect(_ context.Context, raw json.RawMessage) (tool.Effect, err
 	if why := tool.Line(a.Description, maxDescription); why != "" {
 		e.Detail += "\n\nThe assistant says: " + why
 	}
-	e.Detail += fmt.Sprintf("\n\nIt may run for %s.", timeout)
+	e.Detail += fmt.Sprintf("\n\nTime limit: %s", limit(timeout))
 	if len(a.Command) <= maxRule && !strings.ContainsAny(a.Command, "\r\n") && len(tool.Hidden(a.Command)) == 0 {
 		e.Rule = a.Command
 	}
 	return e, nil
+}
+
+// limit writes a time limit as a person reads it: 2 min, 90 s.
+func limit(d time.Duration) string {
+	if d >= time.Minute && d%time.Minute == 0 {
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
 }
 
 // Run implements tool.Tool.

@@ -188,7 +188,7 @@ func TestEffect(t *testing.T) {
 	x := shell.New(nil, shell.Options{})
 	long := "echo " + strings.Repeat("x", 600)
 	tests := map[string]struct{ command, summary, rule, detail string }{
-		"Simple":   {"go test ./...", "go test ./...", "go test ./...", "```sh\ngo test ./...\n```\n\nThe assistant says: because\n\nIt may run for 2m0s."},
+		"Simple":   {"go test ./...", "go test ./...", "go test ./...", "```sh\ngo test ./...\n```\n\nThe assistant says: because\n\nTime limit: 2 min"},
 		"Lines":    {"ls\nrm -rf x", "ls …", "", "```sh\nls\nrm -rf x\n```"},
 		"Return":   {"ls\rrm -rf x", "lsrm -rf x", "", "```sh\nls\rrm -rf x\n```"},
 		"Long":     {long, tool.Line(long, tool.MaxSummary), "", long},
