@@ -84,7 +84,7 @@ func TestAColleagueIsPaired(t *testing.T) {
 
 		w.restart()
 		w.tg.Person(ann).Presses(allow, allowData)
-		w.seesText(ann, "telegram/666 may use the bot from now on")
+		w.seesText(ann, "telegram/666 can use the bot now")
 		w.seesText(eve, "An owner has let you in")
 		w.says(eve, "am I in?")
 		w.seesText(eve, "echo: am I in?")
@@ -163,21 +163,21 @@ func TestSomebodyWhoIsNotLetIn(t *testing.T) {
 			t.Errorf("the owner was asked %d times", n)
 		}
 		w.says(ann, "/people allow 666 read-only")
-		w.seesText(ann, "telegram/666 may use the bot from now on, read only")
+		w.seesText(ann, "telegram/666 can use the bot now, read only")
 		w.says(eve, "a question")
 		w.seesText(eve, "echo: a question")
 		w.says(eve, "/mode auto")
 		w.seesText(eve, "read-only access")
 		w.says(ann, "/people allow telegram/666")
 		w.sees(ann, "that they may change things", func(texts []string) bool {
-			return texts[len(texts)-1] == "telegram/666 may use the bot from now on."
+			return texts[len(texts)-1] == "telegram/666 can use the bot now."
 		})
 		w.says(eve, "/mode ask")
 		w.sees(eve, "that the mode is set", func(texts []string) bool { return !strings.Contains(texts[len(texts)-1], "read-only access") })
 
 		w.says(555, "hi")
 		other := codeIn(t, w.seesText(555, "waiting for an owner"))
-		if out := w.person(app.AllowReader, other); !strings.Contains(out, "telegram/555 may use the bot from now on, read only") {
+		if out := w.person(app.AllowReader, other); !strings.Contains(out, "telegram/555 can use the bot now, read only") {
 			t.Errorf("bot person allow --read-only says %q", out)
 		}
 		w.seesText(555, "An owner has let you in, read only")
@@ -198,7 +198,7 @@ func TestACardThatIsGone(t *testing.T) {
 		code := codeIn(t, w.seesText(eve, "waiting for an owner"))
 		w.tg.Person(ann).Deletes(w.newestCard(ann, code).ID)
 		w.says(ann, "/people allow "+code)
-		w.seesText(ann, "telegram/666 may use the bot from now on")
+		w.seesText(ann, "telegram/666 can use the bot now")
 		w.says(eve, "am I in?")
 		w.seesText(eve, "echo: am I in?")
 		w.settles()

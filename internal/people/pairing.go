@@ -125,9 +125,9 @@ func stateOf(role sessions.Role) sessions.PairingState {
 // allowed says that somebody is let in.
 func allowed(a Account, role sessions.Role) string {
 	if role == sessions.Reader {
-		return fmt.Sprintf("%s may use the bot from now on, read only: they can ask questions, and change nothing.", a)
+		return fmt.Sprintf("%s can use the bot now, read only: they can ask questions but not change anything.", a)
 	}
-	return fmt.Sprintf("%s may use the bot from now on.", a)
+	return fmt.Sprintf("%s can use the bot now.", a)
 }
 
 // settled is the error of deciding what was decided already.
