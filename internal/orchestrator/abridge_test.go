@@ -116,3 +116,63 @@ func TestLongAnswersWithoutFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestFileIsPostedOnce has the process die around each call that a long answer takes,
+// before the platform did what was asked for, and after it.
+func TestFileIsPostedOnce(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth <= 7; nth++ {
+		for _, done := range []bool{false, true} {
+			ot.Run(t, func(w *ot.World) {
+				brief(w)
+				w.Model.On("hello", ot.Say(sentences(200)))
+				p, n := w.Start(), 0
+				w.Chat.React = func(ot.Asked) ot.Reaction {
+					if n++; n == nth {
+						return ot.Reaction{Err: unsure(), Done: done, Dies: true}
+					}
+					return ot.Reaction{}
+				}
+				w.Chat.Say("hello")
+				w.Pass(time.Minute)
+				if p.Dead() {
+					w.Chat.ReactBy(nil)
+					w.Start()
+					w.Pass(time.Minute)
+				}
+				files := 0
+				for _, p := range w.Chat.Posts(ot.Room) {
+					if p.File != "" {
+						files++
+					}
+				}
+				texts, strays := w.Chat.Texts(ot.Room), w.Chat.Strays(ot.Room)
+				if files != 1 || strays > 1 || len(texts) > 4 || !strings.HasSuffix(texts[len(texts)-1], "sentence 199 of a long answer.") {
+					t.Errorf("after death at call %d (done: %v) there are %d files, %d strays, %q", nth, done, files, strays, texts)
+				}
+			})
+		}
+	}
+}
+
+// TestMessageThatCannotBeEditedIsTakenBack: what replaces a message leaves none behind.
+func TestMessageThatCannotBeEditedIsTakenBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Later(time.Second, ot.Say("The answer.")))
+		w.Start()
+		first := true
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.What == "edit" && !a.Progress && first {
+				first = false
+				return ot.Reaction{Err: fault.New(fault.NotFound, "It cannot be edited.")}
+			}
+			return ot.Reaction{}
+		}
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		if posts := w.Chat.Posts(ot.Room); first || len(posts) != 1 || posts[0].Text != "The answer." {
+			t.Errorf("there are %+v", posts)
+		}
+	})
+}

@@ -337,6 +337,10 @@ type File struct {
 	Name         string // a plain file name
 	Data         []byte
 	Caption      string // CommonMark, short; may be empty
+
+	// Again is set when an earlier attempt may have posted it. An adapter that can find
+	// its files looks for it first.
+	Again bool
 }
 
 // Filer is implemented by adapters that can post files. Without it what a file
@@ -346,8 +350,28 @@ type Filer interface {
 
 	// SendFile posts a file as one message. A file that is too large for the
 	// platform is fault.Invalid. If the post may have happened the error is
-	// Uncertain; it is then repeated, because a file twice is better than none.
+	// Uncertain; it is then repeated, with Again.
 	SendFile(ctx context.Context, f File) (messages.Ref, error)
+}
+
+// FileEditor is implemented by adapters that cannot find a file which they may have
+// posted, but can make a message a file: so the message is posted first, and the file
+// never twice.
+type FileEditor interface {
+	Filer
+
+	// EditFile puts a file in the place of the text of a message that Send posted. It is
+	// idempotent. fault.NotFound means that the message cannot be edited any more,
+	// fault.Unsupported that the platform's server cannot do that.
+	EditFile(ctx context.Context, ref messages.Ref, f File) error
+}
+
+// Deleter is implemented by adapters that can take a message back that they posted.
+type Deleter interface {
+	Adapter
+
+	// Delete takes a message away. One that is not there any more is success.
+	Delete(ctx context.Context, ref messages.Ref) error
 }
 
 // ChatMenu is implemented by adapters whose menu of commands can differ by chat.

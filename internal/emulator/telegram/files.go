@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 )
@@ -44,4 +45,33 @@ func readDocument(p params, files uploads) (c content, refused *apiError) {
 	}
 	c.markup, refused = markup(p)
 	return c, refused
+}
+
+// editMessageMedia puts a document in the place of what a message shows, also of a text.
+// Other media than uploaded documents are not emulated.
+func (s *Server) editMessageMedia(p params, files uploads) (any, *apiError) {
+	var media struct {
+		Type     string          `json:"type"`
+		Media    string          `json:"media"`
+		Caption  string          `json:"caption"`
+		Entities json.RawMessage `json:"caption_entities"`
+	}
+	if given, refused := p.json("media", &media); refused != nil || !given {
+		return nil, badRequest("can't parse input media")
+	}
+	if media.Type != "document" {
+		return nil, badRequest("the emulator takes documents only, not %q", media.Type)
+	}
+	body, refused := readDocument(params{
+		"document": media.Media, "caption": media.Caption, "caption_entities": string(media.Entities), "reply_markup": p["reply_markup"],
+	}, files)
+	if refused != nil {
+		return nil, refused
+	}
+	m, wire, refused := s.rewrite(p, body)
+	if refused != nil {
+		return nil, refused
+	}
+	s.changedMessage(ChangeEdited, m)
+	return wire, nil
 }

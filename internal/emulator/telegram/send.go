@@ -205,10 +205,10 @@ func (s *Server) rewrite(p params, body content) (*Message, *wireMessage, *apiEr
 	if !old.FromBot {
 		return nil, nil, badRequest("message can't be edited")
 	}
-	if old.Document != nil {
+	if old.Document != nil && body.document == nil {
 		return nil, nil, badRequest("there is no text in the message to edit")
 	}
-	if old.Text == body.text && sameEntities(old.Entities, body.entities) && bytes.Equal(old.Markup, body.markup) {
+	if body.document == nil && old.Text == body.text && sameEntities(old.Entities, body.entities) && bytes.Equal(old.Markup, body.markup) {
 		return nil, nil, badRequest(notModified)
 	}
 	if refused := s.paceEdit(c); refused != nil {
@@ -217,6 +217,10 @@ func (s *Server) rewrite(p params, body content) (*Message, *wireMessage, *apiEr
 	s.checkContent(c, body)
 	m := *old
 	m.Text, m.Entities, m.Markup, m.LinkPreview = body.text, body.entities, body.markup, body.preview
+	if doc := body.document; doc != nil {
+		id := s.keepFile(Attachment{Kind: "document", Name: doc.name, Data: doc.data})
+		m.Document = &File{ID: id, Name: doc.name, Size: int64(len(doc.data)), Data: doc.data}
+	}
 	s.supersede(c, old, &m)
 	return &m, c.wire(&m, true), nil
 }

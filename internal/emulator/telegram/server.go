@@ -229,6 +229,8 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 		return s.sendDocument(p, files)
 	case "editmessagetext":
 		return s.editMessageText(p)
+	case "editmessagemedia":
+		return s.editMessageMedia(p, files)
 	case "deletemessage":
 		return s.deleteMessage(p)
 	case "sendchataction":

@@ -458,6 +458,9 @@ var (
 	_ platform.Fetcher   = editingPort{}
 	_ platform.Filer     = editingPort{}
 	_ platform.Dialoger  = editingPort{}
+	_ platform.Deleter   = editingPort{}
+
+	_ platform.FileEditor = editingPort{}
 )
 
 // Edit implements platform.Editor.
@@ -537,6 +540,37 @@ func (p editingPort) OpenDialog(_ context.Context, in messages.Inbound, d platfo
 func (p editingPort) SendFile(_ context.Context, f platform.File) (messages.Ref, error) {
 	r := p.chat.call(p.life, Asked{What: "file", Room: f.Conversation.ID, Text: f.Name})
 	return p.chat.post(messages.Outbound{Delivery: f.Delivery, Conversation: f.Conversation, ReplyTo: f.ReplyTo, Text: f.Caption}, f.Name, r)
+}
+
+// EditFile implements platform.FileEditor.
+func (p editingPort) EditFile(_ context.Context, ref messages.Ref, f platform.File) error {
+	r := p.chat.call(p.life, Asked{What: "file", Room: f.Conversation.ID, Text: f.Name, Post: ref.Message})
+	defer p.life.answer(r)
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	if r.Err != nil && !r.Done {
+		return r.Err
+	}
+	i := slices.IndexFunc(p.chat.posts, func(q *Post) bool { return q.ID == ref.Message })
+	if i < 0 {
+		return fault.New(fault.NotFound, "There is no such message.")
+	}
+	q := p.chat.posts[i]
+	q.Text, q.File = f.Caption, f.Name
+	q.Texts = append(q.Texts, f.Caption)
+	return r.Err
+}
+
+// Delete implements platform.Deleter.
+func (p editingPort) Delete(_ context.Context, ref messages.Ref) error {
+	r := p.chat.call(p.life, Asked{What: "delete", Room: ref.Conversation.ID, Post: ref.Message})
+	defer p.life.answer(r)
+	p.chat.mu.Lock()
+	defer p.chat.mu.Unlock()
+	if r.Err == nil || r.Done {
+		p.chat.posts = slices.DeleteFunc(p.chat.posts, func(q *Post) bool { return q.ID == ref.Message })
+	}
+	return r.Err
 }
 
 // gatedPort says who may give orders.

@@ -143,11 +143,7 @@ func (e *recordError) Error() string { return e.err.Error() }
 // now.
 func (o *Outbox) sendOnce(ctx context.Context, adapter platform.Adapter, key messages.ConversationKey, d *messages.Delivery, record Record) (messages.ConversationKey, error) {
 	if filer, ok := adapter.(platform.Filer); ok && d.FileName != "" {
-		ref, err := filer.SendFile(ctx, platform.File{
-			Delivery: d.ID, Conversation: key, ReplyTo: d.ReplyTo, Name: d.FileName, Data: d.File, Caption: d.Text,
-		})
-		d.Message = ref.Message
-		return key, err
+		return o.sendFile(ctx, filer, key, d, record)
 	}
 	editor, canEdit := adapter.(platform.Editor)
 	if !canEdit {
@@ -279,6 +275,7 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		log.InfoContext(ctx, "A delivery has to wait", "until", d.NextAt)
 		return false
 	case kind == fault.NotFound && d.Message != "" && d.Attempts < maxEditTries:
+		o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
 		d.Message, d.State = "", messages.DeliveryPending // deleted or too old: send anew
 		return true
 	case (kind == fault.Invalid || kind == fault.Unsupported) && d.Text != refusedText && d.FileName == "":
@@ -291,6 +288,9 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		d.FileName, d.File = "", nil
 		d.Text = fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
 		return true
+	}
+	if d.Message != "" && d.State == messages.DeliveryPlaced {
+		o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
 	}
 	d.State = messages.DeliveryFailed
 	o.Metrics.Delivered(string(key.Platform), "failed")

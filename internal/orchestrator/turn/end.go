@@ -52,6 +52,9 @@ type ending struct {
 // deliveries. It returns the outcome's name for the log.
 func (r *run) settleTurn(out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
 	if errors.Is(out.err, sessions.ErrLeaseLost) {
+		if unrecorded { // whoever goes on does not know of it
+			r.w.o.outbox.TakeBack(r.w.ctx, messages.Ref{Conversation: r.w.conv.Key, Message: placed.Message})
+		}
 		return "lease_lost", out.err
 	}
 	ctx, cancel := r.w.settling()

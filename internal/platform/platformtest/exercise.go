@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/fault"
@@ -99,6 +100,8 @@ func Exercise(t *testing.T, h Harness) {
 		"AgainPostsNothingTwice":      againPostsNothingTwice,
 		"CanceledContextIsHonored":    canceledContext,
 		"CapabilitiesAreUsable":       capabilities,
+		"DeleteTakesBack":             deleteTakesBack,
+		"FileIsPostedOnce":            fileIsPostedOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, h.rig(t))
@@ -337,6 +340,62 @@ func editReplaces(t *testing.T, r Rig) {
 		if !fault.Is(err, fault.NotFound) {
 			t.Errorf("editing a deleted message: %v is %q, want %q", err, fault.KindOf(err), fault.NotFound)
 		}
+	}
+}
+
+// deleteTakesBack: what is deleted is gone, and once more is no error.
+func deleteTakesBack(t *testing.T, r Rig) {
+	deleter, ok := r.Adapter.(platform.Deleter)
+	r.needs(t, ok && r.Posts != nil, "messages that can be taken back")
+	ref, err := r.send(t.Context(), "gone soon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := deleter.Delete(t.Context(), ref); err != nil {
+			t.Errorf("Delete: %v", err)
+		}
+	}
+	if got := r.Posts(); len(got) != 0 {
+		t.Errorf("there is %q", got)
+	}
+	if err := deleter.Delete(t.Context(), messages.Ref{Conversation: ref.Conversation, Message: "no such"}); err != nil && !fault.Is(err, fault.NotFound) {
+		t.Errorf("Delete of what is no message: %v", err)
+	}
+}
+
+// fileIsPostedOnce: a file that may have been posted is not posted again. Either it is
+// found, or its message was there first and becomes the file.
+func fileIsPostedOnce(t *testing.T, r Rig) {
+	filer, ok := r.Adapter.(platform.Filer)
+	r.needs(t, ok && r.Posts != nil, "files")
+	f := platform.File{
+		Delivery: messages.DeliveryID(uuid.Must(uuid.NewV7()).String()), Conversation: r.Conversation, Name: "answer-1.md", Data: []byte("All of it."), Caption: "Here.",
+	}
+	editor, edits := filer.(platform.FileEditor)
+	if !edits {
+		for _, f.Again = range []bool{false, true} {
+			if _, err := filer.SendFile(t.Context(), f); err != nil {
+				t.Fatalf("SendFile: %v", err)
+			}
+		}
+	} else {
+		ref, err := r.send(t.Context(), platform.Placeholder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := editor.EditFile(t.Context(), ref, f); err != nil {
+				t.Fatalf("EditFile: %v", err)
+			}
+		}
+		gone := messages.Ref{Conversation: ref.Conversation, Message: "999999"}
+		if err := editor.EditFile(t.Context(), gone, f); !fault.Is(err, fault.NotFound) {
+			t.Errorf("EditFile of no message: %v", err)
+		}
+	}
+	if got := r.Posts(); len(got) != 1 {
+		t.Errorf("there is %q, want one message with the file", got)
 	}
 }
 

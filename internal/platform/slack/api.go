@@ -27,6 +27,7 @@ var methods = map[string][]string{
 	"assistant.threads.setStatus":  {"assistant:write"},
 	"auth.test":                    nil,
 	"chat.appendStream":            {"chat:write"},
+	"chat.delete":                  {"chat:write"},
 	"chat.getPermalink":            nil,
 	"chat.postEphemeral":           {"chat:write"},
 	"chat.postMessage":             {"chat:write"},

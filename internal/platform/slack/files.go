@@ -41,7 +41,8 @@ var (
 // SendFile implements platform.Filer. Until the last of its calls nobody sees
 // anything, so only that one can be Uncertain. The Ref's Message is the file's
 // id if Slack does not say which message shows it: it shares files later than
-// it answers.
+// it answers. With f.Again the conversation is searched for a file of the same name
+// and size that was posted since.
 func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
 	to, err := parseKey(f.Conversation)
 	if err != nil {
@@ -54,6 +55,11 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 		return messages.Ref{}, fault.New(fault.Invalid, "Slack takes files of at most 1 GB.")
 	}
 	name := uploadName(f.Name)
+	if f.Again {
+		if ts, err := a.lookupFile(ctx, to, f.Delivery, name, len(f.Data)); err != nil || ts != "" {
+			return sentAs(to, ts), err
+		}
+	}
 	id, address, err := a.announceFile(ctx, name, len(f.Data))
 	if err != nil {
 		return messages.Ref{}, err
@@ -70,6 +76,30 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 		return sentAs(to, ts), nil
 	}
 	return messages.Ref{Conversation: f.Conversation, Message: messages.MessageID(id)}, nil
+}
+
+// lookupFile returns the ts of the message that shows a file of a delivery, or nothing.
+// If it cannot be told, the error is as that of lookup.
+func (a *Adapter) lookupFile(ctx context.Context, in place, delivery messages.DeliveryID, name string, size int) (ts string, err error) {
+	me, err := a.whoami(ctx)
+	if err != nil {
+		return "", unsure(err)
+	}
+	_, since := madeAt(delivery)
+	err = a.read(ctx, in, window{since: since, pages: maxPages}, func(m slack.Message) bool {
+		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
+		for _, f := range m.Files {
+			if ours && f.Name == name && f.Size == size {
+				ts = m.Timestamp
+			}
+		}
+		return ts == ""
+	})
+	if isTS(ts) {
+		a.observe("found_sent")
+		return ts, nil
+	}
+	return "", lookupError(ctx, a.log, err)
 }
 
 // announceFile returns the id of a file to be and the address that takes it.

@@ -36,6 +36,7 @@ var paces = map[string]pace{
 	"agents.sessions.setStatus":    {perMinute: 50, burst: 10},
 	"assistant.threads.setStatus":  {perMinute: 300, burst: 20},
 	"chat.appendStream":            {perMinute: 100, burst: 20},
+	"chat.delete":                  {perMinute: 50, burst: 10},
 	"chat.postEphemeral":           {perMinute: 100, burst: 10},
 	"chat.postMessage":             {perMinute: 60, burst: 4, scoped: true},
 	"chat.startStream":             {perMinute: 16, burst: maxStreams, shedOnly: true},

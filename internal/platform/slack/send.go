@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"strconv"
 	"time"
@@ -334,11 +335,7 @@ func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, 
 // unless the bot may not read the conversation: then a stray message is the
 // lesser evil.
 func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (string, error) {
-	var created, since time.Time
-	if id, err := uuid.Parse(string(out.Delivery)); err == nil && id.Version() == 7 {
-		created = time.Unix(id.Time().UnixTime())
-		since = created.Add(-clockSkew)
-	}
+	created, since := madeAt(out.Delivery)
 	me, err := a.whoami(ctx)
 	if err != nil {
 		return "", unsure(err)
@@ -358,20 +355,36 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 	if ts == "" && err == nil {
 		ts = stream
 	}
-	switch {
-	case ts != "" && isTS(ts):
+	if isTS(ts) {
 		a.observe("found_sent")
 		a.claims.Put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
 		return ts, nil
-	case fault.Is(err, fault.Forbidden):
-		a.log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)
-		return "", nil
-	case fault.Is(err, fault.Gone), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Canceled):
-		return "", err
-	case err != nil:
-		return "", unsure(err)
 	}
-	return "", nil
+	return "", lookupError(ctx, a.log, err)
+}
+
+// madeAt returns when a delivery was made, if its id tells, and from when on its message
+// can be there.
+func madeAt(delivery messages.DeliveryID) (created, since time.Time) {
+	if id, err := uuid.Parse(string(delivery)); err == nil && id.Version() == 7 {
+		created = time.Unix(id.Time().UnixTime())
+		since = created.Add(-clockSkew)
+	}
+	return created, since
+}
+
+// lookupError returns the error of a lookup that has found nothing.
+func lookupError(ctx context.Context, log *slog.Logger, err error) error {
+	switch {
+	case fault.Is(err, fault.Forbidden):
+		log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)
+		return nil
+	case fault.Is(err, fault.Gone), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Canceled):
+		return err
+	case err != nil:
+		return unsure(err)
+	}
+	return nil
 }
 
 // unsure returns err as one that leaves open whether the message is there. How long

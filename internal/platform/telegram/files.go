@@ -11,7 +11,6 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
-	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -37,11 +36,8 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	switch {
-	case len(f.Data) == 0:
-		return messages.Ref{}, fault.New(fault.Invalid, "Telegram takes no empty files.")
-	case len(f.Data) > maxUpload:
-		return messages.Ref{}, fault.New(fault.Invalid, "Telegram takes files of at most 50 MB from bots.")
+	if err := uploadable(f.Data); err != nil {
+		return messages.Ref{}, err
 	}
 	caption := a.caption(f.Caption)
 	params := bot.SendDocumentParams{
