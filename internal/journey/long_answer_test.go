@@ -35,7 +35,10 @@ func TestLongAnswerOnTelegram(t *testing.T) {
 		t.Fatalf("saw %q", w.tg.ChatView(ann).BotTexts())
 	}
 	shown := w.tg.ChatView(ann).FromBot()
-	if len(shown) > 4 || len(shown) < 3 {
+	if strings.HasPrefix(shown[0].Text, "✔") { // the machine was so slow that the answer has to notify
+		shown = shown[1:]
+	}
+	if len(shown) != 3 {
 		t.Errorf("it is %d messages", len(shown))
 	}
 	var file []byte

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"strings"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -19,11 +20,8 @@ func (o *Outbox) abridge(conv sessions.Conversation, entry sessions.Entry, text 
 	if caps.MaxMessages <= 0 || len(parts) <= caps.MaxMessages {
 		return "", nil
 	}
-	tail := parts[len(parts)-1:]
-	if measured(caps, tail[0]) < caps.MaxText/4 && caps.MaxMessages > 3 {
-		tail = parts[len(parts)-2:] // the end alone would say little
-	}
-	left := wording.Count(len(parts)-1-len(tail), "message", "messages")
+	tail := []string{ending(caps, parts)}
+	left := wording.Count(len(parts)-2, "message", "messages")
 	gap := Answer(conv.ID, entry, "")
 	if _, ok := o.Adapters[p].(platform.Filer); ok {
 		gap.FileName, gap.File = fmt.Sprintf("answer-%s.md", tag(gap.ID)), []byte(text)
@@ -39,6 +37,25 @@ func (o *Outbox) abridge(conv sessions.Conversation, entry sessions.Entry, text 
 		rest = append(rest, Answer(conv.ID, entry, part))
 	}
 	return parts[0], rest
+}
+
+// ending returns the last part of a text, with what comes before it as far as it would
+// say little alone, and no code block is cut.
+func ending(caps platform.Capabilities, parts []string) string {
+	n := len(parts)
+	tail, before := parts[n-1], parts[n-2]
+	if strings.Contains(before, "```") || strings.Contains(before, "~~~") {
+		return tail
+	}
+	paragraphs := strings.Split(before, "\n\n")
+	for i := len(paragraphs) - 1; i >= 0; i-- {
+		joined := paragraphs[i] + "\n\n" + tail
+		if measured(caps, joined) > caps.MaxText/2 {
+			break
+		}
+		tail = joined
+	}
+	return tail
 }
 
 // tag is the end of a delivery's id, which no other delivery of a conversation has.

@@ -61,7 +61,7 @@ var placing = fault.Policy{Longest: time.Minute, Tries: 5, Uncertain: true}
 // recordAfter is how long the id of a placeholder may be known here only: a turn
 // that ends sooner records it with its end. Until it is on record nothing of the
 // answer is shown in it, so that a crash leaves a stray placeholder and no text.
-const recordAfter = 200 * time.Millisecond
+const recordAfter = 100 * time.Millisecond
 
 // placeholder returns the delivery that shows the turn until it ends: that of
 // an earlier attempt, or a new one. It is nil where messages cannot be edited.
