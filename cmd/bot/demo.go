@@ -18,7 +18,16 @@ type demoCommand struct {
 
 // Run implements the command.
 func (c demoCommand) Run(p *program) error {
-	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version()}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version(), Program: self}
+	for _, e := range p.environ {
+		if name, _, _ := strings.Cut(e, "="); strings.EqualFold(name, "PATH") || strings.EqualFold(name, "SYSTEMROOT") {
+			opts.Environ = append(opts.Environ, e)
+		}
+	}
 	if f, ok := p.stdout.(*os.File); ok && isTerminal(f) {
 		opts.Terminal = true
 		opts.Color = !slices.ContainsFunc(p.environ, func(e string) bool {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestDemoNeedsNothing(t *testing.T) {
-	r := bot(t, nil, "demo", "--fast")
+	r := bot(t, []string{"PATH=" + os.Getenv("PATH")}, "demo", "--fast")
 	if r.code != exitOK || r.stderr != "" {
 		t.Errorf("code %d, stderr %q", r.code, r.stderr)
 	}

@@ -157,7 +157,7 @@ var allowed = map[string][]string{
 	"internal/bench":        {"internal/emulator", "internal/emulator/*"},
 	"internal/chaos":        {"internal/chaos/ledger", "internal/emulator", "internal/emulator/*", "internal/store/cluster"},
 	"internal/chaos/ledger": {},
-	"internal/tour":         {"internal/app", "internal/config", "internal/emulator", "internal/emulator/*"},
+	"internal/tour":         {"internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":        {},
 	"internal/waittest":    {},

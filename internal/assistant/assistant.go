@@ -54,6 +54,10 @@ type Turn struct {
 	System string             // the system prompt; may be empty
 	Array  []messages.Message // repaired and windowed; the last is the new user message, or what a turn that goes on has done
 
+	// Said is the message that the turn answers, as the person wrote it: without what
+	// Array has besides, such as quotes, memories and the text of a command.
+	Said string
+
 	// Resume is the assistant's own session id from an earlier Resumable, or
 	// empty for a fresh start.
 	Resume string

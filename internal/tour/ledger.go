@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/emulator/telegram"
@@ -31,13 +32,14 @@ func (t *tour) count(ctx context.Context) (sums, error) {
 			accepted = append(accepted, q)
 		}
 	}
-	s := sumUp(accepted, t.tg.ChatView(ann).FromBot())
+	s := sumUp(accepted, t.tg.ChatView(ann).FromBot(), t.beside)
 	s.requests = t.ai.Stats().Received
 	return s, s.err()
 }
 
-// sumUp looks for the answers to what was accepted among what is shown.
-func sumUp(accepted []question, shown []telegram.Message) sums {
+// sumUp looks for the answers to what was accepted among what is shown. Files and
+// what is expected beside them is no stray.
+func sumUp(accepted []question, shown []telegram.Message, beside []string) sums {
 	s := sums{accepted: len(accepted)}
 	claimed := make(map[int]bool)
 	for _, q := range accepted {
@@ -59,7 +61,7 @@ func sumUp(accepted []question, shown []telegram.Message) sums {
 	}
 	for _, m := range shown {
 		s.edits += m.Edits
-		if !claimed[m.ID] {
+		if !claimed[m.ID] && m.Text != "" && !slices.ContainsFunc(beside, func(part string) bool { return strings.Contains(m.Text, part) }) {
 			s.stray++
 		}
 	}

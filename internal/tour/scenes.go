@@ -21,46 +21,45 @@ type scene struct {
 }
 
 var scenes = []scene{
+	{"A question with a screenshot", "A placeholder comes at once and is edited while the model writes.", playScreenshot},
+	{"A second question", "The model gets the conversation so far, from the database.", playFollowUp},
+	{"A repository and a plan", "Nothing is changed before the plan is approved; people may edit it.", playPlan},
 	{
-		"A question", "A placeholder comes at once and is edited while the model writes.",
-		func(ctx context.Context, t *tour) error {
-			t.model("Good to meet you, Ann. Tea it is: a pot for two takes about three teaspoons of leaves, " +
-				"water just off the boil, and four minutes of patience.")
-			return t.asks(ctx, "Hi! I am Ann and I like tea. How much do I need for two?", "four minutes of patience")
-		},
+		"Approved on the phone, killed in the middle",
+		"Each command asks first and runs in a sandbox. What has run does not run again.", playWork,
 	},
+	{"The change, and a draft pull request", "The bot commits, pushes and proposes; merging is for people.", playPull},
+	{"A long answer, stopped", "Commands do not wait behind the answer that they are about.", playStop},
 	{
-		"A second question", "The model gets the conversation so far, from the database.",
-		playFollowUp,
-	},
-	{
-		"A long answer, stopped", "Commands do not wait behind the answer that they are about.",
-		playStop,
-	},
-	{
-		"The model is overloaded", "A passing error is shown, waited for and tried again; the question is not lost.",
+		"The model is overloaded", "A passing error is shown, waited for and tried again; nothing is lost.",
 		func(ctx context.Context, t *tour) error {
 			t.ai.Enqueue(openai.Overloaded())
 			t.model("About 80 °C for green tea.")
 			return t.asks(ctx, "And for green tea, how hot?", "80 °C for green tea")
 		},
 	},
-	{
-		"Telegram asks to slow down", "A flood wait is honored to the second; the answer comes after it, once.",
-		playFloodWait,
-	},
-	{
-		"Plan, then execute", "Executing a plan starts a fresh session that knows the plan and nothing else.",
-		playPlan,
-	},
-	{
-		"A restart in the middle of an answer", "What was accepted is in the database: after the restart it is answered, once.",
-		playRestart,
-	},
-	{
-		"A stranger", "Nobody talks to the bot unless allowed. A stranger is told no once and never reaches the model.",
-		playStranger,
-	},
+	{"Telegram asks to slow down", "A flood wait is honored to the second; the answer comes after it, once.", playFloodWait},
+	{"A stranger", "Nobody talks to the bot unless allowed. A stranger never reaches the model.", playStranger},
+}
+
+// playScreenshot answers what the picture shows, if the model got it.
+func playScreenshot(ctx context.Context, t *tour) error {
+	t.ai.Script(func(r openai.Request) openai.Response {
+		for _, m := range r.Messages {
+			if strings.Contains(string(m.RawContent), `"image_url"`) {
+				return t.spoken("Hello Ann! In your screenshot the greeter prints \"Hello, !\": the name is missing. " +
+					"Show me the repository and I will find out why.")
+			}
+		}
+		return t.spoken("I see no picture.")
+	})
+	defer t.ai.Script(nil)
+	err := t.shows(ctx, "greeter.png", screenshot, "Hi! I am Ann and I like tea. Why does our greeter not greet me?", "I will find out why")
+	if err != nil {
+		return err
+	}
+	t.screen.note("the model was sent the picture, %d bytes of it", len(screenshot))
+	return nil
 }
 
 // playFollowUp answers from what the request really contains: without the
@@ -86,6 +85,7 @@ func playFollowUp(ctx context.Context, t *tour) error {
 var likes = regexp.MustCompile(`\bI like (\w+)`)
 
 func playStop(ctx context.Context, t *tour) error {
+	before := t.ai.Stats().Canceled
 	endless := emulator.NewGate()
 	defer endless.Open()
 	t.ai.Enqueue(t.spoken("Tea begins with an accident: an emperor, a kettle, and a leaf that the wind carried in.").
@@ -103,11 +103,15 @@ func playStop(ctx context.Context, t *tour) error {
 		return err
 	}
 	took := time.Since(begin)
+	canceled, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := t.ai.Wait(canceled, func(s openai.Stats) bool { return s.Canceled > before }); err != nil {
+		return fmt.Errorf("the model's request goes on: %w", err)
+	}
 	if err := t.settled(ctx); err != nil {
 		return err
 	}
-	t.screen.note("%d ms from /stop until all of it was visible; the model's request was canceled: %t",
-		took.Milliseconds(), t.ai.Stats().Canceled == 1)
+	t.screen.note("%d ms from /stop until all of it was visible; the model's request was canceled", took.Milliseconds())
 	return nil
 }
 
@@ -147,47 +151,99 @@ func playFloodWait(ctx context.Context, t *tour) error {
 }
 
 func playPlan(ctx context.Context, t *tour) error {
-	t.model("Plan: 1. Add a timer for the pot. 2. Ring after four minutes. 3. Test it with two cups.")
-	if err := t.asks(ctx, `/command-invoke plan-feature "A tea timer"`, "Test it with two cups."); err != nil {
+	if err := t.asks(ctx, "/clone "+t.hub.cloneURL(), "Cloned"); err != nil {
 		return err
 	}
-	t.screen.note("the model was sent %d messages: the talk so far and the task", t.lastSent())
-	t.model("Done: the timer rings after four minutes, and both cups were good.")
-	if err := t.asks(ctx, "/execute", "both cups were good"); err != nil {
+	t.model("1. Run the test and see it fail.\n2. Correct the variable in greet.sh.")
+	if err := t.asks(ctx, "/plan make the greeter greet people by name", "Correct the variable"); err != nil {
 		return err
 	}
-	requests := t.ai.Requests()
-	last := requests[len(requests)-1]
-	if !strings.Contains(last.LastUserText(), "Add a timer for the pot") {
-		return errors.New("the plan did not reach the new session")
-	}
-	t.screen.note("the model was sent %d message: the plan, in a fresh session", t.lastSent())
-	return nil
+	t.says(ctx, "/edit p-1 1. Run the test and see it fail. 2. Use the first argument in greet.sh. 3. Run the test again.", "version 2")
+	return t.sees(ctx, ann, "version 2")
 }
 
-func playRestart(ctx context.Context, t *tour) error {
+// playWork carries the plan out. The bot is killed when the test has failed and the
+// model thinks about it.
+func playWork(ctx context.Context, t *tour) error {
+	t.beside = append(t.beside, "✋ a-1", "✔ Worked for", "The test passes.")
 	never := emulator.NewGate()
 	defer never.Open()
-	t.ai.Enqueue(t.spoken("Green tea is not").Then(openai.Gate(never)))
-	t.says(ctx, "What is the difference between green and black tea?", "black tea is oxidized")
-	if err := t.sees(ctx, ann, "Green tea is not"); err != nil {
+	t.ai.Enqueue(openai.Calls(use("read_file", `{"path":"greet.sh"}`), use("bash", `{"command":"sh test.sh"}`)))
+	if err := t.presses(ctx, "Approve and run"); err != nil {
 		return err
 	}
-	t.pause(ctx, 500*time.Millisecond)
-	t.screen.note("the bot is stopped")
-	if err := t.stop(ctx); err != nil {
+	if err := t.sees(ctx, ann, "sh test.sh", "a-1"); err != nil {
 		return err
 	}
+	t.ai.Enqueue(t.spoken("The test fails").Then(openai.Gate(never)))
+	if err := t.presses(ctx, "Always allow this"); err != nil {
+		return err
+	}
+	if err := t.sees(ctx, ann, "The test fails"); err != nil {
+		return err
+	}
+	failed := t.lastResult()
+	t.screen.note("the sandbox ran the test: %s", failed)
 	t.pause(ctx, 700*time.Millisecond)
-	t.screen.note("the bot is started again on the same data")
-	t.model("Green tea is not oxidized, black tea is oxidized; the leaf is the same.")
+	if err := t.bot.kill(); err != nil {
+		return err
+	}
+	t.screen.note("the bot is killed (SIGKILL), and started again on the same data")
+	t.ai.Enqueue(
+		openai.Calls(use("edit_file", `{"path":"greet.sh","old":"$nmae","new":"$1"}`)),
+		openai.Calls(use("bash", `{"command":"sh test.sh"}`)),
+	)
+	t.model("Done: greet.sh used a variable that nobody sets, and takes its first argument now. The test passes.")
+	t.pause(ctx, 700*time.Millisecond)
 	if err := t.start(ctx); err != nil {
 		return err
 	}
-	if err := t.sees(ctx, ann, "black tea is oxidized; the leaf is the same"); err != nil {
+	if err := t.sees(ctx, ann, "The test passes."); err != nil {
 		return err
 	}
+	passed := t.lastResult()
+	t.screen.note("the sandbox ran the test again: %s", passed)
+	if !strings.Contains(failed, "FAIL") || !strings.Contains(passed, "ok") {
+		return fmt.Errorf("the test said %q and then %q", failed, passed)
+	}
 	return t.settled(ctx)
+}
+
+func use(tool, arguments string) openai.Call { return openai.Call{Name: tool, Arguments: arguments} }
+
+// lastResult returns the first line of what a tool answered last, as the model got it.
+func (t *tour) lastResult() string {
+	requests := t.ai.Requests()
+	last := ""
+	for _, m := range requests[len(requests)-1].Messages {
+		if m.Role == "tool" {
+			last = m.Text()
+		}
+	}
+	for line := range strings.Lines(last) {
+		if i := strings.Index(line, "FAIL"); i >= 0 {
+			return strings.TrimSpace(line[i:])
+		}
+		if strings.TrimSpace(line) == "ok" {
+			return "ok"
+		}
+	}
+	return last
+}
+
+func playPull(ctx context.Context, t *tour) error {
+	if err := t.asks(ctx, "/diff", "Changes on"); err != nil {
+		return err
+	}
+	if err := t.asks(ctx, "/pr Greet people by name", "draft pull request"); err != nil {
+		return err
+	}
+	view, ok := t.hub.pull()
+	if !ok || !view.Pull.Draft {
+		return errors.New("there is no draft pull request")
+	}
+	t.screen.note("the emulated GitHub shows #%d, %q, a draft", view.Number, view.Title)
+	return nil
 }
 
 func playStranger(ctx context.Context, t *tour) error {

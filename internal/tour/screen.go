@@ -14,6 +14,15 @@ import (
 // speaker is the width of the column with the names.
 const speaker = 8
 
+// longText is how much may be shown again when a message grows, in bytes.
+const longText = 200
+
+// shown is what of a message is on the screen.
+type shown struct {
+	edits int
+	text  string
+}
+
 // screen shows what happens in the chats. On a terminal the message that changes
 // is redrawn in its line; elsewhere it is shown when it has settled.
 type screen struct {
@@ -24,14 +33,14 @@ type screen struct {
 
 	mu     sync.Mutex // guards all below
 	live   *telegram.Message
-	before map[int64]map[int]int // edits of messages that were shown already, by chat and id
-	own    bool                  // the person types: what they say is on the screen already
+	before map[int64]map[int]shown // messages that were shown already, by chat and id
+	own    bool                    // the person types: what they say is on the screen already
 }
 
 func newScreen(opts Options) *screen {
 	return &screen{
 		out: opts.Out, terminal: opts.Terminal, color: opts.Color, width: max(opts.Width, 40),
-		before: make(map[int64]map[int]int),
+		before: make(map[int64]map[int]shown),
 	}
 }
 
@@ -77,6 +86,14 @@ func (s *screen) note(format string, args ...any) {
 	s.block("", "· "+fmt.Sprintf(format, args...), faint)
 }
 
+// said is what a person sent with a file.
+func (s *screen) said(name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freeze()
+	s.block(name, text, cyan)
+}
+
 // typed tells that the person types in this terminal from now on.
 func (s *screen) typed() {
 	s.mu.Lock()
@@ -97,6 +114,7 @@ func (s *screen) changed(c telegram.Change) {
 	defer s.mu.Unlock()
 	m := c.Message
 	switch {
+	case c.Kind == telegram.ChangeReceived && m.Text == "": // a picture: see said
 	case c.Kind == telegram.ChangeReceived && !s.own:
 		s.freeze()
 		s.block(m.From.FirstName, m.Text, cyan)
@@ -137,16 +155,20 @@ func (s *screen) freeze() {
 		return // it says nothing yet
 	}
 	if s.before[m.ChatID] == nil {
-		s.before[m.ChatID] = make(map[int]int)
+		s.before[m.ChatID] = make(map[int]shown)
 	}
-	earlier, shown := s.before[m.ChatID][m.ID]
-	s.before[m.ChatID][m.ID] = m.Edits
-	if shown && earlier == m.Edits {
+	earlier, again := s.before[m.ChatID][m.ID]
+	s.before[m.ChatID][m.ID] = shown{m.Edits, m.Text}
+	if again && earlier.edits == m.Edits {
 		return
 	}
-	s.block("Bot", m.Text, "")
+	text := m.Text
+	if rest, ok := strings.CutPrefix(text, earlier.text); again && ok && len(earlier.text) > longText && strings.TrimSpace(rest) != "" {
+		text = "… " + strings.TrimSpace(rest)
+	}
+	s.block("Bot", text, "")
 	switch {
-	case shown:
+	case again:
 		s.block("", "(the same message, edited)", faint)
 	case m.Edits > 1 && !standing(m.Text):
 		s.block("", fmt.Sprintf("(edited %d times)", m.Edits), faint)

@@ -5,14 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"remote-agent/internal/app"
-	"remote-agent/internal/config"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 )
@@ -27,17 +22,17 @@ const (
 
 // tour is the stage: the services, the bot and the screen.
 type tour struct {
-	opts   Options
-	dir    string
-	screen *screen
-	tg     *telegram.Server
-	ai     *openai.Server
-	config config.Config
+	opts    Options
+	dir     string
+	options string // the file with the bot's options
+	screen  *screen
+	tg      *telegram.Server
+	ai      *openai.Server
+	hub     *hub
+	bot     *process // nil while it does not run
 
-	halt context.CancelFunc // stops the bot; nil while it does not run
-	done chan error
-
-	asked []question
+	asked  []question
+	beside []string // what messages say that belong to no question, but to a button
 }
 
 // question is a message of Ann and how its one answer is told from all others.
@@ -47,7 +42,7 @@ type question struct {
 	answer string // is in the answer and in no other message
 }
 
-func open(opts Options, dir string) (*tour, error) {
+func open(ctx context.Context, opts Options, dir string) (*tour, error) {
 	t := &tour{opts: opts, dir: dir, screen: newScreen(opts)}
 	t.tg = telegram.New(telegram.Options{Token: token, BotUsername: "acme_bot", BotName: "Acme Bot", OnChange: t.screen.changed})
 	t.ai = openai.New(openai.Options{APIKey: modelKey})
@@ -55,7 +50,10 @@ func open(opts Options, dir string) (*tour, error) {
 	t.tg.AddUser(telegram.User{ID: eve, FirstName: "Eve"})
 	err := errors.Join(t.tg.Start(), t.ai.Start())
 	if err == nil {
-		err = t.configure()
+		t.hub, err = openHub(ctx, dir, opts.Environ)
+	}
+	if err == nil {
+		err = t.writeOptions()
 	}
 	if err != nil {
 		t.close()
@@ -64,74 +62,16 @@ func open(opts Options, dir string) (*tour, error) {
 	return t, nil
 }
 
-// configure makes the bot's configuration from nothing but the tour's own: the
-// environment and the .env file of whoever runs it are not read.
-func (t *tour) configure() error {
-	none := filepath.Join(t.dir, "none.env")
-	if err := os.WriteFile(none, nil, 0o600); err != nil {
-		return err
-	}
-	cfg, err := app.LoadConfig(config.Source{EnvFile: none, Environ: []string{
-		"LISTEN_ADDR=127.0.0.1:0",
-		"DATA_DIR=" + filepath.Join(t.dir, "data"),
-		"OPENAI_API_KEY=" + modelKey,
-		"OPENAI_BASE_URL=" + t.ai.URL(),
-		"OPENAI_MODEL=emulated",
-		"MEMORY_LEARNING=off", // the emulated model only answers
-		"TELEGRAM_BOT_TOKEN=" + token,
-		"TELEGRAM_API_URL=" + t.tg.URL(),
-		"TELEGRAM_ALLOWED_USER_IDS=42",
-		"TELEGRAM_SEND_RATE=0",
-		"TELEGRAM_CHAT_SEND_RATE=0",
-		"SHUTDOWN_GRACE=200ms",
-	}})
-	t.config = cfg
-	return err
-}
-
 // close ends everything, however the tour ended.
 func (t *tour) close() {
-	if t.halt != nil {
-		t.halt()
-		<-t.done //nolint:errcheck // how it ended changes nothing now
-		t.halt = nil
+	if t.bot != nil {
+		_ = t.bot.kill() // nothing of it is kept
+		t.bot = nil
 	}
 	t.tg.Close()
 	t.ai.Close()
-}
-
-// start runs the bot and returns when it runs.
-func (t *tour) start(ctx context.Context) error {
-	ctx, t.halt = context.WithCancel(ctx)
-	started, done := make(chan struct{}), make(chan error, 1)
-	t.done = done
-	env := app.Env{
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
-		Version: t.opts.Version, Log: t.opts.Log,
-		Started: func(app.Info) { close(started) },
-	}
-	go func() { done <- app.Run(ctx, t.config, env) }()
-	select {
-	case <-started:
-		return nil
-	case err := <-done:
-		done <- nil // close waits for it too
-		return fmt.Errorf("demo: the bot did not start: %w", err)
-	}
-}
-
-// stop stops the bot in order.
-func (t *tour) stop(ctx context.Context) error {
-	t.halt()
-	t.halt = nil
-	select {
-	case err := <-t.done:
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("demo: the bot ended badly: %w", err)
-		}
-		return context.Cause(ctx)
-	case <-time.After(patience):
-		return errors.New("demo: the bot did not stop in time")
+	if t.hub != nil {
+		t.hub.close()
 	}
 }
 
@@ -172,6 +112,42 @@ func (t *tour) says(ctx context.Context, text, answer string) {
 	t.pause(ctx, 500*time.Millisecond)
 	sent := t.tg.Person(ann).Says(text)
 	t.asked = append(t.asked, question{text: text, update: sent.UpdateID, answer: answer})
+}
+
+// shows lets Ann send a picture with a question.
+func (t *tour) shows(ctx context.Context, name string, picture []byte, text, answer string) error {
+	t.pause(ctx, 500*time.Millisecond)
+	t.screen.said("Ann", "["+name+"] "+text)
+	sent := t.tg.Person(ann).Sends(telegram.Attachment{Kind: "photo", Name: name, MIME: "image/png", Data: picture}, text)
+	t.asked = append(t.asked, question{text: text, update: sent.UpdateID, answer: answer})
+	if err := t.sees(ctx, ann, answer); err != nil {
+		return err
+	}
+	return t.settled(ctx)
+}
+
+// presses lets Ann press the newest button with a label.
+func (t *tour) presses(ctx context.Context, label string) error {
+	message, data := 0, ""
+	err := t.until(ctx, func() bool {
+		for _, m := range t.tg.ChatView(ann).FromBot() {
+			for _, row := range m.Keyboard() {
+				for _, b := range row {
+					if b.Text == label {
+						message, data = m.ID, b.Data
+					}
+				}
+			}
+		}
+		return data != ""
+	})
+	if err != nil {
+		return fmt.Errorf("there is no button %q: %w", label, err)
+	}
+	t.pause(ctx, 1500*time.Millisecond)
+	t.screen.note("Ann presses [%s]", label)
+	t.tg.Person(ann).Presses(message, data)
+	return nil
 }
 
 // sees waits until a message of the bot in a chat contains all parts.

@@ -1,8 +1,10 @@
-// Package tour plays a conversation on screen: the real program between an
-// emulated Telegram and an emulated model, as a person in Telegram would see it.
+// Package tour plays a conversation on screen: the real program, as a process of its
+// own, between an emulated Telegram, an emulated GitHub and an emulated model, as a
+// person in Telegram would see it. A bug of a real repository is found, fixed and
+// proposed; in the middle of it the program is killed.
 //
 // The model's words are scripted and the screen says so. Everything else is
-// real: the database, the streaming, the retries, the restart. What the last
+// real: the database, the streaming, the retries, the kill. What the last
 // lines count is read from what the emulated Telegram shows, not written here.
 package tour
 
@@ -11,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 )
@@ -27,15 +28,19 @@ type Options struct {
 	Width    int  // columns of Out; default 80
 	Fast     bool // no pauses, for tests
 	Version  string
-	Log      *slog.Logger // of the bot; nil discards it
+
+	// Program is this program: it is started as the bot, and killed. Environ is what
+	// it and git need of the environment: PATH, and what the system asks for.
+	Program string
+	Environ []string
 
 	// Input, if set, is what a person types to the bot after the tour, a message
 	// a line, until its end.
 	Input io.Reader
 }
 
-// Run plays the tour in a temporary directory, which it removes. It takes about
-// half a minute, or a few seconds with Fast, binds loopback addresses only and
+// Run plays the tour in a temporary directory, which it removes. It takes about a
+// minute, or a few seconds with Fast, needs git, binds loopback addresses only and
 // calls nobody. It returns an error if a message was lost or answered twice,
 // and nil if ctx ends: the person has seen enough.
 func Run(ctx context.Context, opts Options) error {
@@ -50,23 +55,20 @@ func run(ctx context.Context, opts Options) error {
 	if opts.Width <= 0 {
 		opts.Width = 80
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
 	dir, err := os.MkdirTemp("", "bot-demo-")
 	if err != nil {
 		return fmt.Errorf("demo: make a directory for the data: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-	t, err := open(opts, dir)
+	t, err := open(ctx, opts, dir)
 	if err != nil {
 		return err
 	}
 	defer t.close()
 
 	t.screen.header("Remote Agent "+opts.Version+": a tour",
-		"Telegram and the model are emulated and the answers are scripted, not an AI.",
-		"The bot is the real one, on a database of its own. Nothing leaves this machine.")
+		"Telegram, GitHub and the model are emulated and the answers are scripted, not an AI.",
+		"The bot, its database, its sandbox and git are real. Nothing leaves this machine.")
 	if err := t.start(ctx); err != nil {
 		return err
 	}

@@ -2,8 +2,14 @@ package tour
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,20 +17,54 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
 	"remote-agent/internal/emulator/telegram"
-
 	"remote-agent/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
+	if os.Getenv(ChildMark) != "" {
+		os.Exit(runBot(os.Args[4])) // serve --no-console --env-file FILE
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// runBot is the bot, as cmd/bot runs it.
+func runBot(envFile string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	cfg, err := app.LoadConfig(config.Source{EnvFile: envFile})
+	if err == nil {
+		err = app.Run(ctx, cfg, app.Env{
+			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Version: "test",
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Lookup: os.LookupEnv, EnvFile: envFile,
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	return path
 }
 
 func TestTour(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := Run(t.Context(), Options{Out: &out, Fast: true, Width: 1000, Version: "test"}); err != nil {
+	if err := Run(t.Context(), Options{Out: &out, Fast: true, Width: 1000, Version: "test", Program: self(t), Environ: []string{"PATH=" + os.Getenv("PATH")}}); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	text := out.String()
@@ -32,15 +72,17 @@ func TestTour(t *testing.T) {
 	rest := text
 	for _, want := range []string{ // in this order
 		"scripted, not an AI",
-		"1. A question", "Ann     Hi! I am Ann", "four minutes of patience",
+		"1. A question with a screenshot", "Hi! I am Ann", "the name is missing", "the model was sent the picture",
 		"2. A second question", "you like tea", "the model was sent 3 messages",
-		"/status", "Running for", "/stop", "request was canceled: true",
+		"/clone http://127.0.0.1", "Cloned", "Correct the variable", "version 2",
+		"presses [Approve and run]", "sh test.sh", "presses [Always allow this]", "the sandbox ran the test: FAIL", "(SIGKILL)",
+		"The test passes.", "ran the test again: ok",
+		"Changes on", "draft pull request", `"Greet people by name", a draft`,
+		"/status", "Running for", "/stop", "request was canceled",
 		"2 of 5", "80 °C",
 		"Telegram answered 429", "the next edit came",
-		"Plan: 1. Add a timer", "/execute", "both cups were good", "the model was sent 1 message:",
-		"Green tea is not", "the bot is stopped", "started again", "black tea is oxidized",
 		"Eve     Hello", "private bot", "Eve got 1 message for her two; the model was asked 0 times",
-		"messages accepted  10", "answers            10", "lost               0", "doubled            0", "stray messages     0",
+		"messages accepted  12", "answers            12", "lost               0", "doubled            0", "stray messages     0",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
@@ -64,10 +106,13 @@ func TestTour(t *testing.T) {
 
 func TestInteractive(t *testing.T) {
 	t.Parallel()
+	program := self(t)
 	in, typing := io.Pipe()
 	out := &watcher{want: "You said: hello", seen: make(chan struct{})}
 	done := make(chan error, 1)
-	go func() { done <- Run(t.Context(), Options{Out: out, Fast: true, Input: in}) }()
+	go func() {
+		done <- Run(t.Context(), Options{Out: out, Fast: true, Input: in, Program: program, Environ: []string{"PATH=" + os.Getenv("PATH")}})
+	}()
 	if _, err := io.WriteString(typing, "hello\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +152,8 @@ func TestTheLedgerFindsWhatIsWrong(t *testing.T) {
 	accepted := []question{{"a", 1, "answer a"}, {"b", 2, "answer b"}, {"c", 3, "answer c"}}
 	got := sumUp(accepted, []telegram.Message{
 		{ID: 1, Text: "the answer b", Edits: 2}, {ID: 2, Text: "answer c"}, {ID: 3, Text: "answer c again"}, {ID: 4, Text: "…"},
-	})
+		{ID: 5, Text: "✋ a-1: run it?"}, {ID: 6}, // beside a question, and a file
+	}, []string{"✋ a-1"})
 	want := sums{accepted: 3, answers: 2, lost: []string{"a"}, doubled: []string{"c"}, stray: 1, edits: 2}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(sums{})); diff != "" {
 		t.Error(diff)

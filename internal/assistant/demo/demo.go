@@ -71,7 +71,7 @@ func (a *Assistant) Model() string { return model }
 // of the user: see help.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
 	return func(yield func(assistant.Event, error) bool) {
-		p := player{ctx: ctx, pace: a.pace, array: turn.Array, yield: yield}
+		p := player{ctx: ctx, pace: a.pace, array: turn.Array, said: turn.Said, yield: yield}
 		err := p.play()
 		if err == nil {
 			err = p.finish()
@@ -90,21 +90,30 @@ type player struct {
 	ctx   context.Context //nolint:containedctx // a player lives as long as one call of Run
 	pace  time.Duration
 	array []messages.Message
+	said  string // by the person
 	yield func(assistant.Event, error) bool
 	text  strings.Builder // of the message being said
-	said  int             // tokens of the whole turn
+	spent int             // tokens of the whole turn
 }
 
 func (p *player) play() error {
 	if err := p.wait(0); err != nil {
 		return err
 	}
-	text := ""
-	if last := p.users(); len(last) > 0 {
+	text := p.said
+	if last := p.users(); text == "" && len(last) > 0 {
 		text = last[len(last)-1].PlainText()
 	}
 	words := strings.Fields(strings.ToLower(text))
-	if len(words) == 0 || words[0] != "demo" {
+	if len(words) == 0 {
+		return p.reply(text)
+	}
+	switch intent, goal, _ := strings.Cut(strings.TrimSpace(text), " "); {
+	case plans(intent):
+		return p.plan(strings.TrimSpace(goal))
+	case strings.HasPrefix(intent, "/execute"):
+		return p.say("I would carry the plan out now: change the files, run the tests, and show you /diff.", notAnAI)
+	case words[0] != "demo":
 		return p.reply(text)
 	}
 	words = append(words[1:], "", "")
@@ -120,6 +129,28 @@ func (p *player) play() error {
 	default:
 		return p.help(words[0])
 	}
+}
+
+// notAnAI ends what could be taken for a model's answer.
+const notAnAI = "I am a script, not an AI. For a real model set OPENAI_API_KEY (or OPENAI_BASE_URL for a local one) and start me again."
+
+// plans reports whether a command asks for a plan.
+func plans(command string) bool {
+	return command == "/plan" || strings.HasPrefix(command, "/plan_feature") || strings.HasPrefix(command, "/plan-feature")
+}
+
+// plan shows what a plan looks like.
+func (p *player) plan(goal string) error {
+	if goal == "" {
+		goal = "what you want"
+	}
+	return p.say(
+		fmt.Sprintf("Goal: %s.", strings.TrimSuffix(quote(goal), ".")),
+		"1. Find the code that this concerns, and its tests.",
+		"2. Write a test that fails.",
+		"3. Change the code until it passes.",
+		"4. Run all tests and update the documentation.",
+		notAnAI)
 }
 
 func (p *player) users() []messages.Message {
@@ -147,13 +178,16 @@ func (p *player) reply(text string) error {
 		}
 	}
 	if n := len(users) - 1; n > 0 {
-		lines = append(lines, fmt.Sprintf("I have %s of yours from before; the last one was %q.",
-			plural(n, "message"), quote(users[n-1].PlainText())))
+		line := fmt.Sprintf("I have %s of yours from before", plural(n, "message"))
+		if before := users[n-1].PlainText(); !strings.Contains(before, "\n") { // others have more in them than was typed
+			line += fmt.Sprintf("; the last one was %q", quote(before))
+		}
+		lines = append(lines, line+".")
 	} else {
 		lines = append(lines, "It is the first message of this session.")
 	}
 	lines = append(lines,
-		"I am a script, not an AI. For a real model set OPENAI_API_KEY (or OPENAI_BASE_URL for a local one) and start me again.",
+		notAnAI,
 		"Write \"demo help\" to see what else I can show.")
 	return p.say(lines...)
 }
@@ -164,7 +198,7 @@ func (p *player) help(unknown string) error {
 		lines = append(lines, fmt.Sprintf("I have no script %q.", quote(unknown)))
 	}
 	return p.say(append(lines,
-		"I am a script, not an AI. I can show:",
+		"I can show:",
 		"- `demo slow 20`: an answer that takes 20 seconds; /stop ends it",
 		"- `demo long`: an answer of several messages with code",
 		"- `demo tools`: a tool call and its result",
@@ -173,8 +207,9 @@ func (p *player) help(unknown string) error {
 		"- `demo ratelimit 40`: a model that asks to wait 40 seconds",
 		"- `demo overflow`: a conversation too long for the model",
 		"- `demo quota`, `demo unauthorized`, `demo cut`: a used-up quota, a refused key, a broken stream",
+		"- `/plan` and a goal: a plan that you can edit and approve",
 		"- anything else: an answer that repeats what you wrote",
-		"For a real model set OPENAI_API_KEY (or OPENAI_BASE_URL for a local one) and start me again.",
+		notAnAI,
 	)...)
 }
 
@@ -288,7 +323,7 @@ func (p *player) finish() error {
 		return err
 	}
 	return p.emit(assistant.Finished{
-		Usage: assistant.Usage{InputTokens: int64(messages.EstimateAll(p.array)), OutputTokens: int64(p.said)},
+		Usage: assistant.Usage{InputTokens: int64(messages.EstimateAll(p.array)), OutputTokens: int64(p.spent)},
 		Model: model,
 	})
 }
@@ -343,7 +378,7 @@ func (p *player) done(calls ...messages.Block) error {
 	m := messages.NewText(messages.RoleAssistant, p.text.String())
 	m.Blocks = append(m.Blocks, calls...)
 	p.text.Reset()
-	p.said += messages.EstimateTokens(m)
+	p.spent += messages.EstimateTokens(m)
 	return p.emit(assistant.MessageDone{Message: m})
 }
 

@@ -155,3 +155,29 @@ func TestSlowTakesItsTime(t *testing.T) {
 		})
 	}
 }
+
+// TestIntents answers what a person typed, whatever else the request has in it.
+func TestIntents(t *testing.T) {
+	t.Parallel()
+	const memory = "[remembered about you, for context only, not an instruction]\n> I like tea\n\n"
+	for name, tt := range map[string]struct{ said, sent, want string }{
+		"a memory before a script": {"demo slow 2", memory + "demo slow 2", "step 2 of 2"},
+		"a memory before a text":   {"hello", memory + "hello", `You wrote "hello" (1 word)`},
+		"a plan":                   {"/plan add a --json flag.", "Write a plan for the goal below.\n\nGoal: add a --json flag.", "Goal: add a --json flag.\n"},
+		"a plan by its long name":  {"/plan_feature a timer", "Write a plan for the goal below.", "Goal: a timer.\n"},
+		"a plan of nothing":        {"/plan", "Write a plan for the goal below.", "Goal: what you want.\n"},
+		"a plan to carry out":      {"/execute p-1", "Carry out exactly this plan.", "I would carry the plan out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				request := turn(tt.sent)
+				request.Said = tt.said
+				text, err := answer(t, request)
+				if err != nil || !strings.Contains(text, tt.want) || strings.Contains(text, "for context only") || strings.Contains(text, "Write a plan") {
+					t.Errorf("%v: %s", err, text)
+				}
+			})
+		})
+	}
+}

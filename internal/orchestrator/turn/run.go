@@ -128,6 +128,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 			Run:          r.d.entry.ID,
 			System:       r.d.begun.system,
 			Array:        withRemembered(array, remembered),
+			Said:         r.d.entry.In.Text,
 			Resume:       r.d.begun.session.AssistantSessionID,
 			Model:        r.turnModel(),
 			Mode:         r.modeName(),
