@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"remote-agent/internal/queue"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -226,4 +229,38 @@ func TestUnknownKindIsDropped(t *testing.T) {
 		}})
 		receive(t, got)
 	})
+}
+
+// TestTheQueueStartsWhenTheDatabaseComesBack has a PostgreSQL that takes no connections
+// as the queue starts: it is tried again, and the sweep comes as soon as it can.
+func TestTheQueueStartsWhenTheDatabaseComesBack(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(storetest.PostgresMigratedURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tries atomic.Int64
+	config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		if tries.Add(1) < 3 {
+			return errors.New("the database system is starting up")
+		}
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	q, err := queue.Open(pool, queue.Options{Log: storetest.Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan struct{}, 10)
+	bundle{queue: q}.run(t, map[queue.Kind]queue.Handler{
+		queue.KindSweep: func(context.Context, queue.Job) error {
+			swept <- struct{}{}
+			return nil
+		},
+	})
+	receive(t, swept)
 }

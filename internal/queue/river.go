@@ -100,17 +100,9 @@ func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "configure queue")
 	}
-	client, err := river.NewClient(riverpgxv5.New(r.pool), config)
-	if err != nil {
-		return fault.Wrap(err, fault.Internal, "configure queue")
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	// River gets a context that does not end, so that running handlers are not
-	// cut off by the one that ends the fetching.
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "start queue")
+	client, err := r.start(ctx, config)
+	if client == nil {
+		return err
 	}
 	<-ctx.Done()
 
@@ -125,6 +117,36 @@ func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 		}
 	}
 	return nil
+}
+
+// startAgain is the pause before the queue is started again where the database was away.
+const startAgain = 500 * time.Millisecond
+
+// start starts River, again and again while the database does not answer: who runs it
+// has started everything else, and would stand still without. The client is nil if ctx
+// ended first, or if the configuration is wrong.
+func (r *River) start(ctx context.Context, config *river.Config) (*river.Client[pgx.Tx], error) {
+	for told := false; ctx.Err() == nil; {
+		client, err := river.NewClient(riverpgxv5.New(r.pool), config)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "configure queue")
+		}
+		// River gets a context that does not end, so that running handlers are not
+		// cut off by the one that ends the fetching.
+		err = client.Start(context.WithoutCancel(ctx))
+		if err == nil {
+			return client, nil
+		}
+		if !told {
+			r.options.Log.WarnContext(ctx, "The queue cannot start; it is tried again", "err", err)
+			told = true
+		}
+		select {
+		case <-time.After(startAgain):
+		case <-ctx.Done():
+		}
+	}
+	return nil, nil
 }
 
 func (r *River) config(handlers map[Kind]Handler) (*river.Config, error) {
