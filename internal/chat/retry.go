@@ -120,5 +120,5 @@ func (h *Handler) pressedRetry(ctx context.Context, r command.Request, seq int64
 	case busy:
 		return command.Reply{}, fault.New(fault.Conflict, "Something else runs or waits here. Press again afterwards.")
 	}
-	return command.Reply{Then: "/retry"}, nil
+	return command.Reply{Then: "/retry", Once: "retry-" + failed.ID}, nil
 }

@@ -143,6 +143,10 @@ type Reply struct {
 	// Then is run as the person's next message, in the conversation's order.
 	Then string
 
+	// Once names Then, if that must not follow twice: what follows under the same name is
+	// left out the second time.
+	Once string
+
 	// Again is an earlier message that is run again as the person's next one, in
 	// the name of who asks now.
 	Again *messages.Inbound

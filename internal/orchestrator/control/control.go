@@ -234,13 +234,16 @@ func (c *Control) FollowUp(ctx context.Context, tx port.Tx, r command.Request, r
 		return false, nil
 	}
 	in.Event = messages.EventID(command.FollowUpPrefix + r.Entry.ID)
+	if reply.Once != "" {
+		in.Event = messages.EventID(command.FollowUpPrefix + reply.Once)
+	}
 	in.Kind, in.Action, in.Trigger, in.Raw, in.Aliases = messages.KindMessage, "", "", nil, nil
 	in.Whispered, in.Opening, in.Queued = false, "", false
 	entry := sessions.Entry{
 		ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID,
 		Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now(),
 	}
-	if _, err := tx.InsertEntry(ctx, &entry); err != nil {
+	if fresh, err := tx.InsertEntry(ctx, &entry); err != nil || !fresh {
 		return false, err
 	}
 	return true, c.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.Conv.ID})
