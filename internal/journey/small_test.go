@@ -68,7 +68,7 @@ func TestPipedInputEndsWithAnOpenQuestion(t *testing.T) {
 		t.Fatal("it did not end with its input")
 	}
 	w.stop = nil
-	w.prints("The input has ended, and a-1 waits for a decision. Start the bot again, and /approve a-1 or /deny a-1.")
+	w.prints("The input has ended, and a-1 waits for a decision: bot chat, then /approve a-1 or /deny a-1.")
 
 	w.withConsole().start()
 	w.types("/approve a-1")
