@@ -37,7 +37,7 @@ func (c chatCommand) Run(p *program) error {
 			return err
 		}
 	}
-	text, err := c.question(p)
+	text, quoted, err := c.question(p)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c chatCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	chat, err := c.chat(p, cfg, text)
+	chat, err := c.chat(p, cfg, text, quoted)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (c chatCommand) Run(p *program) error {
 type talk func(ctx context.Context, b console.Backend, env *app.Env) error
 
 // chat returns what is to be done with a backend: to ask, or to chat.
-func (c chatCommand) chat(p *program, cfg config.Config, text string) (talk, error) {
-	if text == "" {
+func (c chatCommand) chat(p *program, cfg config.Config, text, quoted string) (talk, error) {
+	if text == "" && quoted == "" {
 		return func(ctx context.Context, b console.Backend, env *app.Env) error {
 			greeting := "No bot runs on " + cfg.DataDir + ": this chat runs one while it is open."
 			if env == nil {
@@ -85,7 +85,7 @@ func (c chatCommand) chat(p *program, cfg config.Config, text string) (talk, err
 	if err != nil {
 		return nil, err
 	}
-	q := console.Question{Text: text, Conversation: cmp.Or(c.Conversation, fresh), Out: p.stdout, Errors: p.stderr}
+	q := console.Question{Text: text, Quoted: quoted, Conversation: cmp.Or(c.Conversation, fresh), Out: p.stdout, Errors: p.stderr}
 	if at, ok := p.terminalOut(); ok {
 		q.Markdown = func(text string) string { return terminal.Render(at, text) }
 	}
@@ -96,31 +96,28 @@ func (c chatCommand) chat(p *program, cfg config.Config, text string) (talk, err
 	return func(ctx context.Context, b console.Backend, _ *app.Env) error { return q.Ask(ctx, b) }, nil
 }
 
-// question returns what is asked; nothing for a chat.
-func (c chatCommand) question(p *program) (string, error) {
-	text := strings.TrimSpace(strings.Join(c.Text, " "))
-	piped := ""
+// question returns what is asked, and what was piped in for it; nothing for a chat.
+func (c chatCommand) question(p *program) (text, quoted string, err error) {
+	text = strings.TrimSpace(strings.Join(c.Text, " "))
 	if isPiped(p.stdin) {
 		all, err := io.ReadAll(io.LimitReader(p.stdin, maxPiped+1))
 		if err != nil {
-			return "", fault.Wrap(err, fault.Invalid, "read the input")
+			return "", "", fault.Wrap(err, fault.Invalid, "read the input")
 		}
 		if len(all) > maxPiped {
-			return "", fault.New(fault.Invalid, "the input is longer than 1 MiB; send less of it, or name the file with @path")
+			return "", "", fault.New(fault.Invalid, "the input is longer than 1 MiB; send less of it, or name the file with @path")
 		}
-		piped = strings.TrimRight(strings.ToValidUTF8(string(all), "\uFFFD"), "\n")
+		if quoted = strings.Trim(strings.ToValidUTF8(string(all), "\uFFFD"), "\r\n"); strings.TrimSpace(quoted) == "" {
+			quoted = ""
+		}
 	}
 	switch {
-	case text == "" && strings.TrimSpace(piped) == "" && bothTerminals(p.process):
-		return "", nil
-	case text == "" && strings.TrimSpace(piped) == "":
-		return "", fault.New(fault.Invalid, `there is nothing to ask: bot chat "question", or pipe text into it`)
-	case strings.TrimSpace(piped) == "":
-		return text, nil
-	case text == "":
-		return piped, nil
+	case text == "" && quoted == "" && !bothTerminals(p.process):
+		return "", "", fault.New(fault.Invalid, `there is nothing to ask: bot chat "question", or pipe text into it`)
+	case text != "" && quoted != "":
+		quoted = fenced(quoted)
 	}
-	return text + "\n\n" + fenced(piped), nil
+	return text, quoted, nil
 }
 
 // fenced marks a text as one that is to be read as it is.

@@ -17,7 +17,11 @@ import (
 // Question is one message, asked from a script. The answer is all that is written to
 // Out, in Markdown; what is no answer goes to Errors.
 type Question struct {
-	Text         string
+	// Text is what the person wrote; a file that it names with @path is sent as well.
+	// Quoted follows it and is somebody else's, such as a patch from a pipe: no file
+	// that it names is sent. One of them may be empty.
+	Text, Quoted string
+
 	Conversation string
 	Out, Errors  io.Writer
 	Markdown     func(text string) string // how an answer is shown; nil: as it is
@@ -49,7 +53,7 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 	}
 	open := newPending()
 	open.begin()
-	id, err := b.Say(ctx, q.Conversation, Message{Text: q.Text, Files: files})
+	id, err := b.Say(ctx, q.Conversation, Message{Text: strings.TrimSpace(q.Text + "\n\n" + q.Quoted), Files: files})
 	open.said(id, err)
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -247,6 +249,33 @@ func TestQuestionWritesOnlyTheAnswer(t *testing.T) {
 	})
 	if out != "**looks** good\n" || rest != "" || err != nil {
 		t.Errorf("out %q, rest %q, %v", out, rest, err)
+	}
+}
+
+// TestQuestionSendsNoFileThatAQuotationNames asks about a patch of somebody else.
+func TestQuestionSendsNoFileThatAQuotationNames(t *testing.T) {
+	t.Parallel()
+	own, secret := filepath.Join(t.TempDir(), "own.png"), filepath.Join(t.TempDir(), "secret.txt")
+	for _, name := range []string{own, secret} {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got messages.Inbound
+	var asked error
+	a, s := answering(t, console.Config{State: idle, Chat: func(ctx context.Context, b console.Backend) error {
+		asked = console.Question{Text: "review @" + own, Quoted: "+ see @" + secret, Conversation: "q", Out: io.Discard, Errors: io.Discard}.Ask(ctx, b)
+		return nil
+	}}, func(a *console.Adapter, in messages.Inbound) {
+		got = in
+		send(t, a, in.Conversation, "1", "fine")
+		outcome(t, a, in, platform.MarkDone)
+	})
+	if err := a.Run(t.Context(), s); err != nil || asked != nil {
+		t.Fatal(err, asked)
+	}
+	if len(got.Attachments) != 1 || got.Attachments[0].Name != "own.png" || !strings.HasSuffix(got.Text, "\n\n+ see @"+secret) {
+		t.Errorf("sent were %+v with %q", got.Attachments, got.Text)
 	}
 }
 
