@@ -269,7 +269,7 @@ func (e *emulate) journey() {
 	}
 
 	e.says("rob", issue.Number, "@remote-agent delete everything")
-	e.sees(issue.Number, "Only people who may write")
+	e.sees(issue.Number, "Only people with write access")
 	e.bot.Restart()
 
 	e.bot.Model.Enqueue(

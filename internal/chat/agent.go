@@ -17,7 +17,7 @@ func (h *Handler) agentCommand() command.Command {
 	return command.Command{
 		Name:    "agent",
 		Usage:   "agent [name|default]",
-		Summary: "which profile answers here",
+		Summary: "show or choose the agent profile",
 		Example: "agent reviewer",
 		Lane:    command.Ahead,
 		Run:     h.runAgent,
@@ -31,7 +31,7 @@ func (h *Handler) runAgent(ctx context.Context, r command.Request) (command.Repl
 	case len(r.Call.Args) == 0:
 		return h.listAgents(ctx, r)
 	case len(r.Call.Args) > 1:
-		return command.Reply{}, fault.Newf(fault.Invalid, "Name one profile: `%sagent reviewer`; `%sagent` lists them.", prefix, prefix)
+		return command.Reply{}, fault.Newf(fault.Invalid, "Specify one profile: `%sagent reviewer`. `%sagent` lists them.", prefix, prefix)
 	case strings.EqualFold(r.Call.Args[0], profile.Default):
 		return h.switchTo(ctx, r, nil)
 	}
@@ -62,7 +62,7 @@ func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, err
 	}
 	if len(all) == 0 {
-		return command.Reply{Text: "There are no profiles yet, so the default answers. An operator makes one with `bot agent create`."}, nil
+		return command.Reply{Text: "There are no profiles yet, so the default is used. An operator can create one with `bot agent create`."}, nil
 	}
 	prefix := h.prefix(r.Conv.Key)
 	var b strings.Builder
@@ -70,7 +70,7 @@ func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Re
 	line := func(used bool, name, about string) {
 		mark := ""
 		if used {
-			mark = ", used here"
+			mark = ", in use here"
 		}
 		if about = wording.Head(strings.Join(strings.Fields(about), " "), 100); about != "" {
 			about = ": " + about
@@ -81,7 +81,7 @@ func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Re
 	for _, p := range all {
 		line(p.ID == r.Conv.AgentID, p.Title(), p.Description)
 	}
-	fmt.Fprintf(&b, "\n`%sagent <name>` has one answer here, in a fresh session.", prefix)
+	fmt.Fprintf(&b, "\n`%sagent <name>` switches to one, in a new session.", prefix)
 	return command.Reply{Text: b.String()}, nil
 }
 
@@ -134,17 +134,17 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 		return command.Reply{}, err
 	}
 	if same {
-		return command.Reply{Text: fmt.Sprintf("**%s** is used here already.", title)}, nil
+		return command.Reply{Text: fmt.Sprintf("**%s** is already in use here.", title)}, nil
 	}
-	text := fmt.Sprintf("**%s** answers here from now on, in a fresh session.", title)
+	text := fmt.Sprintf("**%s** is in use here now, in a new session.", title)
 	if ended {
-		text += " The session before it ended; nothing is deleted."
+		text += " The previous session ended; nothing is deleted."
 	}
 	if _, runs := h.engine.Running(r.Conv.ID); runs {
-		text += " The running turn still finishes as it was."
+		text += " The running turn finishes as it started."
 	}
 	if unscheduled {
-		text += " The standing task of the profile before is off."
+		text += " The previous profile's standing task is off."
 	}
 	if p != nil && p.Interval > 0 {
 		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), h.prefix(r.Conv.Key))

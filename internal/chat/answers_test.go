@@ -124,47 +124,47 @@ func TestAnswers(t *testing.T) {
 		}{
 			{"/whoami", sessions.User, "role **user**"},
 			{"/start", sessions.Owner, "You are the owner"},
-			{"/stop", sessions.User, "Stopped. What was said so far is kept. 2 waiting messages were not started"},
+			{"/stop", sessions.User, "Stopped. What was said so far is kept. 2 queued messages were dropped"},
 			{"/status", sessions.User, "session: none"},
 			{"/status verbose", sessions.User, "You are a bot."},
 			{"/mode", sessions.User, "Mode **edit**"},
-			{"/mode ask", sessions.User, "Mode **ask** from now on"},
+			{"/mode ask", sessions.User, "Mode is now **ask**"},
 			{"/mode", sessions.User, "Mode **ask**"},
 			{"/mode auto", sessions.User, "Only an owner of the bot can switch to auto."},
-			{"/mode auto", sessions.Owner, "Mode **auto** from now on"},
+			{"/mode auto", sessions.Owner, "Mode is now **auto**"},
 			{"/mode loud", sessions.User, "The modes are"},
-			{"/verbose 2", sessions.User, "Level 2 from the next turn on."},
-			{"/verbose 3", sessions.User, "Say how much"},
+			{"/verbose 2", sessions.User, "Verbosity is 2 from the next turn on."},
+			{"/verbose 3", sessions.User, "Use `/verbose 0`"},
 			{"/model", sessions.User, "Assistant **demo**"},
 			{"/agent", sessions.User, "There are no profiles yet"},
 			{"/agent nobody", sessions.User, "nobody"},
-			{"/agent default", sessions.User, "is used here already"},
+			{"/agent default", sessions.User, "is already in use here"},
 			{"/schedule", sessions.User, "No standing task is on here"},
-			{"/schedule on", sessions.User, "No profile is used here"},
+			{"/schedule on", sessions.User, "No profile selected"},
 			{"/schedule off", sessions.User, "No standing task is on here."},
 			{"/schedule list", sessions.User, "No standing task is on."},
-			{"/schedule often", sessions.User, "shows the standing task here"},
-			{"/allow", sessions.User, "There is no codebase here"},
-			{"/approvals", sessions.User, "Nothing waits for a decision."},
+			{"/schedule often", sessions.User, "shows the standing task"},
+			{"/allow", sessions.User, "There is no repository here"},
+			{"/approvals", sessions.User, "No pending approvals."},
 			{"/approve a-7 always", sessions.User, "a-7: ✔ Allowed by test/42."},
 			{"/deny a-7 no need", sessions.User, "a-7: ✔ Allowed by test/42."},
-			{"/deny a-seven", sessions.User, "is not the name of a question"},
-			{"/deny", sessions.User, "Nothing waits for a decision here."},
+			{"/deny a-seven", sessions.User, "is not an approval like a-7"},
+			{"/deny", sessions.User, "No pending approvals here."},
 			{"/approve", sessions.User, "There is no plan here yet."},
 			{"/approve p-9", sessions.User, "There is no plan p-9 here."},
 			{"/edit p-9", sessions.User, "Write the new text of the plan"},
 			{"/cost", sessions.User, "Limits: "},
-			{"/cost week by model", sessions.User, "Nothing was used by you"},
+			{"/cost week by model", sessions.User, "No usage by you"},
 			{"/cost by mood", sessions.User, "mood"},
 			{"/sessions", sessions.User, "There are no sessions here yet"},
-			{"/sessions show", sessions.User, "Say which"},
+			{"/sessions show", sessions.User, "Specify a"},
 			{"/fork", sessions.User, "There is no session here to fork"},
 			{"/fork four", sessions.User, "Say with which message to go on"},
-			{"/fork thread", sessions.User, "I cannot open a thread or topic"},
-			{"/handoff", sessions.User, "There is no other assistant here"},
+			{"/fork thread", sessions.User, "Cannot open a thread or topic"},
+			{"/handoff", sessions.User, "No other assistant is configured"},
 			{"/handoff codex", sessions.User, "Install codex."},
-			{"/handoff demo", sessions.User, "demo answers here already."},
-			{"/new", sessions.User, "Your next message starts a fresh session."},
+			{"/handoff demo", sessions.User, "demo is already in use here."},
+			{"/new", sessions.User, "Your next message starts a new session."},
 		} {
 			reply, err := r.gives(tt.text, tt.role)
 			if got := reply.Text + fault.Public(err); !strings.Contains(got, tt.want) {
@@ -198,9 +198,9 @@ func TestPlansAreDecidedOnce(t *testing.T) {
 		return reply
 	}
 	p := propose()
-	says("/approve "+p.Name(), "is approved")
+	says("/approve "+p.Name(), "Approved plan")
 	says("/approve "+p.Name(), "is already approved")
-	says("/reject", "is rejected; nothing was run")
+	says("/reject", "Rejected plan")
 	p = propose()
 	if next := says("/edit "+p.Name()+" 1. Do more.", "version 2"); next.Plan == nil || next.Plan.Version != 2 || next.Plan.Author != "test/42" {
 		t.Errorf("the new version is %+v", next.Plan)

@@ -15,7 +15,7 @@ func (h *Handler) approvalsCommand() command.Command {
 	return command.Command{
 		Name:    "approvals",
 		Usage:   "approvals",
-		Summary: "what waits for a decision",
+		Summary: "list pending approvals",
 		Example: "approvals",
 		Reading: command.ReadingAnywhere,
 		Run:     h.runApprovals,
@@ -38,10 +38,10 @@ func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.
 		return command.Reply{}, err
 	}
 	if len(list) == 0 {
-		return command.Reply{Text: "Nothing waits for a decision."}, nil
+		return command.Reply{Text: "No pending approvals."}, nil
 	}
 	var b strings.Builder
-	b.WriteString("Waiting for a decision:\n\n")
+	b.WriteString("Pending approvals:\n\n")
 	for _, a := range list {
 		elsewhere := ""
 		if a.ConversationID != r.Conv.ID {

@@ -16,7 +16,7 @@ func (h *Handler) approveCommand() command.Command {
 		Summary: "approve a plan, or allow what was asked",
 		Example: "approve p-3",
 		Rank:    11,
-		Details: "`approve` alone is for the one thing that waits here. `approve a-7` allows what was asked under that name, and `approve a-7 always` also the same from now on.",
+		Details: "`approve` alone is for the one thing that waits here. `approve a-7` approves that request; `approve a-7 always` also allows the same from now on.",
 		Menu:    true,
 		Run:     h.runApprove,
 	}

@@ -11,7 +11,7 @@ func (h *Handler) branchCommand() command.Command {
 	return command.Command{
 		Name:    "branch",
 		Usage:   "branch",
-		Summary: "the branch that this conversation works on",
+		Summary: "show this conversation's branch",
 		Example: "branch",
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
@@ -28,5 +28,5 @@ func (h *Handler) runBranch(ctx context.Context, r command.Request) (command.Rep
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the branch: %w", err)
 	}
-	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, begun from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
+	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, started from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
 }

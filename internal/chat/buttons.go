@@ -33,7 +33,7 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 	})
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && b.ConversationID != r.Conv.ID:
-		return command.Reply{}, fault.New(fault.NotFound, "This button has expired. Nothing was done.")
+		return command.Reply{}, fault.New(fault.NotFound, "This button has expired; nothing was done.")
 	case err != nil:
 		return command.Reply{}, err
 	case b.On == command.OnPairing:

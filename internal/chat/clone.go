@@ -14,7 +14,7 @@ func (h *Handler) cloneCommand() command.Command {
 	return command.Command{
 		Name:    "clone",
 		Usage:   "clone <url>",
-		Summary: "get a repository and work on it here",
+		Summary: "clone a repository and work on it here",
 		Example: "clone https://github.com/acme/shop",
 		Lane:    command.Job,
 		Needs:   command.Repositories,
@@ -27,7 +27,7 @@ func (h *Handler) cloneCommand() command.Command {
 // twice. It is safe to repeat after a crash.
 func (h *Handler) runClone(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) != 1 {
-		return command.Reply{}, fault.New(fault.Invalid, "Give one address: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify one repository: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
 	}
 	repo, err := h.space.Clone(ctx, r.Call.Args[0], func(p codebase.Progress) { r.Show(progressText(p)) })
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Handler) runClone(ctx context.Context, r command.Request) (command.Repl
 	}
 	verb := "Cloned"
 	if repo.Existing {
-		verb = "Already here, linked to"
+		verb = "Already cloned; linked to"
 	}
 	text := fmt.Sprintf("%s **%s**.%s", verb, c.Name, ended)
 	if files, err := h.config.Work.Commands(ctx, c.ID); err == nil && len(files) > 0 {

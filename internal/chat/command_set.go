@@ -19,7 +19,7 @@ func (h *Handler) commandSetCommand() command.Command {
 	return command.Command{
 		Name:    "command_set",
 		Usage:   "command_set <name> <path> [text]",
-		Summary: "register a command file, or write it",
+		Summary: "register or write a command file",
 		Example: "command_set ship .claude/commands/ship.md",
 		Needs:   command.Repositories,
 		Run:     h.runCommandSet,
@@ -34,11 +34,11 @@ func (h *Handler) runCommandSet(ctx context.Context, r command.Request) (command
 		return command.Reply{}, err
 	}
 	if len(r.Call.Args) < 2 {
-		return command.Reply{}, fault.New(fault.Invalid, "Give a name and a file: `/command-set review .claude/commands/review.md`, and the text after it to write the file.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify a name and a file: `/command-set review .claude/commands/review.md`. Add text to write the file.")
 	}
 	name, ok := command.Canonical(strings.TrimPrefix(r.Call.Args[0], "/"))
 	if !ok {
-		return command.Reply{}, fault.Newf(fault.Invalid, "%q cannot be a command's name: use letters, digits, - and _.", r.Call.Args[0])
+		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not a valid command name: use letters, digits, - and _.", r.Call.Args[0])
 	}
 	file := r.Call.Args[1]
 	root, err := h.config.Work.OpenFolder(ctx, c, r.Conv)
@@ -51,7 +51,7 @@ func (h *Handler) runCommandSet(ctx context.Context, r command.Request) (command
 		if err := writeCommand(root, file, strings.TrimSpace(body)+"\n"); err != nil {
 			return command.Reply{}, err
 		}
-		wrote = " The file was written in this conversation's branch; `/diff` shows it."
+		wrote = " The file was written on this conversation's branch; `/diff` shows it."
 	}
 	found, err := commandfile.Read(root, file)
 	if err != nil {

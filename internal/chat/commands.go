@@ -15,7 +15,7 @@ func (h *Handler) commandsCommand() command.Command {
 	return command.Command{
 		Name:    "commands",
 		Usage:   "commands [search]",
-		Summary: "the commands of this repository",
+		Summary: "list this repository's commands",
 		Example: "commands review",
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
@@ -34,18 +34,18 @@ func planNote(name string, def sessions.CommandDef) string {
 	does := func(m sessions.CommandMeta) string {
 		switch {
 		case m.Produces != "" && m.Consumes != "":
-			return "carries a plan out and makes the next one"
+			return "executes a plan and writes the next one"
 		case m.Produces != "":
-			return "makes a plan"
+			return "writes a plan"
 		case m.Consumes != "":
-			return "carries a plan out"
+			return "executes a plan"
 		}
-		return "has nothing to do with plans"
+		return "does not use plans"
 	}
 	named := byName.Produces != "" || byName.Consumes != ""
 	switch {
 	case named && (is.Produces != byName.Produces || is.Consumes != byName.Consumes):
-		return fmt.Sprintf(" (⚠ %s: its front matter says so, and goes before its name, by which it %s)", does(is), does(byName))
+		return fmt.Sprintf(" (⚠ %s according to its front matter, although by its name it %s)", does(is), does(byName))
 	case is.Produces != "" || is.Consumes != "":
 		return " (" + does(is) + ")"
 	}
@@ -76,7 +76,7 @@ func (h *Handler) runCommands(ctx context.Context, r command.Request) (command.R
 	case shown == 0 && search != "":
 		return command.Reply{Text: fmt.Sprintf("No command of **%s** matches %q.", c.Name, r.Call.Rest)}, nil
 	case shown == 0:
-		return command.Reply{Text: fmt.Sprintf("**%s** has no command files. They are Markdown files in `.claude/commands` or `.agents/commands`; `/load-commands <folder>` takes another folder.", c.Name)}, nil
+		return command.Reply{Text: fmt.Sprintf("**%s** has no command files. Add Markdown files in `.claude/commands` or `.agents/commands`, or use `/load-commands <folder>`.", c.Name)}, nil
 	case shown > maxListed:
 		fmt.Fprintf(&b, "\n%d more: `/commands <search>`.", shown-maxListed)
 	}

@@ -19,7 +19,7 @@ func (h *Handler) costCommand() command.Command {
 	return command.Command{
 		Name:    "cost",
 		Usage:   "cost [week] [by model]",
-		Summary: "what was used here, by you, and today, or by day, model, codebase, person",
+		Summary: "show token usage and costs",
 		Example: "cost week by model",
 		Rank:    15,
 		Reading: command.ReadingAnywhere,
@@ -38,16 +38,16 @@ func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply
 		label  string
 		filter spend.Filter
 	}{
-		{"here, in all", spend.Filter{ConversationID: r.Conv.ID}},
+		{"here, total", spend.Filter{ConversationID: r.Conv.ID}},
 		{"here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today}},
 		{"you, today", spend.Filter{Actor: r.Actor(), Since: today}},
-		{"everybody, today", spend.Filter{Since: today}},
+		{"everyone, today", spend.Filter{Since: today}},
 	}
 	if r.Conv.CodebaseID != "" {
 		rows = slices.Insert(rows, 2, struct {
 			label  string
 			filter spend.Filter
-		}{"this codebase, in all", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
+		}{"this repository, total", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
 	}
 	if r.Role != sessions.Owner {
 		rows = rows[:len(rows)-1]
@@ -67,7 +67,7 @@ func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply
 	if err != nil {
 		return command.Reply{}, err
 	}
-	fmt.Fprintf(&b, "\nAmounts are by the list prices of %s; days begin at 00:00 UTC. `%scost week by model` says more.", spend.List().Date, h.prefix(r.Conv.Key))
+	fmt.Fprintf(&b, "\nCosts use the list prices of %s; days start at 00:00 UTC. For details: `%scost week by model`.", spend.List().Date, h.prefix(r.Conv.Key))
 	if limits := budgetText(h.engine.Live().Budget); limits != "" {
 		b.WriteString(" Limits: " + limits + ".")
 	}
@@ -79,12 +79,12 @@ func budgetText(b spend.Budget) string {
 	for _, l := range []struct {
 		what           string
 		micros, tokens int64
-	}{{"a turn", b.TurnMicros, b.TurnTokens}, {"a person and day", b.PersonMicros, b.PersonTokens}, {"a day", b.DayMicros, b.DayTokens}} {
+	}{{"per turn", b.TurnMicros, b.TurnTokens}, {"per person and day", b.PersonMicros, b.PersonTokens}, {"per day", b.DayMicros, b.DayTokens}} {
 		switch {
 		case l.micros > 0:
-			parts = append(parts, spend.Dollars(l.micros)+" for "+l.what)
+			parts = append(parts, spend.Dollars(l.micros)+" "+l.what)
 		case l.tokens > 0:
-			parts = append(parts, spend.Tokens(l.tokens)+" tokens without a known price for "+l.what)
+			parts = append(parts, spend.Tokens(l.tokens)+" tokens "+l.what+" (no price data)")
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -107,7 +107,7 @@ func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Rep
 	}
 	// Who else talks to the bot, and where, is not for a group to read.
 	if names := by == spend.ByConversation || by == spend.ByPerson && everybody; names && !r.Entry.In.Private && !r.Entry.In.Whispered {
-		return command.Reply{}, fault.Newf(fault.Invalid, "That names people and conversations, and others read here. Ask me in a private chat; on the server `bot costs --by %s` prints it.", by)
+		return command.Reply{}, fault.Newf(fault.Invalid, "This would show people and conversations to others here. Use a private chat, or `bot costs --by %s` on the server.", by)
 	}
 	var groups []spend.Group
 	var total spend.Sum
@@ -124,10 +124,10 @@ func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Rep
 	}
 	whose := "by you"
 	if everybody {
-		whose = "by everybody"
+		whose = "by everyone"
 	}
 	if len(groups) == 0 {
-		return command.Reply{Text: fmt.Sprintf("Nothing was used %s, %s.", whose, label)}, nil
+		return command.Reply{Text: fmt.Sprintf("No usage %s, %s.", whose, label)}, nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Used %s, %s, by %s:\n\n", whose, label, by)
@@ -135,9 +135,9 @@ func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Rep
 		fmt.Fprintf(&b, "- %s: %s\n", costName(g), costText(g.Sum))
 	}
 	if len(groups) > maxGroups {
-		fmt.Fprintf(&b, "- and more; on the server `bot costs --by %s` prints all\n", by)
+		fmt.Fprintf(&b, "- and more; `bot costs --by %s` on the server prints all\n", by)
 	}
-	fmt.Fprintf(&b, "\nIn all %s. Amounts are by the list prices of %s; days begin at 00:00 UTC.", costText(total), spend.List().Date)
+	fmt.Fprintf(&b, "\nTotal: %s. Costs use the list prices of %s; days start at 00:00 UTC.", costText(total), spend.List().Date)
 	return command.Reply{Text: b.String()}, nil
 }
 
@@ -157,7 +157,7 @@ func costArgs(args []string, now time.Time) (by spend.By, since time.Time, label
 			return by, since, "", byErr
 		}
 		if label != "" {
-			return by, since, "", fault.New(fault.Invalid, "Say one time and one kind of sum: `/cost week by model`.")
+			return by, since, "", fault.New(fault.Invalid, "Use one period and one grouping: `/cost week by model`.")
 		}
 		if since, err = spend.ParseSince(arg, now); err != nil {
 			return by, since, "", err
@@ -185,7 +185,7 @@ func sinceText(since time.Time) string {
 func costText(s spend.Sum) string {
 	text := wording.Count(s.Turns, "turn", "turns") + ", " + s.String()
 	if s.Micros == 0 && s.UnpricedToken > 0 {
-		text += ", without a known price"
+		text += " (no price data)"
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 func (h *Handler) decideApproval(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
 	number, ok := approval.ParseName(r.Call.Args[0])
 	if !ok {
-		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not the name of a question, such as a-7. `/approvals` lists what waits.", wording.Head(r.Call.Args[0], 40))
+		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not an approval like a-7. `/approvals` lists them.", wording.Head(r.Call.Args[0], 40))
 	}
 	return h.decideOn(ctx, r, number, d, strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0])))
 }

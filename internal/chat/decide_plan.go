@@ -91,9 +91,9 @@ func settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Pla
 	if err != nil {
 		return command.Reply{}, err
 	}
-	text := fmt.Sprintf("✔ Plan %s, version %d, is approved. `/execute %s` runs it.", p.Name(), p.Version, p.Name())
+	text := fmt.Sprintf("✔ Approved plan %s, version %d. `/execute %s` runs it.", p.Name(), p.Version, p.Name())
 	if p.State == plan.Rejected {
-		text = fmt.Sprintf("✖ Plan %s is rejected; nothing was run.", p.Name())
+		text = fmt.Sprintf("✖ Rejected plan %s; nothing was run.", p.Name())
 	}
 	return command.Reply{Text: text, Edits: edits}, nil
 }
@@ -132,7 +132,7 @@ func planOutcome(p plan.Plan) string {
 	case plan.Rejected:
 		return "✖ Rejected" + by
 	case plan.Expired:
-		return "Expired: nothing was run"
+		return "Expired; nothing was run"
 	case plan.Superseded:
 		return "Replaced by a newer version"
 	default:

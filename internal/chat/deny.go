@@ -13,7 +13,7 @@ func (h *Handler) denyCommand() command.Command {
 	return command.Command{
 		Name:    "deny",
 		Usage:   "deny [a-7] [why]",
-		Summary: "do not allow what was asked",
+		Summary: "deny a request",
 		Example: "deny a-7 use the staging database",
 		Run:     h.runDeny,
 	}
@@ -31,7 +31,7 @@ func (h *Handler) runDeny(ctx context.Context, r command.Request) (command.Reply
 	case err != nil:
 		return command.Reply{}, err
 	case len(asked) == 0:
-		return command.Reply{}, fault.New(fault.NotFound, "Nothing waits for a decision here.")
+		return command.Reply{}, fault.New(fault.NotFound, "No pending approvals here.")
 	case len(asked) > 1:
 		return h.which(r, r.Call.Name, asked, "")
 	}

@@ -15,7 +15,7 @@ func (h *Handler) diffCommand() command.Command {
 	return command.Command{
 		Name:    "diff",
 		Usage:   "diff",
-		Summary: "what has changed on this conversation's branch",
+		Summary: "show the changes on this conversation's branch",
 		Example: "diff",
 		Rank:    8,
 		Reading: command.ReadingAnywhere,

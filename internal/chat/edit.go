@@ -15,8 +15,8 @@ func (h *Handler) editCommand() command.Command {
 	return command.Command{
 		Name:    "edit",
 		Usage:   "edit [plan] <text>",
-		Summary: "replace a plan by your own text",
-		Example: "edit p-3 first write the test",
+		Summary: "replace a plan with your own text",
+		Example: "edit p-3 Write the test first",
 		Run:     h.runEdit,
 	}
 }
@@ -47,7 +47,7 @@ func (h *Handler) askForText(ctx context.Context, r command.Request, b command.B
 		return command.Reply{}, err
 	}
 	err = dialoger.OpenDialog(ctx, r.Entry.In, platform.Dialog{
-		Trigger: r.Entry.In.Trigger, ID: b.ID, Title: "Plan " + name, Label: "The plan, as it is to be carried out",
+		Trigger: r.Entry.In.Trigger, ID: b.ID, Title: "Plan " + name, Label: "The plan to execute",
 		Text: p.Text, Submit: "Save",
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ func executeCommand() command.Command {
 	return command.Command{
 		Name:    "execute",
 		Usage:   "execute [plan] [note]",
-		Summary: "carry the plan out, in a fresh session",
+		Summary: "run the plan in a new session",
 		Example: "execute p-3",
 		Menu:    true,
 		Lane:    command.Turn,

@@ -15,7 +15,7 @@ func (h *Handler) forgetCommand() command.Command {
 	return command.Command{
 		Name:    "forget",
 		Usage:   "forget <n|all>",
-		Summary: "delete what I remember about you",
+		Summary: "delete memories about you",
 		Example: "forget 3",
 		Reading: command.ReadingAside,
 		Needs:   command.Memory,
@@ -30,12 +30,12 @@ func (h *Handler) runForget(ctx context.Context, r command.Request) (command.Rep
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
 	if err != nil || number <= 0 {
-		return command.Reply{}, fault.New(fault.Invalid, "Give the number of a memory, as `/memory` shows it: `/forget 3`. `/forget all` deletes all.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify a memory by number: `/forget 3`. `/memory` lists them; `/forget all` deletes all.")
 	}
 	if err := h.config.Memory.Forget(ctx, r.Actor(), number); err != nil {
 		return command.Reply{}, err
 	}
-	return reply("I have forgotten number %d.", number)
+	return reply("Deleted memory %d.", number)
 }
 
 func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
@@ -59,11 +59,11 @@ func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (
 	case err != nil:
 		return command.Reply{}, err
 	case sure && n == 0:
-		return reply("I remember nothing about you.")
+		return reply("No memories about you.")
 	case sure:
-		return reply("I have forgotten all %d.", n)
+		return reply("Deleted all %d memories.", n)
 	case n == 0:
-		return reply("I remember nothing about you.")
+		return reply("No memories about you.")
 	}
-	return reply("This deletes everything I remember about you (%d), for good. If you want that: `/forget all yes`.", n)
+	return reply("This permanently deletes all memories about you (%d). To confirm: `/forget all yes`.", n)
 }

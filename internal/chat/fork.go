@@ -18,7 +18,7 @@ func (h *Handler) forkCommand() command.Command {
 	return command.Command{
 		Name:    "fork",
 		Usage:   "fork [n] [here|thread]",
-		Summary: "go on from message n of this session, in a fresh one; thread: in a thread or topic of its own, with its own files",
+		Summary: "continue from message n in a new session; thread: in a separate thread with its own files",
 		Example: "fork 12 thread",
 		Lane:    command.Ahead,
 		Run:     h.runFork,
@@ -94,7 +94,7 @@ func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (comma
 	if err != nil {
 		return command.Reply{}, err
 	}
-	return command.Reply{Text: "🍴 A fresh session goes on with " + takenText(done) + ". The session before it ended; nothing is deleted, and the files stay as they are."}, nil
+	return command.Reply{Text: "🍴 A new session continues with " + takenText(done) + ". The previous session ended; nothing is deleted, and the files are unchanged."}, nil
 }
 
 // forkable returns the session to fork, with the conversation's row locked.

@@ -41,7 +41,7 @@ func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (comm
 		if adapter != nil {
 			place = adapter.Capabilities().Place
 		}
-		return command.Reply{}, fault.Newf(fault.Unsupported, "I cannot open a thread or topic beside %s, so nothing was forked. `%sfork` goes on here, in a fresh session.",
+		return command.Reply{}, fault.Newf(fault.Unsupported, "Cannot open a thread or topic from %s, so nothing was forked. `%sfork` continues here, in a new session.",
 			place, h.prefix(r.Conv.Key))
 	}
 	a, err := h.beginAside(ctx, r, n)
@@ -59,15 +59,15 @@ func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (comm
 		failpoint.Hit(failpoint.ForkPlaced)
 	}
 	h.engine.Wake(a.conv.ID) // brings the first message there
-	place := "A place of its own"
+	place := "A new thread"
 	if link := opener.Link(ctx, a.conv.Key); link != "" {
 		place = "[" + place + "](" + link + ")"
 	}
-	text := "🍴 " + place + " goes on with " + takenText(a.done)
+	text := "🍴 " + place + " continues with " + takenText(a.done)
 	if a.conv.CodebaseID != "" {
 		text += " and a copy of the files as they are now"
 	}
-	text += ". Here everything stays as it is."
+	text += ". Nothing changes here."
 	if len(a.left) > 0 {
 		text += "\n\nNot copied:\n\n- " + strings.Join(a.left, "\n- ")
 	}
@@ -166,11 +166,11 @@ func (h *Handler) openAside(ctx context.Context, r command.Request, opener platf
 			return err
 		}
 		a.conv.Key = key
-		text := "🍴 A fork goes on here with " + takenText(a.done) + "."
+		text := "🍴 This fork continues with " + takenText(a.done) + "."
 		if a.conv.CodebaseID != "" {
-			text += " Its files are a copy, on a branch of their own."
+			text += " Its files are a copy, on a separate branch."
 		}
-		return addNotice(ctx, tx, a.conv.ID, r.Entry.ID, text+" What happens here changes nothing there.")
+		return addNotice(ctx, tx, a.conv.ID, r.Entry.ID, text+" Changes here do not affect the original.")
 	})
 }
 

@@ -12,7 +12,7 @@ func (h *Handler) getCwdCommand() command.Command {
 	return command.Command{
 		Name:    "getcwd",
 		Usage:   "getcwd",
-		Summary: "the folder this conversation works in",
+		Summary: "show the working folder",
 		Example: "getcwd",
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,

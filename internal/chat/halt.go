@@ -11,10 +11,10 @@ func (h *Handler) haltCommand() command.Command {
 	return command.Command{
 		Name:    "halt",
 		Usage:   "halt [why]",
-		Summary: "stop everything, everywhere, until resume",
+		Summary: "stop all work everywhere until resume",
 		Example: "halt deploying a new version",
 		Rank:    6,
-		Details: "`stop` stops only what runs here.",
+		Details: "`stop` affects only this conversation.",
 		Owners:  true,
 		Run:     h.runHalt,
 	}
@@ -22,5 +22,5 @@ func (h *Handler) haltCommand() command.Command {
 
 func (h *Handler) runHalt(ctx context.Context, r command.Request) (command.Reply, error) {
 	said, err := h.config.People.Halt(ctx, people.Owner(r), r.Call.Rest)
-	return command.Reply{Text: "⏸ " + said + " `/resume` ends it."}, err
+	return command.Reply{Text: "⏸ " + said + " `/resume` ends the halt."}, err
 }

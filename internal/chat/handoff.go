@@ -19,7 +19,7 @@ func (h *Handler) handoffCommand() command.Command {
 	return command.Command{
 		Name:    "handoff",
 		Usage:   "handoff <assistant>",
-		Summary: "go on with another assistant, with all that was said",
+		Summary: "continue with another assistant, keeping the history",
 		Example: "handoff claude",
 		Run:     h.runHandoff,
 	}
@@ -65,12 +65,12 @@ func (h *Handler) runHandoff(ctx context.Context, r command.Request) (command.Re
 
 func (h *Handler) handoffTarget(r command.Request) (string, error) {
 	others := h.others(r.Conv.Assistant)
-	const none = "There is no other assistant here. An operator can configure one."
+	const none = "No other assistant is configured. An operator can add one."
 	if len(r.Call.Args) != 1 {
 		if len(others) == 0 {
 			return "", fault.New(fault.Invalid, none)
 		}
-		return "", fault.Newf(fault.Invalid, "Say to whom: `/handoff %s`.", strings.Join(others, "|"))
+		return "", fault.Newf(fault.Invalid, "Specify an assistant: `/handoff %s`.", strings.Join(others, "|"))
 	}
 	to := strings.ToLower(r.Call.Args[0])
 	if slices.Contains(others, to) {
@@ -83,16 +83,16 @@ func (h *Handler) handoffTarget(r command.Request) (string, error) {
 		return "", fault.New(fault.Unsupported, how)
 	}
 	if to == r.Conv.Assistant {
-		return "", fault.Newf(fault.Invalid, "%s answers here already.", to)
+		return "", fault.Newf(fault.Invalid, "%s is already in use here.", to)
 	}
 	text := fmt.Sprintf("There is no assistant %q here.", wording.Head(to, 40))
 	if h.config.Placeholder[assistant.Name(to)] {
-		text = fmt.Sprintf("%s is a script that stands in until an assistant is configured; nothing is handed to it.", to)
+		text = fmt.Sprintf("%s is only a scripted stand-in and cannot take over.", to)
 	}
 	if len(others) == 0 {
 		return "", fault.New(fault.Invalid, text+" "+none)
 	}
-	return "", fault.Newf(fault.Invalid, "%s You can choose: %s.", text, strings.Join(others, ", "))
+	return "", fault.Newf(fault.Invalid, "%s Available: %s.", text, strings.Join(others, ", "))
 }
 
 // handOver does it, in one transaction, with the old row locked.
@@ -139,9 +139,9 @@ func (h *Handler) handOver(ctx context.Context, tx *store.Tx, r command.Request,
 }
 
 func handedOver(from, to string, carried int) string {
-	text := fmt.Sprintf("🔁 **%s** goes on here from now on; %s is done.", to, from)
+	text := fmt.Sprintf("🔁 **%s** answers from here on instead of %s.", to, from)
 	if carried > 0 {
-		text += fmt.Sprintf(" It knows what was said: %s came along.", wording.Count(carried, "message", "messages"))
+		text += fmt.Sprintf(" It has the history: %s.", wording.Count(carried, "message", "messages"))
 	}
 	return text
 }

@@ -23,7 +23,7 @@ func (h *Handler) helpCommand() command.Command {
 	return command.Command{
 		Name:    "help",
 		Usage:   "help [all|command]",
-		Summary: "what you can do here",
+		Summary: "show what you can do here",
 		Details: "`help all` lists every command.",
 		Example: "help plan",
 		Reading: command.ReadingAnywhere,
@@ -94,7 +94,7 @@ func (h *Handler) helpFor(name, prefix string, files map[string]sessions.Command
 	c, known := h.Find(canonical)
 	if def, ok := files[canonical]; ok && (!known || c.Prompt != nil) { // a repository's own /plan goes first
 		if def.Path == "" {
-			return fmt.Sprintf("`%[1]s%[2]s`: %[3]s, so none of them runs. `%[1]scommand-set %[2]s <path>` chooses.", prefix, canonical, def.Description)
+			return fmt.Sprintf("`%[1]s%[2]s`: %[3]s, so none of them runs. Choose with `%[1]scommand-set %[2]s <path>`.", prefix, canonical, def.Description)
 		}
 		return strings.TrimSpace(fmt.Sprintf("`%s%s [arguments]` runs `%s` of the repository. %s", prefix, canonical, def.Path, def.Description))
 	}
@@ -118,7 +118,7 @@ func who(c command.Command) string {
 	case c.Owners:
 		return "owners"
 	case c.Reading == command.NotReading:
-		return "everybody but people with read-only access"
+		return "everyone except people with read-only access"
 	}
 	return "everybody"
 }
@@ -126,7 +126,7 @@ func who(c command.Command) string {
 // where says where a command can be given.
 func where(c command.Command) string {
 	if c.Where == command.Aside {
-		return "where nobody else reads along"
+		return "in private chats"
 	}
 	return "anywhere"
 }

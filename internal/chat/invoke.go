@@ -8,7 +8,7 @@ func invokeCommand() command.Command {
 	return command.Command{
 		Name:    command.Invoke,
 		Usage:   "command-invoke <name> [arguments]",
-		Summary: "run a command of the repository, or `plan-feature` or `execute`, by its name",
+		Summary: "run a repository command, `plan-feature` or `execute` by name",
 		Example: "command-invoke plan-feature add a --json flag",
 		Reading: command.ReadingAnywhere,
 		Hidden:  true,

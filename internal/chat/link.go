@@ -23,7 +23,7 @@ func (h *Handler) linkCommand() command.Command {
 	return command.Command{
 		Name:    "link",
 		Usage:   "link [code]",
-		Summary: "one memory for your accounts on several platforms",
+		Summary: "share memory between your accounts",
 		Example: "link",
 		Reading: command.ReadingAside,
 		Where:   command.Aside,
@@ -49,9 +49,9 @@ func linkAccount(r command.Request, now time.Time) memory.Account {
 func (h *Handler) runLink(ctx context.Context, r command.Request) (command.Reply, error) {
 	switch {
 	case len(r.Call.Args) > 1:
-		return command.Reply{}, fault.New(fault.Invalid, "`/link` shows a code, and `/link <code>` from your other account links the two.")
+		return command.Reply{}, fault.New(fault.Invalid, "`/link` shows a code; `/link <code>` from your other account links the two.")
 	case len(r.Call.Args) == 0 && !private(r.Entry.In):
-		return reply("A code is for you alone, and others read here. Ask me in a private chat.")
+		return reply("Codes are private. Send this in a private chat with me.")
 	case len(r.Call.Args) == 0:
 		return h.showCode(ctx, r)
 	case !private(r.Entry.In):
@@ -76,9 +76,9 @@ func (h *Handler) showCode(ctx context.Context, r command.Request) (command.Repl
 		return command.Reply{}, err
 	}
 	return command.Reply{
-		Text: linked(accounts, r.Actor(), now) + "\n\nTo link another one, send me the next message as a command from it, in a private chat, within 10 minutes. " +
-			"Where the platform keeps the slash to itself, leave it out. Then I have one memory of you. " +
-			"**Whoever sends it shares your memory: show it to nobody.** It works once.",
+		Text: linked(accounts, r.Actor(), now) + "\n\nTo link another account, send me the next message as a command from it, in a private chat, within 10 minutes. " +
+			"Leave out the slash if the platform uses it for its own commands. Both accounts then share one memory. " +
+			"**Anyone who sends it shares your memory, so keep it secret.** It works once.",
 		Unkept: "`/link " + code + "`",
 	}, nil
 }
@@ -89,10 +89,10 @@ func linked(accounts []memory.Account, actor string, now time.Time) string {
 		return "No other account is linked with this one."
 	}
 	var b strings.Builder
-	b.WriteString("Linked with this account:\n\n")
+	b.WriteString("Linked accounts:\n\n")
 	for _, a := range accounts {
 		if a.Name != actor {
-			fmt.Fprintf(&b, "- `%s`, %s; `/unlink %s` ends it\n", a.Name, wording.Ago(a.LinkedAt, now), a.Name)
+			fmt.Fprintf(&b, "- `%s`, %s; to unlink: `/unlink %s`\n", a.Name, wording.Ago(a.LinkedAt, now), a.Name)
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -110,7 +110,7 @@ func (h *Handler) burnCode(ctx context.Context, r command.Request) (command.Repl
 	if err != nil {
 		return command.Reply{}, err
 	}
-	return reply("Others read here, so I did not link anything, and the code is worthless now. `/link` in a private chat shows a new one; send that to me in private, too.")
+	return reply("Not linked: others can read this chat, so the code is no longer valid. Get a new one with `/link` in a private chat, and send it to me in private.")
 }
 
 // linkUse is what became of a code.
@@ -133,14 +133,14 @@ func (h *Handler) useCode(ctx context.Context, r command.Request) (command.Reply
 	case u.says != "":
 		return reply("%s", u.says)
 	}
-	text := fmt.Sprintf("Linked with `%s`: I have one memory of you there and here now, and both accounts see it, change it and forget it.", u.host)
+	text := fmt.Sprintf("Linked with `%s`. Your memory is now shared between both accounts; either one can view, change and delete it.", u.host)
 	if n := u.joined.Moved; n > 0 {
-		text += fmt.Sprintf(" What I knew of this account has new numbers, above %d.", u.joined.FirstMoved)
+		text += fmt.Sprintf(" This account's memories now have numbers above %d.", u.joined.FirstMoved)
 	}
 	if u.joined.Off {
-		text += " Memory is off, because it was off for one of the two; `/memory on` turns it on."
+		text += " Memory is off because one of the accounts had it off; `/memory on` turns it on."
 	}
-	return reply("%s What you may do stays with each account. `/unlink %s` ends it; what I remember then stays with the account that is left.", text, u.host)
+	return reply("%s Permissions are not shared. To unlink: `/unlink %s`; the memories stay with the other account.", text, u.host)
 }
 
 // join links whoever gave a command with whoever showed the code. What it decides
@@ -171,7 +171,7 @@ func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u 
 	case !ok:
 		return h.wrongCode(ctx, tx, r, tries+1)
 	case c.Name == actor:
-		return linkUse{says: "That is the code of this very account. Send it from the other one."}, tx.SaveLinkCode(ctx, c)
+		return linkUse{says: "That code belongs to this account. Send it from the other one."}, tx.SaveLinkCode(ctx, c)
 	}
 	theirs, err := tx.Accounts(ctx, c.Name)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u 
 		return u, err
 	}
 	u.host = c.Name
-	if err := tell(ctx, tx, host, fmt.Sprintf("`%s` sent your code: it is linked with this account now, and I have one memory of you. If that was not you, send `/unlink %s`.", actor, actor)); err != nil {
+	if err := tell(ctx, tx, host, fmt.Sprintf("`%s` sent your code and now shares this account's memory. If that was not you, send `/unlink %s`.", actor, actor)); err != nil {
 		return u, err
 	}
 	return u, tx.Audit(ctx, sessions.AuditEntry{
@@ -200,9 +200,9 @@ func (h *Handler) wrongCode(ctx context.Context, tx *store.Tx, r command.Request
 		return linkUse{}, err
 	}
 	if tries < memory.LinkTries {
-		return linkUse{says: "I do not know that code. It may be older than 10 minutes or used already: `/link` on the other account shows a new one."}, nil
+		return linkUse{says: "That code is wrong, expired (after 10 minutes) or already used. `/link` on the other account shows a new one."}, nil
 	}
-	return linkUse{says: "I do not know that code either. Try again in an hour."},
+	return linkUse{says: "That code is wrong too. Try again in an hour."},
 		tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.link_locked"})
 }
 
@@ -213,9 +213,9 @@ func together(theirs, mine []memory.Account) string {
 		for _, b := range mine {
 			switch {
 			case a.Name == b.Name:
-				return "These accounts are linked already. `/link` lists them."
+				return "These accounts are already linked. `/link` lists them."
 			case platformOf(a.Name) == platformOf(b.Name):
-				return fmt.Sprintf("I link one account of each platform, and `%s` and `%s` are of the same.", a.Name, b.Name)
+				return fmt.Sprintf("You can link one account per platform; `%s` and `%s` are on the same one.", a.Name, b.Name)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ var codeForm = regexp.MustCompile("^`/link ([A-Z2-7]{26})`$")
 
 func (h *hand) code(account string) string {
 	h.t.Helper()
-	r := h.hears(account, "/link", "show it to nobody")
+	r := h.hears(account, "/link", "keep it secret")
 	m := codeForm.FindStringSubmatch(r.Unkept)
 	if m == nil {
 		h.t.Fatalf("there is no code: %+v", r)
@@ -106,14 +106,14 @@ const (
 func TestLinkingTwoAccounts(t *testing.T) {
 	t.Parallel()
 	h := setupHand(t)
-	h.hears(annHere, "/remember I like green tea", "number 1")
-	h.hears(annThere, "/remember My dog is called Rex", "number 1")
+	h.hears(annHere, "/remember I like green tea", "memory 1")
+	h.hears(annThere, "/remember My dog is called Rex", "memory 1")
 	h.hears(annHere, "/unlink slack/UANN", "No other account")
 	code := h.code(annHere)
-	h.hears(annHere, "/link "+code, "the code of this very account")
+	h.hears(annHere, "/link "+code, "code belongs to this account")
 	e := h.message(annThere, "/link "+strings.ToLower(code[:5]+"-"+code[5:]))
 	first, err := h.handle(e)
-	if err != nil || !strings.Contains(first.Text, "Linked with `telegram/42`") || !strings.Contains(first.Text, "new numbers, above 1") {
+	if err != nil || !strings.Contains(first.Text, "Linked with `telegram/42`") || !strings.Contains(first.Text, "numbers above 1") {
 		t.Errorf("%q, %v", first.Text, err)
 	}
 	if again, err := h.handle(e); err != nil || !strings.Contains(again.Text, "Linked with `telegram/42`") {
@@ -122,20 +122,20 @@ func TestLinkingTwoAccounts(t *testing.T) {
 	if told := h.told(annHere); !strings.Contains(told, "`slack/UANN` sent your code") || strings.Count(told, "\n") > 0 {
 		t.Errorf("who showed the code was told %q", told)
 	}
-	h.hears("github/7", "/link "+code, "I do not know that code")
+	h.hears("github/7", "/link "+code, "That code is wrong")
 	for _, account := range []string{annHere, annThere} {
-		h.hears(account, "/memory", "I remember 2 about you", "green tea", "Rex")
+		h.hears(account, "/memory", "Memories about you: 2", "green tea", "Rex")
 	}
-	h.hears(annThere, "/link", "`telegram/42`", "`/unlink telegram/42` ends it")
+	h.hears(annThere, "/link", "`telegram/42`", "to unlink: `/unlink telegram/42`")
 	h.hears(annThere, "/memory off", "off")
-	h.hears(annHere, "/memory", "off: nothing of this is used")
+	h.hears(annHere, "/memory", "off: none of this is used")
 	h.hears(annHere, "/memory on", "on")
-	h.hears(annHere, "/unlink `slack/UANN`", "What I remember stays here")
+	h.hears(annHere, "/unlink `slack/UANN`", "The memories stay here")
 	if told := h.told(annThere); !strings.Contains(told, "`telegram/42` unlinked this account") {
 		t.Errorf("the account that was unlinked was told %q", told)
 	}
-	h.hears(annHere, "/memory", "I remember 2 about you")
-	h.hears(annThere, "/memory", "I remember nothing about you")
+	h.hears(annHere, "/memory", "Memories about you: 2")
+	h.hears(annThere, "/memory", "No memories about you")
 }
 
 func TestCodesAreForOneAccountAlone(t *testing.T) {
@@ -150,17 +150,17 @@ func TestCodesAreForOneAccountAlone(t *testing.T) {
 		}
 		return r.Text + r.Unkept
 	}
-	if got := inGroup(annHere, "/link"); !strings.Contains(got, "others read here") || codeForm.MatchString(got) {
+	if got := inGroup(annHere, "/link"); !strings.Contains(got, "private chat") || codeForm.MatchString(got) {
 		t.Errorf("in a group: %q", got)
 	}
-	if got := inGroup(annHere, "/unlink slack/UANN"); !strings.Contains(got, "others read here") {
+	if got := inGroup(annHere, "/unlink slack/UANN"); !strings.Contains(got, "private chat") {
 		t.Errorf("in a group: %q", got)
 	}
 	code := h.code(annHere)
-	if got := inGroup(annThere, "/link "+code); !strings.Contains(got, "worthless now") {
+	if got := inGroup(annThere, "/link "+code); !strings.Contains(got, "no longer valid") {
 		t.Errorf("a code in a group: %q", got)
 	}
-	h.hears(eveThere, "/link "+code, "I do not know that code") // Eve has read it there
+	h.hears(eveThere, "/link "+code, "That code is wrong") // Eve has read it there
 
 	whispered := h.message(annThere, "/link")
 	whispered.In.Private, whispered.In.Whispered = false, true
@@ -180,7 +180,7 @@ func TestGuessingACode(t *testing.T) {
 	h := setupHand(t)
 	code := h.code(annHere)
 	for range 4 {
-		h.hears(eveThere, "/link ABCDEFGHIJKLMNOPQRSTUVWXYZ", "I do not know that code. It may be older")
+		h.hears(eveThere, "/link ABCDEFGHIJKLMNOPQRSTUVWXYZ", "That code is wrong, expired")
 	}
 	h.hears(eveThere, "/link nonsense", "in an hour")
 	h.hears(eveThere, "/link "+code, "Too many wrong codes") // the right one, too late
@@ -188,9 +188,9 @@ func TestGuessingACode(t *testing.T) {
 	h.hears(annThere, "/link "+code, "Linked with")
 	late := h.code(annHere)
 	h.skip.Store(int64(20 * time.Minute))
-	h.hears("github/7", "/link "+late, "I do not know that code")
+	h.hears("github/7", "/link "+late, "That code is wrong")
 	h.skip.Store(int64(2 * time.Hour))
-	h.hears(eveThere, "/link "+h.code(annHere), "are of the same") // but Eve and Ann are both in Slack
+	h.hears(eveThere, "/link "+h.code(annHere), "are on the same one") // but Eve and Ann are both in Slack
 	if _, err := h.handle(h.message(annHere, "/link a b")); !fault.Is(err, fault.Invalid) {
 		t.Errorf("two codes: %v", err)
 	}

@@ -17,7 +17,7 @@ func (h *Handler) loadCommandsCommand() command.Command {
 	return command.Command{
 		Name:    "load_commands",
 		Usage:   "load_commands <folder>",
-		Summary: "register all command files below a folder",
+		Summary: "register all command files in a folder",
 		Example: "load_commands .claude/commands",
 		Needs:   command.Repositories,
 		Run:     h.runLoadCommands,
@@ -32,7 +32,7 @@ func (h *Handler) runLoadCommands(ctx context.Context, r command.Request) (comma
 		return command.Reply{}, err
 	}
 	if len(r.Call.Args) != 1 {
-		return command.Reply{}, fault.New(fault.Invalid, "Give a folder: `/load-commands .claude/commands`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify a folder: `/load-commands .claude/commands`.")
 	}
 	root, err := h.config.Work.OpenFolder(ctx, c, r.Conv)
 	if err != nil {
@@ -68,7 +68,7 @@ func (h *Handler) runLoadCommands(ctx context.Context, r command.Request) (comma
 	}
 	text := fmt.Sprintf("%s registered from `%s`", wording.Count(len(added), "command", "commands"), r.Call.Args[0])
 	if replaced > 0 {
-		text += fmt.Sprintf(", %d of them in place of another file", replaced)
+		text += fmt.Sprintf(", %d of them replacing another file", replaced)
 	}
 	return command.Reply{Text: withProblems(text+".", problems)}, nil
 }

@@ -19,11 +19,11 @@ func (h *Handler) memoryCommand() command.Command {
 	return command.Command{
 		Name:    "memory",
 		Usage:   "memory [on|off|edit <n> <text>|<words>]",
-		Summary: "what I remember about you",
+		Summary: "show or edit memories about you",
 		Example: "memory deploy",
 		Rank:    14,
 		Reading: command.ReadingAside,
-		Details: "`memory here` shows it where others read, too.",
+		Details: "`memory here` shows them even where others can read.",
 		Menu:    true,
 		Needs:   command.Memory,
 		Run:     h.runMemory,
@@ -48,7 +48,7 @@ func (h *Handler) runMemory(ctx context.Context, r command.Request) (command.Rep
 	if first == "here" {
 		args = args[1:]
 	} else if !private(r.Entry.In) {
-		return reply("What I remember about you is for you alone, and others read here. Ask me in a private chat, or `/memory here` to see it here all the same.")
+		return reply("Your memories are private. Use a private chat, or `/memory here` to show them here anyway.")
 	}
 	if len(args) == 1 {
 		if before, err := strconv.ParseInt(args[0], 10, 64); err == nil && before > 0 {
@@ -78,12 +78,12 @@ func (h *Handler) switchMemory(ctx context.Context, r command.Request, on bool) 
 	case on:
 		return reply("Memory is on for you.")
 	}
-	return reply("Memory is off for you: I use nothing of what I know and keep nothing new. What is there stays until you `/forget` it.")
+	return reply("Memory is off for you: nothing is used or saved. Existing memories are kept until you `/forget` them.")
 }
 
 // editMemory gives a memory another text.
 func (h *Handler) editMemory(ctx context.Context, r command.Request) (command.Reply, error) {
-	usage := fault.New(fault.Invalid, "Give the number and the new text: `/memory edit 3 I prefer spaces`.")
+	usage := fault.New(fault.Invalid, "Specify the number and the new text: `/memory edit 3 I prefer spaces`.")
 	_, rest, _ := strings.Cut(r.Call.Rest, " ")
 	name, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	number, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64)
@@ -94,7 +94,7 @@ func (h *Handler) editMemory(ctx context.Context, r command.Request) (command.Re
 	if _, err := h.config.Memory.Correct(ctx, r.Entry, number, f); err != nil {
 		return command.Reply{}, err
 	}
-	return reply("Number %d says that now.", number)
+	return reply("Updated memory %d.", number)
 }
 
 func (h *Handler) listMemories(ctx context.Context, r command.Request, before int64) (command.Reply, error) {
@@ -122,13 +122,13 @@ func (h *Handler) listMemories(ctx context.Context, r command.Request, before in
 	}
 	state := "on"
 	if !on {
-		state = "off: nothing of this is used"
+		state = "off: none of this is used"
 	}
 	if len(list) == 0 {
-		return reply("I remember nothing about you (memory is %s). `/remember <text>` changes that.", state)
+		return reply("No memories about you yet (memory is %s). Add one with `/remember <text>`.", state)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "I remember %d about you (memory is %s):\n\n", n, state)
+	fmt.Fprintf(&b, "Memories about you: %d (memory is %s)\n\n", n, state)
 	for _, m := range list[:min(memoriesListed, len(list))] {
 		b.WriteString(forPeople(m, now, sources) + "\n")
 	}
@@ -161,7 +161,7 @@ func (h *Handler) searchMemories(ctx context.Context, r command.Request, words s
 		return command.Reply{}, err
 	}
 	if len(found) == 0 {
-		return reply("I remember nothing like that. `/memory` lists everything.")
+		return reply("No matching memories. `/memory` lists all.")
 	}
 	var b strings.Builder
 	for _, m := range found {
@@ -211,7 +211,7 @@ func forPeople(m memory.Memory, now time.Time, sources map[string]string) string
 		parts = append(parts, string(m.Category))
 	}
 	parts = append(parts, map[memory.Origin]string{
-		memory.ByPerson: "you said so", memory.ByAssistant: "noted by the assistant", memory.Learned: "learned" + sources[m.RunID],
+		memory.ByPerson: "from you", memory.ByAssistant: "noted by the assistant", memory.Learned: "learned" + sources[m.RunID],
 	}[m.Origin])
 	if m.Codebase != "" {
 		parts = append(parts, "one repository only")

@@ -107,15 +107,15 @@ func (d *desk) says(user, text string, parts ...string) {
 func TestMemoryCommands(t *testing.T) {
 	t.Parallel()
 	d := setupMemory(t)
-	d.says("ann", "/memory", "I remember nothing about you (memory is on)")
-	d.says("ann", "/remember I like *green* tea", "number 1")
-	d.says("ann", "/remember i like *green* TEA.", "I knew that already: it is number 1") // the new spelling is kept
-	d.says("ann", "/remember I do not like *green* tea", "in place of what number 1 said")
-	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "you said so", "before:")
-	d.says("ann", "/memory edit 1 I drink cocoa", "Number 1 says that now")
+	d.says("ann", "/memory", "No memories about you yet (memory is on)")
+	d.says("ann", "/remember I like *green* tea", "memory 1")
+	d.says("ann", "/remember i like *green* TEA.", "Already saved as memory 1") // the new spelling is kept
+	d.says("ann", "/remember I do not like *green* tea", "Updated memory 1, which said something different")
+	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "from you", "before:")
+	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
 	d.says("ann", "/memory cocoa", "I drink cocoa")
-	d.says("ann", "/memory whisky", "I remember nothing like that")
-	d.says("bob", "/memory", "I remember nothing")
+	d.says("ann", "/memory whisky", "No matching memories")
+	d.says("bob", "/memory", "No memories")
 	for text, kind := range map[string]fault.Kind{
 		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
 		"/forget": fault.Invalid, "/forget cocoa": fault.Invalid, "/forget -1": fault.Invalid, "/forget 7": fault.NotFound,
@@ -131,7 +131,7 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/forget all", "(1)", "/forget all yes")
 	d.says("ann", "/memory", "cocoa")
 	d.says("ann", "/forget all yes", "all 1")
-	d.says("ann", "/forget all yes", "nothing")
+	d.says("ann", "/forget all yes", "No memories")
 }
 
 // A command may run again after a crash, with the same entry.
@@ -145,13 +145,13 @@ func TestRememberHasItsEffectOnce(t *testing.T) {
 	if err != nil || err2 != nil || first != again {
 		t.Errorf("%q, %v, then %q, %v", first, err, again, err2)
 	}
-	d.says("ann", "/memory", "I remember 1 about you", "0.50 sure")
+	d.says("ann", "/memory", "Memories about you: 1", "0.50 sure")
 }
 
 func TestListsArePrivate(t *testing.T) {
 	t.Parallel()
 	d := setupMemory(t)
-	d.says("ann", "/remember I am a canary", "number 1")
+	d.says("ann", "/remember I am a canary", "memory 1")
 	for text, want := range map[string]bool{"/memory": false, "/memory canary": false, "/memory here": true, "/memory here canary": true} {
 		got, err := d.run(entry("ann", text, false))
 		if err != nil || strings.Contains(got, "a canary") != want {
@@ -164,9 +164,9 @@ func TestPagesOfTheList(t *testing.T) {
 	t.Parallel()
 	d := setupMemory(t)
 	for i := range 22 {
-		d.says("ann", fmt.Sprintf("/remember thing%d", i), "number")
+		d.says("ann", fmt.Sprintf("/remember thing%d", i), "memory")
 	}
-	d.says("ann", "/memory", "I remember 22", "thing21", "thing2 ", "Older ones: `/memory 3`")
+	d.says("ann", "/memory", "Memories about you: 22", "thing21", "thing2 ", "Older ones: `/memory 3`")
 	got, err := d.gives("ann", "/memory 3")
 	if err != nil || !strings.Contains(got, "thing1 ") || strings.Contains(got, "thing2 ") || strings.Contains(got, "Older") {
 		t.Errorf("the second page: %q, %v", got, err)

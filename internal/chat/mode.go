@@ -14,7 +14,7 @@ func (h *Handler) modeCommand() command.Command {
 	return command.Command{
 		Name:    "mode",
 		Usage:   "mode [ask|edit|auto]",
-		Summary: "how much may happen without asking",
+		Summary: "show or change the permission mode",
 		Example: "mode ask",
 		Lane:    command.Ahead,
 		Run:     h.runMode,
@@ -25,18 +25,18 @@ func (h *Handler) modeCommand() command.Command {
 func modeText(m approval.Mode) string {
 	switch m {
 	case approval.ModeAsk:
-		return "I only read; nothing is changed and nothing is run"
+		return "read-only; nothing is changed or run"
 	case approval.ModeAuto:
-		return "nothing asks, for owners; for everybody else as in edit"
+		return "no approvals for owners; like edit for everyone else"
 	default:
-		return "files of the worktree may change, everything else asks first"
+		return "files in the worktree can be changed; everything else needs approval"
 	}
 }
 
 func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
 		mode := h.modeOf(r.Conv)
-		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. `%smode ask|edit|auto` changes it.", mode, modeText(mode), h.prefix(r.Conv.Key))}, nil
+		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. Change it with `%smode ask|edit|auto`.", mode, modeText(mode), h.prefix(r.Conv.Key))}, nil
 	}
 	mode, err := approval.ParseMode(r.Call.Args[0])
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply
 		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can switch to auto.")
 	}
 	err = h.choose(ctx, r, "mode", string(mode), func(s *sessions.Settings) { s.Mode = string(mode) })
-	return command.Reply{Text: fmt.Sprintf("Mode **%s** from now on: %s.", mode, modeText(mode))}, err
+	return command.Reply{Text: fmt.Sprintf("Mode is now **%s**: %s.", mode, modeText(mode))}, err
 }
 
 // modeOf returns the mode of a conversation.

@@ -17,7 +17,7 @@ func (h *Handler) modelCommand() command.Command {
 	return command.Command{
 		Name:    "model",
 		Usage:   "model [name|fast|smart|cheap]",
-		Summary: "which model answers here",
+		Summary: "show or choose the model",
 		Example: "model smart",
 		Rank:    13,
 		Lane:    command.Ahead,
@@ -41,7 +41,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 	wanted := r.Call.Args[0]
 	tier, ok := h.engine.Live().Tiers[strings.ToLower(wanted)]
 	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
-		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s here, so the model stays as it is. An operator sets `MODEL_%s`; `%smodel` lists what there is.",
+		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s, so the model is unchanged. An operator can set `MODEL_%s`. `%smodel` lists the models.",
 			name, strings.ToUpper(name), h.prefix(r.Conv.Key))
 	}
 	if ok {
@@ -52,7 +52,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 	}
 	if provider, model, ok := strings.Cut(wanted, ":"); ok && h.config.Assistants[assistant.Name(provider)] != nil {
 		if provider != r.Conv.Assistant {
-			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, and this conversation belongs to %s. `%shandoff %s` goes on there.",
+			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, but this conversation uses %s. To switch: `%shandoff %s`.",
 				model, provider, r.Conv.Assistant, h.prefix(r.Conv.Key), provider)
 		}
 		wanted = model
@@ -65,7 +65,7 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 		chosen, wanted = "", a.Model()
 	}
 	err := h.choose(ctx, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
-	return command.Reply{Text: fmt.Sprintf("**%s** answers here from the next turn on. Thoughts of another model are not passed on to it; everything else is.", wanted)}, err
+	return command.Reply{Text: fmt.Sprintf("**%s** answers from the next message on. It gets the whole history except the other model's thinking.", wanted)}, err
 }
 
 func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
@@ -84,9 +84,9 @@ func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
 		}
 	}
 	prefix := h.prefix(r.Conv.Key)
-	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here, `%smodel default` goes back.", prefix, prefix)
+	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here; `%smodel default` resets it.", prefix, prefix)
 	if others := h.others(r.Conv.Assistant); len(others) > 0 {
-		fmt.Fprintf(&b, " `%shandoff %s` goes on with another assistant.", prefix, strings.Join(others, "|"))
+		fmt.Fprintf(&b, " `%shandoff %s` continues with another assistant.", prefix, strings.Join(others, "|"))
 	}
 	return b.String()
 }
@@ -96,7 +96,7 @@ func priceText(model string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(" ($%g in, $%g out for a million tokens, as of %s)", p.Input, p.Output, spend.List().Date)
+	return fmt.Sprintf(" ($%g in, $%g out per million tokens, as of %s)", p.Input, p.Output, spend.List().Date)
 }
 
 // others lists the assistants that a conversation could be handed to.

@@ -15,7 +15,7 @@ func (h *Handler) newCommand() command.Command {
 		Name:    "new",
 		Aliases: []string{"reset"},
 		Usage:   "new",
-		Summary: "end this session; the next message starts a fresh one",
+		Summary: "end this session; the next message starts a new one",
 		Example: "new",
 		Rank:    4,
 		Reading: command.ReadingAside,
@@ -72,15 +72,15 @@ func (h *Handler) runNew(ctx context.Context, r command.Request) (command.Reply,
 		return command.Reply{}, err
 	}
 	_, runs := h.engine.Running(r.Conv.ID)
-	text := "Your next message starts a fresh session."
+	text := "Your next message starts a new session."
 	if ended {
 		text = "Session ended; nothing is deleted. " + text
 	}
 	switch {
 	case runs && waiting > 1:
-		text += fmt.Sprintf(" The running turn still finishes in the old one; %s.", wording.Count(waiting-1, "waiting message starts", "waiting messages start")+" the new one")
+		text += fmt.Sprintf(" The running turn finishes in the old one; %s.", wording.Count(waiting-1, "waiting message starts", "waiting messages start")+" the new one")
 	case runs:
-		text += " The running turn still finishes in the old one."
+		text += " The running turn finishes in the old one."
 	}
 	return command.Reply{Text: text}, nil
 }

@@ -12,7 +12,7 @@ func (h *Handler) ownerCommand() command.Command {
 	return command.Command{
 		Name:    "owner",
 		Usage:   "owner [add|rm <id>]",
-		Summary: "who owns the bot",
+		Summary: "list or change the owners",
 		Example: "owner add telegram/42",
 		Owners:  true,
 		Run:     h.runOwner,

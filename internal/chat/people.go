@@ -69,11 +69,11 @@ func (h *Handler) changePeople(ctx context.Context, r command.Request, name stri
 	do, ok := verbs[strings.ToLower(args[0])]
 	if !ok || len(args) != 2 {
 		usage := map[string]string{
-			"people": "`/people` lists people, `/people allow <id|code>` lets one in, `/people allow <id|code> read-only` to ask questions only, " +
-				"`/people deny <code>` does not, `/people remove <id>` shuts one out.",
-			"owner": "`/owner` lists owners, `/owner add <id>` makes one, `/owner rm <id>` takes the role away.",
+			"people": "`/people` lists people, `/people allow <id|code>` allows one, `/people allow <id|code> read-only` allows questions only, " +
+				"`/people deny <code>` refuses a request, `/people remove <id>` removes one.",
+			"owner": "`/owner` lists owners, `/owner add <id>` adds one, `/owner rm <id>` removes one.",
 		}
-		return command.Reply{}, fault.New(fault.Invalid, usage[name]+" An id is the number or name that /whoami tells a person, or with the platform: `telegram/42`.")
+		return command.Reply{}, fault.New(fault.Invalid, usage[name]+" `/whoami` shows a person's ID, such as `telegram/42`.")
 	}
 	a, err := h.config.People.Parse(args[1], r.Conv.Key.Platform)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Handler) listPeople(ctx context.Context, r command.Request) (command.Re
 // peopleText lists people, in a chat that nobody else reads.
 func (h *Handler) peopleText(ctx context.Context, r command.Request, which func([]people.Person) []people.Person) (string, error) {
 	if !private(r.Entry.In) {
-		return "", fault.New(fault.Forbidden, "Others read along here; ask me in a private chat.")
+		return "", fault.New(fault.Forbidden, "Others can read this chat; use a private one.")
 	}
 	list, err := h.config.People.List(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *Handler) peopleText(ctx context.Context, r command.Request, which func(
 		fmt.Fprintf(&b, "- %s\n", p.Line())
 	}
 	if b.Len() == 0 {
-		b.WriteString("Nobody was given a role; the configuration says who may come in.\n")
+		b.WriteString("Nobody has been given a role here; the configuration decides who can use the bot.\n")
 	}
 	return b.String(), nil
 }

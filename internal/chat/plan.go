@@ -12,7 +12,7 @@ func planCommand() command.Command {
 		Name:    "plan",
 		Aliases: []string{"plan_feature"}, // seed 002's name
 		Usage:   "plan <goal>",
-		Summary: "write a plan, change nothing",
+		Summary: "write a plan without changing anything",
 		Example: "plan add a --json flag",
 		Rank:    1,
 		Reading: command.ReadingAnywhere,

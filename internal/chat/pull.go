@@ -52,7 +52,7 @@ func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply
 		return command.Reply{}, fmt.Errorf("commit: %w", err)
 	}
 	if commit == tree.Base && !changed {
-		return command.Reply{Text: "There is nothing to open a pull request for: no changes on this conversation's branch."}, nil
+		return command.Reply{Text: "No pull request: there are no changes on this conversation's branch."}, nil
 	}
 	pushed, err := h.space.Push(ctx, tree, codebase.PushOptions{
 		Branch: cmp.Or(tree.Remote, tree.Branch),
@@ -63,11 +63,11 @@ func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply
 	}
 	failpoint.Hit(failpoint.Pushed)
 	if about != nil && about.Existing {
-		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, which this pull request is of.", pushed.Commit, pushed.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, the branch of this pull request.", pushed.Commit, pushed.Branch)}, nil
 	}
 	opener, key, ok := h.pullRequester(r.Conv, c)
 	if !ok {
-		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request there: I cannot do that on this host.", pushed.Commit, pushed.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request yourself; this host is not supported.", pushed.Commit, pushed.Branch)}, nil
 	}
 	body := h.pullBody(ctx, r, tree, about)
 	if err := h.auditPull(ctx, r, c, pushed); err != nil {
@@ -80,7 +80,7 @@ func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply
 		return command.Reply{}, fmt.Errorf("open the pull request: %w", err)
 	}
 	failpoint.Hit(failpoint.PullOpened)
-	return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%s`, and the draft pull request is at %s", pushed.Branch, url)}, nil
+	return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%s`; draft pull request: %s", pushed.Branch, url)}, nil
 }
 
 func baseOf(about *messages.Repository) string {

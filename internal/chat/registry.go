@@ -82,7 +82,7 @@ func (h *Handler) register(all []command.Command) error {
 		h.list = append(h.list, c)
 		for _, name := range c.Names() {
 			if canonical, ok := command.Canonical(name); !ok || canonical != name {
-				return fmt.Errorf("%q is no name for a command", name)
+				return fmt.Errorf("%q is not a valid command name", name)
 			}
 			if _, twice := h.byName[name]; twice {
 				return fmt.Errorf("command %q is defined twice", name)
@@ -111,9 +111,9 @@ func notForReaders(run command.Run, reading command.Reading) command.Run {
 		case r.Role != sessions.Reader, reading == command.ReadingAside && private(r.Entry.In):
 			return run(ctx, r)
 		case reading == command.ReadingAside:
-			return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: use this command in a private chat with me.")
+			return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access. Use this command in a private chat with me.")
 		}
-		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: you can ask questions, but not change anything. An owner can give you full access.")
+		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: you can ask questions but not change anything. An owner can give you full access.")
 	}
 }
 
@@ -163,10 +163,10 @@ func (h *Handler) Menu(caps platform.Capabilities) []platform.CommandInfo {
 func (h *Handler) Unknown(ctx context.Context, r command.Request) (command.Reply, error) {
 	prefix, name := h.prefix(r.Conv.Key), r.Call.Invoked().Name
 	if name == command.Invoke {
-		return reply("Name a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list what there is.", prefix)
+		return reply("Specify a command: `%[1]scommand-invoke plan-feature add a flag`. `%[1]shelp` and `%[1]scommands` list them.", prefix)
 	}
 	if _, ok := h.Find(name); ok {
-		return reply("`%[1]s%[2]s` is sent as it is, without `%[1]scommand-invoke`.", prefix, name)
+		return reply("Send `%[1]s%[2]s` without `%[1]scommand-invoke`.", prefix, name)
 	}
 	files, err := h.commandFiles(ctx, r.Conv)
 	if err != nil {
@@ -176,5 +176,5 @@ func (h *Handler) Unknown(ctx context.Context, r command.Request) (command.Reply
 	if near, ok := command.Nearest(name, slices.Concat(h.Names(), slices.Sorted(maps.Keys(files)))); ok {
 		return reply("%s Did you mean `%s%s`?", text, prefix, near)
 	}
-	return reply("%s `%shelp` lists what there is.", text, prefix)
+	return reply("%s `%shelp` lists the commands.", text, prefix)
 }

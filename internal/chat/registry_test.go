@@ -144,15 +144,15 @@ func TestWhereCommandsAreOffered(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"/help approve":          "allows what was asked under that name",
+		"/help approve":          "approves that request",
 		"/help RESET":            "`/new`: end this session",
 		"/help /plan":            "`/plan <goal>`: write a plan",
-		"/help command-invoke":   "by its name",
+		"/help command-invoke":   "by name",
 		"/help nothing-like-it!": "There is no command",
 		"/help staus":            "There is no command `/staus`. Did you mean `/status`?",
-		"/help clone":            "\n- Example: `/clone https://github.com/acme/shop`\n- Who: everybody but people with read-only access\n- Where: anywhere",
+		"/help clone":            "\n- Example: `/clone https://github.com/acme/shop`\n- Who: everyone except people with read-only access\n- Where: anywhere",
 		"/help halt":             "- Who: owners",
-		"/help link":             "- Where: where nobody else reads along",
+		"/help link":             "- Where: in private chats",
 	} {
 		if got := helped(t, whole(t), text, sessions.User); !strings.Contains(got, want) {
 			t.Errorf("%s answers %q", text, got)
@@ -242,9 +242,9 @@ func TestUnknownCommandsAreExplained(t *testing.T) {
 	h := whole(t)
 	for text, want := range map[string]string{
 		"/stauts":                  "Did you mean `/status`?",
-		"/xyzzy":                   "`/help` lists what there is.",
-		"/command-invoke":          "Name a command",
-		"/command-invoke status":   "is sent as it is",
+		"/xyzzy":                   "`/help` lists the commands.",
+		"/command-invoke":          "Specify a command",
+		"/command-invoke status":   "without `/command-invoke`",
 		"/command-invoke executee": "Did you mean `/execute`?",
 	} {
 		got, err := h.Unknown(t.Context(), asked(text, sessions.User))

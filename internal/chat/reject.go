@@ -13,7 +13,7 @@ func (h *Handler) rejectCommand() command.Command {
 		Name:    "reject",
 		Usage:   "reject [plan] [reason]",
 		Summary: "reject a plan",
-		Example: "reject p-3 too large",
+		Example: "reject p-3 Too large",
 		Run:     h.runReject,
 	}
 }

@@ -13,7 +13,7 @@ func (h *Handler) rememberCommand() command.Command {
 	return command.Command{
 		Name:    "remember",
 		Usage:   "remember <text>",
-		Summary: "have me remember something about you",
+		Summary: "save a memory about you",
 		Example: "remember I like short answers",
 		Reading: command.ReadingAside,
 		Needs:   command.Memory,
@@ -23,7 +23,7 @@ func (h *Handler) rememberCommand() command.Command {
 
 func (h *Handler) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
 	if strings.TrimSpace(r.Call.Rest) == "" {
-		return command.Reply{}, fault.New(fault.Invalid, "Say what: `/remember I prefer short answers`.")
+		return command.Reply{}, fault.New(fault.Invalid, "Add the text: `/remember I prefer short answers`.")
 	}
 	out, err := h.config.Memory.Remember(ctx, r.Entry, memory.Fact{
 		Scope: memory.Scope{Person: r.Actor()}, Text: r.Call.Rest, Origin: memory.ByPerson,
@@ -33,11 +33,11 @@ func (h *Handler) runRemember(ctx context.Context, r command.Request) (command.R
 	}
 	switch {
 	case out.Operation == memory.InsertNew:
-		return reply("I remember that, as number %d. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
+		return reply("Saved as memory %d. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
 	case memory.Hash(out.Memory.Text) == memory.Hash(out.Matched):
-		return reply("I knew that already: it is number %d.", out.Memory.Number)
+		return reply("Already saved as memory %d.", out.Memory.Number)
 	case out.Contradicted:
-		return reply("I remember that in place of what number %d said before, which was different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
+		return reply("Updated memory %d, which said something different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
 	}
-	return reply("I knew almost the same already: number %d says it in your new words now.", out.Memory.Number)
+	return reply("Updated memory %d.", out.Memory.Number)
 }

@@ -20,7 +20,7 @@ func (h *Handler) repoCommand() command.Command {
 	return command.Command{
 		Name:    "repo",
 		Usage:   "repo <name|number>",
-		Summary: "work on another repository here",
+		Summary: "switch to another repository",
 		Example: "repo shop",
 		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
@@ -80,7 +80,7 @@ func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID
 		if err != nil || !ok {
 			return err
 		}
-		ended = " The session was ended; your next message starts a fresh one."
+		ended = " The session ended; your next message starts a new one."
 		if err := tx.DeactivateSession(ctx, active.ID, "codebase"); err != nil {
 			return err
 		}

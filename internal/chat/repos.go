@@ -14,7 +14,7 @@ func (h *Handler) reposCommand() command.Command {
 	return command.Command{
 		Name:    "repos",
 		Usage:   "repos",
-		Summary: "the repositories there are",
+		Summary: "list the repositories",
 		Example: "repos",
 		Rank:    6,
 		Reading: command.ReadingAnywhere,
@@ -35,7 +35,7 @@ func (h *Handler) runRepos(ctx context.Context, r command.Request) (command.Repl
 		return command.Reply{}, err
 	}
 	if len(all) == 0 {
-		return command.Reply{Text: "There are no repositories yet. `/clone owner/repo` gets one."}, nil
+		return command.Reply{Text: "There are no repositories yet. Add one with `/clone owner/repo`."}, nil
 	}
 	var b strings.Builder
 	for i, c := range all {
@@ -45,6 +45,6 @@ func (h *Handler) runRepos(ctx context.Context, r command.Request) (command.Repl
 		}
 		fmt.Fprintf(&b, "%d. **%s**%s\n", i+1, c.Name, mark)
 	}
-	b.WriteString("\n`/repo <name|number>` works on another one.")
+	b.WriteString("\nSwitch with `/repo <name|number>`.")
 	return command.Reply{Text: b.String()}, nil
 }

@@ -218,7 +218,7 @@ func TestRepositoryCommands(t *testing.T) {
 	}
 	said("/repos", "clone")
 	said("/repo app", "✖")
-	said("/clone", "Give one address")
+	said("/clone", "Specify one repository")
 	said("/clone https://elsewhere.example/x", "✖")
 	said("/clone "+url, "app")
 	said("/clone "+url, "app")
@@ -245,14 +245,14 @@ func TestRepositoryCommands(t *testing.T) {
 	said("/diff", "main.go")
 	said("/retry faster", "again: ")
 	b.turn("break it", map[string]string{"main.go": "broken"})
-	said("/undo", "↩ Took the last turn back: 2 messages and the files")
+	said("/undo", "↩ Undid the last turn: 2 messages; the files")
 	if got := b.do("/diff"); strings.Contains(got, "broken") {
 		t.Errorf("after /undo the files are %q", got)
 	}
-	said("/allow", "Nothing is always allowed in this codebase.")
+	said("/allow", "No always-allow rules here yet.")
 	said("/allow revoke x", "✖")
 	said("/allow revoke 7", "There is no rule 7")
-	said("/allow what", "`/allow` lists what is always allowed")
+	said("/allow what", "`/allow` lists the always-allow rules")
 	said("/status", "/team/app, folder `.`")
 
 	said("/pr Have a program", "https://hub.example/pull/1")
@@ -283,7 +283,7 @@ func TestRepositoryCommands(t *testing.T) {
 	b.where, b.conv, b.repository = "hub", "4", nil
 	said("/pr", "✖")
 	said("/repo app", "app")
-	said("/pr", "There is nothing to open a pull request for")
+	said("/pr", "No pull request: there are no changes")
 	said("/command-set evil ../evil.md Say something", "✖")
 	said("/command-set evil main.go/evil.md Say something", "✖")
 	said("/command-set evil evil.txt Say something", "✖")

@@ -11,7 +11,7 @@ func (h *Handler) resumeCommand() command.Command {
 	return command.Command{
 		Name:    "resume",
 		Usage:   "resume",
-		Summary: "end a halt",
+		Summary: "resume after a halt",
 		Example: "resume",
 		Owners:  true,
 		Run:     h.runResume,

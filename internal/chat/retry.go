@@ -18,7 +18,7 @@ func (h *Handler) retryCommand() command.Command {
 	return command.Command{
 		Name:    "retry",
 		Usage:   "retry [note]",
-		Summary: "the last turn again, from where it began",
+		Summary: "run the last turn again from its start",
 		Example: "retry use the other library",
 		Details: "While a turn waits for its next try, or for the end of a provider's limit, it goes on at once.",
 		Lane:    command.Job,
@@ -38,7 +38,7 @@ func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Repl
 		return command.Reply{}, err
 	}
 	if t.entry == "" {
-		return command.Reply{Text: "There is no turn to run again here."}, nil
+		return command.Reply{Text: "There is nothing to retry here."}, nil
 	}
 	var before sessions.Entry
 	err = h.store.InRead(ctx, func(tx *store.Tx) error {
@@ -50,13 +50,13 @@ func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Repl
 		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}
 	if before.In.Kind != messages.KindMessage {
-		return command.Reply{}, fault.New(fault.Unsupported, "The last turn did not begin with a message, so it cannot be run again. Its files and talk are taken back.")
+		return command.Reply{}, fault.New(fault.Unsupported, "The last turn did not start with a message, so it cannot be retried. It was undone.")
 	}
 	again := before.In
 	if note := strings.TrimSpace(r.Call.Rest); note != "" {
 		again.Text += "\n\n" + note
 	}
-	return command.Reply{Text: "↻ Again, from where it began." + keptText(t.kept), Again: &again}, nil
+	return command.Reply{Text: "↻ Retrying from the start of the last turn." + keptText(t.kept), Again: &again}, nil
 }
 
 // retryNow has the turn that waits for its next try run now; seq is the number of its

@@ -17,7 +17,7 @@ func (h *Handler) scheduleCommand() command.Command {
 	return command.Command{
 		Name:    "schedule",
 		Usage:   "schedule [on|off|list]",
-		Summary: "the standing task of the profile here",
+		Summary: "show or switch the profile's standing task",
 		Example: "schedule on",
 		Run:     h.runSchedule,
 	}
@@ -44,7 +44,7 @@ func (h *Handler) runSchedule(ctx context.Context, r command.Request) (command.R
 		return h.listSchedules(ctx, r)
 	}
 	prefix := h.prefix(r.Conv.Key)
-	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task here, `%[1]sschedule on` and `off` switch it, `%[1]sschedule list` shows all.", prefix)
+	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task, `%[1]sschedule on` or `off` switches it, `%[1]sschedule list` shows all.", prefix)
 }
 
 func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Reply, error) {
@@ -81,9 +81,9 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, err
 	}
 	if was {
-		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is on already, by %s; the next run is at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
+		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is already on, started by %s; next run at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
 	}
-	return command.Reply{Text: fmt.Sprintf("⏰ **%s** does its standing task here %s, in your name; the first time at %s. `%sschedule off` ends it.",
+	return command.Reply{Text: fmt.Sprintf("⏰ **%s** runs its standing task here %s on your behalf, first at %s. Turn it off with `%sschedule off`.",
 		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key))}, nil
 }
 
@@ -91,11 +91,11 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 func mayStand(p *profile.Profile, prefix string) error {
 	switch {
 	case p == nil:
-		return fault.Newf(fault.Invalid, "No profile is used here; `%sagent <name>` chooses one, and its standing task can run here.", prefix)
+		return fault.Newf(fault.Invalid, "No profile selected. Use `%sagent <name>`, then `/schedule on`.", prefix)
 	case p.Interval <= 0:
-		return fault.Newf(fault.Invalid, "The profile %s has no standing task: its interval is 0. An operator can set one with `bot agent edit %s`.", p.Title(), p.Title())
+		return fault.Newf(fault.Invalid, "The profile %s has no standing task because its interval is 0. An operator can set one with `bot agent edit %s`.", p.Title(), p.Title())
 	case len(p.Objectives) == 0:
-		return fault.Newf(fault.Invalid, "The profile %s has no objectives, so there is nothing to do. An operator can write some with `bot agent edit %s`.", p.Title(), p.Title())
+		return fault.Newf(fault.Invalid, "The profile %s has no objectives, so there is nothing to run. An operator can add some with `bot agent edit %s`.", p.Title(), p.Title())
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (h *Handler) scheduleOff(ctx context.Context, r command.Request) (command.R
 	if !ended {
 		return command.Reply{Text: "No standing task is on here."}, nil
 	}
-	return command.Reply{Text: "The standing task is off. A run that has begun still finishes."}, nil
+	return command.Reply{Text: "The standing task is off. A run in progress still finishes."}, nil
 }
 
 func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
@@ -137,9 +137,9 @@ func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.
 	}
 	prefix := h.prefix(r.Conv.Key)
 	if line == "" {
-		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` has the profile that is used here do its own.", prefix)}, nil
+		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` starts the profile's own.", prefix)}, nil
 	}
-	return command.Reply{Text: fmt.Sprintf("⏰ %s. `%sschedule off` ends it.", line, prefix)}, nil
+	return command.Reply{Text: fmt.Sprintf("⏰ %s. Turn it off with `%sschedule off`.", line, prefix)}, nil
 }
 
 // listSchedules shows all standing tasks to an owner; to anybody else those that
@@ -188,7 +188,7 @@ func (h *Handler) scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Sch
 	}
 	when := "next at " + wording.Moment(s.NextAt)
 	if p.Interval <= 0 {
-		when = "resting, because the profile has no interval any more"
+		when = "paused: the profile no longer has an interval"
 	}
 	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), s.CreatedBy, wording.Moment(s.CreatedAt),
 		wording.Count(int(s.Runs), "run", "runs"), when), nil

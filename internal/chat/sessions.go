@@ -21,7 +21,7 @@ func (h *Handler) sessionsCommand() command.Command {
 	return command.Command{
 		Name:    "sessions",
 		Usage:   "sessions [show <n>|<words>]",
-		Summary: "earlier sessions here: list, show, search",
+		Summary: "list, show or search earlier sessions",
 		Example: "sessions show 2",
 		Rank:    12,
 		Reading: command.ReadingAnywhere,
@@ -70,7 +70,7 @@ func (p place) find(named string) (string, error) {
 			}
 		}
 	}
-	return "", fault.Newf(fault.NotFound, "There is no session %q here. `/sessions` lists them with their numbers.", transcript.Line(named, 40))
+	return "", fault.Newf(fault.NotFound, "There is no session %q here. `/sessions` lists them.", transcript.Line(named, 40))
 }
 
 func (h *Handler) runSessions(ctx context.Context, r command.Request) (command.Reply, error) {
@@ -87,11 +87,11 @@ func (h *Handler) runSessions(ctx context.Context, r command.Request) (command.R
 	case first == "show" && len(args) == 4 && strings.EqualFold(args[2], "before"):
 		before, err := strconv.ParseInt(strings.TrimPrefix(args[3], "#"), 10, 64)
 		if err != nil || before <= 0 {
-			return command.Reply{}, fault.New(fault.Invalid, "Give the number of a message: `/sessions show 3 before 41`.")
+			return command.Reply{}, fault.New(fault.Invalid, "Specify a message number: `/sessions show 3 before 41`.")
 		}
 		return h.showSession(ctx, r, args[1], before)
 	case first == "show" && len(args) == 1:
-		return command.Reply{}, fault.New(fault.Invalid, "Say which: `/sessions show 3`. `/sessions` lists them with their numbers.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify a session: `/sessions show 3`. `/sessions` lists them.")
 	case first == "before" && len(args) == 2:
 		return h.listSessions(ctx, r, args[1])
 	}
@@ -127,7 +127,7 @@ func (h *Handler) listSessions(ctx context.Context, r command.Request, before st
 			}
 			fmt.Fprintf(&b, "- `%d` %s", p.number(row.ID), sessionMoment(row.StartedAt))
 			if row.Active {
-				b.WriteString(", goes on")
+				b.WriteString(", active")
 			}
 			if row.Status != sessions.Completed {
 				b.WriteString(", " + string(row.Status))
@@ -146,11 +146,11 @@ func (h *Handler) listSessions(ctx context.Context, r command.Request, before st
 	case err != nil:
 		return command.Reply{}, err
 	case len(p.sessions) == 0:
-		return reply("There are no sessions here yet: your first message begins one.")
+		return reply("There are no sessions here yet; your first message starts one.")
 	case b.Len() == 0:
-		return reply("There are none before that.")
+		return reply("No earlier entries.")
 	}
-	return reply("**%s here**, the newest first:\n\n%s\n`/sessions show %d` shows one, `/sessions <words>` searches in all of them.",
+	return reply("**%s here**, newest first:\n\n%s\n`/sessions show %d` shows one; `/sessions <words>` searches all of them.",
 		wording.Count(len(p.sessions), "session", "sessions"), b.String(), len(p.sessions))
 }
 
@@ -178,11 +178,11 @@ func (h *Handler) searchSessions(ctx context.Context, r command.Request, words s
 	case err != nil:
 		return command.Reply{}, err
 	case len(hits) == 0:
-		return reply("Nothing that was said here has all of these words. A word that ends with `*` stands for all that begin so: `/sessions dep*`.")
+		return reply("No messages here contain all of these words. `*` matches any ending: `/sessions dep*`.")
 	case len(hits) > sessionsListed:
-		fmt.Fprintf(&b, "\nThere is more; these are the newest %d. Another word narrows it down.", sessionsListed)
+		fmt.Fprintf(&b, "\nThese are the newest %d. Add a word to narrow the search.", sessionsListed)
 	}
-	return reply("Said here, the newest first:\n\n%s\n`/sessions show <number>` shows the session.", b.String())
+	return reply("Messages, newest first:\n\n%s\n`/sessions show <number>` shows the session.", b.String())
 }
 
 // facts are the figures of a session.

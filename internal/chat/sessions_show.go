@@ -53,7 +53,7 @@ func (h *Handler) showSession(ctx context.Context, r command.Request, named stri
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, sessionMoment(row.StartedAt), h.answeredBy(row), facts(row, sum))
 	if row.Active {
-		b.WriteString(". It goes on")
+		b.WriteString(". Active")
 	}
 	b.WriteString(".\n\n")
 	older := len(said) > messagesShown
@@ -63,7 +63,7 @@ func (h *Handler) showSession(ctx context.Context, r command.Request, named stri
 	}
 	switch {
 	case len(said) == 0:
-		b.WriteString("Nothing was said there.")
+		b.WriteString("It has no messages.")
 	case older:
 		fmt.Fprintf(&b, "\nEarlier messages: `/sessions show %d before %d`.", number, said[len(said)-1].Seq)
 	}
@@ -120,11 +120,11 @@ func (h *Handler) withFile(ctx context.Context, r command.Request, id, name stri
 	err := transcript.Write(ctx, h.store, &file, id, o)
 	switch {
 	case file.full:
-		reply.Text += fmt.Sprintf("\n\nThe whole is too long for a file here. On the server `bot sessions show %s` prints it.", id)
+		reply.Text += fmt.Sprintf("\n\nThe full session is too long to attach. Use `bot sessions show %s` on the server.", id)
 	case err != nil:
 		return reply, err
 	default:
-		reply.Text += "\n\nThe whole is in the file."
+		reply.Text += "\n\nThe full session is attached."
 		reply.Files = []command.File{{Name: name, Data: []byte(file.text.String())}}
 	}
 	return reply, nil

@@ -15,7 +15,7 @@ func (h *Handler) setCwdCommand() command.Command {
 	return command.Command{
 		Name:    "setcwd",
 		Usage:   "setcwd <folder>",
-		Summary: "work in a folder of the repository",
+		Summary: "set the working folder",
 		Example: "setcwd cmd/server",
 		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
@@ -26,7 +26,7 @@ func (h *Handler) setCwdCommand() command.Command {
 
 func (h *Handler) runSetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) != 1 {
-		return command.Reply{}, fault.New(fault.Invalid, "Give a folder of the repository: `/setcwd src/server`, or `/setcwd .` for its root.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify a folder of the repository: `/setcwd src/server`, or `/setcwd .` for its root.")
 	}
 	c, tree, err := h.config.Work.Worktree(ctx, r.Conv)
 	if err != nil {

@@ -22,7 +22,7 @@ func (h *Handler) statusCommand() command.Command {
 	return command.Command{
 		Name:    "status",
 		Usage:   "status [verbose]",
-		Summary: "what runs and what waits; verbose: also the system prompt",
+		Summary: "show what is running and queued; verbose adds the system prompt",
 		Example: "status",
 		Rank:    2,
 		Reading: command.ReadingAnywhere,
@@ -86,7 +86,7 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 			fmt.Fprintf(&b, "- tokens: %d in, %d out\n", session.InputTokens, session.OutputTokens)
 		}
 	} else {
-		b.WriteString("- session: none; the next message starts one\n")
+		b.WriteString("- session: none; your next message starts one\n")
 	}
 	if used != nil {
 		fmt.Fprintf(&b, "- profile: %s, version %d\n", used.Title(), used.Version)
@@ -103,7 +103,7 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
 	}
-	fmt.Fprintf(&b, "- service: version %s, up %s, %s at work\n", h.config.Version,
+	fmt.Fprintf(&b, "- service: version %s, up %s, %s running\n", h.config.Version,
 		wording.Clock(time.Since(h.started)), wording.Count(h.engine.RunningTurns(), "conversation", "conversations"))
 	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
 		b.WriteString(h.promptStatus(r, session, used))
@@ -155,7 +155,7 @@ func names(asked []approval.Approval) string {
 func (h *Handler) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
 	of, text := "of the session", session.SystemPrompt
 	if text == "" {
-		of, text = "of the next session, without what a repository adds", h.engine.SystemPrompt(r.Conv, r.Entry.In, used)
+		of, text = "of the next session, without the repository's additions", h.engine.SystemPrompt(r.Conv, r.Entry.In, used)
 	}
 	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", h.redact(text)))
 	if len(session.Config) > 0 {
@@ -201,5 +201,5 @@ func (h *Handler) branchOf(ctx context.Context, conv sessions.Conversation) stri
 
 // haltLine is what /status says of a halt.
 func haltLine(s sessions.ServiceState) string {
-	return fmt.Sprintf("**halted** by %s since %s%s: nothing starts until an owner resumes", s.HaltedBy, wording.Moment(s.HaltedAt), wording.Because(s.HaltReason))
+	return fmt.Sprintf("**halted** by %s since %s%s: nothing runs until an owner resumes", s.HaltedBy, wording.Moment(s.HaltedAt), wording.Because(s.HaltReason))
 }

@@ -15,7 +15,7 @@ func (h *Handler) stopCommand() command.Command {
 	return command.Command{
 		Name:    "stop",
 		Usage:   "stop",
-		Summary: "stop the running turn and drop what waits",
+		Summary: "stop the running turn and drop queued messages",
 		Example: "stop",
 		Rank:    3,
 		Reading: command.ReadingAnywhere,
@@ -37,11 +37,11 @@ func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (comm
 	text := map[orchestrator.StopState]string{
 		orchestrator.StopNothing: "Nothing is running here.",
 		orchestrator.StopAsked:   "⏹ Stopping.",
-		orchestrator.StopSlow:    "⏹ Stopping; the work does not end at once.",
+		orchestrator.StopSlow:    "⏹ Stopping; this may take a moment.",
 		orchestrator.StopDone:    "⏹ Stopped. What was said so far is kept.",
 	}[stopped.State]
 	if n := stopped.Dropped; n > 0 {
-		text += fmt.Sprintf(" %s not started; send what you still want again.", wording.Count(n, "waiting message was", "waiting messages were"))
+		text += fmt.Sprintf(" %s dropped. Resend any you still need.", wording.Count(n, "queued message was", "queued messages were"))
 	}
 	return command.Reply{Text: text}, nil
 }
@@ -49,7 +49,7 @@ func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (comm
 // pressedStop answers the button that stops what came up to a place in the inbox.
 func (h *Handler) pressedStop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
 	if upTo <= 0 || upTo > r.Conv.InboxSeq {
-		return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+		return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 	}
 	reply, err := h.stop(ctx, r, upTo)
 	if _, whispers := h.adapters[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {

@@ -16,7 +16,7 @@ func (h *Handler) undoCommand() command.Command {
 	return command.Command{
 		Name:    "undo",
 		Usage:   "undo",
-		Summary: "back to before the last turn, files and talk",
+		Summary: "undo the last turn (files and messages)",
 		Example: "undo",
 		Rank:    10,
 		Menu:    true,
@@ -47,11 +47,11 @@ func (h *Handler) runUndo(ctx context.Context, r command.Request) (command.Reply
 	case err != nil:
 		return command.Reply{}, err
 	case t.entry == "":
-		return command.Reply{Text: "There is no turn to take back here."}, nil
+		return command.Reply{Text: "There is nothing to undo here."}, nil
 	case t.before:
-		return command.Reply{Text: "↩ Took the last turn back."}, nil
+		return command.Reply{Text: "↩ Undid the last turn."}, nil
 	}
-	return command.Reply{Text: fmt.Sprintf("↩ Took the last turn back: %s and the files as they were before it.%s",
+	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s; the files are as they were before it.%s",
 		wording.Count(t.messages, "message", "messages"), keptText(t.kept))}, nil
 }
 
@@ -59,7 +59,7 @@ func keptText(kept []string) string {
 	if len(kept) == 0 {
 		return ""
 	}
-	return "\n\nNot taken back:\n\n- " + strings.Join(kept, "\n- ")
+	return "\n\nNot undone:\n\n- " + strings.Join(kept, "\n- ")
 }
 
 // lastTurn returns the state before the last turn of a conversation. Turns before a
@@ -81,9 +81,9 @@ func (h *Handler) lastTurn(ctx context.Context, conv sessions.Conversation) (las
 	case err != nil:
 		return last, false, fmt.Errorf("find the last turn: %w", err)
 	case forked:
-		return last, false, fault.Newf(fault.Invalid, "Nothing was taken back: there is no turn since the fork. "+
-			"The %s that it began with belong to the session before it, which stays as it is, and so do the files. "+
-			"`/fork <n>` goes on from an earlier message.", wording.Count(fork.Metadata.Forked(), "message", "messages"))
+		return last, false, fault.Newf(fault.Invalid, "Nothing was undone: there is no turn since the fork. "+
+			"The first %s belong to the previous session, which is unchanged, as are the files. "+
+			"To continue from an earlier message, use `/fork <n>`.", wording.Count(fork.Metadata.Forked(), "message", "messages"))
 	}
 	return last, ok, nil
 }

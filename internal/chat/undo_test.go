@@ -142,7 +142,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 			t.Helper()
 			for _, run := range []func(context.Context, command.Request) (command.Reply, error){h.runUndo, h.runRetry} {
 				_, err := run(ctx, r)
-				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was taken back: there is no turn since the fork. The 2 messages") {
+				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was undone: there is no turn since the fork. The first 2 messages") {
 					t.Errorf("behind a fork: %v", err)
 				}
 			}

@@ -17,7 +17,7 @@ func (h *Handler) unlinkCommand() command.Command {
 	return command.Command{
 		Name:    "unlink",
 		Usage:   "unlink <account>",
-		Summary: "take an account out of that again",
+		Summary: "unlink an account",
 		Example: "unlink slack/U024BE7LH",
 		Reading: command.ReadingAside,
 		Where:   command.Aside,
@@ -28,7 +28,7 @@ func (h *Handler) unlinkCommand() command.Command {
 
 func (h *Handler) runUnlink(ctx context.Context, r command.Request) (command.Reply, error) {
 	if !private(r.Entry.In) {
-		return reply("Which accounts are yours is for you alone, and others read here. Ask me in a private chat.")
+		return reply("Your accounts are private. Use a private chat with me.")
 	}
 	gone := strings.Trim(strings.Join(r.Call.Args, " "), "`")
 	var accounts []memory.Account
@@ -48,9 +48,9 @@ func (h *Handler) runUnlink(ctx context.Context, r command.Request) (command.Rep
 			if a.Name == actor {
 				continue
 			}
-			text := fmt.Sprintf("`%s` is not linked with this account any more. What I remember stays here.", gone)
+			text := fmt.Sprintf("Unlinked `%s`. The memories stay with this account.", gone)
 			if a.Name == gone {
-				text = fmt.Sprintf("`%s` unlinked this account. What I remember stayed there; here I begin anew.", actor)
+				text = fmt.Sprintf("`%s` unlinked this account. The memories stayed there; this account starts with none.", actor)
 			}
 			if err := tell(ctx, tx, a, text); err != nil {
 				return err
@@ -62,9 +62,9 @@ func (h *Handler) runUnlink(ctx context.Context, r command.Request) (command.Rep
 	case err != nil:
 		return command.Reply{}, err
 	case !slices.ContainsFunc(accounts, func(a memory.Account) bool { return a.Name == gone }):
-		return command.Reply{}, fault.New(fault.NotFound, "Say which: `/unlink <account>`. "+linked(accounts, actor, now))
+		return command.Reply{}, fault.New(fault.NotFound, "Specify an account: `/unlink <account>`. "+linked(accounts, actor, now))
 	case gone == actor:
-		return reply("This account is on its own now. What I remember stays with the others; here I begin anew.")
+		return reply("Unlinked this account. The memories stay with the others; this account starts with none.")
 	}
-	return reply("`%s` is not linked with this account any more. What I remember stays here; there I begin anew.", gone)
+	return reply("Unlinked `%s`. The memories stay here; that account starts with none.", gone)
 }

@@ -14,7 +14,7 @@ func (h *Handler) verboseCommand() command.Command {
 	return command.Command{
 		Name:    "verbose",
 		Usage:   "verbose 0|1|2",
-		Summary: "how much you see while I work",
+		Summary: "how much detail to show during work",
 		Example: "verbose 2",
 		Reading: command.ReadingAside,
 		Run:     h.runVerbose,
@@ -22,7 +22,7 @@ func (h *Handler) verboseCommand() command.Command {
 }
 
 func (h *Handler) runVerbose(ctx context.Context, r command.Request) (command.Reply, error) {
-	const usage = "Say how much: 0 is the result only, 1 a line for each step, 2 every call with its output."
+	const usage = "Use `/verbose 0` (result only), `1` (a line per step) or `2` (every call with its output)."
 	if len(r.Call.Args) != 1 {
 		return command.Reply{}, fault.New(fault.Invalid, usage)
 	}
@@ -31,5 +31,5 @@ func (h *Handler) runVerbose(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, fault.New(fault.Invalid, usage)
 	}
 	err = h.choose(ctx, r, "verbose", r.Call.Args[0], func(s *sessions.Settings) { s.Verbose = &level })
-	return command.Reply{Text: fmt.Sprintf("Level %d from the next turn on.", level)}, err
+	return command.Reply{Text: fmt.Sprintf("Verbosity is %d from the next turn on.", level)}, err
 }

@@ -11,7 +11,7 @@ func (h *Handler) whoamiCommand() command.Command {
 	return command.Command{
 		Name:    "whoami",
 		Usage:   "whoami",
-		Summary: "who you are to this bot",
+		Summary: "show your account and role",
 		Example: "whoami",
 		Rank:    16,
 		Reading: command.ReadingAnywhere,

@@ -48,7 +48,7 @@ type Where int
 const (
 	Anywhere Where = iota
 
-	// Aside commands answer only where nobody else reads along. A platform that has
+	// Aside commands answer only in private chats. A platform that has
 	// no such place, because its messages are comments, does not offer them.
 	Aside
 )
@@ -69,7 +69,7 @@ type Reading int
 // What they can do.
 const (
 	NotReading      Reading = iota // it changes something: they cannot
-	ReadingAside                   // it changes the talk only: where nobody else reads along
+	ReadingAside                   // it changes the talk only: in private chats
 	ReadingAnywhere                // it only shows something, or stops what runs
 )
 

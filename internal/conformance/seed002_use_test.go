@@ -179,7 +179,7 @@ func lifecycle002() []rule {
 		{section: section, name: "FrontMatterWins", asks: "A file whose front matter contradicts its name does what the front matter says, and /commands says so (beyond the seed)",
 			holds: func(c *check) {
 				p := c.inRepository()
-				p.says("/commands", "/plan_nothing (⚠ has nothing to do with plans: its front matter says so, and goes before its name, by which it makes a plan)")
+				p.says("/commands", "/plan_nothing (⚠ does not use plans according to its front matter, although by its name it writes a plan)")
 				p.says("/plan-nothing", "echo: Make no plan.")
 				p.rests()
 				c.is("0", `SELECT count(*) FROM plans WHERE conversation_id IN (`+p.conversation()+`)`)

@@ -194,7 +194,7 @@ func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {
 	w.says(ann, "/new")
 	w.seesText(ann, "fresh session")
 	w.says(ann, "and now garbage")
-	w.seesText(ann, "✖", "not the Agent Client Protocol", "tried 2 times")
+	w.seesText(ann, "✖", "not the Agent Client Protocol", "Tried 2 times")
 	w.says(ann, "/new")
 	w.settles() // else the next message may still be the old session's
 	w.says(ann, "well?")

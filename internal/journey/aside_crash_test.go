@@ -34,9 +34,9 @@ func TestForkIsMadeOnceWhereverTheBotDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := c.launch("after "+string(point), "")
-		c.threadShows(asked.TS, "goes on with 2 messages")
+		c.threadShows(asked.TS, "continues with 2 messages")
 		root := c.waitRoot("🍴 Fork: " + question)
-		c.threadShows(root, "A fork goes on here with 2 messages")
+		c.threadShows(root, "This fork continues with 2 messages")
 		c.settles()
 		roots, told, opened := 0, 0, 0
 		for _, m := range c.sl.Channel(channel).Roots() {
@@ -45,10 +45,10 @@ func TestForkIsMadeOnceWhereverTheBotDies(t *testing.T) {
 			}
 		}
 		for _, text := range c.sl.Thread(channel, asked.TS).Texts() {
-			told += strings.Count(text, "goes on with")
+			told += strings.Count(text, "continues with")
 		}
 		for _, text := range c.sl.Thread(channel, root).Texts() {
-			opened += strings.Count(text, "A fork goes on here")
+			opened += strings.Count(text, "This fork continues")
 		}
 		if roots != 1 || told != 1 || opened != 1 {
 			t.Errorf("%s: %d threads, %d answers, %d beginnings", point, roots, told, opened)

@@ -69,13 +69,13 @@ func TestForkIntoATopicOfItsOwn(t *testing.T) {
 
 		here.PromotesBot()
 		here.Says("/fork@acme_bot 4 thread")
-		w.seesText(forumChat, "goes on with 4 messages of 6 and a copy of the files as they are now. Here everything stays as it is.")
+		w.seesText(forumChat, "continues with 4 messages of 6 and a copy of the files as they are now. Nothing changes here.")
 		topics := w.tg.Topics(forumChat)
 		if len(topics) != 1 || topics[0].Name != "🍴 Fork: write a note" {
 			t.Fatalf("topics: %v", topics)
 		}
 		topic := topics[0].ID
-		w.inTopic(forumChat, topic, "A fork goes on here with 4 messages of 6. Its files are a copy")
+		w.inTopic(forumChat, topic, "This fork continues with 4 messages of 6. Its files are a copy")
 		link := fmt.Sprintf("https://t.me/c/1234567890/%d", topic)
 		linked := false
 		for _, m := range w.tg.Ledger().Chat(forumChat).FromBot() {
@@ -114,9 +114,9 @@ func TestForkIntoATopicOfItsOwn(t *testing.T) {
 
 		t.Log("undo there takes back what was done there, and no more")
 		there.Says("/undo@acme_bot")
-		w.inTopic(forumChat, topic, "↩ Took the last turn back: 6 messages")
+		w.inTopic(forumChat, topic, "↩ Undid the last turn: 6 messages")
 		there.Says("/undo@acme_bot")
-		w.inTopic(forumChat, topic, "Nothing was taken back: there is no turn since the fork. The 4 messages")
+		w.inTopic(forumChat, topic, "Nothing was undone: there is no turn since the fork. The first 4 messages")
 		w.settles()
 		if got := w.rows("SELECT action, count(*) FROM audit_log WHERE action LIKE 'session.fork%' GROUP BY action ORDER BY action"); strings.Join(got, "; ") != "session.fork | 3; session.fork_failed | 2" {
 			t.Errorf("the audit says %q", got)
@@ -145,11 +145,11 @@ func TestForkIntoAThreadOfItsOwn(t *testing.T) {
 		})
 		person.InThread(asked.TS).Mentions("/fork 2 thread")
 		root := w.waitRoot("🍴 Fork: one")
-		answer := w.threadShows(asked.TS, "goes on with 2 messages of 4. Here everything stays as it is.")
+		answer := w.threadShows(asked.TS, "continues with 2 messages of 4. Nothing changes here.")
 		if want := "/archives/" + channel + "/p" + strings.Replace(root, ".", "", 1); !strings.Contains(answer.Text+string(answer.Blocks), want) {
 			t.Errorf("no link with %q in %+v", want, answer)
 		}
-		w.threadShows(root, "A fork goes on here with 2 messages of 4. What happens here changes nothing there.")
+		w.threadShows(root, "This fork continues with 2 messages of 4. Changes here do not affect the original.")
 		person.InThread(root).Says("three")
 		w.threadShows(root, "three ", "[3 messages]")
 		person.InThread(asked.TS).Says("four")
@@ -174,7 +174,7 @@ func TestForkWhereNothingCanBeOpened(t *testing.T) {
 	w.types("one")
 	w.prints("echo: one")
 	w.types("/fork thread")
-	w.prints("I cannot open a thread or topic beside", "nothing was forked")
+	w.prints("Cannot open a thread or topic from", "nothing was forked")
 	if got := w.rows("SELECT count(*) FROM remote_agent_sessions")[0]; got != strconv.Itoa(1) {
 		t.Errorf("there are %s sessions", got)
 	}

@@ -62,7 +62,7 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 		w.seesText(ann, "echo: before")
 
 		w.says(ann, "/clone "+url)
-		w.seesText(ann, "Cloned", "web", "session was ended", "4 commands", "/deploy", "none of them runs")
+		w.seesText(ann, "Cloned", "web", "session ended", "4 commands", "/deploy", "none of them runs")
 		w.restart()
 		w.says(ann, "/repos")
 		w.seesText(ann, "1. ", "web", "← here")
@@ -97,7 +97,7 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 		w.seesText(ann, "Add two pages", "version 2")
 		w.restart()
 		w.says(ann, "/approve")
-		w.seesText(ann, "is approved")
+		w.seesText(ann, "Approved plan")
 		w.restart()
 		tree := w.trees("README.md")
 		if len(tree) != 1 {
@@ -130,7 +130,7 @@ func TestCodebaseFromCloneToUndo(t *testing.T) {
 			t.Errorf("the patch is %q", patch)
 		}
 		w.says(ann, "/undo")
-		w.seesText(ann, "Took the last turn back")
+		w.seesText(ann, "Undid the last turn")
 		if _, err := os.Stat(filepath.Join(tree[0], "pages.txt")); !os.IsNotExist(err) {
 			t.Errorf("the file is still there: %v", err)
 		}
@@ -211,7 +211,7 @@ func TestCloneRefusesWhatIsNotAllowed(t *testing.T) {
 			w.says(ann, "/clone "+bad)
 		}
 		w.says(ann, "/clone")
-		w.seesText(ann, "Give one address")
+		w.seesText(ann, "Specify one repository")
 		w.says(ann, "/repos")
 		w.seesText(ann, "no repositories yet")
 		w.sees(ann, "a refusal for each", func(texts []string) bool {

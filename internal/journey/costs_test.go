@@ -35,23 +35,23 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		w.restart()
 
 		w.says(ann, "/cost week by person")
-		w.seesText(ann, "Used by everybody, since", "telegram/42: 1 turn, 2.0M tokens · $2.25", "telegram/77: 1 turn, 10k tokens, without a known price", "In all 2 turns")
+		w.seesText(ann, "Used by everyone, since", "telegram/42: 1 turn, 2.0M tokens · $2.25", "telegram/77: 1 turn, 10k tokens (no price data)", "Total: 2 turns")
 		w.says(ann, "/cost by codebase")
 		w.seesText(ann, "by codebase", "acme/web: 1 turn", "(none or deleted): 1 turn")
 		w.says(ann, "/cost all conversation")
 		w.seesText(ann, "since the beginning", "telegram/42: 1 turn", "telegram/77: 1 turn")
 		w.says(bob, "/cost week by person")
-		bobs := w.seesText(bob, "Used by you", "telegram/77", "In all 1 turn, 10k tokens")
+		bobs := w.seesText(bob, "Used by you", "telegram/77", "Total: 1 turn, 10k tokens")
 		w.says(bob, "/cost all by model")
 		bobs += w.seesText(bob, "Used by you", "test-model: 1 turn")
 		w.says(bob, "/cost")
-		bobs += w.seesText(bob, "you, today: 1 turn, 10k tokens, without a known price")
+		bobs += w.seesText(bob, "you, today: 1 turn, 10k tokens (no price data)")
 		if strings.Contains(bobs, "gpt-5-mini:") || strings.Contains(bobs, "/42") || strings.Contains(bobs, "everybody") {
 			t.Errorf("Bob reads what Ann used:\n%s", bobs)
 		}
 		in := w.tg.Person(ann).In(group)
 		in.Says("/cost@acme_bot week by person")
-		w.seesText(group, "others read here", "bot costs --by person")
+		w.seesText(group, "private chat", "bot costs --by person")
 		in.Says("/cost@acme_bot 7d by model")
 		w.seesText(group, "gpt-5-mini: 1 turn")
 		for wrong, want := range map[string]string{"by nobody": "cannot be grouped by", "soon": "cannot read", "week month": "one time", "9999-12-31": "in the future"} {

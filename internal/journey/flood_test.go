@@ -106,7 +106,7 @@ func TestFinding4OnePersonsWaitingMessagesAreCapped(t *testing.T) {
 		for i := range 80 {
 			w.says(ann, fmt.Sprintf("message %d", i))
 		}
-		w.seesText(ann, "50 of your messages are waiting")
+		w.seesText(ann, "You have 50 messages queued")
 		w.says(ann, "/status") // is behind them all, and no message that waits
 		w.seesText(ann, "50 queued")
 		const overflow = `SELECT count(*) FROM inbound_events WHERE state = 'refused' AND error = 'overflow'`
@@ -118,7 +118,7 @@ func TestFinding4OnePersonsWaitingMessagesAreCapped(t *testing.T) {
 		}
 		told := 0
 		for _, text := range w.tg.ChatView(ann).BotTexts() {
-			told += strings.Count(text, "of your messages are waiting")
+			told += strings.Count(text, "messages queued")
 		}
 		if told != 1 {
 			t.Errorf("Ann was told %d times, want once", told)
@@ -128,7 +128,7 @@ func TestFinding4OnePersonsWaitingMessagesAreCapped(t *testing.T) {
 			t.Errorf("%d messages were marked as waiting, want the first", len(marks))
 		}
 		w.says(ann, "/stop")
-		w.seesText(ann, "50 waiting messages were not started")
+		w.seesText(ann, "50 queued messages were dropped")
 		gate.Open()
 		w.settles()
 		w.says(ann, "one more")

@@ -26,9 +26,9 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		w.says(ann, "/fork zero")
 		w.seesText(ann, "✖ Say with which message to go on: /fork 4")
 		w.says(ann, "/fork 2")
-		w.seesText(ann, "goes on with 2 messages of 4", "nothing is deleted")
+		w.seesText(ann, "continues with 2 messages of 4", "nothing is deleted")
 		w.says(ann, "/undo")
-		w.seesText(ann, "Nothing was taken back: there is no turn since the fork. The 2 messages")
+		w.seesText(ann, "Nothing was undone: there is no turn since the fork. The first 2 messages")
 		w.restart()
 		w.says(ann, "another two")
 		w.seesText(ann, "echo: another two [3 messages]")
@@ -42,7 +42,7 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		}
 
 		w.says(ann, "/undo")
-		w.seesText(ann, "↩ Took the last turn back: 2 messages")
+		w.seesText(ann, "↩ Undid the last turn: 2 messages")
 		w.says(ann, "/retry")
 		w.sees(ann, "that nothing was taken back, once more", func(texts []string) bool {
 			return strings.Count(strings.Join(texts, "\n"), "there is no turn since the fork") == 2
@@ -60,7 +60,7 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 			}
 			return app.ForkSession(t.Context(), w.config(), env, first, 0)
 		})
-		if !strings.Contains(printed, "goes on with 4 of 4 messages") {
+		if !strings.Contains(printed, "continues with 4 of 4 messages") {
 			t.Errorf("printed %q", printed)
 		}
 		w.start()

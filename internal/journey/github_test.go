@@ -162,7 +162,7 @@ func TestGitHubFromIssueToPullRequest(t *testing.T) {
 		h.settles()
 		refusals := 0
 		for _, c := range h.Issue(ghRepo, issue).FromBotComments() {
-			if strings.Contains(c.Body, "Only people who may write") {
+			if strings.Contains(c.Body, "Only people with write access") {
 				refusals++
 			}
 		}

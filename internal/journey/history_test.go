@@ -43,7 +43,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.says(ann, "/sessions DEPLOY scr*")
 		w.seesText(ann, "in 1,", "user: what does the deploy script do?")
 		w.says(ann, "/sessions words that nobody said")
-		w.seesText(ann, "Nothing that was said here")
+		w.seesText(ann, "No messages here contain")
 		w.says(ann, "/sessions ...")
 		w.seesText(ann, "✖ Say at least one word")
 
@@ -57,7 +57,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 			t.Errorf("in a private chat the file is whole, and it is:\n%s", file)
 		}
 		w.says(ann, "/sessions 2")
-		shown = w.seesText(ann, "Session 2", "It goes on", "question number 14", "/sessions show 2 before 19")
+		shown = w.seesText(ann, "Session 2", "Active", "question number 14", "/sessions show 2 before 19")
 		if strings.Contains(shown, "question number 8\n") || !strings.Contains(shown, "question number 9\n") {
 			t.Errorf("the last 12 messages begin with question 9: %s", shown)
 		}
@@ -65,8 +65,8 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.seesText(ann, "Session 2", "question number 8\n", "question number 3\n", "/sessions show 2 before 7")
 
 		for wrong, want := range map[string]string{
-			"show": "Say which", "show 3": `no session "3" here`, "before 9": `no session "9" here`, "show 1 before x": "number of a message",
-			"before 1": "There are none before that", "show ........": "no session",
+			"show": "Specify a", "show 3": `no session "3" here`, "before 9": `no session "9" here`, "show 1 before x": "Specify a message number",
+			"before 1": "No earlier entries", "show ........": "no session",
 		} {
 			w.says(ann, "/sessions "+wrong)
 			w.seesText(ann, want)
@@ -189,7 +189,7 @@ func TestSlackSessionsOfAThread(t *testing.T) {
 		bob.InThread(second.TS).Mentions("sessions")
 		w.threadShows(second.TS, "1 session here", "something else", "2 messages")
 		bob.InThread(second.TS).Mentions("sessions " + canary)
-		w.threadShows(second.TS, "Nothing that was said here")
+		w.threadShows(second.TS, "No messages here contain")
 		ann.InThread(first.TS).Mentions("sessions show 1")
 		w.threadShows(first.TS, "Session 1", "what is "+canary, "in the file")
 		_, err := w.sl.WaitMessage(w.ctx(), channel, first.TS, func(m slack.Message) bool {
@@ -199,7 +199,7 @@ func TestSlackSessionsOfAThread(t *testing.T) {
 			t.Errorf("no file: %v", err)
 		}
 		bob.Slash("/agent", "sessions "+canary)
-		if _, err := w.sl.WaitEphemeral(w.ctx(), channel, slackBo, func(s string) bool { return strings.Contains(s, "Nothing that was said here") }); err != nil {
+		if _, err := w.sl.WaitEphemeral(w.ctx(), channel, slackBo, func(s string) bool { return strings.Contains(s, "No messages here contain") }); err != nil {
 			t.Errorf("the slash command: %v", err)
 		}
 		for _, text := range w.sl.Thread(channel, second.TS).Texts() {

@@ -185,7 +185,7 @@ func TestWhatAPersonSaysIsLearnedAndUsedElsewhere(t *testing.T) {
 		w.says(ann, "I prefer "+canary+" over everything else")
 		w.seesText(ann, "answered")
 		today := time.Now().UTC().Format(time.DateOnly)
-		w.shows(ann, "/memory", "I remember 1 about you", canary, "preference", "learned from what you wrote in your private chat on telegram on "+today)
+		w.shows(ann, "/memory", "Memories about you: 1", canary, "preference", "learned from what you wrote in your private chat on telegram on "+today)
 		lesson := w.lessons()[0]
 		if lesson.Model != "cheap-model" || len(lesson.Messages) != 2 || len(lesson.Tools) > 0 {
 			t.Errorf("learned by the request %+v", lesson)
@@ -199,11 +199,11 @@ func TestWhatAPersonSaysIsLearnedAndUsedElsewhere(t *testing.T) {
 		if text := w.inSlack(slackBo, "what should he choose?"); strings.Contains(text, canary) {
 			t.Errorf("of Bob it read: %s", text)
 		}
-		w.shows(ann, "/memory edit 1 I prefer tea over everything else", "Number 1 says that now")
+		w.shows(ann, "/memory edit 1 I prefer tea over everything else", "Updated memory 1")
 		if text := w.inSlack(slackAn, "and what should I take now?"); !strings.Contains(text, "prefer tea over") {
 			t.Errorf("after the correction: %s", text)
 		}
-		w.shows(ann, "/forget all yes", "I have forgotten all")
+		w.shows(ann, "/forget all yes", "Deleted all")
 		if text := w.inSlack(slackAn, "and what is left to choose?"); strings.Contains(text, "prefer tea") {
 			t.Errorf("after forgetting: %s", text)
 		}
@@ -250,7 +250,7 @@ func TestALinkCodeIsShownToOnePersonAlone(t *testing.T) {
 			t.Fatal("no code is shown")
 		}
 		w.tg.Person(ann).In(group).Says("/link@acme_bot")
-		w.seesText(group, "others read here")
+		w.seesText(group, "private chat")
 		w.says(ann, "/link "+code[1])
 		w.seesText(ann, "Linked with slack/"+slackAn)
 		whispered("sent your code")
@@ -260,14 +260,14 @@ func TestALinkCodeIsShownToOnePersonAlone(t *testing.T) {
 			}
 		}
 		w.says(ann, "/unlink slack/"+slackAn)
-		w.seesText(ann, "is not linked with this account any more")
+		w.seesText(ann, "Unlinked")
 		w.says(ann, "/link")
 		shown := shownCode.FindStringSubmatch(w.seesText(ann, "/link "))
 		w.sl.User(slackBo).In(channel).Mentions("link " + shown[1])
-		if _, err := w.sl.WaitMessage(w.ctx(), channel, "", func(m slack.Message) bool { return strings.Contains(m.Plain, "worthless now") }); err != nil {
+		if _, err := w.sl.WaitMessage(w.ctx(), channel, "", func(m slack.Message) bool { return strings.Contains(m.Plain, "no longer valid") }); err != nil {
 			t.Error("a code in a channel is not refused")
 		}
-		w.dm(slackAn, "link "+shown[1], "I do not know that code")
+		w.dm(slackAn, "link "+shown[1], "That code is wrong")
 	})
 }
 
@@ -280,7 +280,7 @@ func TestNothingIsLearnedOfQuotes(t *testing.T) {
 		quoted := "> I prefer " + canary + " too\nI like my tea number1 very hot"
 		w.says(ann, quoted)
 		w.seesText(ann, "answered")
-		w.shows(ann, "/memory", "I remember 1 about you", "my tea number1")
+		w.shows(ann, "/memory", "Memories about you: 1", "my tea number1")
 		root := w.sl.User(slackBo).In(channel).Mentions("I prefer bobs " + canary)
 		w.threadShows(root.TS, "answered")
 		w.sl.User(slackAn).In(channel).InThread(root.TS).Mentions("I like my tea number2 very cold")
@@ -352,8 +352,8 @@ func TestARestartInTheMiddleOfLearning(t *testing.T) {
 		w.shutdown()
 		held.Store(false)
 		w.start()
-		w.shows(ann, "/memory", "I remember 1 about you", canary, "0.50 sure")
+		w.shows(ann, "/memory", "Memories about you: 1", canary, "0.50 sure")
 		w.restart()
-		w.shows(ann, "/memory", "I remember 1 about you", "0.50 sure")
+		w.shows(ann, "/memory", "Memories about you: 1", "0.50 sure")
 	})
 }

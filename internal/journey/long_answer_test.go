@@ -13,7 +13,7 @@ import (
 func longAnswer() string {
 	var b strings.Builder
 	for i := 0; b.Len() < 1_000_000; i++ {
-		fmt.Fprintf(&b, "Paragraph %d of the report. %s\n\n", i, strings.Repeat("It goes on for a while. ", 8))
+		fmt.Fprintf(&b, "Paragraph %d of the report. %s\n\n", i, strings.Repeat("Active for a while. ", 8))
 	}
 	return b.String() + "This is the end of the report."
 }

@@ -66,7 +66,7 @@ func BenchmarkTurnWithMemory(b *testing.B) {
 			if bb.env["MEMORY"] != "off" {
 				for i := range 50 {
 					w.says(ann, fmt.Sprintf("/remember I know the thing%d by heart", i))
-					w.seesText(ann, fmt.Sprintf("as number %d.", i+1))
+					w.seesText(ann, fmt.Sprintf("Saved as memory %d.", i+1))
 				}
 			}
 			took := make([]time.Duration, 0, b.N)

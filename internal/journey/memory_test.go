@@ -70,9 +70,9 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.ai.Script(counting)
 		w.start()
 		w.says(ann, "/remember I prefer "+canary+" over everything")
-		w.seesText(ann, "I remember that, as number 1")
+		w.seesText(ann, "Saved as memory 1")
 		w.says(ann, "/remember My dog is called Rex")
-		w.seesText(ann, "as number 2")
+		w.seesText(ann, "Saved as memory 2")
 		w.restart()
 
 		w.remembers(ann, canary, "remembered about you", "Rex")
@@ -86,18 +86,18 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 			t.Errorf("another person's request has %s", text)
 		}
 		w.says(bob, "/memory")
-		w.seesText(bob, "I remember nothing about you")
+		w.seesText(bob, "No memories about you")
 		w.says(bob, "/forget 1")
 		w.seesText(bob, "You have no memory 1")
 
 		w.says(ann, "/memory")
-		w.seesText(ann, "I remember 2 about you", canary, "you said so", "0.50 sure", "Rex")
+		w.seesText(ann, "Memories about you: 2", canary, "from you", "0.50 sure", "Rex")
 		w.says(ann, "/memory edit 2 My dog is called Max")
-		w.seesText(ann, "Number 2 says that now")
+		w.seesText(ann, "Updated memory 2")
 		w.says(ann, "/memory dog")
 		w.seesText(ann, "called Max", "before: My dog is called Rex")
 		w.says(ann, "/forget 1")
-		w.seesText(ann, "I have forgotten number 1")
+		w.seesText(ann, "Deleted memory 1")
 		w.remembers(ann, "called Max")
 		if text := w.asked(); strings.Contains(text, canary) {
 			t.Errorf("after forgetting the model read %s", text)
@@ -115,15 +115,15 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.says(ann, "/remember something new")
 		w.seesText(ann, "Memory is off for you, so I keep nothing")
 		w.says(ann, "/forget all")
-		w.seesText(ann, "This deletes everything", "(1)", "/forget all yes")
+		w.seesText(ann, "This permanently deletes all", "(1)", "/forget all yes")
 		w.says(ann, "/forget all yes")
-		w.seesText(ann, "I have forgotten all 1.")
+		w.seesText(ann, "Deleted all 1.")
 		w.says(ann, "/memory on")
 		w.seesText(ann, "Memory is on for you")
 		w.says(ann, "/remember token sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
 		w.seesText(ann, "was not saved")
 		w.says(ann, "/memory")
-		w.seesText(ann, "I remember nothing about you (memory is on)")
+		w.seesText(ann, "No memories about you yet (memory is on)")
 	})
 }
 
@@ -137,7 +137,7 @@ func TestMemoriesDoNotReachOthersInAGroup(t *testing.T) {
 		w.ai.Script(func(openai.Request) openai.Response { return openai.Text("answered") })
 		w.start()
 		w.says(ann, "/remember I am "+canary)
-		w.seesText(ann, "I remember that")
+		w.seesText(ann, "Saved as memory")
 		a, b := w.tg.Person(ann).In(group), w.tg.Person(bob).In(group)
 		seen := 0
 		for i := range 3 {
@@ -160,7 +160,7 @@ func TestMemoriesDoNotReachOthersInAGroup(t *testing.T) {
 			t.Error("none of Ann's requests had what is remembered of her")
 		}
 		a.Says("/memory@acme_bot")
-		w.seesText(group, "others read here")
+		w.seesText(group, "private chat")
 		for _, text := range w.tg.ChatView(group).BotTexts() {
 			if strings.Contains(text, canary) {
 				t.Errorf("the group reads %q", text)
@@ -193,7 +193,7 @@ func TestTheModelRemembersRecallsAndForgets(t *testing.T) {
 		w.says(ann, "forget it")
 		w.seesText(ann, "it is gone")
 		w.says(ann, "/memory")
-		w.seesText(ann, "I remember nothing about you")
+		w.seesText(ann, "No memories about you")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestAnAnswerDoesNotWaitForEmbeddings(t *testing.T) {
 		w.ai.Script(counting)
 		w.start()
 		w.says(ann, "/remember I prefer "+canary)
-		w.seesText(ann, "I remember that")
+		w.seesText(ann, "Saved as memory")
 		w.remembers(ann, canary)
 		broken.Store(false)
 		w.restart()

@@ -138,7 +138,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(ann, "/people remove telegram/77")
 		w.seesText(ann, "telegram/77 can no longer use the bot")
 		w.tg.Person(bob).Presses(message, data)
-		w.seesText(bob, "not allowed to talk to this bot any more")
+		w.seesText(bob, "no longer use this bot")
 		w.seesText(bob, "it was not run")
 		if found := w.trees("never"); len(found) > 0 {
 			t.Errorf("the command ran in %v", found)
@@ -157,7 +157,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.sees(bob, "the waiting message refused", func(texts []string) bool {
 			n := 0
 			for _, text := range texts {
-				n += strings.Count(text, "so I did not start on this")
+				n += strings.Count(text, "so this was not started")
 			}
 			return n >= 2
 		})
@@ -184,7 +184,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 		w.seesText(ann, "Halted. Running work is being stopped")
 		w.seesText(bob, stuck, "Stopped after", "the bot was halted")
 		w.says(bob, "and now?")
-		w.seesText(bob, "This bot is halted: it goes wild", "kept", "/resume")
+		w.seesText(bob, "The bot is halted: it goes wild", "kept", "/resume")
 		w.says(bob, "hello?") // told once
 		w.says(bob, "/status")
 		w.seesText(bob, "halted by telegram/42", "2 queued")
@@ -198,7 +198,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 			t.Errorf("/readyz: %v", ready)
 		}
 		w.says(ann, "not even for owners")
-		w.seesText(ann, "This bot is halted")
+		w.seesText(ann, "The bot is halted")
 		if n := len(w.ai.Requests()); n != 1 {
 			t.Errorf("the model was asked %d times, want once before the halt", n)
 		}
@@ -214,7 +214,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 		}
 		told := 0
 		for _, text := range w.tg.ChatView(bob).BotTexts() {
-			told += strings.Count(text, "This bot is halted")
+			told += strings.Count(text, "The bot is halted")
 		}
 		if told != 1 {
 			t.Errorf("told %d times that the bot is halted", told)
@@ -242,7 +242,7 @@ func TestHaltReachesAnotherReplica(t *testing.T) {
 	}
 	w.seesText(ann, stuck, "the bot was halted")
 	second.says(ann, "and you?")
-	second.seesText(ann, "This bot is halted")
+	second.seesText(ann, "The bot is halted")
 	if _, err := w.cli(func(env app.Env) error { return app.Resume(w.ctx(), w.config(), env) }); err != nil {
 		t.Fatal(err)
 	}

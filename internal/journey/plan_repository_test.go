@@ -47,7 +47,7 @@ func TestRepositoryWithItsOwnPlanFeatureAndExecute(t *testing.T) {
 		w.seesText(ann, "Cloned")
 		w.says(ann, "/commands")
 		w.seesText(ann, "/plan_feature (makes a plan)", "/execute (carries a plan out)",
-			"/implement_x (⚠ makes a plan: its front matter says so, and goes before its name, by which it carries a plan out)",
+			"/implement_x (⚠ writes a plan according to its front matter, although by its name it executes a plan)",
 			"/planetarium (⚠ has nothing to do with plans: its front matter says so", "/ship Ship it")
 
 		t.Log("seed 002's own case")
@@ -97,7 +97,7 @@ func TestRepositoryWithItsOwnPlanFeatureAndExecute(t *testing.T) {
 		w.says(ann, "/implement-x the ship")
 		w.seesText(ann, "1. Ship.", "Plan p-3")
 		w.says(ann, "/approve p-3 slowly")
-		w.seesText(ann, "is approved")
+		w.seesText(ann, "Approved plan")
 		w.says(ann, "/command-invoke ship p-3")
 		w.seesText(ann, "echo: Ship exactly this: 1. Ship.", "Arguments: slowly [1 messages]")
 		w.settles()

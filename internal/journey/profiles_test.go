@@ -64,14 +64,14 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.seesText(ann, "There are no profiles yet")
 		w.profiles(twoProfiles)
 		w.says(ann, "/agent")
-		w.seesText(ann, "default, used here", "reviewer: reviews what others wrote", "team/writer")
+		w.seesText(ann, "default, in use here", "reviewer: reviews what others wrote", "team/writer")
 		w.says(ann, "hello")
 		w.seesText(ann, "model test-model", "[1 messages]", "Everybody reads this.")
 
 		w.says(ann, "/agent Reviewer")
-		w.seesText(ann, "reviewer answers here from now on, in a fresh session", "The session before it ended")
+		w.seesText(ann, "reviewer is in use here now, in a fresh session", "The previous session ended")
 		w.says(bob, "/agent writer")
-		w.seesText(bob, "team/writer answers here from now on")
+		w.seesText(bob, "team/writer is in use here now")
 		w.says(ann, "first")
 		w.seesText(ann, "model clever-model", "tools [remember]", "[1 messages], - releases are on Mondays")
 		w.says(bob, "first")
@@ -97,11 +97,11 @@ func TestTwoProfilesAnswerDifferently(t *testing.T) {
 		w.says(ann, "/agent reviwer")
 		w.seesText(ann, "There is no profile reviwer. Did you mean reviewer?")
 		w.says(ann, "/agent default")
-		w.seesText(ann, "default answers here from now on")
+		w.seesText(ann, "default is in use here now")
 		w.says(ann, "fourth")
 		w.seesText(ann, "model other-model", "[1 messages], Everybody reads this.")
 		w.says(ann, "/agent default")
-		w.seesText(ann, "default is used here already")
+		w.seesText(ann, "default is already in use here")
 		names := strings.Join(w.rows(`SELECT agent_name, CAST(agent_id AS TEXT) IS NOT NULL FROM remote_agent_sessions ORDER BY id`), "; ")
 		if db := strings.NewReplacer("| 1", "| true", "| 0", "| false").Replace(names); db != "default | false; reviewer | true; team/writer | true; default | false" {
 			t.Errorf("the sessions are of %s", db)
@@ -124,7 +124,7 @@ func TestWhatAProfileLacksIsToldOnce(t *testing.T) {
 		}
 		told := 0
 		for _, text := range w.tg.ChatView(ann).BotTexts() {
-			if strings.Contains(text, "there is no tool fetch_url here; it works without") {
+			if strings.Contains(text, "the tool fetch_url is not available here") {
 				told++
 			}
 		}
@@ -142,7 +142,7 @@ func TestAProfileNarrows(t *testing.T) {
 		w.start()
 		w.profiles("name: brief\nmemory: {enabled: false, short_term_memory_size: 3}\n---\nname: halting\nmax_iterations: 2\nplugins: [remember]\n")
 		w.says(ann, "/remember I prefer "+canary)
-		w.seesText(ann, "I remember that")
+		w.seesText(ann, "Saved as memory")
 		w.ai.Script(counting)
 		w.says(ann, "/agent brief")
 		w.seesText(ann, "brief answers here")
@@ -238,16 +238,16 @@ func TestAStandingTaskRunsOnSchedule(t *testing.T) {
 		})
 		w.start()
 		w.says(ann, "/schedule on")
-		w.seesText(ann, "No profile is used here")
+		w.seesText(ann, "No profile selected")
 		w.profiles(watcher + "---\nname: idle\n")
 		w.says(ann, "/agent idle")
 		w.seesText(ann, "idle answers here")
 		w.says(ann, "/schedule on")
-		w.seesText(ann, "has no standing task: its interval is 0")
+		w.seesText(ann, "has no standing task because its interval is 0")
 		w.says(ann, "/agent watcher")
 		w.seesText(ann, "watcher answers here", "/schedule on runs it here")
 		w.says(ann, "/schedule on")
-		w.seesText(ann, "every hour, in your name; the first time at 2026-11-21 13:00 UTC")
+		w.seesText(ann, "every hour on your behalf, first at 2026-11-21 13:00 UTC")
 		w.says(ann, "/schedule list")
 		w.seesText(ann, "here, watcher every hour, by telegram/42", "0 runs so far")
 
@@ -295,7 +295,7 @@ func TestOneRunAtATime(t *testing.T) {
 		w.says(ann, "/agent watcher")
 		w.seesText(ann, "watcher answers here")
 		w.says(ann, "/schedule on")
-		w.seesText(ann, "in your name")
+		w.seesText(ann, "on your behalf")
 		c.pass(time.Hour)
 		w.seesText(ann, stuck)
 		c.pass(3 * time.Hour)
@@ -318,7 +318,7 @@ func (w *world) nextRun(at string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	waittest.Until(w.t, "the next run is at "+at+" with one run so far", func() bool {
+	waittest.Until(w.t, "next run at "+at+" with one run so far", func() bool {
 		return slices.Equal(w.rows(`SELECT next_ms, runs FROM agent_schedules`), []string{fmt.Sprintf("%d | 1", want.UnixMilli())})
 	})
 }
@@ -337,12 +337,12 @@ func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
 		b.Says("/agent@acme_bot watcher")
 		w.seesText(group, "watcher answers here")
 		b.Says("/schedule@acme_bot on")
-		w.seesText(group, "in your name")
+		w.seesText(group, "on your behalf")
 		w.shutdown()
 		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": itoa(ann)})
 		c.pass(time.Hour)
 		w.start()
-		w.seesText(group, "The standing task of watcher is off", "telegram/77", "may not use this bot any more")
+		w.seesText(group, "The standing task of watcher is off", "telegram/77", "can no longer use this bot")
 		c.pass(time.Hour)
 		w.restart()
 		if n := w.runsOf(); n != 0 {
@@ -363,7 +363,7 @@ func TestAStandingTaskMovesWithTheChat(t *testing.T) {
 		w.says(ann, "/agent watcher")
 		w.seesText(ann, "watcher answers here")
 		w.says(ann, "/schedule on")
-		w.seesText(ann, "in your name")
+		w.seesText(ann, "on your behalf")
 		w.shutdown()
 		w.with(map[string]string{"OPENAI_API_KEY": key, "OPENAI_BASE_URL": w.ai.URL(), "OPENAI_MODEL": "test-model"})
 		w.ai.Script(func(r openai.Request) openai.Response {
@@ -397,7 +397,7 @@ func TestReplicasRunAStandingTaskOnce(t *testing.T) {
 	w.says(ann, "/agent watcher")
 	w.seesText(ann, "watcher answers here")
 	w.says(ann, "/schedule on")
-	w.seesText(ann, "in your name")
+	w.seesText(ann, "on your behalf")
 	for i := range 3 {
 		c.pass(time.Hour)
 		if i == 1 {
@@ -461,9 +461,9 @@ func TestProfilesInSlack(t *testing.T) {
 	w.threadShows(root.TS, "[1 messages]")
 	thread := w.sl.User(slackAn).In(channel).InThread(root.TS)
 	thread.Says("<@" + bot + "> agent reviewer")
-	w.threadShows(root.TS, "reviewer", "answers here from now on")
+	w.threadShows(root.TS, "reviewer", "is in use here now")
 	thread.Says("<@" + bot + "> agent of change, what is that?")
 	w.threadShows(root.TS, "[1 messages], Be strict.")
 	thread.Says("<@" + bot + "> agent default")
-	w.threadShows(root.TS, "default", "answers here from now on")
+	w.threadShows(root.TS, "default", "is in use here now")
 }

@@ -22,7 +22,7 @@ func TestBudgetsParkAndEnd(t *testing.T) {
 		w.says(ann, "read the sum")
 		w.seesText(ann, "✋", "a-1", "used its budget", "1k of 1k tokens")
 		w.restart()
-		w.press(ann, "Go on")
+		w.press(ann, "Continue")
 		w.seesText(ann, "Read it.")
 
 		w.ai.Enqueue(openai.Text("A long story.").WithUsage(2000, 2000))

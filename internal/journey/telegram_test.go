@@ -87,7 +87,7 @@ func TestStop(t *testing.T) {
 		begin := time.Now()
 		w.says(ann, "/stop")
 		w.seesText(ann, "This is the beginning of a long answer", "Stopped after")
-		w.seesText(ann, "⏹ Stopped.", "1 waiting message was not started")
+		w.seesText(ann, "⏹ Stopped.", "1 queued message was dropped")
 		t.Logf("stopped after %s", time.Since(begin))
 		if err := w.ai.Wait(w.ctx(), func(s openai.Stats) bool { return s.Canceled == 1 }); err != nil {
 			t.Error("the model's request was not canceled")

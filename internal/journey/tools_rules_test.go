@@ -115,7 +115,7 @@ func TestStopButtonAndStoppingWhatWaits(t *testing.T) {
 		w.seesText(ann, "✋", "a-1")
 		w.says(ann, "are you there?")
 		w.says(ann, "/stop")
-		w.seesText(ann, "1 waiting message was not started")
+		w.seesText(ann, "1 queued message was dropped")
 		w.seesText(ann, "a-1", "The turn ended; it was not run")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")

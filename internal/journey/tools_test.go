@@ -294,9 +294,9 @@ func TestToolsLimitsAskWhetherToGoOn(t *testing.T) {
 			openai.Text("Read it all."),
 		)
 		w.says(ann, "read everything")
-		w.seesText(ann, "✋", "a-1", "Let this turn go on?", "2 times")
+		w.seesText(ann, "✋", "a-1", "Continue this turn?", "2 times")
 		w.restart()
-		w.press(ann, "Go on")
+		w.press(ann, "Continue")
 		w.seesText(ann, "Read it all.")
 
 		t.Log("a second turn is not allowed to go on")
@@ -305,9 +305,9 @@ func TestToolsLimitsAskWhetherToGoOn(t *testing.T) {
 			openai.Calls(call("read_file", `{"path":"test.sh"}`)),
 		)
 		w.says(ann, "again")
-		w.seesText(ann, "✋", "a-2", "Let this turn go on?")
+		w.seesText(ann, "✋", "a-2", "Continue this turn?")
 		w.says(ann, "/deny a-2 enough")
-		w.seesText(ann, "I stopped here", "a-2")
+		w.seesText(ann, "Stopped here", "a-2")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")
 	})

@@ -100,6 +100,6 @@ func TestAfterAMonthTheLastTurnCanBeRunAgain(t *testing.T) {
 			t.Errorf("the model was asked %d times more, not with the last request", len(all)-asked)
 		}
 		w.says(ann, "/undo")
-		w.seesText(ann, "Took the last turn back")
+		w.seesText(ann, "Undid the last turn")
 	})
 }

@@ -214,7 +214,7 @@ func TestGateRefusesAndSaysWhy(t *testing.T) {
 		err   error
 		texts []string
 	}{
-		"No": {nil, []string{"Only people who may write here can ask me to work."}},
+		"No": {nil, []string{"Only people with write access can give me work here."}},
 		// Each is told: they may be of people who may.
 		"CannotSay": {errUnavailable, []string{"I could not check whether you may write here", "I could not check whether you may write here"}},
 	} {

@@ -97,7 +97,7 @@ func TestEndsOfACountdown(t *testing.T) {
 		}, within: time.Second, want: "At last.", asked: 2},
 		"Command": {act: func(w *ot.World) { w.Chat.Say("/retry") }, within: time.Second, want: "At last.", asked: 2},
 		"Stop":    {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("Trying again"), "Stop") }, within: time.Second, want: "⏹ Stopped", asked: 1},
-		"StopBy":  {act: func(w *ot.World) { w.Chat.Say("/stop") }, within: time.Second, want: "⏹ Stopped before it went on.", asked: 1},
+		"StopBy":  {act: func(w *ot.World) { w.Chat.Say("/stop") }, within: time.Second, want: "⏹ Canceled before it started.", asked: 1},
 		"Restart": {act: func(w *ot.World) { w.Restart() }, within: 65 * time.Second, want: "At last.", asked: 2},
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, within: 65 * time.Second, want: "At last.", asked: 2},
 	}
@@ -266,7 +266,7 @@ func TestWhatFailedIsAskedOnce(t *testing.T) {
 				w.Pass(10 * time.Second)
 				w.Chat.Say("hello")
 				w.Pass(time.Minute)
-				w.Chat.Find("I tried 5 times.")
+				w.Chat.Find("Tried 5 times.")
 				again(w)
 				w.Pass(10 * time.Second)
 				w.Chat.Find("At last.")

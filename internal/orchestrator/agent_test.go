@@ -113,7 +113,7 @@ func TestAgentWhoseProcessDies(t *testing.T) {
 		w.Pass(10 * time.Second)
 		turns := w.Agent.Turns()
 		if len(turns) != 2 || turns[1].Resume != "s-1" {
-			t.Fatalf("the agent had %d turns, the last one goes on with %q", len(turns), turns[len(turns)-1].Resume)
+			t.Fatalf("the agent had %d turns, the last one continues with %q", len(turns), turns[len(turns)-1].Resume)
 		}
 		w.Chat.Say("/approve a-2")
 		w.Pass(10 * time.Second)
@@ -189,7 +189,7 @@ func TestHandoff(t *testing.T) {
 func TestHandoffIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ say, text string }{
-		"NoName":  {"/handoff", "Say to whom: `/handoff agent`."},
+		"NoName":  {"/handoff", "Specify an assistant: `/handoff agent`."},
 		"Itself":  {"/handoff scripted", "scripted answers here already."},
 		"Unknown": {"/handoff nobody", "There is no assistant \"nobody\" here. You can choose: agent."},
 	} {

@@ -162,7 +162,7 @@ func TestWhoDecidesOnAQuestion(t *testing.T) {
 		"OwnerFromElsewhere":   {false, ot.Olga, ot.Room, "/approve a-1", true, "allowed"},
 		"UserFromElsewhere":    {false, ot.Bob, ot.Room, "/deny a-1", false, "waiting"},
 		"AnybodyMaySayNo":      {false, ot.Bob, team, "/deny a-1 no", false, "denied"},
-		"AnybodyByButton":      {false, ot.Bob, team, "Do not", false, "denied"},
+		"AnybodyByButton":      {false, ot.Bob, team, "Don't run", false, "denied"},
 		"Second/Requester":     {true, ot.Ann, team, "/approve a-1", false, "waiting"},
 		"Second/SomebodyElse":  {true, ot.Bob, team, "/approve a-1", true, "allowed"},
 		"Second/Owner":         {true, ot.Olga, team, "/approve a-1", true, "allowed"},
@@ -230,7 +230,7 @@ func TestStopOfATurnThatAsks(t *testing.T) {
 		w.Chat.Press(question, "Run it")
 		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
 		w.Pass(10 * time.Second)
-		w.Chat.Find("Nothing waits for a decision.")
+		w.Chat.Find("No pending approvals.")
 		if did := w.Tools.Did(); len(did) != 0 {
 			t.Errorf("the tools did %q", did)
 		}
@@ -298,8 +298,8 @@ func TestBudgets(t *testing.T) {
 					if got := w.Value(`SELECT state FROM approvals`); got != "waiting" || w.Model.Held() != 0 {
 						t.Fatalf("the question is %s", got)
 					}
-					if !strings.Contains(w.Chat.Find("Let this turn go on?").Text, tt.question) {
-						t.Errorf("the question is %q", w.Chat.Find("Let this turn go on?").Text)
+					if !strings.Contains(w.Chat.Find("Continue this turn?").Text, tt.question) {
+						t.Errorf("the question is %q", w.Chat.Find("Continue this turn?").Text)
 					}
 					w.Chat.Say(decision)
 					w.Pass(10 * time.Second)

@@ -102,7 +102,7 @@ func (noCommands) Plain(_ context.Context, r command.Request) (command.Reply, er
 }
 
 func (noCommands) Press(context.Context, command.Request) (command.Reply, error) {
-	return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+	return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 }
 
 // LimitsOf returns what a profile says about recall; nil is no profile.

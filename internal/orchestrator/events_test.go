@@ -292,7 +292,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestStandInIsOutgrown: a chat that began with the stand-in goes on with the assistant
+// TestStandInIsOutgrown: a chat that began with the stand-in continues with the assistant
 // that was configured since, in a conversation of its own.
 func TestStandInIsOutgrown(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func outcomes() map[string]outcome {
 		},
 		"NeverAvailable": {
 			steps: []ot.Step{ot.Fail("Once more I ", unavailable)}, requests: 5, waits: 15 * time.Second,
-			shown: "✖ The model does not answer. I tried 5 times.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown: "✖ The model does not answer. Tried 5 times.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 		"Uncertain": {
 			steps: []ot.Step{ot.Fail("", &fault.Error{Kind: fault.Unavailable, Uncertain: true})}, silent: true,
@@ -143,7 +143,7 @@ func outcomes() map[string]outcome {
 		"Limit": {
 			steps: []ot.Step{ot.Hold("I think that ", ot.Say(theAnswer))}, waits: time.Minute,
 			configure: func(c *orchestrator.Config) { c.TurnTimeout = time.Minute },
-			shown:     "✖ This took longer than the limit of 1m0s", maybe: []string{"✔ Worked for 1:00"}, state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown:     "✖ Stopped: this took longer than the limit of 1m0s", maybe: []string{"✔ Worked for 1:00"}, state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 		"Approval": {
 			steps: []ot.Step{ot.Call(ot.ExecuteTool, "make it so"), ot.Say(theAnswer)}, requests: 2, tools: true,
@@ -180,7 +180,7 @@ func outcomes() map[string]outcome {
 		},
 		"OverflowTwice": {
 			steps: times(1, ot.Fail("", overflow())), requests: 2, silent: true,
-			shown: "✖ This conversation is too long for the model, even shortened.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown: "✖ This conversation is too long for the model, even when shortened.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 	}
 }
@@ -309,8 +309,8 @@ func (o outcome) play(w *ot.World, l life) {
 func (o outcome) check(w *ot.World, l life) {
 	w.T.Helper()
 	shown := o.shown
-	if l.gently && o.state == sessions.EntryStopped && len(w.Chat.Texts(ot.Room)) > 0 && strings.Contains(w.Chat.Texts(ot.Room)[0], "before it went on") {
-		shown = "⏹ Stopped before it went on." // the next process runs the command, perhaps before the turn goes on
+	if l.gently && o.state == sessions.EntryStopped && len(w.Chat.Texts(ot.Room)) > 0 && strings.Contains(w.Chat.Texts(ot.Room)[0], "Canceled before it started") {
+		shown = "⏹ Canceled before it started." // the next process runs the command, perhaps before the turn goes on
 	}
 	stands := make(map[string]int)
 	for _, text := range w.Chat.Texts(ot.Room) {

@@ -61,10 +61,10 @@ func TestHalt(t *testing.T) {
 				w.Chat.Say("/whoami")
 				w.Pass(time.Minute)
 				w.Chat.Find("You are")
-				w.Chat.WantIn("elsewhere", "⏸ This bot is halted: a fire. Your message is kept")
+				w.Chat.WantIn("elsewhere", "⏸ The bot is halted: a fire. Your message is saved")
 				told := 0
 				for _, text := range w.Chat.Texts(ot.Room) {
-					if strings.Contains(text, "This bot is halted") {
+					if strings.Contains(text, "The bot is halted") {
 						told++
 					}
 				}
@@ -109,7 +109,7 @@ func TestRemovedWhileTheirTurnRuns(t *testing.T) {
 		w.Process().Engine.AccessChanged()
 		w.Pass(5 * time.Second)
 		w.Chat.Find("⏹ Stopped: the person who asked can no longer use the bot.")
-		w.Chat.Find("You are not allowed to talk to this bot any more, so I did not start on this.")
+		w.Chat.Find("You can no longer use this bot, so this was not started.")
 		if n := len(w.Model.Requests()); n != 1 {
 			t.Errorf("the model was asked %d times", n)
 		}

@@ -197,7 +197,7 @@ func TestCrowd(t *testing.T) {
 		}
 		w.Chat.Say("/whoami")
 		w.Settle()
-		w.Chat.Find("2 of your messages are waiting here, which is as many as I keep")
+		w.Chat.Find("2 messages queued here, which is the limit")
 		w.Chat.Find("You are")
 		w.Model.Release()
 		w.Pass(10 * time.Second)

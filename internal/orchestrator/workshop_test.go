@@ -191,7 +191,7 @@ func TestCloneIsAsked(t *testing.T) {
 		shown  string
 	}{
 		"Yes":  {"/approve a-1", 1, "re: hello"},
-		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so I did not start on this."},
+		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so this was not started."},
 		"Stop": {"/stop", 0, "✖"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestForkIntoAPlaceOfItsOwn(t *testing.T) {
 					w.Start()
 				}
 				w.Pass(40 * time.Second)
-				w.Chat.Find("🍴 [A place of its own](https://chat.example/topic-0) goes on with 2 messages")
+				w.Chat.Find("🍴 [A new thread](https://chat.example/topic-0) continues with 2 messages")
 				w.Chat.Say("which animal?", ot.In("topic-0"))
 				w.Pass(5 * time.Second)
 				if len(opened) != 1 {

@@ -131,7 +131,7 @@ type Sum struct {
 	InputTokens   int64
 	OutputTokens  int64
 	Micros        int64 // of what has a known price
-	UnpricedToken int64 // tokens, in and out, without a known price
+	UnpricedToken int64 // tokens, in and out (no price data)
 }
 
 // String returns a sum as people read it: "21k tokens · $0.14".

@@ -196,7 +196,7 @@ func (c *Control) settle(ctx context.Context, r command.Request, reply command.R
 // reply answers a command or a button, errors included.
 func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 	if r.Role == sessions.Stranger {
-		return command.Reply{Text: "You are not allowed to talk to this bot any more."}
+		return command.Reply{Text: "You can no longer use this bot."}
 	}
 	answer := c.Commands.Unknown
 	action := r.Entry.In.Kind == messages.KindAction

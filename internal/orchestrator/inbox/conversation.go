@@ -105,7 +105,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 	next.AgentID = conv.AgentID
 	a.entry.ConversationID = next.ID
 	return next, outbox.AddNotice(ctx, tx, next.ID, "", fmt.Sprintf(
-		"This chat began with the %s assistant. From here on %s answers, in a fresh conversation; the earlier one is kept.",
+		"This chat started with the assistant %s. %s answers from now on, in a new conversation; the earlier one is kept.",
 		conv.Assistant, fallback))
 }
 

@@ -49,8 +49,8 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh || told {
 		return a, err
 	}
-	d := outbox.Held(a.entry.ConversationID, a.entry, fmt.Sprintf("%d of your messages are waiting %s, which is as many as I keep, so I did not take this one. "+
-		"I take new ones as soon as I have answered some; `%sstop` drops those that wait. I will not say this again for each message.",
+	d := outbox.Held(a.entry.ConversationID, a.entry, fmt.Sprintf("You have %d messages queued %s, which is the limit, so this one was not accepted. "+
+		"Wait for some answers, or drop the queue with `%sstop`. There is no notice for further messages.",
 		waiting, place, i.Outbox.Prefix(in.Conversation)))
 	d.ReplyTo = in.Message
 	if in.Whispered {

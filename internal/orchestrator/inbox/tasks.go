@@ -169,7 +169,7 @@ func (i *Inbox) endTask(ctx context.Context, tx port.Tx, s sessions.Schedule, p 
 	if _, err := tx.EndSchedule(ctx, s.ConversationID); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("⏰ The standing task of **%s** is off: %s, who switched it on, may not use this bot any more. Somebody else can switch it on again.",
+	text := fmt.Sprintf("⏰ The standing task of **%s** is off: %s, who turned it on, can no longer use this bot. Someone else can turn it on again.",
 		p.Title(), s.CreatedBy)
 	if err := outbox.AddNotice(ctx, tx, s.ConversationID, "", text); err != nil {
 		return err

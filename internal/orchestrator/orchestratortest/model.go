@@ -87,7 +87,7 @@ func Fail(beginning string, err error) Step {
 	}
 }
 
-// Then calls fn, and goes on with a step.
+// Then calls fn, and continues with a step.
 func Then(fn func(), step Step) Step {
 	return func(r *Requested) (messages.Message, error) {
 		fn()
@@ -95,7 +95,7 @@ func Then(fn func(), step Step) Step {
 	}
 }
 
-// Given goes on with a step, and calls fn when that is over.
+// Given continues with a step, and calls fn when that is over.
 func Given(fn func(), step Step) Step {
 	return func(r *Requested) (messages.Message, error) {
 		defer fn()
@@ -108,7 +108,7 @@ func Panic() Step {
 	return func(*Requested) (messages.Message, error) { panic("the model's client broke") }
 }
 
-// Hold says the beginning of an answer, and goes on with then after Model.Release.
+// Hold says the beginning of an answer, and continues with then after Model.Release.
 func Hold(beginning string, then Step) Step {
 	return func(r *Requested) (messages.Message, error) {
 		r.writePieces(beginning)

@@ -46,7 +46,7 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 	if entry.In.Schedule != 0 {
 		return nil, nil //nolint:nilnil // nobody wrote
 	}
-	text := fmt.Sprintf("⏸ This bot is halted%s. Your message is kept, and I answer it after `%sresume`.",
+	text := fmt.Sprintf("⏸ The bot is halted%s. Your message is saved and will be answered after `%sresume`.",
 		wording.Because(state.HaltReason), o.Prefix(conv.Key))
 	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
 		return nil, err

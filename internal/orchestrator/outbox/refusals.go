@@ -111,12 +111,12 @@ func (o *Outbox) Refuse(in messages.Inbound, text string) {
 }
 
 // TextUnchecked is said when the platform did not answer who may use the bot.
-const TextUnchecked = "I could not check whether you may write here, so I did nothing. Try again in a few minutes, or tell an operator."
+const TextUnchecked = "Could not check your access, so nothing was done. Try again in a few minutes, or tell an operator."
 
 // RefuseUnadmitted tells somebody whom the platform does not admit so; why says why
 // it did not answer, if it did not.
 func (o *Outbox) RefuseUnadmitted(in messages.Inbound, why error) {
-	text := "Only people who may write here can ask me to work."
+	text := "Only people with write access can give me work here."
 	if why != nil {
 		text = TextUnchecked
 	}
@@ -134,7 +134,7 @@ func (o *Outbox) RefuseBusy(in messages.Inbound) {
 		return
 	}
 	r.told.Put(in.Sender.ID, now)
-	o.Refuse(in, "Many people I do not know are writing here, so I could not check whether you may. If I have not answered in a few minutes, ask again.")
+	o.Refuse(in, "Too many new people are writing here, so your access could not be checked. If there is no answer in a few minutes, ask again.")
 }
 
 // SendRefusals tells strangers no, one after the other on each platform, until ctx

@@ -64,7 +64,7 @@ func (o *Outbox) withoutFilesForAll(entry sessions.Entry, reply command.Reply) c
 		return reply
 	}
 	for _, f := range reply.Files {
-		reply.Text += fmt.Sprintf("\n\n`%s` is not attached: everybody here would see it. Give the command in a direct message, or in the thread if all may see it.", f.Name)
+		reply.Text += fmt.Sprintf("\n\n`%s` is not attached because everyone here would see it. Use the command in a direct message, or in the thread if everyone may see it.", f.Name)
 	}
 	reply.Files = nil
 	return reply

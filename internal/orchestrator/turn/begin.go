@@ -74,10 +74,10 @@ func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entr
 	switch {
 	case v.Role == sessions.Stranger:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
-			"You are not allowed to talk to this bot any more, so I did not start on this.")
+			"You can no longer use this bot, so this was not started.")
 	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
-			fmt.Sprintf("I began this %d times and never got to the end. Your message is kept; please ask in another way.", entry.Attempts))
+			fmt.Sprintf("This failed %d times and was given up. Your message is saved; try asking in another way.", entry.Attempts))
 	case v.State.Halted():
 		return w.waitHalted(ctx, tx, entry, v.State)
 	case w.needsPreparing(entry):

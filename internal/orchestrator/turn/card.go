@@ -78,7 +78,7 @@ func (c *card) render(now time.Time) string {
 	elapsed := now.Sub(c.begin)
 	var lines []string
 	if c.waiting != "" {
-		lines = append(lines, "✋ Waiting for a decision on "+c.waiting)
+		lines = append(lines, "✋ Waiting for approval of "+c.waiting)
 	}
 	if c.verbose >= verbosePhases {
 		lines = append(lines, c.stepLines()...)
@@ -88,7 +88,7 @@ func (c *card) render(now time.Time) string {
 		lines = append(lines, "💭 "+wording.Head(c.thought, 200))
 	}
 	if c.notes > 0 {
-		lines = append(lines, "📥 "+wording.Count(c.notes, "note taken in", "notes taken in"))
+		lines = append(lines, "📥 "+wording.Count(c.notes, "note added", "notes added"))
 	}
 	if len(lines) == 0 && elapsed < quietAfter && !c.worked() {
 		return ""
@@ -189,7 +189,7 @@ func (c *card) summary(took time.Duration, used string) string {
 		one, many string
 	}{
 		{assistant.KindWrite, "edit", "edits"}, {assistant.KindExecute, "command", "commands"},
-		{assistant.KindRead, "read", "reads"}, {assistant.KindNetwork, "request", "requests"}, {assistant.KindOther, "other call", "other calls"},
+		{assistant.KindRead, "read", "reads"}, {assistant.KindNetwork, "request", "requests"}, {assistant.KindOther, "tool call", "tool calls"},
 	} {
 		if n := counts[k.kind]; n > 0 {
 			did = append(did, wording.Count(n, k.one, k.many))

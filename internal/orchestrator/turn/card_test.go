@@ -72,11 +72,11 @@ func TestCard(t *testing.T) {
 	t.Parallel()
 	for verbose, want := range map[int][]string{
 		verboseResult: {
-			"✋ Waiting for a decision on a-7",
-			"📥 1 note taken in",
+			"✋ Waiting for approval of a-7",
+			"📥 1 note added",
 		},
 		verbosePhases: {
-			"✋ Waiting for a decision on a-7",
+			"✋ Waiting for approval of a-7",
 			"✔ Find the mistake",
 			"◐ Mend it",
 			"○ Run the tests",
@@ -86,7 +86,7 @@ func TestCard(t *testing.T) {
 			"◐ ⇡ Fetch example.com",
 			"✔ tool_o",
 			"◐ Read main.go",
-			"📥 1 note taken in",
+			"📥 1 note added",
 		},
 	} {
 		s := telling(verbose)
@@ -138,11 +138,11 @@ func TestCardOverTime(t *testing.T) {
 		"ToolSaysItself":     {verbosePhases, time.Second, func(s *story) { s.start("a", assistant.KindRead, "Read x") }, "◐ Read x"},
 		"OneRead":            {verbosePhases, time.Second, func(s *story) { s.start("a", assistant.KindRead, "x"); s.end("a", true, "") }, "✔ Read 1 time"},
 		"SlowTool":           {verbosePhases, 40 * time.Second, func(s *story) { s.start("a", assistant.KindExecute, "make") }, "◐ ▶ `make` · 40 s  \n◐ Working · 40 s"},
-		"TwoNotes":           {verboseResult, 0, func(s *story) { s.notes = 2 }, "📥 2 notes taken in"},
+		"TwoNotes":           {verboseResult, 0, func(s *story) { s.notes = 2 }, "📥 2 notes added"},
 		"ThoughtsAreDetails": {verbosePhases, 0, func(s *story) { s.thought = "hm" }, ""},
 		"ThoughtsForDetails": {verboseAll, 0, func(s *story) { s.thought = "hm" }, "💭 hm"},
 		"LongThought":        {verboseAll, 0, func(s *story) { s.thought = strings.Repeat("é", 300) }, "💭 " + strings.Repeat("é", 200)},
-		"WaitsAtOnce":        {verboseResult, 0, func(s *story) { s.waiting = "a-7" }, "✋ Waiting for a decision on a-7"},
+		"WaitsAtOnce":        {verboseResult, 0, func(s *story) { s.waiting = "a-7" }, "✋ Waiting for approval of a-7"},
 	} {
 		s := newStory(tt.verbose)
 		if tt.change != nil {
@@ -208,7 +208,7 @@ func TestCardSummary(t *testing.T) {
 				assistant.KindRead, assistant.KindRead, assistant.KindWrite, assistant.KindWrite, assistant.KindWrite, assistant.KindExecute,
 				assistant.KindNetwork, assistant.KindOther, "",
 			},
-			102 * time.Second, "21k tokens", "✔ Worked for 1:42 · 3 edits, 1 command, 2 reads, 1 request, 2 other calls · 21k tokens",
+			102 * time.Second, "21k tokens", "✔ Worked for 1:42 · 3 edits, 1 command, 2 reads, 1 request, 2 tool calls · 21k tokens",
 		},
 	} {
 		s := newStory(verbosePhases)

@@ -33,7 +33,7 @@ func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry,
 	asked, err := (&run{w, decision{entry: entry}}).consult(ctx, tx, approval.Approval{
 		CallID: approval.ToolClone, Tool: approval.ToolClone, Arguments: need.URL, Kind: assistant.KindNetwork,
 		Title:  "Clone " + need.URL,
-		Detail: need.Why + " I clone it once, for everybody who works on " + need.Codebase + ", and then go on with your message.",
+		Detail: need.Why + " It is cloned once, for everyone who works on " + need.Codebase + ", and then your message is answered.",
 	}, 0)
 	switch {
 	case err != nil:
@@ -48,7 +48,7 @@ func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry,
 		return decision{what: settled}, err // the next step brings the question
 	case !asked.verdict.Allow:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, need.Error(),
-			"✖ "+need.Codebase+" was not cloned, so I did not start on this. `"+w.o.outbox.Prefix(w.conv.Key)+"clone "+need.URL+"` gets it whenever you want.")
+			"✖ "+need.Codebase+" was not cloned, so your message was not answered. `"+w.o.outbox.Prefix(w.conv.Key)+"clone "+need.URL+"` clones it later.")
 	}
 	delete(w.ready, entry.ID)
 	w.mayGet = need

@@ -72,7 +72,7 @@ func cutText(out outcome) string {
 	case errors.Is(out.err, errReads):
 		shown = "⏹ Stopped: the person who asked has read-only access now. Ask again for anything that only needs reading."
 	case errors.Is(out.err, ErrHalted):
-		shown = fmt.Sprintf("⏹ Stopped after %s: the bot was halted. What was said so far is kept; after the resume, send again what you still want.", wording.Clock(out.took))
+		shown = fmt.Sprintf("⏹ Stopped after %s because the bot was halted. The conversation so far is saved; after the resume, send again what you still need.", wording.Clock(out.took))
 	}
 	if out.text != "" {
 		shown = out.text + "\n\n" + shown

@@ -190,10 +190,10 @@ func (r *run) endingOf(out outcome) ending {
 		attempts := max(r.d.entry.Attempts-1, 0) // this one does not count
 		return ending{
 			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts}, run: sessions.RunInterrupted,
-			parked: "⏸ The service restarts. I go on with this afterwards.",
+			parked: "⏸ Restarting. I'll continue this answer afterwards.",
 		}
 	case errors.Is(out.err, errTurnLimit):
-		out.err = fault.Newf(fault.Exhausted, "This took longer than the limit of %s, so I stopped it.", r.w.o.config.Live().TurnTimeout)
+		out.err = fault.Newf(fault.Exhausted, "Stopped: this took longer than the limit of %s.", r.w.o.config.Live().TurnTimeout)
 	}
 	// What an agent began it may have done: the person decides whether to repeat it.
 	attempts := r.w.o.config.MaxAttempts
@@ -310,11 +310,11 @@ func (r *run) errorText(out outcome) string {
 	entry := r.d.entry
 	text := "✖ " + fault.Public(out.err)
 	if entry.Attempts > 1 {
-		text += fmt.Sprintf(" I tried %d times.", entry.Attempts)
+		text += fmt.Sprintf(" Tried %d times.", entry.Attempts)
 	}
 	text += "\n\nYour message is saved. " + r.nextStep(out.err)
 	if fault.KindOf(out.err) == fault.Internal {
-		text += fmt.Sprintf(" (Error %s, for the operator's log.)", entry.ID[len(entry.ID)-8:])
+		text += fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
 	}
 	if out.text != "" {
 		text = out.text + "\n\n" + text
@@ -333,11 +333,11 @@ func (r *run) nextStep(err error) string {
 	again := r.w.command("retry")
 	switch fault.KindOf(err) {
 	case fault.Unauthorized, fault.Unsupported:
-		return "An operator has to look at the configuration. Then use " + again + "."
+		return "An owner needs to check the configuration. Then use " + again + "."
 	case fault.Exhausted:
-		return r.w.command("new") + " starts a fresh conversation; " + again + " tries again."
+		return r.w.command("new") + " starts a new session; " + again + " tries again."
 	case fault.Invalid:
-		return "Ask in another way, or use " + r.w.command("new") + " for a fresh conversation."
+		return "Ask in another way, or use " + r.w.command("new") + " for a new session."
 	default:
 		return "Use " + again + " to try again."
 	}
@@ -345,7 +345,7 @@ func (r *run) nextStep(err error) string {
 
 // settleStopped ends an entry that was told to stop while nobody worked on it.
 func (w *worker) settleStopped(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
-	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", "⏹ Stopped before it went on.")
+	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", "⏹ Canceled before it started.")
 }
 
 // settleWith ends an entry without a turn, in the transaction that found it.

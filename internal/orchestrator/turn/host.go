@@ -436,7 +436,7 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 	for _, c := range failed {
 		results.Blocks = append(results.Blocks, messages.ToolResult{
 			CallID: c.CallID, Name: c.Name, IsError: true,
-			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Look before you repeat it.",
+			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Check before you repeat it.",
 		})
 	}
 	_, err = tx.AppendMessages(ctx, session, entry.ID, results)

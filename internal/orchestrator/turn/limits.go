@@ -134,7 +134,7 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 			return ruling{}, err
 		}
 		if used, reached := b.CheckTurn(sum, 1+allowed); reached {
-			return h.ask(ctx, tx, approval.ToolBudget, allowed, fmt.Sprintf("Let this turn go on? It has used its budget: %s.", used))
+			return h.ask(ctx, tx, approval.ToolBudget, allowed, fmt.Sprintf("Continue this turn? It has used its budget: %s.", used))
 		}
 	}
 	every := h.r.maxRounds()
@@ -145,7 +145,7 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 	if err != nil || rounds < every*(1+allowed) {
 		return ruling{}, err
 	}
-	return h.ask(ctx, tx, approval.ToolContinue, allowed, fmt.Sprintf("Let this turn go on? It has asked the model %d times.", rounds))
+	return h.ask(ctx, tx, approval.ToolContinue, allowed, fmt.Sprintf("Continue this turn? It has made %d model requests.", rounds))
 }
 
 // checkDay returns fault.Exhausted if nothing more may be spent today.
@@ -175,10 +175,10 @@ func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, ti
 	}
 	result, err := h.r.consult(ctx, tx, approval.Approval{
 		CallID: id, Tool: what, Arguments: string(arguments), Kind: assistant.KindOther, Title: title,
-		Detail: "Everything so far is kept, whatever you decide.",
+		Detail: "Everything so far is saved either way.",
 	}, 0)
 	if err == nil && !result.waits && !result.verdict.Allow {
-		result.denied = fault.Newf(fault.Exhausted, "I stopped here: this turn reached its limit, and it was not allowed to go on (%s).", result.approval.Name())
+		result.denied = fault.Newf(fault.Exhausted, "Stopped here: this turn reached its limit and was not allowed to continue (%s).", result.approval.Name())
 	}
 	return result, err
 }

@@ -133,7 +133,7 @@ func (b *begunTurn) drift() string {
 	if b.plan == nil || b.plan.Head == "" || b.work.Head == "" || b.plan.Head == b.work.Head {
 		return ""
 	}
-	return fmt.Sprintf("⚠ The branch has moved since plan %s was made: from `%.10s` to `%.10s`. The plan is carried out on what is there now.",
+	return fmt.Sprintf("⚠ The branch has moved since plan %s was written: from `%.10s` to `%.10s`. The plan runs on the current state.",
 		b.plan.Name(), b.plan.Head, b.work.Head)
 }
 

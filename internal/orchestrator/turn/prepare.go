@@ -81,7 +81,7 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 		notice := r.work.Notice
 		r.work, r.err = w.o.config.Worktrees.Prepare(ctx, w.conv, entry, call)
 		if need := needsClone(r.err); need != nil && cloned {
-			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can look at it with `bot repo list`.", need.URL, need.Codebase)
+			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can check it with `bot repo list`.", need.URL, need.Codebase)
 		}
 		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.laneOf(call.Name) == command.Job {
 			r.err = nil // it says so itself; and /clone is the way out of it
@@ -115,7 +115,7 @@ func (w *worker) readContext(ctx context.Context, reader platform.Contexter, ent
 	switch {
 	case err != nil:
 		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
-		return nil, "⚠ I could not read what was said here before. " + fault.Public(err), err
+		return nil, "⚠ Could not read the earlier messages here. " + fault.Public(err), err
 	case len(quotes) > 0 && w.caps().SessionContext:
 		return quotes, "", nil // what the conversation is about; nobody has to be told
 	case len(quotes) > 0:

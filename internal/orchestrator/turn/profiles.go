@@ -72,7 +72,7 @@ func (r *run) applyProfile(ctx context.Context, tx port.Tx) error {
 	case s.AgentName == profile.Default || s.AgentName == "":
 		return nil
 	default:
-		text := fmt.Sprintf("The profile **%s** is gone; I go on here without one.", s.AgentName)
+		text := fmt.Sprintf("The profile **%s** was removed; continuing without one.", s.AgentName)
 		if err := r.w.notice(ctx, tx, entry, text); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (o *Turns) profileModel(p *profile.Profile, conv sessions.Conversation) (mo
 	if p == nil || p.ModelTier+p.Model == "" {
 		return "", ""
 	}
-	const goesOn = " The conversation's own model answers."
+	const goesOn = " The conversation's own model is used."
 	wanted, provider := p.Model, ""
 	if p.ModelTier != "" {
 		tier, ok := o.config.Live().Tiers[p.ModelTier]
@@ -126,9 +126,9 @@ func (o *Turns) profileModel(p *profile.Profile, conv sessions.Conversation) (mo
 	a := o.config.Assistants[assistant.Name(conv.Assistant)]
 	switch {
 	case provider != "" && provider != conv.Assistant:
-		return "", fmt.Sprintf("its model %s is one of %s, and this conversation belongs to %s.", wanted, provider, conv.Assistant) + goesOn
+		return "", fmt.Sprintf("its model %s belongs to %s, but this conversation uses %s.", wanted, provider, conv.Assistant) + goesOn
 	case a == nil || a.Model() == "":
-		return "", fmt.Sprintf("it wants the model %s, and %s chooses its model itself.", wanted, conv.Assistant)
+		return "", fmt.Sprintf("its model %s is ignored, because %s chooses its own model.", wanted, conv.Assistant)
 	}
 	return wanted, ""
 }
@@ -152,10 +152,10 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 		problems = append(problems, problem)
 	}
 	if len(h.missing) > 0 {
-		problems = append(problems, fmt.Sprintf("there is no tool %s here; it works without.", strings.Join(h.missing, ", ")))
+		problems = append(problems, fmt.Sprintf("the tool %s is not available here.", strings.Join(h.missing, ", ")))
 	}
 	if h.agent && len(p.Plugins)+len(p.MCPServers) > 0 {
-		problems = append(problems, fmt.Sprintf("%s brings tools of its own, which plugins do not limit and mcp_servers do not reach; mode does.", h.r.w.conv.Assistant))
+		problems = append(problems, fmt.Sprintf("%s has its own tools; plugins and mcp_servers do not apply to it, but mode does.", h.r.w.conv.Assistant))
 	}
 	text := strings.Join(problems, " And ")
 	session := &h.r.d.begun.session

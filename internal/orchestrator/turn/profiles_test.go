@@ -59,7 +59,7 @@ func TestModelOfAProfile(t *testing.T) {
 		{nil, ""},
 		{&profile.Profile{}, ""},
 		{&profile.Profile{ModelTier: "smart"}, "its model tier smart is not configured here"},
-		{&profile.Profile{Model: "m"}, "chooses its model itself"},
+		{&profile.Profile{Model: "m"}, "chooses its own model"},
 	} {
 		model, problem := o.profileModel(c.p, conv)
 		if model != "" || !strings.Contains(problem, c.want) || (c.want == "") != (problem == "") {

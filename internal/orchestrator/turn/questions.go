@@ -48,7 +48,7 @@ func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold
 	case approval.Allowed:
 		result.verdict = assistant.Verdict{Allow: true}
 	case approval.Denied:
-		result.verdict.Reason = "not run: a person said no" + wording.Because(before.Note) + ". Do not try the same in another way; say what you would do instead."
+		result.verdict.Reason = "not run: a person denied it" + wording.Because(before.Note) + ". Do not try the same in another way; suggest an alternative instead."
 	case approval.Waiting:
 		if time.Now().Before(before.ExpiresAt) {
 			result.waits = true
@@ -59,7 +59,7 @@ func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold
 		}
 		fallthrough
 	case approval.Expired, approval.Canceled:
-		result.verdict.Reason = "not run: nobody decided in time, and no answer is no."
+		result.verdict.Reason = "not run: it was not approved in time."
 	}
 	return result, nil
 }
@@ -115,9 +115,9 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 // and buttons where the platform has them.
 func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conversation, a approval.Approval) (string, []messages.Button, error) {
 	prefix, name := o.outbox.Prefix(conv.Key), a.Name()
-	who := "The one who asked, or an owner,"
+	who := "The person who asked or an owner"
 	if o.config.SecondApprover {
-		who = "Somebody else than the one who asked"
+		who = "Someone other than the person who asked"
 	}
 	always := ""
 	if a.Rule != "" {
@@ -132,7 +132,7 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 	if a.Rule != "" {
 		choices = append(choices, command.Choice{Decision: string(approval.Always), Label: "Always allow this", Style: messages.ButtonPlain})
 	}
-	choices = append(choices, command.Choice{Decision: string(approval.Deny), Label: "Do not", Style: messages.ButtonPlain})
+	choices = append(choices, command.Choice{Decision: string(approval.Deny), Label: "Don't run", Style: messages.ButtonPlain})
 	buttons, err := command.Offer(ctx, tx, command.Button{
 		ConversationID: conv.ID, On: command.OnApproval, Number: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
 	}, choices...)
@@ -142,7 +142,7 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 func verb(a approval.Approval) string {
 	switch {
 	case a.Tool == approval.ToolContinue, a.Tool == approval.ToolBudget:
-		return "Go on"
+		return "Continue"
 	case a.Tool == approval.ToolClone:
 		return "Clone it"
 	case a.Kind == assistant.KindExecute:

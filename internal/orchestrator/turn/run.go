@@ -95,7 +95,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 	a := r.w.o.config.Assistants[name]
 	if a == nil {
 		return outcome{err: fault.Newf(fault.Unsupported,
-			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /handoff goes on with another one.", name)}
+			"This conversation belongs to the assistant %q, which is not configured here. An operator can configure it; /handoff continues with another one.", name)}
 	}
 	h, err := r.openHost(ctx, a, p, limit)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		if !is || try > 1 || ctx.Err() != nil {
 			if is {
 				out.err = &fault.Error{Kind: fault.Exhausted, Err: out.err,
-					Public: "This conversation is too long for the model, even shortened. /new starts a fresh one; nothing is deleted."}
+					Public: "This conversation is too long for the model, even when shortened. Start a new session with /new; nothing is deleted."}
 			}
 			return out
 		}
@@ -216,7 +216,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 	}
 	out.text = r.w.o.redact(p.text())
 	if out.err == nil && answer(out.rest) == "" {
-		out.err = fault.New(fault.Unavailable, "The model gave an empty answer.")
+		out.err = fault.New(fault.Unavailable, "The model returned an empty answer.")
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (r *running) add(h *turnHandle) {
 }
 
 // firstTurn is a turn that was begun where its message was accepted, for the
-// worker that goes on with it.
+// worker that continues with it.
 type firstTurn struct {
 	handle   *turnHandle
 	decision decision

@@ -72,9 +72,9 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 		case a.State == approval.Allowed:
 			return assistant.Verdict{Allow: true}, nil // "always" is our rule, which can be revoked, and never the agent's
 		case a.State == approval.Denied:
-			return assistant.Verdict{Reason: "a person said no" + wording.Because(a.Note)}, nil
+			return assistant.Verdict{Reason: "a person denied it" + wording.Because(a.Note)}, nil
 		case a.State != approval.Waiting:
-			return assistant.Verdict{Reason: "nobody decided in time, and no answer is no"}, nil
+			return assistant.Verdict{Reason: "not approved in time"}, nil
 		case !time.Now().Before(a.ExpiresAt):
 			err := h.r.w.hold(ctx, func(tx port.Tx) error { return h.r.w.o.expire(ctx, tx, a) })
 			if err != nil && !isSettled(err) { // else somebody decided in this moment
@@ -157,7 +157,7 @@ func (r *run) waitsForDecision(out outcome) ending {
 				names += " " + a.Name()
 			}
 			if names != "" {
-				e.parked = "✋ Waiting for a decision on" + names + "."
+				e.parked = "✋ Waiting for approval of" + names + "."
 			}
 			e.change.NextAt = &at
 			return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
