@@ -58,12 +58,12 @@ func (p *program) serve(console bool) error {
 	defer closeLog()
 	switch {
 	case p.pprof != "" && p.jsonLog:
-		log.InfoContext(p.ctx, "Profiles are served", "url", p.pprof)
+		log.InfoContext(p.ctx, "profiles are served", "url", p.pprof)
 	case p.pprof != "":
 		_, _ = fmt.Fprintf(p.stderr, "Profiles are at %s\n", p.pprof) // a closed terminal
 	}
 	for _, warning := range cfg.Warnings {
-		log.WarnContext(p.ctx, "Configuration", "warning", warning)
+		log.WarnContext(p.ctx, "configuration", "warning", warning)
 	}
 	env := p.env(log, console)
 	env.Screen = screen.redirect

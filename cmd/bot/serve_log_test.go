@@ -71,7 +71,7 @@ func TestServeWritesNothingBesidesItsLog(t *testing.T) {
 					t.Errorf("no JSON: %s", line)
 				}
 			}
-			for _, want := range []string{`"msg":"Nobody may talk to the bot here yet: become its owner within 15 minutes"`, `"msg":"Profiles are served"`, "/healthz /readyz /metrics"} {
+			for _, want := range []string{`"msg":"nobody may talk to the bot here yet: become its owner within 15 minutes"`, `"msg":"profiles are served"`, "/healthz /readyz /metrics"} {
 				if !strings.Contains(stderr.String(), want) {
 					t.Errorf("the log does not say %s: %s", want, stderr.String())
 				}

@@ -102,7 +102,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p := problemOf(err)
 		if p.Status == http.StatusInternalServerError {
-			a.log.ErrorContext(r.Context(), "A request to the API failed", "operation", c.route.id, "err", err)
+			a.log.ErrorContext(r.Context(), "a request to the API failed", "operation", c.route.id, "err", err)
 		}
 		p.write(w)
 		return
@@ -117,7 +117,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	encoded, err := encode(answer)
 	if err != nil {
-		a.log.ErrorContext(r.Context(), "An answer of the API cannot be encoded", "operation", c.route.id, "err", err)
+		a.log.ErrorContext(r.Context(), "an answer of the API cannot be encoded", "operation", c.route.id, "err", err)
 		problemOf(err).write(w)
 		return
 	}

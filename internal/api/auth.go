@@ -76,16 +76,16 @@ func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
 		return
 	}
 	if err := a.write(ctx, func(tx *store.Tx) error { return tx.TouchAPIKey(ctx, k.ID, used) }); err != nil {
-		a.log.WarnContext(ctx, "Could not note when a key was used", "key", k.Name, "err", err)
+		a.log.WarnContext(ctx, "could not note when a key was used", "key", k.Name, "err", err)
 	}
 }
 
 // refuse counts a wrong key against an address.
 func (a *API) refuse(ctx context.Context, from, code string, now time.Time) error {
-	a.log.DebugContext(ctx, "A key was refused", "address", from, "code", code)
+	a.log.DebugContext(ctx, "a key was refused", "address", from, "code", code)
 	if a.failed.take(from, now) == 0 && a.failed.wait(from, now) > 0 {
 		a.warned.Do(func() {
-			a.log.WarnContext(ctx, "An address came with too many wrong keys and has to wait", "address", from)
+			a.log.WarnContext(ctx, "an address sent too many wrong keys and is blocked for a while", "address", from)
 		})
 	}
 	return unauthorized(code, "invalid_token")

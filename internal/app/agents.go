@@ -85,7 +85,7 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 		}
 		// It is there and says what is missing whenever somebody wants it, until the
 		// program is installed: the rest of the service does not need it.
-		d.log.Warn("An agent is not available", "assistant", c.Name, "err", err)
+		d.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
 	}
 	for _, dir := range []string{home, scratch} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -267,7 +267,7 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 		return fmt.Errorf("migrate: %w", explainDamage(d.config, err))
 	}
 	if len(applied) > 0 {
-		d.log.InfoContext(ctx, "Applied migrations", "count", len(applied), "dialect", s.Dialect())
+		d.log.InfoContext(ctx, "applied migrations", "count", len(applied), "dialect", s.Dialect())
 	}
 	if err := s.ClearLeases(ctx); err != nil {
 		return fmt.Errorf("clear leases: %w", explainDamage(d.config, err))
@@ -344,7 +344,7 @@ func (d *daemon) run(ctx context.Context) error {
 	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.current().ShutdownGrace)
 	defer cancel()
 	d.web.Drain()
-	d.log.InfoContext(ctx, "Stopping", "running_turns", d.core.RunningTurns())
+	d.log.InfoContext(ctx, "stopping", "running_turns", d.core.RunningTurns())
 	err := group.Wait()
 	d.web.AwaitWatchers(over)
 	closeDoors()
@@ -495,7 +495,7 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 		err = run(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		log.ErrorContext(ctx, "A platform is off until the service is started again", "reason", fault.Public(err), "err", err)
+		log.ErrorContext(ctx, "a platform is off until the bot is restarted", "reason", fault.Public(err), "err", err)
 	}
 }
 

@@ -125,12 +125,12 @@ func (d *daemon) serveCall(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := &sayer{w: w, flush: http.NewResponseController(w)}
-	d.log.InfoContext(r.Context(), "A command came through the local socket", "command", name)
+	d.log.InfoContext(r.Context(), "a command came through the local socket", "command", name)
 	end := said{Over: true}
 	if err := d.perform(r.Context(), name, given, out); err != nil {
 		end.Kind, end.Error = fault.KindOf(err), fault.Public(err)
 		if end.Kind == fault.Internal {
-			d.log.ErrorContext(r.Context(), "A command failed", "command", name, "err", err)
+			d.log.ErrorContext(r.Context(), "a command failed", "command", name, "err", err)
 		}
 	}
 	out.say(end)

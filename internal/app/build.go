@@ -110,7 +110,7 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 			return err
 		default:
 			d.troubles[a.Platform()] = err
-			d.log.WarnContext(ctx, "A platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
+			d.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 		missing = scoped.MissingPermissions()
 	}
 	if len(missing) > 0 {
-		d.log.WarnContext(ctx, "The app lacks scopes; some things will not work until it is installed again with them",
+		d.log.WarnContext(ctx, "the app lacks scopes; some things will not work until it is installed again with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
 }
@@ -269,10 +269,10 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		code := rand.Text()
 		offered, err := d.core.OfferOwnership(ctx, a.Platform(), code)
 		if err != nil {
-			d.log.ErrorContext(ctx, "Could not make an owner link", "platform", a.Platform(), "err", err)
+			d.log.ErrorContext(ctx, "could not make an owner link", "platform", a.Platform(), "err", err)
 		}
 		if offered && d.logsOnly() {
-			d.log.WarnContext(ctx, "Nobody may talk to the bot here yet: become its owner within 15 minutes",
+			d.log.WarnContext(ctx, "nobody may talk to the bot here yet: become its owner within 15 minutes",
 				"platform", a.Platform(), "link", ownerLink(a, d.accounts[a.Platform()], code))
 		} else if offered {
 			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
@@ -294,7 +294,7 @@ func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := menu.SetMenu(ctx, d.chat.Menu(menu.Capabilities())); err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "Could not set the menu of commands", "platform", menu.Platform(), "err", err)
+		d.log.WarnContext(ctx, "could not set the menu of commands", "platform", menu.Platform(), "err", err)
 	}
 }
 

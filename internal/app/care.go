@@ -50,10 +50,10 @@ func (d *daemon) pruneAlone(ctx context.Context, owner string) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "Could not remove all data that is past its retention", "err", err)
+		d.log.WarnContext(ctx, "could not remove all data that is past its retention", "err", err)
 	}
 	if done != (pruned{}) {
-		d.log.InfoContext(ctx, "Removed data that is past its retention",
+		d.log.InfoContext(ctx, "removed data that is past its retention",
 			"bodies", done.expired[store.ExpiringBodies], "deliveries", done.expired[store.ExpiringDeliveries],
 			"checkpoints", done.expired[store.ExpiringCheckpoints], "buttons", done.expired[store.ExpiringButtons],
 			"sessions", done.Sessions, "messages", done.Messages, "files", done.files)

@@ -39,9 +39,9 @@ func (d *daemon) modesOf(name assistant.Name, home string) map[string]string {
 	ours, err := addCodexProfile(home)
 	switch {
 	case err != nil:
-		d.log.Warn("Could not configure Codex for the sandbox; its commands will ask or fail", "err", err)
+		d.log.Warn("could not configure Codex for the sandbox; its commands will ask or fail", "err", err)
 	case !ours:
-		d.log.Warn("The configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
+		d.log.Warn("the configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
 	default:
 		mode := "permission-profile:" + codexProfile
 		return map[string]string{"ask": "read-only", "plan": "read-only", "edit": mode, "auto": mode}

@@ -53,7 +53,7 @@ func (d *daemon) tidyFiles(ctx context.Context) {
 			_, err = d.files.Sweep(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not tidy the files that people attached", "err", err)
+			d.log.WarnContext(ctx, "could not tidy the files that people attached", "err", err)
 		}
 		if !sleep(ctx, tidyEvery) {
 			return

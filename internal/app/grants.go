@@ -76,13 +76,13 @@ func (d *daemon) openSandbox(ctx context.Context) error {
 		return err
 	}
 	if level := d.runner.Level(); !level.Full() {
-		d.log.WarnContext(ctx, "Programs of assistants are not fully confined here", "sandbox", level.String())
+		d.log.WarnContext(ctx, "programs of assistants are not fully confined here", "sandbox", level.String())
 	}
 	if d.outside, err = d.openOutside(); err != nil {
 		return err
 	}
 	if !d.outside.confined() {
-		d.log.WarnContext(ctx, "Programs with a network cannot be limited to their hosts here", "network", d.outside.line())
+		d.log.WarnContext(ctx, "programs with a network cannot be limited to their hosts here", "network", d.outside.line())
 	}
 	return nil
 }

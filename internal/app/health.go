@@ -35,9 +35,9 @@ func (d *daemon) planResources(ctx context.Context) {
 	}
 	d.plan = resource.Make(limits, want)
 	for _, warning := range d.plan.Warnings {
-		d.log.WarnContext(ctx, "Configuration", "warning", warning)
+		d.log.WarnContext(ctx, "configuration", "warning", warning)
 	}
-	d.log.DebugContext(ctx, "Planned resources", "descriptors", limits.Descriptors, "memory_bytes", limits.Memory,
+	d.log.DebugContext(ctx, "planned resources", "descriptors", limits.Descriptors, "memory_bytes", limits.Memory,
 		"conversations", d.plan.Conversations, "connections_in", d.plan.Web, "connections_per_platform", d.plan.PerPlatform)
 }
 

@@ -76,7 +76,7 @@ func (d *daemon) watchIncidents(ctx context.Context) {
 			seen = append(seen, i.platforms(ctx)...)
 		}
 		if err := watch.Observe(ctx, time.Now(), i, seen...); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not tell the owners of trouble; it is tried again", "err", err)
+			d.log.WarnContext(ctx, "could not tell the owners about an incident; retrying", "err", err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (i *incidents) storeWorks(ctx context.Context) bool {
 	case ctx.Err() != nil || i.told || !i.led.Load():
 	default:
 		i.told = true
-		i.d.log.ErrorContext(ctx, "Nothing can be stored", "reason", fault.Public(err), "err", err)
+		i.d.log.ErrorContext(ctx, "nothing can be stored", "reason", fault.Public(err), "err", err)
 		i.direct(ctx, "⚠ Messages cannot be stored, so nobody gets an answer. "+fault.Public(err))
 	}
 	return false
@@ -162,7 +162,7 @@ func (i *incidents) direct(ctx context.Context, text string) {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
 		if _, err := i.d.adapters[n].Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
-			i.d.log.WarnContext(ctx, "An owner could not be told of trouble", "platform", chat.key.Platform, "err", err)
+			i.d.log.WarnContext(ctx, "could not tell an owner about an incident", "platform", chat.key.Platform, "err", err)
 		}
 		cancel()
 	}
@@ -218,10 +218,10 @@ func (i *incidents) record(ctx context.Context, key, state, text string) error {
 	if err != nil || !changed {
 		return err
 	}
-	i.d.log.WarnContext(ctx, "Incident", "key", key, "open", state != "", "text", text)
+	i.d.log.WarnContext(ctx, "incident", "key", key, "open", state != "", "text", text)
 	for _, chat := range i.chats {
 		if err := i.d.core.Ring(ctx, chat.conversation); err != nil {
-			i.d.log.DebugContext(ctx, "A notice waits for the next sweep", "err", err)
+			i.d.log.DebugContext(ctx, "a notice waits for the next sweep", "err", err)
 		}
 	}
 	return nil

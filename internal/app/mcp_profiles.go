@@ -86,7 +86,7 @@ func (s *profileServers) retire(id string, served *servedProfile) {
 func (s *profileServers) end(served *servedProfile) {
 	s.ending.Go(func() {
 		if err := served.servers.close(); err != nil {
-			s.log.Warn("Could not end the MCP servers of a profile", "err", err)
+			s.log.Warn("could not end the MCP servers of a profile", "err", err)
 		}
 	})
 }

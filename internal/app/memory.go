@@ -87,7 +87,7 @@ func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) 
 	}
 	model, name := d.learningModel(tiers["cheap"])
 	if model == nil {
-		d.log.InfoContext(ctx, "Nothing is learned by itself: there is no model API to ask", "option", "MEMORY_LEARNING")
+		d.log.InfoContext(ctx, "automatic memory is off: no model configured", "option", "MEMORY_LEARNING")
 		return
 	}
 	d.learner = learn.New(learn.Config{

@@ -22,7 +22,7 @@ const vectorsEvery = time.Hour
 func (d *daemon) keepVectors(ctx context.Context) {
 	for {
 		if err := d.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not look after the vectors of pgvector", "err", err)
+			d.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
 		}
 		if !sleep(ctx, vectorsEvery) {
 			return

@@ -70,10 +70,10 @@ func (d *daemon) sayAccess(ctx context.Context) {
 	}
 	list, err := d.people.List(ctx)
 	if err != nil {
-		d.log.WarnContext(ctx, "Could not read who may use the bot", "err", err)
+		d.log.WarnContext(ctx, "could not read who may use the bot", "err", err)
 	}
 	for _, p := range people.Overruled(list) {
-		d.log.WarnContext(ctx, "Somebody who owned the bot is no owner any more: the configuration names others", "account", p.Account.String(), "reason", p.Why)
+		d.log.WarnContext(ctx, "a former owner is no longer one: the configuration lists others", "account", p.Account.String(), "reason", p.Why)
 		d.say("  owner     %s is no longer an owner: %s. Run `bot owner add %s` to restore the role, or `bot owner rm` to clear it.\n", p.Account, p.Why, p.Account)
 	}
 }

@@ -34,11 +34,11 @@ func (d *daemon) reload(ctx context.Context) {
 		err = d.take(ctx, next)
 	}
 	if problems, ok := config.AsProblems(err); ok {
-		d.log.ErrorContext(ctx, "The configuration was not reloaded, nothing changed", "problems", strings.Join(problems, "; "))
+		d.log.ErrorContext(ctx, "the configuration was not reloaded, nothing changed", "problems", strings.Join(problems, "; "))
 		return
 	}
 	if err != nil {
-		d.log.ErrorContext(ctx, "The configuration was not reloaded, nothing changed", "reason", fault.Public(err), "err", err)
+		d.log.ErrorContext(ctx, "the configuration was not reloaded, nothing changed", "reason", fault.Public(err), "err", err)
 	}
 }
 
@@ -71,9 +71,9 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 	}
 	d.core.Reload(ctx, liveSettings(now, tiers))
 	for _, warning := range next.Warnings {
-		d.log.WarnContext(ctx, "Configuration", "warning", warning)
+		d.log.WarnContext(ctx, "configuration", "warning", warning)
 	}
-	d.log.InfoContext(ctx, "The configuration was reloaded", "changed", optionNames(live), "needs_restart", optionNames(restart))
+	d.log.InfoContext(ctx, "the configuration was reloaded", "changed", optionNames(live), "needs_restart", optionNames(restart))
 	return nil
 }
 

@@ -165,7 +165,7 @@ func cloneMissing(ctx context.Context, cfg config.Config, env Env, s *store.Stor
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			env.Log.WarnContext(ctx, "Could not clone a repository", "codebase", m.Name, "url", m.URL, "err", err)
+			env.Log.WarnContext(ctx, "could not clone a repository", "codebase", m.Name, "url", m.URL, "err", err)
 			failed = append(failed, m.Name)
 			say(env.Stdout, "not cloned: %s: %s\n", m.Name, fault.Public(err))
 		default:

@@ -36,7 +36,7 @@ func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context
 	defer d.releaseNamed(ctx, name, owner)
 	for {
 		if d.acquireNamed(ctx, name, owner) {
-			d.log.InfoContext(ctx, "This replica receives", "lease", name)
+			d.log.InfoContext(ctx, "this replica receives", "lease", name)
 			err := d.whileHeld(ctx, name, owner, fn)
 			if ctx.Err() != nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) {
 				return err
@@ -58,7 +58,7 @@ func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx 
 		defer cancel()
 		for sleep(ctx, singleTTL/3) {
 			if !d.acquireNamed(ctx, name, owner) {
-				d.log.WarnContext(ctx, "Another replica has the lease now", "lease", name)
+				d.log.WarnContext(ctx, "another replica has the lease now", "lease", name)
 				return
 			}
 		}
@@ -81,7 +81,7 @@ func (d *daemon) acquireNamed(ctx context.Context, name, owner string) bool {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "Could not ask for a lease", "lease", name, "err", err)
+		d.log.WarnContext(ctx, "could not acquire a lease", "lease", name, "err", err)
 	}
 	return err == nil && held
 }
@@ -91,7 +91,7 @@ func (d *daemon) releaseNamed(ctx context.Context, name, owner string) {
 	defer cancel()
 	err := d.store.InTx(ctx, func(tx *store.Tx) error { return tx.ReleaseNamed(ctx, name, owner) })
 	if err != nil {
-		d.log.InfoContext(ctx, "Could not give a lease back; it runs out by itself", "lease", name, "err", err)
+		d.log.InfoContext(ctx, "could not release a lease; it expires on its own", "lease", name, "err", err)
 	}
 }
 

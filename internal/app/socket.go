@@ -29,9 +29,9 @@ func (d *daemon) listenLocally(ctx context.Context) net.Listener {
 	case err == nil:
 		return l
 	case fault.Is(err, fault.Unsupported):
-		d.log.InfoContext(ctx, "There is no local socket", "reason", fault.Public(err))
+		d.log.InfoContext(ctx, "there is no local socket", "reason", fault.Public(err))
 	default:
-		d.log.WarnContext(ctx, "There is no local socket: bot chat and other commands cannot reach this process", "reason", fault.Public(err), "err", err)
+		d.log.WarnContext(ctx, "there is no local socket: bot chat and other commands cannot reach this process", "reason", fault.Public(err), "err", err)
 	}
 	return nil
 }

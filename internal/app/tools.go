@@ -168,7 +168,7 @@ func (t *toolSets) served(ctx context.Context, box *tool.Box, p *profile.Profile
 	for _, one := range own {
 		name := one.Spec().Name
 		if slices.ContainsFunc(all, func(other tool.Tool) bool { return other.Spec().Name == name }) {
-			t.log.WarnContext(ctx, "A tool of a profile's MCP server has the name of another one and is left out", "profile", p.Title(), "tool", name)
+			t.log.WarnContext(ctx, "a tool of a profile's MCP server has the name of another one and is left out", "profile", p.Title(), "tool", name)
 			continue
 		}
 		all = append(all, one)
@@ -311,7 +311,7 @@ func (t *toolSets) leave(codebaseID string) error {
 		if p.users == 0 && t.open[codebaseID] == p {
 			delete(t.open, codebaseID)
 			if err := p.db.Close(); err != nil {
-				t.log.Warn("Could not close the database of a project", "codebase", codebaseID, "err", err)
+				t.log.Warn("could not close the database of a project", "codebase", codebaseID, "err", err)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ const (
 func (d *daemon) openWorkspace(ctx context.Context) error {
 	space, err := newWorkspace(ctx, d.config, d.log, d.repoToken)
 	if fault.Is(err, fault.Unsupported) {
-		d.log.WarnContext(ctx, "There is no usable git: conversations cannot have repositories", "err", err)
+		d.log.WarnContext(ctx, "no usable git: repositories are off", "err", err)
 		return nil
 	}
 	d.space = space
@@ -66,13 +66,13 @@ func (d *daemon) sweepWorktrees(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
 		swept, err := d.work.Sweep(ctx, time.Now().Add(-idleWorktree))
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not put all idle worktrees away", "err", err)
+			d.log.WarnContext(ctx, "could not remove all idle worktrees", "err", err)
 		}
 		if len(swept.Removed) > 0 {
-			d.log.InfoContext(ctx, "Put idle worktrees away; their state is saved", "count", len(swept.Removed), "freed_bytes", swept.Freed)
+			d.log.InfoContext(ctx, "removed idle worktrees; their state is saved", "count", len(swept.Removed), "freed_bytes", swept.Freed)
 		}
 		if err := d.tools.sweep(time.Now().Add(-idleWorktree)); err != nil {
-			d.log.WarnContext(ctx, "Could not remove all idle homes of programs", "err", err)
+			d.log.WarnContext(ctx, "could not remove all idle homes of programs", "err", err)
 		}
 		if !sleep(ctx, sweepEvery) {
 			return
@@ -86,10 +86,10 @@ func (d *daemon) maintainRepositories(ctx context.Context) {
 	for sleep(ctx, maintainEvery) {
 		done, freed, err := d.work.Maintain(ctx)
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "Could not pack all repositories", "err", err)
+			d.log.WarnContext(ctx, "could not pack all repositories", "err", err)
 		}
 		if done > 0 {
-			d.log.InfoContext(ctx, "Packed repositories", "count", done, "freed_bytes", freed)
+			d.log.InfoContext(ctx, "packed repositories", "count", done, "freed_bytes", freed)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (h *Handler) askForText(ctx context.Context, r command.Request, b command.B
 		Text: p.Text, Submit: "Save",
 	})
 	if err != nil {
-		h.log.InfoContext(ctx, "Could not open a dialog", "conversation", r.Conv.Key, "err", err)
+		h.log.InfoContext(ctx, "could not open a dialog", "conversation", r.Conv.Key, "err", err)
 		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
 	return command.Reply{}, nil

@@ -116,6 +116,6 @@ func (h *Handler) showMenu(ctx context.Context, conv sessions.Conversation, code
 		err = menu.SetChatMenu(ctx, conv.Key, entries)
 	}
 	if err != nil {
-		h.log.InfoContext(ctx, "Could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
+		h.log.InfoContext(ctx, "could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
 	}
 }

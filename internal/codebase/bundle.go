@@ -44,7 +44,7 @@ func (w *Workspace) Bundles(ctx context.Context, folder string) (bundles []Bundl
 		case ctx.Err() != nil:
 			return bundles, problems, ctx.Err()
 		case err != nil:
-			w.log.WarnContext(ctx, "Could not bundle a repository", "repository", p.rel, "err", err)
+			w.log.WarnContext(ctx, "could not bundle a repository", "repository", p.rel, "err", err)
 			problems = append(problems, p.rel+": git cannot read this repository")
 		case b.Commits > 0:
 			bundles = append(bundles, b)

@@ -47,7 +47,7 @@ func (t *temporary) end() {
 func (w *Workspace) clearTemporary(ctx context.Context) {
 	entries, err := fs.ReadDir(w.root.FS(), tmpDir)
 	if err != nil {
-		w.log.WarnContext(ctx, "cannot list temporary directories", "error", err)
+		w.log.WarnContext(ctx, "cannot list temporary directories", "err", err)
 		return
 	}
 	for _, e := range entries {

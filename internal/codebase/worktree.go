@@ -200,7 +200,7 @@ func (w *Workspace) relink(ctx context.Context, t Tree) error {
 			return nil
 		}
 	}
-	w.log.WarnContext(ctx, "The file .git of a worktree was changed; it is put back", "conversation_id", t.Conversation, "codebase", t.Repo.Name)
+	w.log.WarnContext(ctx, "the file .git of a worktree was changed; it is put back", "conversation_id", t.Conversation, "codebase", t.Repo.Name)
 	if err := root.RemoveAll(".git"); err != nil {
 		return fault.Wrap(err, fault.Internal, "removing a changed .git")
 	}
@@ -309,7 +309,7 @@ func (w *Workspace) fresh(ctx context.Context, t *Tree) (string, error) {
 		return "", errors.Join(err, fetchErr)
 	}
 	if fetchErr != nil {
-		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "error", fetchErr)
+		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "err", fetchErr)
 		t.Note = fmt.Sprintf("Could not fetch (%s), so this starts from %s as last fetched: %.10s of %s.",
 			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
 	}

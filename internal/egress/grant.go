@@ -194,11 +194,11 @@ func (g *Grant) tell(target, outcome string, err error) {
 	log := g.proxy.cfg.Log.With("who", g.policy.Who, "to", target)
 	switch outcome {
 	case Connected:
-		log.Info("A program uses the network")
+		log.Info("a program uses the network")
 	case Refused:
-		log.Warn("A program was refused the network", "reason", fault.Public(err))
+		log.Warn("a program was refused the network", "reason", fault.Public(err))
 	default:
-		log.Info("A program could not be connected", "err", err)
+		log.Info("a program could not be connected", "err", err)
 	}
 }
 

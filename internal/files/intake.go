@@ -79,7 +79,7 @@ func (i *Intake) Take(ctx context.Context, a messages.Attachment, open func(cont
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound), fault.Is(err, fault.Unsupported):
 		a.Note = short(fault.Public(err))
 	default:
-		i.log.WarnContext(ctx, "Could not read an attachment", "type", a.MediaType, "bytes", size, "err", err)
+		i.log.WarnContext(ctx, "could not read an attachment", "type", a.MediaType, "bytes", size, "err", err)
 		a.Note = "it could not be read: " + short(fault.Public(err))
 	}
 	return a

@@ -249,6 +249,6 @@ func (s *Store) AfterErasing(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := s.Sweep(ctx); err != nil {
-		s.log.WarnContext(ctx, "Could not remove the files of deleted messages yet", "err", err)
+		s.log.WarnContext(ctx, "could not remove the files of deleted messages yet", "err", err)
 	}
 }

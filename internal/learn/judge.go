@@ -76,13 +76,13 @@ func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) mem
 	})
 	if err != nil || !ask || j.config.Redact(old.Text) != old.Text || j.config.Redact(f.Text) != f.Text {
 		if err != nil && ctx.Err() == nil {
-			j.config.Log.WarnContext(ctx, "Could not look for a memory to compare with; rules decide", "err", err)
+			j.config.Log.WarnContext(ctx, "could not look for a memory to compare with; rules decide", "err", err)
 		}
 		return memory.Judgment{}
 	}
 	relation, err := j.ask(ctx, conv, entry, f, old.Text)
 	if err != nil {
-		j.config.Log.InfoContext(ctx, "A model did not compare two memories; rules decide", "reason", fault.Public(err), "err", err)
+		j.config.Log.InfoContext(ctx, "a model did not compare two memories; rules decide", "reason", fault.Public(err), "err", err)
 		return memory.Judgment{}
 	}
 	return memory.Judgment{Of: old.Hash, Relation: relation}

@@ -193,7 +193,7 @@ func (l *Learner) one(ctx context.Context) (more bool) {
 	j, ok, err := l.begin(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.config.Log.WarnContext(ctx, "Could not look for what to learn from", "reason", fault.Public(err), "err", err)
+			l.config.Log.WarnContext(ctx, "could not look for what to learn from", "reason", fault.Public(err), "err", err)
 		}
 		return false
 	}
@@ -374,7 +374,7 @@ func (l *Learner) finish(ctx context.Context, j job, a answer) error {
 	if err != nil {
 		return fmt.Errorf("store what was learned: %w", err)
 	}
-	l.config.Log.DebugContext(ctx, "Learned", "conversation_id", j.conv.ID, "messages", len(j.texts), "proposed", len(facts)+len(episodes), "stored", stored, "skipped", j.skip)
+	l.config.Log.DebugContext(ctx, "learned", "conversation_id", j.conv.ID, "messages", len(j.texts), "proposed", len(facts)+len(episodes), "stored", stored, "skipped", j.skip)
 	return nil
 }
 
@@ -413,7 +413,7 @@ func (l *Learner) learned(ctx context.Context, j job, a answer) (facts []memory.
 	}
 	proposedFacts, proposedEpisodes, err := Parse(a.text)
 	if err != nil {
-		l.config.Log.InfoContext(ctx, "A model did not answer in the form that was asked for; nothing is learned", "model", a.model, "err", err)
+		l.config.Log.InfoContext(ctx, "a model did not answer in the form that was asked for; nothing is learned", "model", a.model, "err", err)
 		return nil, nil
 	}
 	now := l.config.Now()
@@ -453,7 +453,7 @@ func (l *Learner) each(
 		}
 		clean, why := Check(text(p), p.Quote, j.texts[at], limit, l.config.Redact)
 		if why != "" {
-			l.config.Log.DebugContext(ctx, "Did not learn what was proposed", "entry", j.entries[at].ID, "why", why)
+			l.config.Log.DebugContext(ctx, "rejected a proposed memory", "entry", j.entries[at].ID, "why", why)
 			continue
 		}
 		taken[at]++
@@ -470,7 +470,7 @@ func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
 		retry = true // asking has no effect that could be doubled
 	}
 	if !stopped {
-		l.config.Log.WarnContext(ctx, "Could not learn from what was said", "conversation_id", j.conv.ID, "attempt", j.attempts,
+		l.config.Log.WarnContext(ctx, "could not learn from what was said", "conversation_id", j.conv.ID, "attempt", j.attempts,
 			"reason", fault.Public(why), "err", why)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -487,7 +487,7 @@ func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
 		return err
 	})
 	if err != nil { // the claim runs out
-		l.config.Log.WarnContext(ctx, "Could not put back what to learn from", "conversation_id", j.conv.ID, "err", err)
+		l.config.Log.WarnContext(ctx, "could not put back what to learn from", "conversation_id", j.conv.ID, "err", err)
 		return false
 	}
 	return !stopped

@@ -236,7 +236,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.look(ctx)
 	watch.Go(func() { o.watch(watching) })
 	if err := o.firstSweep(ctx); err != nil {
-		o.config.Log.WarnContext(ctx, "First sweep failed", "err", err)
+		o.config.Log.WarnContext(ctx, "first sweep failed", "err", err)
 	}
 	defer context.AfterFunc(ctx, o.turns.CloseSlots)()
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{

@@ -82,7 +82,7 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int)
 			return nil, err
 		}
 		o.config.Metrics.SweepRang(1)
-		o.config.Log.DebugContext(ctx, "Sweep rang", "conversation_id", id)
+		o.config.Log.DebugContext(ctx, "sweep found work", "conversation_id", id)
 	}
 	return nil, nil
 }

@@ -14,7 +14,7 @@ func (o *Orchestrator) Owner() string { return o.turns.Owner() }
 func (o *Orchestrator) TakeOver(ctx context.Context) {
 	defer background.Recover(ctx, o.config.Log, "take over", nil)
 	if err := o.firstSweep(ctx); err != nil && ctx.Err() == nil {
-		o.config.Log.WarnContext(ctx, "Could not take over at once; the next sweep does", "err", err)
+		o.config.Log.WarnContext(ctx, "could not take over at once; the next sweep does", "err", err)
 	}
 }
 

@@ -77,7 +77,7 @@ func (o *Orchestrator) look(ctx context.Context) {
 	})
 	if err != nil {
 		if ctx.Err() == nil {
-			o.config.Log.DebugContext(ctx, "Could not look whether the service is halted", "err", err)
+			o.config.Log.DebugContext(ctx, "could not check whether the bot is halted", "err", err)
 		}
 		return
 	}
@@ -85,17 +85,17 @@ func (o *Orchestrator) look(ctx context.Context) {
 	o.config.Metrics.Halted(next.Halted())
 	if next.Halted() {
 		if !before.Halted() {
-			o.config.Log.WarnContext(ctx, "Halted: nothing starts until somebody resumes", "by", next.HaltedBy, "since", next.HaltedAt)
+			o.config.Log.WarnContext(ctx, "halted: nothing starts until a resume", "by", next.HaltedBy, "since", next.HaltedAt)
 		}
 		o.turns.CutAll(turn.ErrHalted)
 		return
 	}
 	o.turns.JudgeRunning(ctx, next.AccessSeq)
 	if before.Halted() {
-		o.config.Log.WarnContext(ctx, "Resumed")
+		o.config.Log.WarnContext(ctx, "resumed")
 		o.background.Go(func(ctx context.Context) {
 			if err := o.firstSweep(ctx); err != nil && ctx.Err() == nil {
-				o.config.Log.WarnContext(ctx, "Could not go on at once; the sweep does", "err", err)
+				o.config.Log.WarnContext(ctx, "could not continue at once; the sweep will", "err", err)
 			}
 		})
 	}

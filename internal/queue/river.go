@@ -109,7 +109,7 @@ func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := client.Stop(stop); err != nil {
-		r.options.Log.WarnContext(ctx, "Queue did not stop in time", "err", err)
+		r.options.Log.WarnContext(ctx, "queue did not stop in time", "err", err)
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		if err := client.StopAndCancel(stop); err != nil {
@@ -138,7 +138,7 @@ func (r *River) start(ctx context.Context, config *river.Config) (*river.Client[
 			return client, nil
 		}
 		if !told {
-			r.options.Log.WarnContext(ctx, "The queue cannot start; it is tried again", "err", err)
+			r.options.Log.WarnContext(ctx, "the queue cannot start; it is tried again", "err", err)
 			told = true
 		}
 		select {
@@ -192,7 +192,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[wake]) error {
 	log := w.river.options.Log.With("job_kind", job.Args.Job, "key", job.Args.Key, "attempt", job.Attempt)
 	if !ok {
 		// A newer replica may know it; the sweep covers everything else.
-		log.WarnContext(ctx, "Dropped a job of an unknown kind")
+		log.WarnContext(ctx, "dropped a job of an unknown kind")
 		return nil
 	}
 	if wait := time.Until(job.Args.At); wait > 0 {
@@ -205,7 +205,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[wake]) error {
 	case errors.Is(err, ErrBusy):
 		return river.JobSnooze(w.river.options.BusyPause)
 	}
-	log.WarnContext(ctx, "Job failed", "err", err)
+	log.WarnContext(ctx, "job failed", "err", err)
 	return fmt.Errorf("job %s: %w", job.Args.Job, err)
 }
 

@@ -139,7 +139,7 @@ func (t *Timer) handle(ctx context.Context, j timedJob, handlers map[Kind]Handle
 	log := t.options.Log.With("job_kind", j.Kind, "key", j.Key, "attempt", j.attempt+1)
 	handler, ok := handlers[j.Kind]
 	if !ok {
-		log.WarnContext(ctx, "Dropped a job of an unknown kind")
+		log.WarnContext(ctx, "dropped a job of an unknown kind")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
@@ -151,7 +151,7 @@ func (t *Timer) handle(ctx context.Context, j timedJob, handlers map[Kind]Handle
 		j.at = time.Now().Add(t.options.BusyPause)
 		t.add(j)
 	default:
-		log.WarnContext(ctx, "Job failed", "err", err)
+		log.WarnContext(ctx, "job failed", "err", err)
 		if j.attempt++; j.attempt < maxAttempts && j.Kind != KindSweep {
 			j.at = time.Now().Add(failing.Pause(j.attempt))
 			t.add(j)

@@ -153,7 +153,7 @@ func (s *Service) embed(ctx context.Context, text string, patience time.Duration
 		vectors, err := s.config.Embedder.Embed(ctx, []string{text})
 		s.slow.Store(time.Since(begin) > s.config.Patience)
 		if err != nil || len(vectors) != 1 {
-			s.config.Log.DebugContext(ctx, "Could not embed a text; words are used", "err", err)
+			s.config.Log.DebugContext(ctx, "could not embed a text; searching by keyword", "err", err)
 			done <- nil
 			return
 		}
@@ -335,7 +335,7 @@ func (s *Service) repeat(ctx context.Context, what string, limit int, step func(
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "Could not make memories quicker to find", "step", what, "err", err)
+			s.config.Log.WarnContext(ctx, "could not build the index of memories", "step", what, "err", err)
 		}
 		if err != nil || n < limit {
 			return
@@ -347,7 +347,7 @@ func (s *Service) sweep(ctx context.Context) {
 	now := s.config.Now()
 	err := s.config.Storage.InTx(ctx, func(tx Tx) error { return tx.SweepLinkCodes(ctx, now, now.Add(-memory.LinkTriesFor)) })
 	if err != nil && ctx.Err() == nil {
-		s.config.Log.WarnContext(ctx, "Could not sweep link codes", "err", err)
+		s.config.Log.WarnContext(ctx, "could not sweep link codes", "err", err)
 	}
 	for {
 		var n int64
@@ -357,7 +357,7 @@ func (s *Service) sweep(ctx context.Context) {
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "Could not sweep expired memories", "err", err)
+			s.config.Log.WarnContext(ctx, "could not sweep expired memories", "err", err)
 		}
 		if err != nil || n < sweepBatch {
 			return
@@ -370,7 +370,7 @@ func (s *Service) embedAll(ctx context.Context) {
 	for some := 0; s.config.Embedder != nil; some++ {
 		n, err := s.embedSome(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "Could not embed memories; they are found by their words until it works", "reason", fault.Public(err), "err", err)
+			s.config.Log.WarnContext(ctx, "could not embed memories; they are found by keyword until it works", "reason", fault.Public(err), "err", err)
 		}
 		if err != nil || n < batch {
 			if some > 0 {

@@ -38,7 +38,7 @@ func BenchmarkString(b *testing.B) {
 	r := redact.New("configured-secret", "another-secret-value")
 	text := ordinary(b)
 	for name, s := range map[string]string{
-		"line": `Turn finished conversation=telegram/42 session_id=0191 duration_ms=1234 tokens=55`,
+		"line": `turn finished conversation=telegram/42 session_id=0191 duration_ms=1234 tokens=55`,
 		"text": text[:min(len(text), 1<<20)],
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -124,6 +124,6 @@ func (s *Store) scrubPostgres(ctx context.Context, whole bool) error {
 
 func (s *Store) mayScrub(ctx context.Context, conn *pgxpool.Conn, statement string) {
 	if _, err := conn.Exec(ctx, statement); err != nil {
-		s.log.InfoContext(ctx, "A part of scrubbing is left to the server, for want of a privilege", "statement", statement, "err", classifyPostgres(err))
+		s.log.InfoContext(ctx, "a part of scrubbing is left to the server, for want of a privilege", "statement", statement, "err", classifyPostgres(err))
 	}
 }

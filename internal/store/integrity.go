@@ -34,7 +34,7 @@ func (s *Store) checkAtStart(ctx context.Context, path string) error {
 		return err
 	}
 	if err == nil && !whole {
-		s.log.InfoContext(ctx, "The database is too large to be examined whole at start", "limit", quickCheckLimit)
+		s.log.InfoContext(ctx, "the database is too large to be examined whole at start", "limit", quickCheckLimit)
 	}
 	return nil
 }

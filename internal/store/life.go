@@ -77,10 +77,10 @@ func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error)
 	}
 	s.company.owner.Store(&config.Owner)
 	if _, err := l.look(ctx); err != nil { // who is there: the first call need not wait for the next look
-		config.Log.DebugContext(ctx, "Could not look for other replicas", "err", err)
+		config.Log.DebugContext(ctx, "could not look for other replicas", "err", err)
 	}
 	if _, err := s.pg.Exec(ctx, s.text.sql(forgetCalls)); err != nil {
-		config.Log.DebugContext(ctx, "Could not forget old limits", "err", err)
+		config.Log.DebugContext(ctx, "could not forget old limits", "err", err)
 	}
 	return l, nil
 }
@@ -103,11 +103,11 @@ func (l *Life) Run(ctx context.Context) {
 		}
 		err := l.step(ctx)
 		if err != nil && ctx.Err() == nil {
-			l.config.Log.DebugContext(ctx, "Could not say that this process lives", "err", err)
+			l.config.Log.DebugContext(ctx, "could not record that this process is alive", "err", err)
 		}
 		silent := time.Since(l.beaten) > lifeGivesUp
 		if silent && !lost {
-			l.config.Log.WarnContext(ctx, "The database does not answer; other replicas take over what this one works on")
+			l.config.Log.WarnContext(ctx, "the database does not answer; other replicas take over what this one works on")
 			l.config.Lost()
 		}
 		lost = silent
@@ -132,7 +132,7 @@ func (l *Life) step(ctx context.Context) error {
 			return l.failed(ctx, err)
 		}
 		if done {
-			l.config.Log.WarnContext(ctx, "A replica is gone; its work is taken over", "replica", owner)
+			l.config.Log.WarnContext(ctx, "a replica is gone; its work is taken over", "replica", owner)
 			voided = append(voided, owner)
 		}
 	}
@@ -179,7 +179,7 @@ func (l *Life) beat(ctx context.Context) error {
 		return l.failed(ctx, err)
 	}
 	if fresh && l.known {
-		l.config.Log.WarnContext(ctx, "Other replicas took this one for dead; it begins anew")
+		l.config.Log.WarnContext(ctx, "other replicas considered this one dead; it starts again")
 		l.config.Lost()
 	}
 	l.beaten, l.known = asked, true
@@ -281,7 +281,7 @@ func (l *Life) end(ctx context.Context) {
 	defer cancel()
 	if l.conn != nil && !l.conn.IsClosed() {
 		if _, err := l.conn.Exec(ctx, `DELETE FROM replicas WHERE owner = $1`, l.config.Owner); err != nil && !fault.Is(err, fault.Canceled) {
-			l.config.Log.InfoContext(ctx, "Could not take this process off the record; the others see that it is gone", "err", err)
+			l.config.Log.InfoContext(ctx, "could not take this process off the record; the others see that it is gone", "err", err)
 		}
 	}
 	l.hangUp(ctx)

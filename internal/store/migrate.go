@@ -254,7 +254,7 @@ func (s *Store) lockSchema(ctx context.Context, db *sql.DB) (unlock func(), err 
 		ctx, cancel := cleanup(ctx)
 		defer cancel()
 		if err := errors.Join(locker.SessionUnlock(ctx, conn), conn.Close()); err != nil {
-			s.log.WarnContext(ctx, "Could not release the migration lock", "err", err)
+			s.log.WarnContext(ctx, "could not release the migration lock", "err", err)
 		}
 	}, nil
 }

@@ -121,7 +121,7 @@ func (s *Store) connectPostgres(ctx context.Context, config *pgxpool.Config, dae
 	if s.pg, err = pgxpool.NewWithConfig(ctx, again); err != nil {
 		return classifyPostgres(err)
 	}
-	s.log.InfoContext(ctx, "A pooler in transaction mode is between this process and PostgreSQL: a replica that dies is replaced after its time, not at once",
+	s.log.InfoContext(ctx, "a pooler in transaction mode is between this process and PostgreSQL: a replica that dies is replaced after its time, not at once",
 		"seconds", int(lifeTTL/time.Second))
 	return classifyPostgres(s.pg.Ping(ctx))
 }

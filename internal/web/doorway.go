@@ -51,7 +51,7 @@ func (d *doorway) failed(err error) {
 	defer d.mu.Unlock()
 	if now := time.Now(); now.Sub(d.warned) > quietDoor {
 		d.warned = now
-		d.log.WarnContext(context.Background(), "Connections wait until there is room", "out_of", string(kind), "err", err)
+		d.log.WarnContext(context.Background(), "connections wait until there is room", "out_of", string(kind), "err", err)
 	}
 }
 

@@ -126,7 +126,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		if c.Err != nil {
 			check.Error = fault.Public(c.Err)
 			body.Ready = false
-			s.config.Log.DebugContext(r.Context(), "Readiness check failed", "check", c.Name, "err", c.Err)
+			s.config.Log.DebugContext(r.Context(), "readiness check failed", "check", c.Name, "err", c.Err)
 		}
 		body.Checks = append(body.Checks, check)
 	}
@@ -149,7 +149,7 @@ func (s *Server) checks(ctx context.Context) []Check {
 		// This goroutine is outside the request's recovery.
 		defer func() {
 			if p := recover(); p != nil {
-				s.config.Log.ErrorContext(ctx, "Readiness check panicked", "panic", p, "stack", string(debug.Stack()))
+				s.config.Log.ErrorContext(ctx, "readiness check panicked", "panic", p, "stack", string(debug.Stack()))
 				done <- []Check{{Name: "checks", Err: errors.New("panic")}}
 			}
 		}()

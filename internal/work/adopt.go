@@ -25,7 +25,7 @@ func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry s
 		return conv, err
 	}
 	for _, p := range problems {
-		s.log.InfoContext(ctx, "A command file was not loaded", "codebase", c.Name, "problem", p)
+		s.log.InfoContext(ctx, "a command file was not loaded", "codebase", c.Name, "problem", p)
 	}
 	err = s.store.InTx(ctx, func(tx *store.Tx) error {
 		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID}); err != nil {

@@ -56,7 +56,7 @@ func (s *Service) guide(ctx context.Context, tree codebase.Tree, cwd string, p *
 				return
 			}
 			if err != nil && !fault.Is(err, fault.NotFound) {
-				s.log.InfoContext(ctx, "A repository's notes for assistants are not used", "file", name, "err", err)
+				s.log.InfoContext(ctx, "a repository's notes for assistants are not used", "file", name, "err", err)
 			}
 		}
 	}

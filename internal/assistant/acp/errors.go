@@ -62,7 +62,7 @@ func (g *agent) broken(ctx context.Context, at stage, err error) error {
 		return errClosing
 	}
 	result := g.classify(at, err)
-	g.log.WarnContext(ctx, "The agent failed", "stage", string(at), "err", result,
+	g.log.WarnContext(ctx, "the agent failed", "stage", string(at), "err", result,
 		"stderr", g.a.redact.String(g.process.StderrTail()))
 	return result
 }

@@ -129,7 +129,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 	delete(r.asks, string(q.id))
 	q.call.asking--
 	if v.err != nil {
-		r.agent.log.WarnContext(ctx, "Nobody could be asked for a permission; it is refused", "err", v.err)
+		r.agent.log.WarnContext(ctx, "nobody could be asked for a permission; it is refused", "err", v.err)
 		v.Allow = false
 	}
 	choice := ""
@@ -193,7 +193,7 @@ func (r *run) reply(ctx context.Context, id json.RawMessage, answer sdk.RequestP
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startAfter)
 	defer cancel()
 	if err := r.agent.conn.answer(ctx, id, answer); err != nil {
-		r.agent.log.DebugContext(ctx, "The agent takes no answer", "err", err)
+		r.agent.log.DebugContext(ctx, "the agent did not accept an answer", "err", err)
 	}
 }
 

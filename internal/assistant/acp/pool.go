@@ -104,7 +104,7 @@ func (a *Assistant) idled(p *place, g *agent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.agent == g && !p.idleFrom.IsZero() {
-		g.log.Debug("The agent was idle and is ended")
+		g.log.Debug("the agent was idle and is ended")
 		g.end()
 	}
 }

@@ -428,7 +428,7 @@ func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan an
 		grace, cancel := context.WithTimeout(ctx, cancelGrace)
 		defer cancel()
 		if err := g.cancelTurn(grace, prompt); err != nil {
-			g.log.InfoContext(ctx, "The agent did not end a turn that was stopped; its process is ended")
+			g.log.InfoContext(ctx, "the agent did not end a turn that was stopped; its process is ended")
 			g.end()
 			<-g.gone
 		}

@@ -112,7 +112,7 @@ func (g *agent) afresh(ctx context.Context, why error) ([]assistant.Event, error
 	if !answered && !errors.Is(why, errNoResume) {
 		return nil, g.broken(ctx, atSession, why)
 	}
-	g.log.WarnContext(ctx, "The agent's session cannot be continued; a new one is opened", "err", g.a.scrub(why))
+	g.log.WarnContext(ctx, "the agent's session cannot be continued; a new one is opened", "err", g.a.scrub(why))
 	var events []assistant.Event
 	if forgotten(why) || errors.Is(why, errNoResume) {
 		events = append(events, assistant.Resumable{})
@@ -259,7 +259,7 @@ func (g *agent) setMode(ctx context.Context, mode string) error {
 	case configurable && offered:
 		err = g.setOption(ctx, o.id, value)
 	default:
-		g.log.WarnContext(ctx, "The agent does not offer the mode", "mode", mode)
+		g.log.WarnContext(ctx, "the agent does not offer the mode", "mode", mode)
 		return nil
 	}
 	if err != nil {

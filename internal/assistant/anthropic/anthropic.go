@@ -227,7 +227,7 @@ func (c *completion) do(ctx context.Context) error {
 	}
 	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && params.hasThinking() {
 		c.model.log.WarnContext(ctx, "the model API does not take the thinking in the conversation back, asking again without",
-			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "error", err)
+			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "err", err)
 		if params, err = c.wire(false); err == nil {
 			err = c.ask(ctx, params)
 		}

@@ -219,7 +219,7 @@ func (r *run) settle(ctx context.Context, outcomes <-chan outcome, active int) {
 		select {
 		case <-outcomes:
 		case <-grace.C:
-			r.assistant.log.WarnContext(ctx, "Tools go on after their turn was stopped",
+			r.assistant.log.WarnContext(ctx, "tools keep running after their turn was stopped",
 				"conversation", r.turn.Conversation, "run", r.turn.Run, "tools", active)
 			return
 		}
@@ -231,7 +231,7 @@ func (r *run) runOne(ctx context.Context, at int, call messages.ToolCall, outcom
 	out := outcome{at: at}
 	defer func() {
 		if p := recover(); p != nil {
-			r.assistant.log.ErrorContext(ctx, "Recovered from a panic", "stage", "running a tool", "tool", call.Name,
+			r.assistant.log.ErrorContext(ctx, "recovered from a panic", "stage", "running a tool", "tool", call.Name,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			out.panic = fault.Wrap(fmt.Errorf("panic: %v", p), fault.Internal, "running a tool")
 		}

@@ -30,7 +30,7 @@ func (a *Access) Admitted(ctx context.Context, in messages.Inbound) (bool, error
 	defer cancel()
 	ok, err := g.Admits(ctx, in)
 	if err != nil {
-		a.Log.WarnContext(ctx, "Could not check who may use the bot, so nobody may",
+		a.Log.WarnContext(ctx, "could not check access, so it is denied",
 			"conversation", in.Conversation, "sender", in.Sender.ID, "err", err)
 	}
 	return ok && err == nil, err

@@ -83,7 +83,7 @@ func Recover(ctx context.Context, log *slog.Logger, stage string, settle func(er
 	if v == nil {
 		return
 	}
-	log.ErrorContext(ctx, "Recovered from a panic", "stage", stage, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	log.ErrorContext(ctx, "recovered from a panic", "stage", stage, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if settle != nil {
 		settle(fault.Wrap(fmt.Errorf("panic: %v", v), fault.Internal, stage))
 	}

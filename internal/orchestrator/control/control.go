@@ -78,7 +78,7 @@ func (c *Control) Start(entry sessions.Entry) {
 		defer func() { <-c.slots }()
 		defer background.Recover(ctx, c.Log, "control", nil)
 		if err := c.RunNow(ctx, entry); err != nil {
-			c.Log.ErrorContext(ctx, "Control command failed; it is taken up again",
+			c.Log.ErrorContext(ctx, "control command failed; it is taken up again",
 				"conversation", entry.In.Conversation, "entry", entry.ID, "err", err)
 		}
 	})
@@ -211,7 +211,7 @@ func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 	if err == nil {
 		return reply
 	}
-	c.Log.InfoContext(ctx, "A command failed", "command", r.Call.Name, "entry", r.Entry.ID, "err", err)
+	c.Log.InfoContext(ctx, "a command failed", "command", r.Call.Name, "entry", r.Entry.ID, "err", err)
 	if action {
 		if _, ok := c.Outbox.Adapters[r.Conv.Key.Platform].(platform.Whisperer); ok {
 			return command.Reply{Note: fault.Public(err)}

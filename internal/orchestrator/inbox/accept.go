@@ -53,7 +53,7 @@ func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	events = lockOrder(events)
 	plan, err := i.acceptAll(ctx, events, true)
 	if _, is := errors.AsType[*turn.BeginError](err); is && ctx.Err() == nil {
-		i.Log.WarnContext(ctx, "Could not begin a turn at once; its message is stored first", "err", err)
+		i.Log.WarnContext(ctx, "could not begin a turn at once; its message is stored first", "err", err)
 		plan, err = i.acceptAll(ctx, events, false)
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (i *Inbox) Keep(ctx context.Context, raw messages.RawEvent) error {
 		return fmt.Errorf("keep raw event: %w", err)
 	}
 	i.Metrics.KeptRaw(string(raw.Platform))
-	i.Log.WarnContext(ctx, "Kept an event that was not understood",
+	i.Log.WarnContext(ctx, "kept an event that was not understood",
 		"platform", raw.Platform, "event", raw.Event, "reason", raw.Reason)
 	return nil
 }
@@ -170,7 +170,7 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 		return i.acceptStranger(ctx, tx, a, verdict)
 	}
 	if verdict.Role == sessions.Owner && in.Private {
-		i.nobody.never() // here is somebody who can be asked about strangers
+		i.nobody.never() // here is someone who can be asked about strangers
 	}
 	if verdict.Claimed {
 		a.entry.In.Text = "/start"

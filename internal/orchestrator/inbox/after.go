@@ -24,7 +24,7 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	log := i.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {
 	case !a.fresh:
-		log.DebugContext(ctx, "Ignored a repeated event", "event", a.entry.In.Event)
+		log.DebugContext(ctx, "ignored a repeated event", "event", a.entry.In.Event)
 	case a.closed != nil:
 		conv := *a.closed
 		i.Background.Go(func(ctx context.Context) { i.Turns.Release(ctx, conv) })
@@ -58,14 +58,14 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 	if s := i.strangers[in.Conversation.Platform]; s != nil {
 		s.recorded()
 	}
-	i.Log.InfoContext(ctx, "Refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
+	i.Log.InfoContext(ctx, "refused a stranger", "conversation", in.Conversation, "entry", a.entry.ID, "sender", in.Sender.ID)
 	if a.answer != "" {
 		i.Outbox.Refuse(in, a.answer)
 	}
 	if a.pairs != nil {
 		i.Background.Go(func(ctx context.Context) {
 			if err := i.pair(ctx, *a.pairs); err != nil && ctx.Err() == nil {
-				i.Log.WarnContext(ctx, "Could not ask the owners about a stranger; it is tried with their next message", "err", err)
+				i.Log.WarnContext(ctx, "could not ask the owners about a stranger; it is tried with their next message", "err", err)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
 			return
 		}
 		if err := i.Control.Refuse(ctx, entry, err); err != nil {
-			i.Log.WarnContext(ctx, "Could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)
+			i.Log.WarnContext(ctx, "could not refuse a message; it is refused when its turn comes", "entry", entry.ID, "err", err)
 		}
 		return
 	}

@@ -134,6 +134,6 @@ func (i *Inbox) dropStranger(ctx context.Context, in messages.Inbound) {
 		return
 	}
 	if n := s.drop(time.Now()); n > 0 {
-		i.Log.WarnContext(ctx, "Many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
+		i.Log.WarnContext(ctx, "many strangers write: their messages are counted and not recorded one by one", "platform", p, "messages", n)
 	}
 }

@@ -46,12 +46,12 @@ func (i *Inbox) runDue(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		i.Log.WarnContext(ctx, "Could not look for standing tasks", "err", err)
+		i.Log.WarnContext(ctx, "could not look for standing tasks", "err", err)
 		return
 	}
 	for _, s := range due {
 		if err := i.runTask(ctx, s, now); err != nil && ctx.Err() == nil {
-			i.Log.WarnContext(ctx, "Could not begin a standing task; the next sweep tries again", "conversation_id", s.ConversationID, "err", err)
+			i.Log.WarnContext(ctx, "could not begin a standing task; the next sweep tries again", "conversation_id", s.ConversationID, "err", err)
 		}
 	}
 }

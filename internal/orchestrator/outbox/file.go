@@ -46,6 +46,6 @@ func (o *Outbox) TakeBack(ctx context.Context, ref messages.Ref) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := deleter.Delete(ctx, ref); err != nil {
-		o.Log.InfoContext(ctx, "Could not take a message back", "conversation", ref.Conversation, "err", err)
+		o.Log.InfoContext(ctx, "could not withdraw a message", "conversation", ref.Conversation, "err", err)
 	}
 }

@@ -68,7 +68,7 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 		err = o.SendHeld(ctx, key, open)
 	}
 	if err != nil {
-		o.Log.InfoContext(ctx, "Could not tell that a message waits", "conversation", key, "err", err)
+		o.Log.InfoContext(ctx, "could not show that a message is queued", "conversation", key, "err", err)
 	}
 }
 
@@ -152,6 +152,6 @@ func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.M
 	}
 	err := marker.Mark(ctx, messages.Ref{Conversation: entry.In.Conversation, Message: entry.In.Message}, mark)
 	if err != nil {
-		o.Log.DebugContext(ctx, "Could not mark a message", "conversation", entry.In.Conversation, "err", err)
+		o.Log.DebugContext(ctx, "could not mark a message", "conversation", entry.In.Conversation, "err", err)
 	}
 }

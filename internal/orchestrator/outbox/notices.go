@@ -19,7 +19,7 @@ func (o *Outbox) Whisper(ctx context.Context, to messages.Inbound, text string) 
 		return
 	}
 	if err := w.Whisper(ctx, to, text); err != nil {
-		o.Log.InfoContext(ctx, "Could not tell one person something", "conversation", to.Conversation, "err", err)
+		o.Log.InfoContext(ctx, "could not send a private note", "conversation", to.Conversation, "err", err)
 	}
 }
 
@@ -34,7 +34,7 @@ func (o *Outbox) SendUnkept(ctx context.Context, in messages.Inbound, text strin
 		out.OnlyFor, out.ReplyTo = in.Sender.ID, in.Message
 	}
 	if _, err := adapter.Send(ctx, out); err != nil {
-		o.Log.InfoContext(ctx, "Could not send what is not kept; the person has to ask again", "conversation", in.Conversation, "err", err)
+		o.Log.InfoContext(ctx, "could not send what is not kept; the person has to ask again", "conversation", in.Conversation, "err", err)
 	}
 }
 
@@ -64,6 +64,6 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 // SendNotice sends a notice that was stored to be sent at once.
 func (o *Outbox) SendNotice(ctx context.Context, key messages.ConversationKey, d messages.Delivery) {
 	if err := o.SendHeld(ctx, key, []messages.Delivery{d}); err != nil && ctx.Err() == nil {
-		o.Log.InfoContext(ctx, "Could not send a notice; it is told later", "conversation", key, "err", err)
+		o.Log.InfoContext(ctx, "could not send a notice; it is told later", "conversation", key, "err", err)
 	}
 }

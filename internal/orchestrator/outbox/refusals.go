@@ -113,7 +113,7 @@ func (o *Outbox) Refuse(in messages.Inbound, text string) {
 // TextUnchecked is said when the platform did not answer who may use the bot.
 const TextUnchecked = "Could not check your access, so nothing was done. Try again in a few minutes, or tell an operator."
 
-// RefuseUnadmitted tells somebody whom the platform does not admit so; why says why
+// RefuseUnadmitted tells someone whom the platform does not admit so; why says why
 // it did not answer, if it did not.
 func (o *Outbox) RefuseUnadmitted(in messages.Inbound, why error) {
 	text := "Only people with write access can give me work here."
@@ -164,6 +164,6 @@ func (o *Outbox) sendRefusal(ctx context.Context, adapter platform.Adapter, r re
 	}
 	_, err := adapter.Send(ctx, out)
 	if err != nil {
-		o.Log.InfoContext(ctx, "Could not tell somebody no", "conversation", r.in.Conversation, "err", err)
+		o.Log.InfoContext(ctx, "could not send a refusal", "conversation", r.in.Conversation, "err", err)
 	}
 }

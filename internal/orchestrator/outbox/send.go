@@ -272,19 +272,19 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 			outcome = "rate_limited"
 		}
 		o.Metrics.Delivered(string(key.Platform), outcome)
-		log.InfoContext(ctx, "A delivery has to wait", "until", d.NextAt)
+		log.InfoContext(ctx, "a delivery has to wait", "until", d.NextAt)
 		return false
 	case kind == fault.NotFound && d.Message != "" && d.Attempts < maxEditTries:
 		o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
 		d.Message, d.State = "", messages.DeliveryPending // deleted or too old: send anew
 		return true
 	case (kind == fault.Invalid || kind == fault.Unsupported) && d.Text != refusedText && d.FileName == "":
-		log.ErrorContext(ctx, "The platform refuses a text; a notice takes its place")
+		log.ErrorContext(ctx, "the platform refuses a text; a notice takes its place")
 		d.Text = refusedText
 		return true
 	}
 	if d.FileName != "" && d.Text != "" && kind != fault.Gone {
-		log.WarnContext(ctx, "The platform refuses a file; a notice takes its place")
+		log.WarnContext(ctx, "the platform refuses a file; a notice takes its place")
 		d.FileName, d.File = "", nil
 		d.Text = fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
 		return true
@@ -294,7 +294,7 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	}
 	d.State = messages.DeliveryFailed
 	o.Metrics.Delivered(string(key.Platform), "failed")
-	log.WarnContext(ctx, "A delivery was given up")
+	log.WarnContext(ctx, "a delivery was given up")
 	return false
 }
 

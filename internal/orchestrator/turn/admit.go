@@ -92,6 +92,6 @@ func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
 		return
 	}
 	if err := o.config.Worktrees.Release(ctx, conv); err != nil {
-		o.config.Log.InfoContext(ctx, "Could not free a worktree; the sweep does", "conversation", conv.Key, "err", err)
+		o.config.Log.InfoContext(ctx, "could not free a worktree; the sweep does", "conversation", conv.Key, "err", err)
 	}
 }

@@ -199,7 +199,7 @@ func (w *worker) how() string {
 
 // countDown waits for the next try of a turn and shows how long that is. It returns
 // when it is due, or when anything else is to be looked at: a stop, an end of the
-// process, or somebody who does not want to wait. The conversation stays this worker's,
+// process, or someone who does not want to wait. The conversation stays this worker's,
 // so that nobody else edits the message; its slot goes to others meanwhile.
 func (w *worker) countDown(ctx context.Context, handle *turnHandle, t *retrying) {
 	w.o.running.waits(handle, t.entry)
@@ -252,7 +252,7 @@ func (w *worker) showAgain(ctx context.Context, t *retrying, left time.Duration)
 		Text: t.text(w.o, left, w.how()), Buttons: t.buttons, Progress: true,
 	})
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.RateLimited) {
-		w.o.config.Log.DebugContext(ctx, "Could not show a countdown", "err", err)
+		w.o.config.Log.DebugContext(ctx, "could not show a countdown", "err", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (w *worker) keepFiles(ctx context.Context, entry sessions.Entry) {
 		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
-		w.o.config.Log.WarnContext(ctx, "Could not keep what was read of attachments", "entry", entry.ID, "err", err)
+		w.o.config.Log.WarnContext(ctx, "could not keep what was read of attachments", "entry", entry.ID, "err", err)
 	}
 }
 
@@ -246,7 +246,7 @@ func (w *worker) readTextFile(ctx context.Context, entry sessions.Entry, fetcher
 	switch {
 	case err != nil:
 		a.Note = "the file could not be read"
-		w.o.config.Log.InfoContext(ctx, "Could not read an attachment", "entry", entry.ID, "err", err)
+		w.o.config.Log.InfoContext(ctx, "could not read an attachment", "entry", entry.ID, "err", err)
 	case !utf8.ValidString(text):
 		a.Note = "not a text file"
 	default:

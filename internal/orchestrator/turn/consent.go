@@ -80,6 +80,6 @@ func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read the conversation: %w", err)
 	}
-	w.o.config.Log.InfoContext(ctx, "Cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
+	w.o.config.Log.InfoContext(ctx, "cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
 	return true, nil
 }

@@ -37,7 +37,7 @@ func (o *Turns) judge(ctx context.Context, before, seq int64) {
 			return err
 		})
 		if err != nil {
-			o.config.Log.WarnContext(ctx, "Could not look who may still use the bot; running turns go on", "err", err)
+			o.config.Log.WarnContext(ctx, "could not check who may still use the bot; running turns continue", "err", err)
 			return
 		}
 		o.running.judged(h.handle, seq, v.Role)

@@ -93,13 +93,13 @@ func (r *run) openHost(ctx context.Context, a assistant.Assistant, p *progress, 
 		h.missing = r.w.o.config.Tools.Missing(turn)
 	}
 	h.box.OnPanic(func(name string, value any, stack []byte) {
-		r.w.o.config.Log.ErrorContext(ctx, "A tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
+		r.w.o.config.Log.ErrorContext(ctx, "a tool panicked", "tool", name, "panic", fmt.Sprint(value), "stack", string(stack))
 	})
 	return h, nil
 }
 
 // mode returns how much may happen in a turn without asking. A turn that makes a
-// plan only reads, and so does one of somebody who may only ask.
+// plan only reads, and so does one of someone who may only ask.
 func (r *run) mode() approval.Mode {
 	if r.d.begun.role == sessions.Reader {
 		return approval.ModeAsk
@@ -128,7 +128,7 @@ func (r *run) modeName() string {
 
 func (h *host) close() {
 	if err := h.box.Close(); err != nil {
-		h.r.w.o.config.Log.Warn("Could not close the tools of a turn", "err", err)
+		h.r.w.o.config.Log.Warn("could not close the tools of a turn", "err", err)
 	}
 }
 
@@ -258,7 +258,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	h.r.w.slot.yield(h.r.w.o.slots)
 	defer h.r.w.slot.resume(ctx, h.r.w.o.slots)
 	if err := h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
-		h.r.w.o.config.Log.WarnContext(ctx, "Could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
+		h.r.w.o.config.Log.WarnContext(ctx, "could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
 	}
 	return h.awaitDecision(ctx, asked.approval.Number)
 }

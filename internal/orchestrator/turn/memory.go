@@ -31,7 +31,7 @@ func (r *run) recall(ctx context.Context) []messages.Quote {
 	defer cancel()
 	quotes, err := m.Recall(ctx, r.w.conv, entry, LimitsOf(p))
 	if err != nil {
-		r.w.o.config.Log.InfoContext(ctx, "Could not recall what is remembered", "conversation", r.w.conv.Key, "entry", entry.ID, "err", err)
+		r.w.o.config.Log.InfoContext(ctx, "could not recall what is remembered", "conversation", r.w.conv.Key, "entry", entry.ID, "err", err)
 		return nil
 	}
 	return quotes

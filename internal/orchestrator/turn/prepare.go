@@ -114,7 +114,7 @@ func (w *worker) readContext(ctx context.Context, reader platform.Contexter, ent
 	quotes, err := reader.Context(ctx, entry.In)
 	switch {
 	case err != nil:
-		w.o.config.Log.InfoContext(ctx, "Could not read what was said before", "conversation", w.conv.Key, "err", err)
+		w.o.config.Log.InfoContext(ctx, "could not read what was said before", "conversation", w.conv.Key, "err", err)
 		return nil, "⚠ Could not read the earlier messages here. " + fault.Public(err), err
 	case len(quotes) > 0 && w.caps().SessionContext:
 		return quotes, "", nil // what the conversation is about; nobody has to be told

@@ -196,7 +196,7 @@ func (p *progress) record(ctx context.Context) bool {
 	}
 	_, err := p.w.o.config.Storage.Commit(ctx, p.w.lease, commit.Changes{Deliveries: []messages.Delivery{*p.placed}})
 	if err != nil {
-		p.w.o.config.Log.InfoContext(ctx, "Could not record the first message yet", "conversation", p.w.conv.Key, "err", err)
+		p.w.o.config.Log.InfoContext(ctx, "could not record the first message yet", "conversation", p.w.conv.Key, "err", err)
 		return false
 	}
 	p.news = false
@@ -221,7 +221,7 @@ func (p *progress) typing(ctx context.Context) *sync.WaitGroup {
 			case <-timer.C:
 			}
 			if err := typer.Typing(ctx, key); err != nil && ctx.Err() == nil {
-				p.w.o.config.Log.DebugContext(ctx, "Typing indication failed", "err", err)
+				p.w.o.config.Log.DebugContext(ctx, "typing indication failed", "err", err)
 			}
 			timer.Reset(platform.TypingEvery)
 		}
@@ -256,7 +256,7 @@ func (p *progress) place(ctx context.Context) bool {
 			try--
 		}
 		if !again {
-			p.w.o.config.Log.InfoContext(ctx, "Could not place the first message", "conversation", p.w.conv.Key, "err", err)
+			p.w.o.config.Log.InfoContext(ctx, "could not place the first message", "conversation", p.w.conv.Key, "err", err)
 			return false
 		}
 		select {
@@ -487,7 +487,7 @@ func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e endin
 			})
 		})
 		if err != nil {
-			w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
+			w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
 			return
 		}
 		placed.Message, placed.State = d.Message, d.State
@@ -500,7 +500,7 @@ func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e endin
 		Progress: e.again == nil && len(buttons) == 0,
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		w.o.config.Log.DebugContext(ctx, "Could not show that a turn waits", "err", err)
+		w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
 	}
 }
 

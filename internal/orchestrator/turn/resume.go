@@ -88,7 +88,7 @@ func (w *worker) keep(ctx context.Context, entry sessions.Entry) {
 		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
-		w.o.config.Log.WarnContext(ctx, "Could not keep what was prepared", "entry", entry.ID, "err", err)
+		w.o.config.Log.WarnContext(ctx, "could not keep what was prepared", "entry", entry.ID, "err", err)
 	}
 }
 

@@ -59,7 +59,7 @@ func (r *run) runTurn(ctx context.Context) error {
 	case "failed", "stopped":
 		o.outbox.MarkEnd(r.d.entry, false)
 	}
-	log.InfoContext(ctx, "Turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
+	log.InfoContext(ctx, "turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", r.w.conv.Assistant, "session_id", r.d.begun.session.ID, "err", out.err)
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		if err := h.again(ctx, out.finished); err != nil {
 			return outcome{err: err, host: h}
 		}
-		r.w.o.config.Log.InfoContext(ctx, "Context window exceeded; trying a smaller one", "tokens", budget)
+		r.w.o.config.Log.InfoContext(ctx, "context window exceeded; trying a smaller one", "tokens", budget)
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 // Stop ends the turn of a conversation and drops what waits there, up to a sequence
-// number of its inbox, for somebody who is named as in the audit log. It waits a
+// number of its inbox, for someone who is named as in the audit log. It waits a
 // few seconds for the end of a turn in this process. Once more it changes nothing.
 func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64, by string) (Stopped, error) {
 	var (
@@ -83,7 +83,7 @@ func (o *Turns) stopRunning(ctx context.Context, conv sessions.Conversation, upT
 		// Parked, or on another replica: its holder sees the stop at its next
 		// heartbeat; a parked one is settled by whoever claims it now.
 		if err := o.Ring(ctx, conv.ID); err != nil {
-			o.config.Log.InfoContext(ctx, "A stop waits for a free slot", "conversation", conv.Key)
+			o.config.Log.InfoContext(ctx, "a stop waits for a free slot", "conversation", conv.Key)
 		}
 		return StopAsked
 	}

@@ -115,7 +115,7 @@ func (h *host) sendQuestions(ctx context.Context, a approval.Approval) {
 		err = h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, due)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.r.w.o.config.Log.InfoContext(ctx, "A question is not shown yet", "approval", a.Name(), "err", err)
+		h.r.w.o.config.Log.InfoContext(ctx, "a question is not shown yet", "approval", a.Name(), "err", err)
 	}
 }
 
@@ -132,7 +132,7 @@ func (h *host) withdraw(a approval.Approval) {
 		return err
 	})
 	if err != nil && !isSettled(err) {
-		h.r.w.o.config.Log.InfoContext(ctx, "A question could not be withdrawn", "approval", a.Name(), "err", err)
+		h.r.w.o.config.Log.InfoContext(ctx, "a question could not be withdrawn", "approval", a.Name(), "err", err)
 	}
 }
 

@@ -118,7 +118,7 @@ func (o *Turns) workOn(ctx context.Context, w *worker) {
 			return
 		case errors.Is(err, sessions.ErrLeaseLost):
 			o.config.Metrics.LeaseLost()
-			log.WarnContext(ctx, "Lost the lease; somebody else works on this conversation")
+			log.WarnContext(ctx, "lost the lease; another process has this conversation")
 			return
 		case context.Cause(ctx) != nil:
 			w.abandon()
@@ -126,7 +126,7 @@ func (o *Turns) workOn(ctx context.Context, w *worker) {
 		default:
 			// The lease runs out by itself and the sweep rings again: the pause is
 			// the backoff.
-			log.ErrorContext(ctx, "Work on a conversation failed; it is taken up again", "err", err)
+			log.ErrorContext(ctx, "work on a conversation failed; it is taken up again", "err", err)
 			return
 		}
 	}
@@ -172,7 +172,7 @@ func (w *worker) abandon() { w.handBack(w.ctx) }
 // whoever is free.
 func (w *worker) handBack(ctx context.Context) {
 	if err := w.giveUp(ctx); err != nil && !errors.Is(err, sessions.ErrLeaseLost) {
-		w.o.config.Log.WarnContext(ctx, "Could not give a lease back", "conversation_id", w.lease.ConversationID, "err", err)
+		w.o.config.Log.WarnContext(ctx, "could not release a lease", "conversation_id", w.lease.ConversationID, "err", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func UntilDone(ctx context.Context, log *slog.Logger, trouble string, do func(co
 			return err
 		}
 		if ctx.Err() == nil {
-			log.WarnContext(ctx, "the platform is not responding as it should, trying again", "trouble", trouble, "error", err)
+			log.WarnContext(ctx, "the platform is not responding as it should, trying again", "trouble", trouble, "err", err)
 			_ = wait.Sleep(ctx, RetryAfter(err))
 		}
 	}

@@ -85,7 +85,7 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 		if err := read(ctx); ctx.Err() != nil {
 			return nil, fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "reading what an issue is about")
 		} else if err != nil {
-			a.log.WarnContext(ctx, "could not read all that an issue is about", "conversation", in.Conversation, "error", err)
+			a.log.WarnContext(ctx, "could not read all that an issue is about", "conversation", in.Conversation, "err", err)
 		}
 	}
 	return r.quotes, nil

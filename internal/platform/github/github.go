@@ -328,7 +328,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 		if err := a.redeliver(ctx); fault.Is(err, fault.Unauthorized) {
 			return err
 		} else if err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "could not look for failed deliveries of webhooks", "error", err)
+			a.log.WarnContext(ctx, "could not look for failed deliveries of webhooks", "err", err)
 		}
 		return a.sweep(ctx, sink)
 	})
@@ -366,7 +366,7 @@ func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(c
 			return err
 		case err != nil:
 			pause = max(pause, exchange.RetryAfter(err))
-			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "error", err)
+			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "err", err)
 		}
 		if platform.Sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // the end of ctx is no failure

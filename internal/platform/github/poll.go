@@ -74,7 +74,7 @@ func (a *Adapter) sweep(ctx context.Context, sink platform.Sink) error {
 			case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.RateLimited):
 				return err
 			}
-			a.log.WarnContext(ctx, "could not read what is new in a repository", "repository", repo, "error", err)
+			a.log.WarnContext(ctx, "could not read what is new in a repository", "repository", repo, "err", err)
 			return nil
 		})
 	}
@@ -373,7 +373,7 @@ func (a *Adapter) askIssue(ctx context.Context, at place) (*github.Issue, error)
 // that it does not hold up what came after it.
 func (s *sweeper) passOver(ctx context.Context, err error) error {
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || fault.Is(err, fault.Forbidden) {
-		s.a.log.InfoContext(ctx, "an issue that somebody wrote in cannot be read", "repository", s.repo, "error", err)
+		s.a.log.InfoContext(ctx, "an issue that somebody wrote in cannot be read", "repository", s.repo, "err", err)
 		return nil
 	}
 	return err

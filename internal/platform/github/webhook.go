@@ -57,7 +57,7 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 		failpoint.Hit(failpoint.Received)
 		if err := a.store(ctx, sink, a.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {
 			a.observe("sink_error")
-			a.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "error", err)
+			a.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "err", err)
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}

@@ -87,7 +87,7 @@ func (a *Adapter) setStatus(ctx context.Context, to place, working bool) error {
 	switch codeOf(err) {
 	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
 		if a.noStatus.CompareAndSwap(false, true) {
-			a.log.InfoContext(ctx, "slack shows no status of the bot's work", "error", err)
+			a.log.InfoContext(ctx, "slack shows no status of the bot's work", "err", err)
 		}
 		return nil
 	}
@@ -121,7 +121,7 @@ func (a *Adapter) setSession(ctx context.Context, to place, working bool) error 
 	case err == nil:
 		a.sessions.Store(int32(sessionsWithStop))
 	case refusesAll(err) && a.sessions.CompareAndSwap(int32(sessionsUnknown), int32(sessionsOff)):
-		a.log.InfoContext(ctx, "slack has no agent sessions for this app", "error", err)
+		a.log.InfoContext(ctx, "slack has no agent sessions for this app", "err", err)
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func refusesAll(err error) bool {
 func (a *Adapter) nativeStop(ctx context.Context, to place) bool {
 	if a.sessionState() == sessionsUnknown {
 		if err := a.setSession(ctx, to, true); err != nil && ctx.Err() == nil {
-			a.log.DebugContext(ctx, "could not find out about agent sessions", "error", err)
+			a.log.DebugContext(ctx, "could not find out about agent sessions", "err", err)
 		}
 	}
 	return a.sessionState() == sessionsWithStop
@@ -166,7 +166,7 @@ func (a *Adapter) clearStatus(ctx context.Context, key messages.ConversationKey,
 	defer cancel()
 	if err := a.setStatus(ctx, to, false); err != nil {
 		a.left.add(key)
-		a.log.DebugContext(ctx, "could not take a status away yet", "conversation", key, "error", err)
+		a.log.DebugContext(ctx, "could not take a status away yet", "conversation", key, "err", err)
 	}
 }
 

@@ -289,7 +289,7 @@ func (a *Adapter) askNames(ctx context.Context) {
 			}
 			if _, err := a.askName(ctx, id); err != nil && ctx.Err() == nil {
 				a.names.Put(id, "")
-				a.log.DebugContext(ctx, "could not find out a name", "error", err)
+				a.log.DebugContext(ctx, "could not find out a name", "err", err)
 			}
 		}
 	}

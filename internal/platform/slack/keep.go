@@ -58,7 +58,7 @@ func (a *Adapter) keepStream(ctx context.Context, st *stream) {
 		err = a.appendTo(ctx, st, gap)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.log.DebugContext(ctx, "could not look after a stream", "conversation", st.key, "error", err)
+		a.log.DebugContext(ctx, "could not look after a stream", "conversation", st.key, "err", err)
 	}
 }
 
@@ -73,7 +73,7 @@ func (a *Adapter) closeStreams(ctx context.Context) {
 		}
 		if !st.over {
 			if err := a.closeStream(ctx, st, platform.Edit{Text: st.text, Progress: true}); err != nil {
-				a.log.InfoContext(ctx, "could not close a stream; whoever goes on with the answer does", "conversation", st.key, "error", err)
+				a.log.InfoContext(ctx, "could not close a stream; whoever goes on with the answer does", "conversation", st.key, "err", err)
 			}
 		}
 		st.mu.Unlock()
@@ -122,7 +122,7 @@ func (a *Adapter) tellStops(ctx context.Context, sink platform.Sink) {
 					break
 				}
 				a.observe("sink_error")
-				a.log.WarnContext(ctx, "could not stop a turn whose stream was stopped, trying again", "error", err)
+				a.log.WarnContext(ctx, "could not stop a turn whose stream was stopped, trying again", "err", err)
 				_ = wait.Sleep(ctx, 0)
 			}
 		}

@@ -33,7 +33,7 @@ func (a *Adapter) Link(ctx context.Context, key messages.ConversationKey) string
 		return err
 	})
 	if err != nil {
-		a.log.InfoContext(ctx, "could not find out the address of a thread", "error", err)
+		a.log.InfoContext(ctx, "could not find out the address of a thread", "err", err)
 	}
 	return link
 }

@@ -69,7 +69,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	ts, err := a.post(ctx, to, out.Delivery, c)
 	if blocksRefused(err) {
 		a.observe("blocks_refused")
-		a.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "error", err)
+		a.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "err", err)
 		ts, err = a.post(ctx, to, out.Delivery, withoutBlocks(out.Text, out.Buttons))
 	}
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	}
 	if address, ok := a.replyTo.Get(makeKey(to).ID); ok {
 		if err := a.respond(ctx, address, render(text, nil)); err != nil {
-			a.log.InfoContext(ctx, "could not tell that nothing can be posted", "error", err)
+			a.log.InfoContext(ctx, "could not tell that nothing can be posted", "err", err)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 	if blocksRefused(err) && !edit.Progress {
 		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
 			a.observe("blocks_refused")
-			a.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "error", err)
+			a.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "err", err)
 			err = a.change(ctx, to, ts, edit, c)
 		}
 	}
@@ -377,7 +377,7 @@ func madeAt(delivery messages.DeliveryID) (created, since time.Time) {
 func lookupError(ctx context.Context, log *slog.Logger, err error) error {
 	switch {
 	case fault.Is(err, fault.Forbidden):
-		log.WarnContext(ctx, "cannot look up whether a message was sent", "error", err)
+		log.WarnContext(ctx, "cannot look up whether a message was sent", "err", err)
 		return nil
 	case fault.Is(err, fault.Gone), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Canceled):
 		return err

@@ -92,7 +92,7 @@ func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
 		case fault.Is(err, fault.Unauthorized):
 			return err
 		case err != nil:
-			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "error", err)
+			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "err", err)
 		default:
 			a.observe("socket_reconnect")
 			if time.Since(begun) > time.Minute {
@@ -291,10 +291,10 @@ func (a *Adapter) storeOne(ctx context.Context, sink platform.Sink, p pending) {
 		}
 		a.observe("sink_error")
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			a.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "error", err)
+			a.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "err", err)
 			return
 		}
-		a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "error", err)
+		a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "err", err)
 		_ = wait.Sleep(ctx, 0)
 	}
 }

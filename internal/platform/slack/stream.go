@@ -86,7 +86,7 @@ func (s *streamSet) isKept() bool {
 	return s.kept
 }
 
-// begin takes a place for a stream. Without somebody who keeps it alive, or if
+// begin takes a place for a stream. Without someone who keeps it alive, or if
 // all places are taken, it reports false. end gives the place back.
 func (s *streamSet) begin() bool {
 	s.mu.Lock()
@@ -226,7 +226,7 @@ func (a *Adapter) refusedStream(ctx context.Context, to place, err error) {
 	}
 	a.noStreams[kindOfPlace(to)].Store(time.Now().Add(offFor).UnixNano())
 	a.observe("stream_refused")
-	a.log.InfoContext(ctx, "slack opens no stream here; answers are edited instead", "direct", kindOfPlace(to) == 1, "error", err)
+	a.log.InfoContext(ctx, "slack opens no stream here; answers are edited instead", "direct", kindOfPlace(to) == 1, "err", err)
 }
 
 // editStream shows an edit in an open stream. It reports true if nothing is left

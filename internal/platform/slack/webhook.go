@@ -51,7 +51,7 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 		}
 		if err := a.receive(ctx, sink, kindOfPath(r.URL.Path), fromForm(r.URL.Path, body)); err != nil {
 			a.observe("sink_error")
-			a.log.ErrorContext(ctx, "an event from slack could not be stored; events come again", "path", r.URL.Path, "error", err)
+			a.log.ErrorContext(ctx, "an event from slack could not be stored; events come again", "path", r.URL.Path, "err", err)
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}

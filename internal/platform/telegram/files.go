@@ -59,7 +59,7 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	}
 	if isEntityError(err) {
 		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "error", err)
+		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
 		params.CaptionEntities = nil
 		sent, err = a.postFile(ctx, to, params, f)
 	}

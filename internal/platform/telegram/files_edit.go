@@ -46,7 +46,7 @@ func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.Fil
 	err = edit()
 	if isEntityError(err) {
 		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "error", err)
+		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
 		caption.entities = nil
 		err = edit()
 	}

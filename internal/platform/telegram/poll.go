@@ -108,7 +108,7 @@ func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []j
 	}
 	if ctx.Err() == nil {
 		a.observe("sink_error")
-		a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "error", err, "updates", len(updates))
+		a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "err", err, "updates", len(updates))
 		_ = failed.Sleep(ctx, 0)
 	}
 	return 0, false
@@ -124,7 +124,7 @@ func (a *Adapter) confirm(ctx context.Context, offset, confirmed int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastConfirm)
 	defer cancel()
 	if _, _, err := a.getUpdates(ctx, offset, 1, 0); err != nil {
-		a.log.WarnContext(ctx, "the last messages could not be confirmed to telegram", "error", err)
+		a.log.WarnContext(ctx, "the last messages could not be confirmed to telegram", "err", err)
 	}
 }
 
@@ -136,12 +136,12 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *p
 		a.observe("conflict")
 		a.log.WarnContext(ctx, "a webhook is set for this bot; taking it down to poll instead")
 		if err := a.deleteWebhook(ctx); err != nil {
-			a.log.ErrorContext(ctx, "the webhook could not be taken down", "error", err)
+			a.log.ErrorContext(ctx, "the webhook could not be taken down", "err", err)
 		}
 		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.Conflict):
 		a.observe("conflict")
-		a.log.ErrorContext(ctx, "another process is polling with this TELEGRAM_BOT_TOKEN; only one can get the messages", "error", err)
+		a.log.ErrorContext(ctx, "another process is polling with this TELEGRAM_BOT_TOKEN; only one can get the messages", "err", err)
 		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.RateLimited):
 		a.observe("rate_limited")
@@ -149,7 +149,7 @@ func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *p
 		_ = platform.Sleep(ctx, max(exchange.RetryAfter(err), time.Second))
 	default:
 		a.observe("poll_error")
-		a.log.WarnContext(ctx, "polling telegram failed, trying again", "error", err)
+		a.log.WarnContext(ctx, "polling telegram failed, trying again", "err", err)
 		_ = failed.Sleep(ctx, exchange.RetryAfter(err))
 	}
 }

@@ -179,7 +179,7 @@ func (a *Adapter) dismiss(ctx context.Context, id string) {
 	defer cancel()
 	if err := a.answerPress(limited, id, ""); err != nil && ctx.Err() == nil {
 		a.observe("press_unanswered")
-		a.log.WarnContext(ctx, "a pressed button could not be answered", "error", err)
+		a.log.WarnContext(ctx, "a pressed button could not be answered", "err", err)
 	}
 }
 

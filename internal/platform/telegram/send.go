@@ -92,7 +92,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	}
 	if isEntityError(err) {
 		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a message, sending it plain", "error", err)
+		a.log.WarnContext(ctx, "telegram refused the formatting of a message, sending it plain", "err", err)
 		params.Entities = nil
 		err = post()
 	}
@@ -142,7 +142,7 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 	err = change()
 	if isEntityError(err) && !edit.Progress {
 		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of an edit, sending it plain", "error", err)
+		a.log.WarnContext(ctx, "telegram refused the formatting of an edit, sending it plain", "err", err)
 		params.Entities = nil
 		err = change()
 	}

@@ -107,7 +107,7 @@ func (a *Adapter) receive(ctx context.Context, sink platform.Sink, body []byte) 
 	_, err := a.take(ctx, sink, []json.RawMessage{body})
 	if err != nil {
 		a.observe("sink_error")
-		a.log.ErrorContext(ctx, "an update from telegram could not be stored; it will come again", "error", err)
+		a.log.ErrorContext(ctx, "an update from telegram could not be stored; it will come again", "err", err)
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK

@@ -135,7 +135,7 @@ func (s *stdio) skip(line []byte) {
 	if s.skipped++; s.skipped > maxSkipped {
 		return
 	}
-	s.log.Warn("An MCP server wrote a line that is no message; it is skipped",
+	s.log.Warn("an MCP server wrote a line that is no message; it is skipped",
 		"line", tool.Line(string(line[:min(len(line), 1000)]), 200), "last_logged", s.skipped == maxSkipped)
 }
 

@@ -135,7 +135,7 @@ func (l *Link) connect(ctx context.Context) (conn *connection, fatal bool) {
 		if p == nil {
 			continue
 		}
-		l.opts.Log.LogAttrs(ctx, slog.LevelWarn, "An MCP server has a problem", slog.String("server", l.server.Name), slog.Any("err", p))
+		l.opts.Log.LogAttrs(ctx, slog.LevelWarn, "an MCP server has a problem", slog.String("server", l.server.Name), slog.Any("err", p))
 		trouble = append(trouble, fault.Public(p))
 		fatal = fatal || conn == nil && fault.Is(p, fault.Invalid)
 	}
