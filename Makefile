@@ -38,6 +38,7 @@ generate: ## write the files that are made from code
 	go run ./cmd/bot config example > .env.example.new && mv .env.example.new .env.example
 	go test ./internal/conformance -run TestDocument -write
 	go test ./internal/chat -run TestReference -write
+	go test ./internal/texts -run TestDocument -write
 	go test ./internal/store -run TestSchemaIsWhatTheMigrationsMake -write-schema
 
 demo: ## play a conversation with emulated services
