@@ -256,7 +256,7 @@ func TestPlainPlatform(t *testing.T) {
 		for _, p := range w.Chat.Posts(ot.Room) {
 			texts = append(texts, p.Text)
 		}
-		if len(texts) != 3 || texts[1] != "At last." || texts[2] != "re: quick" || !strings.Contains(texts[0], "wait") {
+		if len(texts) != 3 || texts[1] != "At last." || texts[2] != "re: quick" || !strings.Contains(texts[0], "Queued") {
 			t.Errorf("posted: %q", texts)
 		}
 	})
@@ -271,9 +271,9 @@ func TestProgress(t *testing.T) {
 		w.Model.On("hello", ot.Hold("I begin with ", ot.Say("I begin with the end.")))
 		w.Start()
 		w.Chat.Say("hello")
-		w.Pass(100 * time.Millisecond)
+		w.Pass(90 * time.Millisecond)
 		if n := w.Chat.Strays(ot.Room); n != 1 {
-			t.Errorf("%d placeholders after 100 ms", n)
+			t.Errorf("%d placeholders after 90 ms", n)
 		}
 		w.Pass(2 * time.Second)
 		if p := w.Chat.Find("I begin with"); len(p.Buttons) != 0 {

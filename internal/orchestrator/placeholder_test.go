@@ -52,8 +52,7 @@ func TestShortTurnsNeedNoPlaceholder(t *testing.T) {
 
 // TestShortAnswerIsNotSentTwice has the process die after a short answer was sent and
 // before that is on record.
-func TestShortAnswerIsNotSentTwice(t *testing.T) {
-	t.Parallel()
+func TestShortAnswerIsNotSentTwice(t *testing.T) { // not beside others: failpoints are global
 	ot.Run(t, func(w *ot.World) {
 		late(w)
 		w.Start()

@@ -20,6 +20,7 @@ var notExported = map[string]string{
 	"named_leases":               "who does what at this moment",
 	"files":                      "bytes of what people attached; a backup has them",
 	"replicas":                   "which processes live at this moment",
+	"call_limits":                "how many calls to a platform are left at this moment",
 	"platform_cursors":           "up to where this bot has read; another one reads from now on",
 	"buttons":                    "what is open is ended, and a button of the past does nothing",
 	"checkpoints":                "states of files in the repositories of this machine; a backup has both",

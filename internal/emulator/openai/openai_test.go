@@ -331,7 +331,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		{"", hi},
 		{"", hi + "," + call(one+","+two) + "," + res("b") + "," + res("a")},
 		{"", hi + "," + call(one) + `,{"role":"tool","tool_call_id":"a","content":""},` + hi},
-		{"", `{"role":"developer","content":"x"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{}}]}`},
+		{"", `{"role":"developer","content":"x"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}`},
 		{"did not have response messages: a", hi + "," + call(one)},
 		{"did not have response messages: b", hi + "," + call(one+","+two) + "," + res("a") + "," + hi},
 		{"did not have response messages: a", call(one) + "," + hi + "," + res("a")},
