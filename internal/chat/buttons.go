@@ -39,7 +39,7 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 	case b.On == command.OnPairing:
 		return h.pressedPairing(ctx, r, b)
 	case r.Role == sessions.Reader:
-		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: somebody else has to decide.")
+		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access; someone else has to decide.")
 	case b.On == command.OnApproval:
 		return h.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
 	}

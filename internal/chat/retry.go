@@ -75,7 +75,7 @@ func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (c
 // pressedTurn answers the buttons of a turn that failed.
 func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64, what command.TurnAction) (command.Reply, error) {
 	if seq <= 0 || seq > r.Conv.InboxSeq {
-		return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+		return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 	}
 	switch what {
 	case command.RetryNow:
@@ -90,7 +90,7 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 	case command.Retry:
 		return h.pressedRetry(ctx, r, seq)
 	}
-	return command.Reply{}, fault.New(fault.NotFound, "This button does nothing any more.")
+	return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 }
 
 // pressedRetry runs a turn again that failed, if it is the last one and nothing else is
@@ -116,7 +116,7 @@ func (h *Handler) pressedRetry(ctx context.Context, r command.Request, seq int64
 	case err != nil:
 		return command.Reply{}, err
 	case failed.Seq != seq || failed.State != sessions.EntryFailed:
-		return command.Reply{}, fault.New(fault.NotFound, "This is not the last turn any more, so nothing was done.")
+		return command.Reply{}, fault.New(fault.NotFound, "This is no longer the last turn, so nothing was done.")
 	case busy:
 		return command.Reply{}, fault.New(fault.Conflict, "Something else runs or waits here. Press again afterwards.")
 	}

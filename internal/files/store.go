@@ -124,7 +124,7 @@ func (s *Store) spool() (*os.File, error) {
 // Get returns the bytes of a hash. fault.NotFound means that they are not kept any
 // more.
 func (s *Store) Get(ctx context.Context, hash string) (data []byte, err error) {
-	gone := fault.New(fault.NotFound, "The file is not kept any more.")
+	gone := fault.New(fault.NotFound, "The file is no longer stored.")
 	if !valid(hash) {
 		return nil, gone
 	}

@@ -153,7 +153,7 @@ func TestSomebodyWhoIsNotLetIn(t *testing.T) {
 		w.restart()
 		w.says(eve, "please!")
 		w.says(ann, "/people allow BCD-FGH")
-		w.seesText(ann, "Nobody waits with that code")
+		w.seesText(ann, "That code has expired")
 		w.says(ann, "/people deny 666")
 		w.seesText(ann, "Name the code")
 		if n := len(w.tg.ChatView(-100).BotTexts()); n != 0 {

@@ -40,7 +40,7 @@ func find(ctx context.Context, tx *store.Tx, r Request) (p sessions.Pairing, err
 		p, ok, err = tx.PairingByNumber(ctx, r.Number)
 	}
 	if err == nil && !ok {
-		err = fault.New(fault.NotFound, "Nobody waits with that code any more: a request lasts a day. If they write to me again, they get a new code.")
+		err = fault.New(fault.NotFound, "That code has expired: a request lasts a day. If they write again, they get a new code.")
 	}
 	return p, err
 }

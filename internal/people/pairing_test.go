@@ -101,8 +101,8 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 		err  string
 	}{
 		"Expired":   {ann, people.Request{Number: old.Number}, "", "has expired"},
-		"Unknown":   {ann, people.Request{Number: 999}, "", "Nobody waits with that code"},
-		"NoCode":    {ann, people.Request{Code: "ZZZ-ZZZ"}, "", "Nobody waits with that code"},
+		"Unknown":   {ann, people.Request{Number: 999}, "", "That code has expired"},
+		"NoCode":    {ann, people.Request{Code: "ZZZ-ZZZ"}, "", "That code has expired"},
 		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "has a role already: user", ""},
 		"Removed":   {ann, people.Request{Number: gone.Number}, "", "decided already: ✖ Not let in, by cli"},
 		"NotByUser": {people.Owner(request("lou")), people.Request{Code: "BCD-FGK"}, "", "Only an owner"},

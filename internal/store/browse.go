@@ -41,7 +41,7 @@ func (t *Tx) checkPlace(p SessionPlace) error {
 			return nil
 		}
 	}
-	return fault.New(fault.Invalid, "The place to go on from is damaged.")
+	return fault.New(fault.Invalid, "The message to continue from is damaged.")
 }
 
 // startedText is a start as it is compared. On SQLite that is the text itself,

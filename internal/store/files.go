@@ -43,7 +43,7 @@ func (t *Tx) FileData(ctx context.Context, hash string) ([]byte, error) {
 	var data []byte
 	ok, err := t.one(ctx, []any{&data}, `SELECT data FROM files WHERE hash = $1 AND data IS NOT NULL`, hash)
 	if err == nil && !ok {
-		return nil, fault.New(fault.NotFound, "The file is not kept any more.")
+		return nil, fault.New(fault.NotFound, "The file is no longer stored.")
 	}
 	return data, wrap(err, "read a file")
 }

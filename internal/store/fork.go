@@ -87,7 +87,7 @@ func (t *Tx) forkable(ctx context.Context, from sessions.Session, before int64) 
 	case len(all) > MaxFork:
 		return nil, fault.Newf(fault.Unsupported, "The session has more than %d messages and cannot be forked.", MaxFork)
 	case len(all) == 0:
-		return nil, fault.New(fault.Unsupported, "The session has no messages to go on from.")
+		return nil, fault.New(fault.Unsupported, "The session has no messages to continue from.")
 	}
 	slices.Reverse(all)
 	return all, nil

@@ -55,7 +55,7 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 		}
 		if len(missing) > 0 {
 			return fault.Newf(fault.Invalid,
-				"This is not a database with the three tables of seed 002. Missing: %s. Nothing was imported.", strings.Join(missing, ", "))
+				"This database lacks the remote_agent_* tables to import. Missing: %s. Nothing was imported.", strings.Join(missing, ", "))
 		}
 		for _, table := range seedTables {
 			list, err := tx.seedRows(ctx, table.name, strings.Fields(table.columns))

@@ -299,7 +299,7 @@ func (t *Terminal) submit(ctx context.Context, h Handler) {
 		return
 	}
 	if err := t.config.History.Add(text); err != nil {
-		t.Note("What you type is not kept for the next start: " + fault.Public(err))
+		t.Note("Input history is not saved: " + fault.Public(err))
 	}
 	h.Submit(ctx, text)
 }

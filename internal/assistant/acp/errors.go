@@ -83,7 +83,7 @@ func (g *agent) classify(at stage, err error) error {
 	case errors.Is(err, errGarbage):
 		return fail(fault.Unavailable, "The agent %q sent something that is not the Agent Client Protocol, so I stopped it.", name)
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMuch):
-		return fail(fault.Unavailable, "The agent %q sent more than I take at once, so I stopped it.", name)
+		return fail(fault.Unavailable, "The agent %q sent too much at once and was stopped.", name)
 	}
 	return g.died(at, err, fail)
 }
@@ -162,7 +162,7 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 	case e.Code == codeAuthRequired, saysLogin.MatchString(text):
 		return fail(fault.Unauthorized, "The agent %q is not logged in, or its key is refused. %s", name, g.a.config.LoginHint)
 	case saysQuota.MatchString(text):
-		return fail(fault.Exhausted, "The quota of the agent %q is used up. An operator has to look at its account.", name)
+		return fail(fault.Exhausted, "The quota of the agent %q is used up. An operator needs to check its account.", name)
 	case saysFull.MatchString(text):
 		return fail(fault.Exhausted, "This is more than the model of the agent %q can read. /new starts a fresh conversation; nothing is deleted.", name)
 	case saysLimit.MatchString(text):

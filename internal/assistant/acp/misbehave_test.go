@@ -37,8 +37,8 @@ func TestMisbehavior(t *testing.T) {
 		"garbage on stdout":           {[]acpagent.Step{say, {Line: "Segmentation fault " + secret}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
 		"JSON that is no message":     {[]acpagent.Step{say, {Line: `{"a":1}`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
 		"half a message":              {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","method":"session/upd`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
-		"a line of 10 MB":             {[]acpagent.Step{say, {Fill: 10 << 20}, {Hang: true}}, fault.Unavailable, "more than I take"},
-		"an endless answer":           {[]acpagent.Step{{Times: 17, Say: strings.Repeat("x", 64<<10)}, {Hang: true}}, fault.Unavailable, "more than I take"},
+		"a line of 10 MB":             {[]acpagent.Step{say, {Fill: 10 << 20}, {Hang: true}}, fault.Unavailable, "too much at once"},
+		"an endless answer":           {[]acpagent.Step{{Times: 17, Say: strings.Repeat("x", 64<<10)}, {Hang: true}}, fault.Unavailable, "too much at once"},
 		"a hang":                      {[]acpagent.Step{say, {Hang: true}}, fault.Unavailable, "went silent for"},
 		"a hang that resists":         {[]acpagent.Step{say, {Deaf: true}, {Hang: true}}, fault.Unavailable, "went silent for"},
 		"exit 0":                      {[]acpagent.Step{say, exit(0)}, fault.Unavailable, "exit status 0"},
@@ -52,7 +52,7 @@ func TestMisbehavior(t *testing.T) {
 		"a rate limit":                {[]acpagent.Step{answers(-32603, "rate_limit")}, fault.RateLimited, "busy"},
 		"a full context":              {[]acpagent.Step{answers(-32603, "Prompt is too long")}, fault.Exhausted, "/new"},
 		"an answer of another form":   {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":3,"result":[1]}`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
-		"an answer without a reason":  {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":3,"result":null}`}, {Hang: true}}, fault.Internal, "do not know"},
+		"an answer without a reason":  {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":3,"result":null}`}, {Hang: true}}, fault.Internal, "unknown reason"},
 		"an answer to nothing, exits": {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","id":999,"result":{"stopReason":"end_turn"}}`}, exit(0)}, fault.Unavailable, "exit status 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

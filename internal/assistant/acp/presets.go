@@ -91,7 +91,7 @@ func ParseAgents(text string) ([]Config, error) {
 		configs = append(configs, Config{
 			Name: agent, Command: append([]string{program}, argv[1:]...),
 			InstallHint: fmt.Sprintf("install the program %q, or correct ACP_AGENTS.", program),
-			LoginHint:   "An operator has to log it in, or to give it a key, as the user that I run as.",
+			LoginHint:   "An operator needs to log it in as the bot's user, or give it a key.",
 		})
 	}
 	return configs, nil

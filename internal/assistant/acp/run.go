@@ -398,17 +398,17 @@ func (r *run) stopped(reason string) error {
 	case sdk.StopReasonMaxTurnRequests:
 		return fault.New(fault.Exhausted, "The agent reached its limit of steps for one turn. What it did so far is kept; ask it to go on.")
 	case sdk.StopReasonRefusal:
-		return fault.New(fault.Invalid, "The agent refused to go on with this request. Please put it another way.")
+		return fault.New(fault.Invalid, "The agent refused this request. Try wording it differently.")
 	case sdk.StopReasonCancelled:
 		if r.refused != "" {
 			return fault.Newf(fault.Forbidden, "The agent stopped, because this was not allowed: %s", r.refused)
 		}
-		return fault.New(fault.Unavailable, "The agent stopped in the middle by itself. What it did so far is kept.")
+		return fault.New(fault.Unavailable, "The agent stopped before it was done. What it did so far is kept.")
 	}
 	r.agent.end()
 	return &fault.Error{
 		Kind: fault.Internal, Err: errors.New("unknown stop reason " + oneLine(reason, 100)),
-		Public: "The agent stopped for a reason that I do not know, so I cannot say whether its answer is complete. What it did so far is kept.",
+		Public: "The agent stopped for an unknown reason, so its answer may be incomplete. What it did so far is kept.",
 	}
 }
 

@@ -270,7 +270,7 @@ func (g *agent) setMode(ctx context.Context, mode string) error {
 		}
 		return &fault.Error{
 			Kind: fault.KindOf(err), Err: err,
-			Public: "The agent did not take the mode that this turn needs, so I did not start it.",
+			Public: "The agent rejected the mode that this turn needs, so it was not started.",
 		}
 	}
 	g.mode = mode

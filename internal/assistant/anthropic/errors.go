@@ -17,7 +17,7 @@ import (
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
 	Prefix: "ANTHROPIC", Example: "https://api.example.com",
-	NotStream: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator has to look at it.",
+	NotStream: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator needs to check the address.",
 }
 
 // errThinking is in the chain of an error that says that the API does not take
@@ -120,26 +120,26 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return assistant.Blind(err)
 	case status == http.StatusPaymentRequired, status < http.StatusInternalServerError && noCredit.MatchString(text),
 		status == http.StatusTooManyRequests && f.hopeless && f.retryAfter == 0:
-		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")
+		return fail(fault.Exhausted, "The quota of the model account is used up. An operator needs to check its billing.")
 	case status == http.StatusTooManyRequests:
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: f.retryAfter, Err: err}
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
 		return fail(fault.Invalid, "The model provider's content filter refused this message. Please put it another way.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fail(fault.Unauthorized, "The model API refused the key (ANTHROPIC_API_KEY). An operator has to look at it.")
+		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check ANTHROPIC_API_KEY.")
 	case status == http.StatusNotFound, badModel.MatchString(text):
-		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
+		return fail(fault.Invalid, "The model API does not know this model or address. An operator needs to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	case thinkingBad.MatchString(text):
 		err = errors.Join(err, errThinking)
 	case effortOff.MatchString(text):
-		return fail(fault.Invalid, "The model does not take this ANTHROPIC_EFFORT. An operator has to change it, or leave it empty.")
+		return fail(fault.Invalid, "The model does not support this ANTHROPIC_EFFORT. An operator needs to change it or leave it empty.")
 	case thinkingOff.MatchString(text):
-		return fail(fault.Invalid, "The model does not take this ANTHROPIC_THINKING_TOKENS. An operator has to change it: 0 is off, -1 lets the model decide.")
+		return fail(fault.Invalid, "The model does not support this ANTHROPIC_THINKING_TOKENS. An operator needs to change it: 0 is off, -1 lets the model decide.")
 	case maxTokens.MatchString(text):
-		return fail(fault.Invalid, "The model does not take this ANTHROPIC_MAX_TOKENS. An operator has to lower it.")
+		return fail(fault.Invalid, "The model does not support this ANTHROPIC_MAX_TOKENS. An operator needs to lower it.")
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

@@ -224,7 +224,7 @@ func (r *run) beforeRequest(ctx context.Context) error {
 	}
 	if r.requests == r.assistant.max {
 		return fault.Newf(fault.Exhausted,
-			"I stopped after %d requests to the model in one turn. What was done so far is kept; send a message to go on.", r.requests)
+			"Stopped after %d model requests in one turn. What was done so far is kept; send a message to continue.", r.requests)
 	}
 	r.requests++
 	return nil

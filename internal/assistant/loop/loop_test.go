@@ -401,7 +401,7 @@ func TestMaxRounds(t *testing.T) {
 	t.Parallel()
 	m := &model{script: func(n int, _ assistant.Request) answer { return calls(call("", "look", fmt.Sprintf(`{"n":%d}`, n))) }}
 	got := runConfig(t.Context(), loop.New(m, loop.Config{MaxRounds: 7}), turn(host()))
-	if !fault.Is(got.err, fault.Exhausted) || !strings.Contains(fault.Public(got.err), "7 requests") || len(m.requests) != 7 || len(got.messages) != 14 {
+	if !fault.Is(got.err, fault.Exhausted) || !strings.Contains(fault.Public(got.err), "7 model requests") || len(m.requests) != 7 || len(got.messages) != 14 {
 		t.Errorf("%d requests, %d messages, error %v", len(m.requests), len(got.messages), got.err)
 	}
 	m.requests = nil

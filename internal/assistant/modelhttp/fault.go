@@ -69,13 +69,13 @@ func (a API) Fault(err, cause error, idle time.Duration) error {
 	case errors.Is(err, ErrRedirect):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: cause,
-			Public: a.Prefix + "_BASE_URL redirects to another address. An operator has to set the address itself.",
+			Public: a.Prefix + "_BASE_URL redirects to another address. An operator needs to set that address.",
 		}
 	case errors.Is(err, ErrIdle), errors.Is(err, context.Canceled):
 		// Nobody else cancels: the turn's own context is still alive.
 		return &fault.Error{
 			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model went silent for %s, so I stopped waiting.", idle),
+			Public: fmt.Sprintf("The model went silent for %s, so the request was canceled.", idle),
 		}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return CutOff(cause)

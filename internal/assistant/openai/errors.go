@@ -19,7 +19,7 @@ import (
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
 	Prefix: "OPENAI", Example: "https://api.example.com/v1",
-	NotStream: "What answers at OPENAI_BASE_URL is not a streaming chat API. An operator has to look at it; the address often ends in /v1.",
+	NotStream: "What answers at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
 }
 
 // classify turns whatever ended a request into a fault. The texts of the API
@@ -37,12 +37,12 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: cause,
-			Public: "This model takes tools only in an API that I do not speak (Responses). An operator has to choose another one in OPENAI_MODEL.",
+			Public: "This model supports tools only in the Responses API, which the bot does not use. An operator needs to set another model in OPENAI_MODEL.",
 		}
 	case errors.Is(err, api.ErrChatCompletionInvalidModel), isValidation(err):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: cause,
-			Public: "The model in OPENAI_MODEL does not support chat in this way. An operator has to choose another one.",
+			Public: "The model in OPENAI_MODEL does not support this kind of chat. An operator needs to set another one.",
 		}
 	}
 	return words.Fault(err, cause, m.idle)
@@ -78,7 +78,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests && modelhttp.RefusesFiles(text):
 		return assistant.Blind(err)
 	case status == http.StatusPaymentRequired, outOfQuota(f, text):
-		return fail(fault.Exhausted, "The quota of the model account is used up. An operator has to look at its billing.")
+		return fail(fault.Exhausted, "The quota of the model account is used up. An operator needs to check its billing.")
 	case status == http.StatusTooManyRequests:
 		wait := f.retryAfter
 		if wait == 0 {
@@ -88,9 +88,9 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
 		return fail(fault.Invalid, "The model provider's content filter refused this message. Please put it another way.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(text):
-		return fail(fault.Unauthorized, "The model API refused the key (OPENAI_API_KEY). An operator has to look at it.")
+		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check OPENAI_API_KEY.")
 	case status == http.StatusNotFound, noModel.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model API does not know this model or address. An operator has to check OPENAI_MODEL and OPENAI_BASE_URL.")
+		return fail(fault.Invalid, "The model API does not know this model or address. An operator needs to check OPENAI_MODEL and OPENAI_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}

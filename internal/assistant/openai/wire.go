@@ -58,7 +58,7 @@ func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		if !json.Valid(schema) {
-			return nil, fault.Newf(fault.Invalid, "The tool %s has a schema that is not JSON. An operator has to look at where it comes from.", s.Name)
+			return nil, fault.Newf(fault.Invalid, "The tool %s has a schema that is not JSON. An operator needs to check its source.", s.Name)
 		}
 		tools[i] = api.Tool{
 			Type:     api.ToolTypeFunction,

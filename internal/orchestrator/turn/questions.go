@@ -255,7 +255,7 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 		}
 		r.Role = who.Role
 		if r.Role == sessions.Reader {
-			return fault.New(fault.Forbidden, "You have read-only access: somebody else has to decide.")
+			return fault.New(fault.Forbidden, "You have read-only access; someone else has to decide.")
 		}
 		by := approval.Decider{
 			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,

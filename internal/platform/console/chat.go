@@ -110,7 +110,7 @@ func (s *session) show(ctx context.Context, w Watcher, end func()) error {
 }
 
 // errStopped is returned when the bot on the other side is gone.
-var errStopped = fault.New(fault.Unavailable, "The bot stopped. What it accepted is kept, and answered when it runs again.")
+var errStopped = fault.New(fault.Unavailable, "The bot stopped. Accepted messages are saved and answered when it runs again.")
 
 // report says what is under way, right above the typed line.
 func (s *session) report(ctx context.Context) {

@@ -219,7 +219,7 @@ func (a *Adapter) Mark(_ context.Context, ref messages.Ref, mark platform.Mark) 
 func (a *Adapter) Fetch(_ context.Context, at messages.Attachment) (io.ReadCloser, error) {
 	info, err := os.Stat(at.Source)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, fault.Newf(fault.NotFound, "The file %q is not there any more.", at.Name)
+		return nil, fault.Newf(fault.NotFound, "The file %q no longer exists.", at.Name)
 	}
 	f, err := os.Open(filepath.Clean(at.Source))
 	if err != nil {

@@ -208,7 +208,7 @@ func TestTheBotStopsInTheMiddle(t *testing.T) {
 	}
 	server.CloseClientConnections()
 	server.Listener.Close() //nolint:errcheck // it is closed again
-	if err := <-asked; !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Public(err), "The bot stopped. What it accepted is kept") {
+	if err := <-asked; !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Public(err), "The bot stopped. Accepted messages are saved") {
 		t.Errorf("%v", err)
 	}
 	if out.Len() > 0 {

@@ -98,7 +98,7 @@ func forbidden(h http.Header, text string) string {
 	lower := strings.ToLower(text)
 	switch needs := h.Get("X-Accepted-Github-Permissions"); {
 	case strings.Contains(lower, "locked"):
-		return "The conversation is locked; I may not write in it."
+		return "The conversation is locked, so comments are not possible."
 	case strings.Contains(lower, "archived"):
 		return "The repository is archived; nothing can be written in it."
 	case strings.Contains(lower, "suspended"):

@@ -88,7 +88,7 @@ func (a *Adapter) Admits(ctx context.Context, in messages.Inbound) (bool, error)
 	if a.narrowed.Load() {
 		allowed := a.allowed.Load()
 		if allowed == nil {
-			return false, fault.New(fault.Unavailable, "I do not know yet who is allowed to use me; try again in a moment.")
+			return false, fault.New(fault.Unavailable, "Access has not been loaded yet; try again in a moment.")
 		}
 		if !(*allowed)[id] {
 			a.newcomers.judged(memoryOf(at.repo, string(in.Sender.ID)), false, time.Now())

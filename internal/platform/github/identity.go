@@ -149,7 +149,7 @@ func (a *Adapter) mint(ctx context.Context, installation int64, narrow *github.I
 		return g.Apps.CreateInstallationToken(g.ctx, installation, narrow)
 	})
 	if fault.Is(err, fault.NotFound) {
-		err = &fault.Error{Kind: fault.Gone, Public: "The GitHub App is not installed there any more.", Err: err}
+		err = &fault.Error{Kind: fault.Gone, Public: "The GitHub App is no longer installed there.", Err: err}
 	}
 	if err != nil {
 		return "", time.Time{}, err

@@ -103,7 +103,7 @@ func (a *Adapter) post(ctx context.Context, at place, to post, body string, opti
 		return made, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoID}
 	case fault.Is(err, fault.NotFound):
 		// Deleted, moved, or taken from us: all of them answer so.
-		return made, &fault.Error{Kind: fault.Gone, Public: "The issue is not there any more, or I may not see it.", Err: err}
+		return made, &fault.Error{Kind: fault.Gone, Public: "The issue no longer exists, or the bot has no access to it.", Err: err}
 	case refusedWith(err, 403, "locked"), refusedWith(err, 403, "archived"):
 		return made, &fault.Error{Kind: fault.Gone, Public: fault.Public(err), Err: err}
 	}

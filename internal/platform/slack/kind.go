@@ -56,13 +56,13 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "SLACK_ALLOWED_USER_IDS", Empty: "nobody until the owner's code is used", Group: group, Live: true,
-			Help:    "User ids (U...) of the people who may talk to the bot, with commas; * lets the workspace in, people of other organizations not. /whoami tells a person's id.",
+			Help:    "User IDs (U...) of the people who can use the bot, comma-separated; * allows the whole workspace, except people from other organizations. /whoami shows a person's ID.",
 			Example: "U012AB3CD,U045EF6GH",
 			Parse:   k.parseAllowed,
 		},
 		{
 			Name: "SLACK_OWNER_IDS", Empty: "who used the owner's code, or `bot owner add`", Group: group, Live: true,
-			Help:    "User ids (U...) of the owners, with commas; if it names any, nobody else is an owner on Slack, whatever was claimed before.",
+			Help:    "User IDs (U...) of the owners, comma-separated. If set, nobody else is an owner on Slack, including earlier owners.",
 			Example: "U012AB3CD",
 			Parse:   option.Owners(userID, userIDText, &k.owners),
 		},
@@ -81,7 +81,7 @@ func (k *kind) parseAllowed(text string) error {
 		case f == "*":
 			k.everyone = true
 		case !userID.MatchString(f):
-			return fmt.Errorf("has %q in it, which is not %s; names can be given up and taken by somebody else", f, userIDText)
+			return fmt.Errorf("has %q in it, which is not %s; names can change hands", f, userIDText)
 		default:
 			k.allowed = append(k.allowed, f)
 		}

@@ -197,7 +197,7 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	}
 	text := fault.Public(err)
 	if fault.Is(err, fault.Gone) {
-		text = "I cannot post in this channel: it is archived, or I am not in it. Invite me with /invite, then ask again."
+		text = "Cannot post in this channel: it is archived, or I am not a member. Invite me with /invite, then ask again."
 	}
 	if address, ok := a.replyTo.Get(makeKey(to).ID); ok {
 		if err := a.respond(ctx, address, render(text, nil)); err != nil {

@@ -43,7 +43,7 @@ func (k *kind) Options() []option.Option {
 	return []option.Option{
 		{
 			Name: "TELEGRAM_BOT_TOKEN", Empty: "Telegram is off", Secret: true, Group: group,
-			Help:  "Token that @BotFather gave you.",
+			Help:  "Bot token from @BotFather.",
 			Parse: k.parseToken,
 		},
 		{
@@ -63,15 +63,15 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "TELEGRAM_ALLOWED_USER_IDS", Empty: "nobody until the owner link is used", Group: group, Live: true,
-			Help:    "Numeric ids of the people who may talk to the bot, with commas; * lets everyone in. /whoami tells a person's id.",
+			Help:    "Numeric IDs of the people who can use the bot, comma-separated; * allows everyone. /whoami shows a person's ID.",
 			Example: "12345678,23456789",
 			Parse:   k.parseAllowed,
 		},
 		{
 			Name: "TELEGRAM_OWNER_IDS", Empty: "who used the owner link, or `bot owner add`", Group: group, Live: true,
-			Help:    "Numeric ids of the owners, with commas; if it names any, nobody else is an owner on Telegram, whatever was claimed before.",
+			Help:    "Numeric IDs of the owners, comma-separated. If set, nobody else is an owner on Telegram, including earlier owners.",
 			Example: "12345678",
-			Parse:   option.Owners(numericID, "the number that /whoami tells", &k.owners),
+			Parse:   option.Owners(numericID, "the number that /whoami shows", &k.owners),
 		},
 		{
 			Name: "TELEGRAM_STREAMING_MODE", Default: "stream", Group: group,
@@ -127,9 +127,9 @@ func (k *kind) parseAllowed(text string) error {
 				k.allowed = append(k.allowed, f)
 			}
 		case numericID.MatchString(strings.TrimPrefix(f, "-")):
-			return fmt.Errorf("has %q in it, which is a group and not a person: use the numbers of people, which /whoami tells", f)
+			return fmt.Errorf("has %q in it, which is a group and not a person: use the numbers of people, which /whoami shows", f)
 		default:
-			return fmt.Errorf("has %q in it, which is not a numeric id: names can be given up and taken by somebody else, so use the number that /whoami tells", f)
+			return fmt.Errorf("has %q in it, which is not a numeric id: names can change hands, so use the number that /whoami shows", f)
 		}
 	}
 	return nil
