@@ -216,7 +216,7 @@ func TestGateRefusesAndSaysWhy(t *testing.T) {
 	}{
 		"No": {nil, []string{"Only people with write access can give me work here."}},
 		// Each is told: they may be of people who may.
-		"CannotSay": {errUnavailable, []string{"I could not check whether you may write here", "I could not check whether you may write here"}},
+		"CannotSay": {errUnavailable, []string{"Could not check your access, so nothing was done.", "Could not check your access, so nothing was done."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,7 +96,7 @@ func TestEndsOfACountdown(t *testing.T) {
 			w.Chat.Press(p, "Retry now")
 		}, within: time.Second, want: "At last.", asked: 2},
 		"Command": {act: func(w *ot.World) { w.Chat.Say("/retry") }, within: time.Second, want: "At last.", asked: 2},
-		"Stop":    {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("Trying again"), "Stop") }, within: time.Second, want: "⏹ Stopped", asked: 1},
+		"Stop":    {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("Trying again"), "Stop") }, within: time.Second, want: "⏹ Canceled before it started.", asked: 1},
 		"StopBy":  {act: func(w *ot.World) { w.Chat.Say("/stop") }, within: time.Second, want: "⏹ Canceled before it started.", asked: 1},
 		"Restart": {act: func(w *ot.World) { w.Restart() }, within: 65 * time.Second, want: "At last.", asked: 2},
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, within: 65 * time.Second, want: "At last.", asked: 2},
@@ -147,7 +147,7 @@ func TestTurnIsParkedUntilALimitEnds(t *testing.T) {
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, want: "At last.", asked: 2},
 		"TryNow":  {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("I'll continue"), "Retry now") }, soon: true, want: "At last.", asked: 2},
 		"Command": {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/retry") }, soon: true, want: "At last.", asked: 2},
-		"Stop":    {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/stop") }, soon: true, want: "⏹ Stopped", asked: 1},
+		"Stop":    {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/stop") }, soon: true, want: "⏹ Canceled before it started.", asked: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

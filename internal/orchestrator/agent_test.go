@@ -54,7 +54,7 @@ func TestAgentAsks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ say, answer string }{
 		"Yes": {"/approve a-1", "I was told: yes"},
-		"No":  {"/deny a-1 later", "a person said no: later"},
+		"No":  {"/deny a-1 later", "a person denied it: later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func TestHandoff(t *testing.T) {
 		w.Pass(2 * time.Second)
 		w.Chat.Say("and now?")
 		w.Pass(2 * time.Second)
-		w.Chat.Want("re: remember the cat", "**agent** goes on here from now on; scripted is done.", "agent: which animal?", "**scripted** goes on here", "re: and now?")
+		w.Chat.Want("re: remember the cat", "**agent** answers from here on instead of scripted.", "agent: which animal?", "**scripted** answers from here on", "re: and now?")
 		if got := w.Agent.Turns()[0].Array; len(got) != 3 || got[0].PlainText() != "remember the cat" {
 			t.Errorf("the agent got %+v", got)
 		}
@@ -190,8 +190,8 @@ func TestHandoffIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ say, text string }{
 		"NoName":  {"/handoff", "Specify an assistant: `/handoff agent`."},
-		"Itself":  {"/handoff scripted", "scripted answers here already."},
-		"Unknown": {"/handoff nobody", "There is no assistant \"nobody\" here. You can choose: agent."},
+		"Itself":  {"/handoff scripted", "scripted is already in use here."},
+		"Unknown": {"/handoff nobody", "There is no assistant \"nobody\" here. Available: agent."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -283,7 +283,7 @@ func TestBudgets(t *testing.T) {
 		configure func(c *orchestrator.Config)
 		question  string
 	}{
-		"Rounds":     {func(c *orchestrator.Config) { c.MaxRounds = 2 }, "It has asked the model 2 times."},
+		"Rounds":     {func(c *orchestrator.Config) { c.MaxRounds = 2 }, "It has made 2 model requests."},
 		"TurnTokens": {func(c *orchestrator.Config) { c.Budget = spend.Budget{TurnTokens: 20} }, "30 of 20 tokens"},
 	} {
 		for decision, shown := range map[string]string{"/approve a-1": "It is done.", "/deny a-1": "✖"} {

@@ -307,7 +307,7 @@ func TestStandInIsOutgrown(t *testing.T) {
 		w.Restart()
 		w.Chat.Say("hello again")
 		w.Pass(2 * time.Second)
-		w.Chat.Want("agent: hello", "This chat began with the agent assistant. From here on scripted answers", "re: hello again")
+		w.Chat.Want("agent: hello", "This chat started with the assistant agent. scripted answers from now on", "re: hello again")
 		if n := len(w.Model.Requests()[0].Array); n != 1 {
 			t.Errorf("the new one begins with %d messages", n)
 		}

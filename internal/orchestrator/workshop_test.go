@@ -191,7 +191,7 @@ func TestCloneIsAsked(t *testing.T) {
 		shown  string
 	}{
 		"Yes":  {"/approve a-1", 1, "re: hello"},
-		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so this was not started."},
+		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so your message was not answered."},
 		"Stop": {"/stop", 0, "✖"},
 	} {
 		t.Run(name, func(t *testing.T) {
