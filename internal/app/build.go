@@ -159,7 +159,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.config.Database.Driver == config.DriverPostgres {
 		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
 	}
-	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() }, func(id string) { d.core.Wake(id) })
+	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() }, func(id string) { d.core.Wake(id) }) //nolint:contextcheck // the work outlives who asks for it
 	var worktrees orchestrator.Worktrees
 	if d.space != nil {
 		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
@@ -314,7 +314,7 @@ func (d *daemon) say(format string, args ...any) {
 	if d.logsOnly() {
 		for line := range strings.Lines(text) {
 			if line = wording.OneLine(line); line != "" {
-				d.log.Info(line, "component", "start")
+				d.log.Info(line, "component", "start") //nolint:sloglint // what is said on a screen elsewhere
 			}
 		}
 		return

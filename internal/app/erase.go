@@ -27,11 +27,12 @@ func finishErasing(ctx context.Context, env Env, s *store.Store) error {
 	if err := s.Scrub(ctx, lite && env.daemon == nil); err != nil {
 		return fmt.Errorf("deleted, but traces remain in the database files; run bot scrub to remove them: %w", err)
 	}
-	if lite && env.daemon != nil {
+	switch {
+	case lite && env.daemon != nil:
 		say(env.Stdout, remainsBeside)
-	} else if lite {
+	case lite:
 		say(env.Stdout, "the database file was rewritten: no deleted data remains in it\n")
-	} else {
+	default:
 		say(env.Stdout, remainsPostgres)
 	}
 	say(env.Stdout, remains)

@@ -139,6 +139,7 @@ func repo(ctx context.Context, cfg config.Config, env Env, c repoCall) error {
 			return repos.RemoveNamed(ctx, env.Stdout, c.What)
 		case RepoAdd:
 			return addRepo(ctx, repos, space, env.Stdout, c)
+		case RepoList:
 		}
 		return fault.Newf(fault.Invalid, "There is no action %q on repositories.", c.Action)
 	})

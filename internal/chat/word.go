@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/approval"
@@ -82,6 +83,7 @@ func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, 
 		return h.stop(ctx, r, r.Entry.Seq)
 	case command.WordNo:
 		return h.denyAll(ctx, r, asked, rest)
+	case command.WordWhy:
 	case command.WordYes:
 		how := fmt.Sprintf("send `%sapprove %s`", prefix, asked[0].Name())
 		if h.caps(r.Conv.Key.Platform).Buttons {
@@ -151,8 +153,8 @@ func (h *Handler) explain(ctx context.Context, r command.Request, a approval.App
 
 // lastSaid returns what the assistant said last.
 func lastSaid(stored []messages.Message) string {
-	for i := len(stored) - 1; i >= 0; i-- {
-		if text := strings.TrimSpace(stored[i].PlainText()); stored[i].Role == messages.RoleAssistant && text != "" {
+	for _, m := range slices.Backward(stored) {
+		if text := strings.TrimSpace(m.PlainText()); m.Role == messages.RoleAssistant && text != "" {
 			return text
 		}
 	}

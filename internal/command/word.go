@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -36,10 +37,8 @@ var words = [...]struct {
 func ParseWord(text string) (w Word, rest string, ok bool) {
 	plain := bare(text)
 	for _, known := range words {
-		for _, t := range known.texts {
-			if plain == t {
-				return known.word, "", true
-			}
+		if slices.Contains(known.texts, plain) {
+			return known.word, "", true
 		}
 	}
 	if head, rest, found := strings.Cut(text, ","); found && bare(head) == "no" {

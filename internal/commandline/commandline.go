@@ -65,7 +65,7 @@ type builder[P any] struct{ p P }
 func (b builder[P]) command(name string, target reflect.Value) *cobra.Command {
 	c := &cobra.Command{Use: name}
 	c.Flags().SortFlags, c.PersistentFlags().SortFlags = false, false
-	if e, ok := target.Addr().Interface().(Explained); ok {
+	if e, ok := reflect.TypeAssert[Explained](target.Addr()); ok {
 		c.Long = e.Help()
 	}
 	var args []*argument
@@ -87,7 +87,7 @@ func (b builder[P]) command(name string, target reflect.Value) *cobra.Command {
 	}
 	c.Annotations = map[string]string{argumentsKey: describe(args)}
 	c.Args = func(c *cobra.Command, given []string) error { return cmp.Or(take(c, args, given), demand(c, required)) }
-	if r, ok := target.Addr().Interface().(Runner[P]); ok {
+	if r, ok := reflect.TypeAssert[Runner[P]](target.Addr()); ok {
 		c.RunE = func(*cobra.Command, []string) error { return r.Run(b.p) }
 	} else {
 		c.RunE = func(c *cobra.Command, _ []string) error {

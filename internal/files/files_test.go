@@ -43,6 +43,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, db *store.Store) world {
+	t.Helper()
 	w := world{db: db, dir: filepath.Join(t.TempDir(), "files")}
 	w.files = files.NewStore(db, w.dir, storetest.Log(t))
 	db.AfterErasing(w.files.AfterErasing)
@@ -108,7 +109,7 @@ func (w world) onDisk(t *testing.T) (n int) {
 }
 
 func TestAFileIsKeptOnceAndGoesWithTheLastMessage(t *testing.T) {
-	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) {
+	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) { //nolint:thelper // a test
 		w := newWorld(t, open(t))
 		data := []byte("some bytes")
 		hash, err := w.files.Put(t.Context(), data)
@@ -150,7 +151,7 @@ func TestAFileIsKeptOnceAndGoesWithTheLastMessage(t *testing.T) {
 // Between looking at a file and storing its message, another message that had it may
 // be deleted.
 func TestAFileIsHeldOnlyIfItIsThere(t *testing.T) {
-	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) {
+	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) { //nolint:thelper // a test
 		w := newWorld(t, open(t))
 		hash, err := w.files.Put(t.Context(), []byte("bytes"))
 		if err != nil {

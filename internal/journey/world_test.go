@@ -227,7 +227,7 @@ func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
 	return started
 }
 
-var labelled = regexp.MustCompile(`(?m)^(\d+) @.*\n# labels: \{.*"bot":("(?:[^"\\]|\\.)*")`)
+var labeled = regexp.MustCompile(`(?m)^(\d+) @.*\n# labels: \{.*"bot":("(?:[^"\\]|\\.)*")`)
 
 // goroutines counts those that this bot runs, and none of the emulators and of the
 // journeys beside this one.
@@ -237,7 +237,7 @@ func (w *world) goroutines() (n int) {
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, group := range labelled.FindAllStringSubmatch(profile.String(), -1) {
+	for _, group := range labeled.FindAllStringSubmatch(profile.String(), -1) {
 		if group[2] == strconv.Quote(w.env["DATA_DIR"]) {
 			count, _ := strconv.Atoi(group[1])
 			n += count

@@ -53,8 +53,9 @@ func audioLength(kind Kind, r io.ReaderAt, size int64) time.Duration {
 		return mp4Length(r, size)
 	case MP3:
 		return mp3Length(r, size)
+	default:
+		return 0
 	}
-	return 0
 }
 
 // oggLength reads the position of the last page. Opus always counts 48,000 a second;
@@ -72,7 +73,7 @@ func oggLength(r io.ReaderAt, size int64) time.Duration {
 	if i < 0 || len(tail) < i+14 || rate <= 0 {
 		return 0
 	}
-	return samples(int64(binary.LittleEndian.Uint64(tail[i+6:])), rate)
+	return samples(int64(binary.LittleEndian.Uint64(tail[i+6:])), rate) //nolint:gosec // samples takes what is negative for nothing
 }
 
 func samples(n, rate int64) time.Duration {
@@ -117,7 +118,7 @@ func mp4Length(r io.ReaderAt, size int64) time.Duration {
 		}
 		length, body := int64(binary.BigEndian.Uint32(head[:])), int64(8)
 		if length == 1 {
-			length, body = int64(binary.BigEndian.Uint64(head[8:])), 16
+			length, body = int64(binary.BigEndian.Uint64(head[8:])), 16 //nolint:gosec // what is negative ends the walk
 		}
 		if length == 0 || length > end-at {
 			length = end - at
@@ -143,7 +144,7 @@ func movieLength(r io.ReaderAt, at int64) time.Duration {
 		return 0
 	}
 	if h[0] == 1 {
-		return samples(int64(binary.BigEndian.Uint64(h[24:])), int64(binary.BigEndian.Uint32(h[20:])))
+		return samples(int64(binary.BigEndian.Uint64(h[24:])), int64(binary.BigEndian.Uint32(h[20:]))) //nolint:gosec // as above
 	}
 	return samples(int64(binary.BigEndian.Uint32(h[16:])), int64(binary.BigEndian.Uint32(h[12:])))
 }

@@ -19,8 +19,9 @@ func orientation(kind Kind, r io.ReaderAt, size int64) int {
 		return chunkOrientation(r, size, 8, "eXIf", binary.BigEndian, func(length int64) int64 { return length + 12 }, true)
 	case WebP:
 		return chunkOrientation(r, size, 12, "EXIF", binary.LittleEndian, func(length int64) int64 { return length + length&1 + 8 }, false)
+	default:
+		return upright
 	}
-	return upright
 }
 
 // maxSegments bounds how many parts of a file are looked at for its orientation.

@@ -132,8 +132,9 @@ func (k Kind) config(r io.Reader) (config image.Config, err error) {
 		return png.DecodeConfig(r)
 	case WebP:
 		return webp.DecodeConfig(r)
+	default:
+		return gif.DecodeConfig(r)
 	}
-	return gif.DecodeConfig(r)
 }
 
 // rescue makes an error of a panic in a decoder, which reads what strangers send.
@@ -241,8 +242,9 @@ func (h header) decode(r io.Reader) (m image.Image, err error) {
 		return png.Decode(r)
 	case WebP:
 		return webp.Decode(r)
+	default:
+		return gif.Decode(r) // the first frame only
 	}
-	return gif.Decode(r) // the first frame only
 }
 
 // fit returns the size of a picture within MaxEdge and MaxPixels.

@@ -69,7 +69,7 @@ func opaqueRows(m image.Image) func(y int, to []byte) {
 				}
 				a := uint32(p[3])
 				for c := range 3 {
-					q[c] = byte((uint32(p[c])*a + 255*(255-a) + 127) / 255)
+					q[c] = byte((uint32(p[c])*a + 255*(255-a) + 127) / 255) //nolint:gosec // at most 255
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func palettedRows(m *image.Paletted) func(y int, to []byte) {
 		if i < len(m.Palette) {
 			c := color.NRGBAModel.Convert(m.Palette[i]).(color.NRGBA)
 			for k, v := range [3]byte{c.R, c.G, c.B} {
-				colors[i][k] = byte((uint32(v)*uint32(c.A) + 255*(255-uint32(c.A)) + 127) / 255)
+				colors[i][k] = byte((uint32(v)*uint32(c.A) + 255*(255-uint32(c.A)) + 127) / 255) //nolint:gosec // at most 255
 			}
 		}
 	}

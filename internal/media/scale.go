@@ -183,7 +183,7 @@ func divide(sums []uint32, out []byte, edges []int, channels, rows int) {
 	cells, share := 0, uint32(0)
 	for x, first := range edges[:len(edges)-1] {
 		if n := (edges[x+1] - first) * rows; n != cells {
-			cells, share = n, uint32((1<<point)+n-1)/uint32(n)
+			cells, share = n, uint32((1<<point)+n-1)/uint32(n) //nolint:gosec // a cell has fewer pixels than a picture
 		}
 		for c := x * channels; c < (x+1)*channels; c++ {
 			out[c] = byte(min(255, (sums[c]*share+1<<(point-1))>>point))

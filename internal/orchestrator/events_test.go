@@ -368,7 +368,7 @@ func TestMarksOfWhatNeverBegan(t *testing.T) {
 		ot.Run(t, func(w *ot.World) {
 			w.Chat.Caps.OutcomeMarks = true
 			h := newHub(w)
-			h.workshop.errs = []error{fault.New(fault.NotFound, "There is no such repository.")}
+			h.errs = []error{fault.New(fault.NotFound, "There is no such repository.")}
 			w.Start()
 			said := h.says("why?")
 			w.Pass(5 * time.Second)

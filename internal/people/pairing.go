@@ -33,7 +33,7 @@ func canonicalCode(text string) string {
 }
 
 func find(ctx context.Context, tx *store.Tx, r Request) (p sessions.Pairing, err error) {
-	ok := false
+	var ok bool
 	if code := canonicalCode(r.Code); code != "" {
 		p, ok, err = tx.PairingByCode(ctx, code)
 	} else {

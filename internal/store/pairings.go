@@ -28,7 +28,7 @@ func scanPairing(p *sessions.Pairing, cards *string) []any {
 }
 
 func cardsOf(text string) (ids []messages.DeliveryID) {
-	for _, id := range strings.Fields(text) {
+	for id := range strings.FieldsSeq(text) {
 		ids = append(ids, messages.DeliveryID(id))
 	}
 	return ids

@@ -21,6 +21,7 @@ type glass struct {
 }
 
 func newGlass(t *testing.T, columns, rows int) *glass {
+	t.Helper()
 	return &glass{t: t, columns: columns, rows: rows, lines: [][]string{nil}, modes: map[string]bool{}}
 }
 

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -81,12 +82,12 @@ type decoder struct {
 // feed takes what was read and returns the keys in it. A sequence that is cut off
 // goes on with the next call.
 func (d *decoder) feed(read []byte) []event {
-	in := append(d.rest, read...)
+	in := slices.Concat(d.rest, read)
 	d.rest = nil
 	var events []event
 	for len(in) > 0 {
 		var e event
-		n := 0
+		var n int
 		if d.pasting {
 			e, n = d.paste(in)
 		} else {

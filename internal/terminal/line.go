@@ -212,8 +212,3 @@ func (l *line) wantsMore() bool {
 	slashes := len(l.text) - len(strings.TrimRight(l.text, `\`))
 	return slashes%2 == 1
 }
-
-// word returns the word before the cursor.
-func (l *line) word() string {
-	return l.text[strings.LastIndexFunc(l.text[:l.at], unicode.IsSpace)+1 : l.at]
-}

@@ -46,11 +46,11 @@ func IsTerminal(stream any) bool {
 func Render(c Config, text string) string {
 	t := New(c)
 	columns, _ := t.size()
-	out := ""
+	var out strings.Builder
 	for _, r := range t.markdown.rows(text, columns-1) {
-		out += r.text + "\n"
+		out.WriteString(r.text + "\n")
 	}
-	return out
+	return out.String()
 }
 
 // Fold breaks the lines of a text at words; what goes on is indented.

@@ -17,37 +17,37 @@ import (
 
 // openPTY returns the two ends of a terminal of 60 columns: what a person has, and what
 // a program has.
-func openPTY(t testing.TB) (person, program *os.File) {
-	t.Helper()
+func openPTY(tb testing.TB) (person, program *os.File) {
+	tb.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("there are no terminals here: %v", err)
+		tb.Skipf("there are no terminals here: %v", err)
 	}
-	t.Cleanup(func() { _ = person.Close() })
+	tb.Cleanup(func() { _ = person.Close() })
 	fd := int(person.Fd()) //nolint:gosec // a descriptor fits
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: 60, Row: 24}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = program.Close() })
+	tb.Cleanup(func() { _ = program.Close() })
 	return person, program
 }
 
 // atPTY runs a terminal on a real one. It returns what a person types at, what is seen
 // of it, and what ends it.
-func atPTY(t testing.TB, h Handler) (p *Terminal, person *os.File, seen chan []byte, stop func()) {
-	t.Helper()
-	person, program := openPTY(t)
+func atPTY(tb testing.TB, h Handler) (p *Terminal, person *os.File, seen chan []byte, stop func()) {
+	tb.Helper()
+	person, program := openPTY(tb)
 	c := Of(program, program, func(string) (string, bool) { return "", false })
 	c.Prompt = "you> "
 	p = New(c)
@@ -67,10 +67,10 @@ func atPTY(t testing.TB, h Handler) (p *Terminal, person *os.File, seen chan []b
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, h) }()
 	return p, person, seen, func() {
-		t.Helper()
+		tb.Helper()
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		_, _ = person.WriteString("\n") // frees the goroutine that reads: the terminal passes on whole lines again
 		_ = program.Close()
@@ -80,9 +80,9 @@ func atPTY(t testing.TB, h Handler) (p *Terminal, person *os.File, seen chan []b
 }
 
 // await reads what is seen until it has a text.
-func await(t testing.TB, seen chan []byte, text string) (all string) {
-	t.Helper()
-	late := waittest.Late(t)
+func await(tb testing.TB, seen chan []byte, text string) (all string) {
+	tb.Helper()
+	late := waittest.Late(tb)
 	for {
 		select {
 		case b, ok := <-seen:
@@ -90,10 +90,10 @@ func await(t testing.TB, seen chan []byte, text string) (all string) {
 				return all
 			}
 			if !ok {
-				t.Fatalf("%q ends without %q", all, text)
+				tb.Fatalf("%q ends without %q", all, text)
 			}
 		case <-late:
-			t.Fatalf("%q does not appear in %q", text, all)
+			tb.Fatalf("%q does not appear in %q", text, all)
 		}
 	}
 }

@@ -279,7 +279,7 @@ func readable(text string) bool {
 		return false
 	}
 	words, letters := 0, 0
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		w = strings.Trim(w, ".,:;!?()…*`\"'")
 		only := w != ""
 		for _, r := range w {

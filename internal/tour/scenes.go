@@ -190,7 +190,7 @@ func playWork(ctx context.Context, t *tour) error {
 	}
 	t.screen.note("the bot is killed (SIGKILL), and started again on the same data")
 	t.ai.Enqueue(
-		openai.Calls(use("edit_file", `{"path":"greet.sh","old":"$nmae","new":"$1"}`)),
+		openai.Calls(use("edit_file", `{"path":"greet.sh","old":"$nme","new":"$1"}`)),
 		openai.Calls(use("bash", `{"command":"sh test.sh"}`)),
 	)
 	t.model("Done: greet.sh used a variable that nobody sets, and takes its first argument now. The test passes.")

@@ -4,6 +4,7 @@
 package transcription
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func New(key string) *Server { return &Server{key: key} }
 
 // Start listens on a free port of the loopback address.
 func (s *Server) Start() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (s *Server) read(r *http.Request) (recording Recording, status int, problem
 		return recording, http.StatusUnauthorized, "Incorrect API key provided."
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, 26<<20)
-	if err := r.ParseMultipartForm(26 << 20); err != nil {
+	if err := r.ParseMultipartForm(26 << 20); err != nil { //nolint:gosec // bounded a line above
 		return recording, http.StatusBadRequest, "Could not parse multipart form"
 	}
 	if recording.Model = r.FormValue("model"); recording.Model == "" {

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/messages"
@@ -48,8 +49,8 @@ func ending(caps platform.Capabilities, parts []string) string {
 		return tail
 	}
 	paragraphs := strings.Split(before, "\n\n")
-	for i := len(paragraphs) - 1; i >= 0; i-- {
-		joined := paragraphs[i] + "\n\n" + tail
+	for _, paragraph := range slices.Backward(paragraphs) {
+		joined := paragraph + "\n\n" + tail
 		if measured(caps, joined) > caps.MaxText/2 {
 			break
 		}

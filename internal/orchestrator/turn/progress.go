@@ -153,7 +153,10 @@ func (p *progress) run(ctx context.Context) {
 	}
 	typing := p.typing(p.stopped)
 	defer typing.Wait()
-	if p.placed == nil || (p.placed.Message == "" && !(p.lasts() && p.place(ctx))) || !p.record(ctx) {
+	if p.placed == nil {
+		return
+	}
+	if stands := p.placed.Message != "" || p.lasts() && p.place(ctx); !stands || !p.record(ctx) {
 		return
 	}
 	p.edits(ctx)

@@ -98,8 +98,8 @@ func (c Client) Commands(ctx context.Context) (names []string, err error) {
 
 // Watch implements Backend.
 func (c Client) Watch(ctx context.Context, conversation string) (Watcher, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // Close ends it: what came until then is read
-	response, err := c.do(ctx, http.MethodGet, conversation+"/events", nil)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))           // Close ends it: what came until then is read
+	response, err := c.do(ctx, http.MethodGet, conversation+"/events", nil) //nolint:bodyclose // the watcher closes it
 	if err != nil {
 		cancel()
 		return nil, err

@@ -91,7 +91,7 @@ func (p Pipe) write(ctx context.Context, w Watcher, open *pending) error {
 		e, err := w.Next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // the person has gone
 			}
 			return errStopped
 		}

@@ -105,7 +105,7 @@ func TestWhatAnotherProcessIsTold(t *testing.T) {
 }
 
 // What is wrong with a request is said, and changes nothing.
-func TestBadRequests(t *testing.T) {
+func TestBadRequests(t *testing.T) { //nolint:tparallel // see below
 	t.Parallel()
 	s := &sink{}
 	_, server := reached(t, console.New(console.Config{}), s)
@@ -125,7 +125,7 @@ func TestBadRequests(t *testing.T) {
 		"files without end":  {"local/messages", `{"text":"a","files":[{}` + strings.Repeat(",{}", 100) + `]}`, 400, "101 files"},
 		"path of no request": {"local/nothing", `{}`, 404, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // the server ends with the test
 			r, err := http.Post(server.URL+"/console/"+tc.path, "application/json", strings.NewReader(tc.body)) //nolint:noctx // local
 			if err != nil {
 				t.Fatal(err)

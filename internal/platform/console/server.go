@@ -134,7 +134,7 @@ func stream(w http.ResponseWriter, r *http.Request, b Backend, name string) erro
 		return nil //nolint:nilerr // the other side is gone
 	}
 	next := make(chan Event)
-	go func() {
+	go func() { //nolint:contextcheck // it has the request's
 		defer close(next)
 		for {
 			e, err := events.Next(r.Context())

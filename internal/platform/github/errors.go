@@ -56,7 +56,7 @@ func (a *Adapter) classify(ctx context.Context, who caller, o op, err error, see
 	text := a.scrub.Text(message(err))
 	status := seen.Status()
 	f := &fault.Error{Err: fmt.Errorf("%s: %w", o.name, &refusal{status, text})}
-	if after, limited := a.refusedByLimit(who, err, seen, text); limited {
+	if after, limited := a.refusedByLimit(who, err, seen, text); limited { //nolint:contextcheck // it is told to the others whoever gives up
 		f.Kind, f.RetryAfter = fault.RateLimited, after
 		return f
 	}

@@ -118,7 +118,7 @@ func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCa
 		}
 		a.observe("rate_limited")
 		after := exchange.RetryAfter(err)
-		a.limits.block(r.method, scope, after)
+		a.limits.block(r.method, scope, after) //nolint:contextcheck // it is told to the others whoever gives up
 		if time.Now().Add(after).After(deadline) {
 			return err
 		}
@@ -148,7 +148,7 @@ func (a *Adapter) admitted(ctx context.Context, r request, do sdkCall) error {
 	_, err := a.call(ctx, r, do)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(r.method, "", exchange.RetryAfter(err))
+		a.limits.block(r.method, "", exchange.RetryAfter(err)) //nolint:contextcheck // as above
 	}
 	return err
 }

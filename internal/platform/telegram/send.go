@@ -169,7 +169,7 @@ func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) er
 		}
 		a.observe("rate_limited")
 		after := exchange.RetryAfter(err)
-		a.limits.block(chatID, after)
+		a.limits.block(chatID, after) //nolint:contextcheck // it is told to the others whoever gives up
 		if time.Now().Add(after).After(deadline) {
 			return err
 		}
@@ -185,7 +185,7 @@ func (a *Adapter) shed(ctx context.Context, chatID int64, method string, fn func
 	err := a.call(ctx, method, true, fn)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(chatID, exchange.RetryAfter(err))
+		a.limits.block(chatID, exchange.RetryAfter(err)) //nolint:contextcheck // as above
 	}
 	return err
 }
@@ -246,7 +246,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	})
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(to.id, exchange.RetryAfter(err))
+		a.limits.block(to.id, exchange.RetryAfter(err)) //nolint:contextcheck // as above
 	}
 	return err
 }

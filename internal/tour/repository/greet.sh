@@ -1,3 +1,3 @@
 #!/bin/sh
 # Greets whoever is named.
-echo "Hello, $nmae!"
+echo "Hello, $nme!"
