@@ -74,6 +74,33 @@ func TestShortAnswerIsNotSentTwice(t *testing.T) { // not beside others: failpoi
 	})
 }
 
+// TestASecondTryIsNotSentTwice has the platform refuse an answer for a moment, and the
+// process die when the second try was carried out and before it hears of that.
+func TestASecondTryIsNotSentTwice(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		tries := 0
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.What != "send" {
+				return ot.Reaction{}
+			}
+			if tries++; tries == 1 {
+				return ot.Reaction{Err: errUnavailable}
+			}
+			return ot.Reaction{Dies: tries == 2}
+		}
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		w.Start()
+		w.Pass(time.Minute)
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 1 || posts[0].Text != "re: hello" {
+			t.Errorf("after %d tries there are %+v", tries, posts)
+		}
+	})
+}
+
 // TestPlaceholderThatIsLeftOut has a platform that takes no placeholder for a while: it
 // is tried for as long as the turn lasts, and the answer comes without one.
 func TestPlaceholderThatIsLeftOut(t *testing.T) {

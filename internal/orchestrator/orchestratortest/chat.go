@@ -419,7 +419,7 @@ func (p port) Send(_ context.Context, out messages.Outbound) (messages.Ref, erro
 }
 
 // post posts what a process sends. With IdempotentSend, what was posted of the same
-// delivery before is found.
+// delivery before is found by who looks for it.
 func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Ref, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,7 +427,7 @@ func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Re
 		return messages.Ref{}, r.Err
 	}
 	var made *Post
-	if c.Caps.IdempotentSend {
+	if c.Caps.IdempotentSend && out.Again {
 		if i := slices.IndexFunc(c.posts, func(p *Post) bool { return p.Sent == out.Delivery }); i >= 0 {
 			made = c.posts[i]
 		}

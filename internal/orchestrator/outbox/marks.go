@@ -58,7 +58,8 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 		all, err := tx.EntryDeliveries(ctx, entry.ID)
 		open = nil
 		for _, d := range all {
-			if d.Control && d.State == messages.DeliveryPending {
+			if d.Control && d.State == messages.DeliverySending {
+				d.State = messages.DeliveryPending // it was stored just now, and nobody has sent it
 				open = append(open, d)
 			}
 		}

@@ -53,12 +53,14 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 	}
 	d := Held(conv.ID, entry, text)
 	if !held {
-		d.NextAt = time.Time{}
+		d.NextAt, d.State = time.Time{}, messages.DeliveryPending
 	}
 	if entry.In.Whispered {
 		d.OnlyFor, d.Asker = entry.In.Sender.ID, entry.In.Sender
 	}
-	return &d, tx.AddDelivery(ctx, &d)
+	err := tx.AddDelivery(ctx, &d)
+	d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
+	return &d, err
 }
 
 // SendNotice sends a notice that was stored to be sent at once.

@@ -286,9 +286,17 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 				return tx.RecordSending(ctx, d, begun)
 			})
 		}
-		if w.untried[d.ID] {
+		switch {
+		case w.untried[d.ID]:
 			d.State = messages.DeliveryPending // so that it is not looked up for nothing
 			delete(w.untried, d.ID)
+		case d.State == messages.DeliveryPending:
+			// An earlier try was refused. From here on nobody else may think so.
+			trying := d
+			trying.State = messages.DeliverySending
+			if err := record(w.ctx, trying, nil); err != nil {
+				return err
+			}
 		}
 		key, done, err := w.o.outbox.Send(w.ctx, w.conv.Key, &d, record)
 		w.conv.Key = key
