@@ -159,7 +159,7 @@ func TestAnswers(t *testing.T) {
 			{"/sessions", sessions.User, "There are no sessions here yet"},
 			{"/sessions show", sessions.User, "Specify a"},
 			{"/fork", sessions.User, "There is no session here to fork"},
-			{"/fork four", sessions.User, "Say with which message to go on"},
+			{"/fork four", sessions.User, "Specify how many messages to keep"},
 			{"/fork thread", sessions.User, "Cannot open a thread or topic"},
 			{"/handoff", sessions.User, "No other assistant is configured"},
 			{"/handoff codex", sessions.User, "Install codex."},

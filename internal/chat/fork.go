@@ -42,8 +42,8 @@ func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
 		case place == "" && (word == "here" || word == "thread" || word == "topic"):
 			place = word
 		default:
-			return f, fault.Newf(fault.Invalid, "Say with which message to go on: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
-				"With `thread` behind it the fork gets a thread or topic of its own.", h.prefix(r.Conv.Key))
+			return f, fault.Newf(fault.Invalid, "Specify how many messages to keep: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
+				"Add `thread` to continue in a separate thread or topic.", h.prefix(r.Conv.Key))
 		}
 	}
 	f.aside = place == "thread" || place == "topic"

@@ -120,7 +120,7 @@ func TestConversations(t *testing.T) {
 		"Fork": {
 			{say: "one", want: "re: one"},
 			{say: "two", want: "re: "},
-			{say: "/fork x", want: "Say with which message to go on"},
+			{say: "/fork x", want: "Specify how many messages to keep"},
 			{say: "/fork 2", want: "🍴 A new session continues with 2 messages of 4."},
 			{say: "/fork 99", want: "✖"},
 			{say: "/fork here", want: "continues with 2 messages"},
@@ -454,7 +454,7 @@ func TestForkIntoAThread(t *testing.T) {
 					line{say: "/fork thread", want: "There is no session here to fork"},
 					line{say: "remember the cat", want: "re: remember the cat"},
 					line{say: "/fork thread", want: tt.text},
-					line{say: "/fork 1 2 thread", want: "Say with which message to go on"})
+					line{say: "/fork 1 2 thread", want: "Specify how many messages to keep"})
 				conversations := map[bool]string{true: "2", false: "1"}[tt.err == nil]
 				if n := w.Value(`SELECT count(*) FROM remote_agent_conversations`); n != conversations {
 					t.Errorf("%s conversations, want %s", n, conversations)

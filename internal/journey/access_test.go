@@ -56,7 +56,7 @@ func TestPersonTakenOffTheListDuringTheWaitIsNotAnswered(t *testing.T) {
 		w.seesText(bob, "1 queued")
 		w.shutdown()
 		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": "42"}).start()
-		w.seesText(bob, "not allowed")
+		w.seesText(bob, "You can no longer use this bot")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")
 		for _, r := range w.ai.Requests() {
@@ -118,7 +118,7 @@ func TestDemoConversationIsPutAsideForARealAssistant(t *testing.T) {
 		w.shutdown()
 		w.with(real).start()
 		w.says(ann, "are you real?")
-		w.seesText(ann, "began with the demo assistant", "openai")
+		w.seesText(ann, "started with the assistant demo", "openai")
 		w.seesText(ann, "echo: are you real? [1 messages]")
 		w.restart()
 		w.says(ann, "still?")

@@ -86,7 +86,7 @@ func TestHandoffCarriesTheConversationOver(t *testing.T) {
 		w.seesText(ann, "no assistant \"gemini\"", "anthropic")
 		w.settles()
 		w.says(ann, "/handoff anthropic")
-		w.seesText(ann, "anthropic goes on here", "came along")
+		w.seesText(ann, "anthropic goes on here", "It has the history")
 		w.restart()
 		claude.Enqueue(
 			anthropic.Calls(anthropic.Call{Name: "read_file", Arguments: `{"path":"notes.txt"}`}),
@@ -192,7 +192,7 @@ func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {
 	w.says(ann, "please die")
 	w.seesText(ann, "I was about", "✖", "ended in the middle of a message", "Your message is saved")
 	w.says(ann, "/new")
-	w.seesText(ann, "fresh session")
+	w.seesText(ann, "new session")
 	w.says(ann, "and now garbage")
 	w.seesText(ann, "✖", "not the Agent Client Protocol", "Tried 2 times")
 	w.says(ann, "/new")

@@ -149,7 +149,7 @@ func TestConversationsOnOneCodebaseDoNotSeeEachOther(t *testing.T) {
 		w.says(ann, "/clone "+url)
 		w.seesText(ann, "Cloned")
 		w.says(bob, "/clone "+url)
-		w.seesText(bob, "Already here")
+		w.seesText(bob, "Already cloned")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")
 		annTree := w.trees("README.md")
@@ -265,7 +265,7 @@ func TestSwitchingRepositoriesAndWritingCommands(t *testing.T) {
 		w.says(ann, "/clone "+other)
 		w.seesText(ann, "Cloned", "acme/api")
 		w.says(ann, "/repo 9")
-		w.seesText(ann, "no number 9", "2 repositories")
+		w.seesText(ann, "no repository number 9", "2 repositories")
 		w.says(ann, "/repo web")
 		w.seesText(ann, "This conversation works on", "acme/web")
 

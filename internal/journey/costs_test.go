@@ -25,7 +25,7 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		w.says(ann, "/clone "+url)
 		w.seesText(ann, "Cloned")
 		w.says(ann, "/model gpt-5-mini")
-		w.seesText(ann, "gpt-5-mini answers here")
+		w.seesText(ann, "gpt-5-mini answers from")
 		w.ai.Enqueue(openai.Text("Priced.").WithUsage(1_000_000, 1_000_000))
 		w.says(ann, "a question")
 		w.seesText(ann, "Priced.")

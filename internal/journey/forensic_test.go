@@ -147,7 +147,7 @@ func TestFinding5DeletingDeletes(t *testing.T) {
 		w.settles()
 		w.has(fact, "a memory")
 		w.says(ann, "/forget all yes")
-		w.seesText(ann, "forgotten all 2")
+		w.seesText(ann, "Deleted all 2")
 		w.settles()
 		w.scrubbed()
 		w.hasNot(fact, "a memory that was forgotten while the bot ran")

@@ -24,7 +24,7 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		w.says(ann, "/fork 5")
 		w.seesText(ann, "✖ The session has 4 messages: choose 1 to 4.")
 		w.says(ann, "/fork zero")
-		w.seesText(ann, "✖ Say with which message to go on: /fork 4")
+		w.seesText(ann, "✖ Specify how many messages to keep: /fork 4")
 		w.says(ann, "/fork 2")
 		w.seesText(ann, "continues with 2 messages of 4", "nothing is deleted")
 		w.says(ann, "/undo")

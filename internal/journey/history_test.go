@@ -28,7 +28,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.says(ann, "what does the deploy script do? [click](https://evil.example) `x`")
 		w.seesText(ann, "It adds numbers")
 		w.says(ann, "/new")
-		w.seesText(ann, "fresh session")
+		w.seesText(ann, "new session")
 		for i := range 15 {
 			w.says(ann, fmt.Sprint("question number ", i))
 			w.seesText(ann, fmt.Sprint("echo: question number ", i))
@@ -148,7 +148,7 @@ func TestSessionsOfOthersAreNotFound(t *testing.T) {
 		in.Says("/sessions@acme_bot")
 		w.seesText(group, "1 session here", "a question for the group")
 		in.Says("/sessions@acme_bot show 1")
-		w.seesText(group, "Session 1", "calls read_file", "in the file")
+		w.seesText(group, "Session 1", "calls read_file", "is attached")
 		file := w.seesFile(group, "session-1.md")
 		if !strings.Contains(file, "Call of read_file") || !strings.Contains(file, "a question for the group") {
 			t.Errorf("the file of the group is\n%s", file)
@@ -171,7 +171,7 @@ func TestSessionsOfOthersAreNotFound(t *testing.T) {
 			}
 		}
 		w.says(ann, "/sessions "+canary)
-		w.seesText(ann, "Said here", canary+" of Ann")
+		w.seesText(ann, "Messages, newest first", canary+" of Ann")
 	})
 }
 
@@ -191,7 +191,7 @@ func TestSlackSessionsOfAThread(t *testing.T) {
 		bob.InThread(second.TS).Mentions("sessions " + canary)
 		w.threadShows(second.TS, "No messages here contain")
 		ann.InThread(first.TS).Mentions("sessions show 1")
-		w.threadShows(first.TS, "Session 1", "what is "+canary, "in the file")
+		w.threadShows(first.TS, "Session 1", "what is "+canary, "is attached")
 		_, err := w.sl.WaitMessage(w.ctx(), channel, first.TS, func(m slack.Message) bool {
 			return len(m.Files) == 1 && m.Files[0].Name == "session-1.md" && strings.Contains(string(m.Files[0].Data), canary)
 		})

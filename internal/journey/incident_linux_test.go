@@ -35,7 +35,7 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		w.seesText(bob, "echo: hello")
 		w.settles()
 		w.restart() // it looks at its start, and every 10 s
-		w.seesText(ann, "⚠", "of today's budget of", "are used")
+		w.seesText(ann, "⚠", "of today's budget of", "is used")
 		w.restart()
 		w.says(ann, "are you there?")
 		w.seesText(ann, "are you there?")
@@ -48,7 +48,7 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		}
 		w.with(map[string]string{"BUDGET_DAY_TOKENS": "1000000"})
 		w.restart()
-		w.seesText(ann, "✔ Resolved: the budget of the day")
+		w.seesText(ann, "✔ Resolved: the daily budget")
 	})
 }
 

@@ -107,7 +107,7 @@ func TestAColleagueIsPaired(t *testing.T) {
 		w.seesText(eve, "echo: still in?")
 
 		w.says(bob, "/people remove 666")
-		w.seesText(bob, "telegram/666 may not use the bot any more")
+		w.seesText(bob, "telegram/666 can no longer use the bot")
 		w.says(eve, "and now?")
 		w.says(eve, "/whoami")
 		w.sees(eve, "a refusal without a code", func(texts []string) bool { return strings.Contains(texts[len(texts)-1], "Ask its owner") })

@@ -21,7 +21,7 @@ func TestAgentReadsItsOwnPast(t *testing.T) {
 		w.says(ann, "an earlier question")
 		w.seesText(ann, "echo: an earlier question")
 		w.says(ann, "/new")
-		w.seesText(ann, "fresh session")
+		w.seesText(ann, "new session")
 
 		read := func(chat int64, says func(string), query string) string {
 			w.ai.Enqueue(openai.Calls(call("sqlite3_reader", `{"query":"`+query+`","limit":100}`)), openai.Text("Read "+query[len(query)-8:]))

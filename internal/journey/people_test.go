@@ -153,7 +153,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.says(bob, "/status") // what waits is accepted before the removal
 		w.seesText(bob, "1 queued")
 		w.person(app.RemovePerson, "telegram/77")
-		w.seesText(bob, "Stopped: who asked for this can no longer use the bot")
+		w.seesText(bob, "Stopped: the person who asked can no longer use the bot")
 		w.sees(bob, "the waiting message refused", func(texts []string) bool {
 			n := 0
 			for _, text := range texts {
@@ -184,7 +184,7 @@ func TestFinding7HaltStopsEverythingUntilResume(t *testing.T) {
 		w.seesText(ann, "Halted. Running work is being stopped")
 		w.seesText(bob, stuck, "Stopped after", "the bot was halted")
 		w.says(bob, "and now?")
-		w.seesText(bob, "The bot is halted: it goes wild", "kept", "/resume")
+		w.seesText(bob, "The bot is halted: it goes wild", "saved", "/resume")
 		w.says(bob, "hello?") // told once
 		w.says(bob, "/status")
 		w.seesText(bob, "halted by telegram/42", "2 queued")

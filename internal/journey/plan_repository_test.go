@@ -46,7 +46,7 @@ func TestRepositoryWithItsOwnPlanFeatureAndExecute(t *testing.T) {
 		w.says(ann, "/clone "+url)
 		w.seesText(ann, "Cloned")
 		w.says(ann, "/commands")
-		w.seesText(ann, "/plan_feature (makes a plan)", "/execute (carries a plan out)",
+		w.seesText(ann, "/plan_feature (writes a plan)", "/execute (executes a plan)",
 			"/implement_x (⚠ writes a plan according to its front matter, although by its name it executes a plan)",
 			"/planetarium (⚠ has nothing to do with plans: its front matter says so", "/ship Ship it")
 

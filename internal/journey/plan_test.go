@@ -49,7 +49,7 @@ func TestPlanIsEditedApprovedAndRunAcrossRestarts(t *testing.T) {
 		w.restart()
 
 		w.says(ann, "/approve p-1 and mind the docs")
-		w.seesText(ann, "version 2, is approved")
+		w.seesText(ann, "Approved plan p-1, version 2")
 		w.says(ann, "/approve p-1")
 		w.seesText(ann, "is already approved")
 		w.restart()

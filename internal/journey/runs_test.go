@@ -56,7 +56,7 @@ func TestASessionStandsAsItsTurnsGo(t *testing.T) {
 			t.Errorf("listed as failed: %q", got)
 		}
 		w.says(ann, "/sessions")
-		w.seesText(ann, "goes on, failed: this will fail")
+		w.seesText(ann, "active, failed: this will fail")
 
 		w.ai.Enqueue(openai.Text("done"))
 		w.says(ann, "this will do")
@@ -72,7 +72,7 @@ func TestASessionStandsAsItsTurnsGo(t *testing.T) {
 			t.Errorf("the API has running %v", rows)
 		}
 		w.says(ann, "/new") // the turn goes on in the ended session
-		w.seesText(ann, "still finishes")
+		w.seesText(ann, "finishes in the old one")
 		if rows := w.items("/sessions?status=running", key); len(rows) != 1 || rows[0]["ended_at"] == nil {
 			t.Errorf("the API has running %v", rows)
 		}

@@ -123,6 +123,6 @@ func TestStopButtonAndStoppingWhatWaits(t *testing.T) {
 			t.Errorf("the call that was never run: %q", got)
 		}
 		w.says(ann, "/approve a-1")
-		w.seesText(ann, "a-1 is canceled already")
+		w.seesText(ann, "a-1 is already canceled")
 	})
 }

@@ -166,7 +166,7 @@ func TestToolsModesAndPlansOnlyRead(t *testing.T) {
 		w.says(ann, "/mode auto")
 		w.seesText(ann, "Only an owner")
 		w.says(ann, "/mode ask")
-		w.seesText(ann, "Mode ask from now on")
+		w.seesText(ann, "Mode is now ask")
 
 		w.ai.Enqueue(
 			openai.Calls(call("write_file", `{"path":"sum.sh","content":"gone"}`), call("bash", `{"command":"rm -f sum.sh"}`)),
@@ -175,7 +175,7 @@ func TestToolsModesAndPlansOnlyRead(t *testing.T) {
 		w.says(ann, "delete everything")
 		w.seesText(ann, "I may not.")
 		w.says(ann, "/mode edit")
-		w.seesText(ann, "Mode edit from now on")
+		w.seesText(ann, "Mode is now edit")
 		w.ai.Enqueue(
 			openai.Calls(call("write_file", `{"path":"sum.sh","content":"gone"}`)),
 			openai.Text("1. Rewrite it."),
@@ -294,7 +294,7 @@ func TestToolsLimitsAskWhetherToGoOn(t *testing.T) {
 			openai.Text("Read it all."),
 		)
 		w.says(ann, "read everything")
-		w.seesText(ann, "✋", "a-1", "Continue this turn?", "2 times")
+		w.seesText(ann, "✋", "a-1", "Continue this turn?", "2 model requests")
 		w.restart()
 		w.press(ann, "Continue")
 		w.seesText(ann, "Read it all.")
