@@ -56,7 +56,7 @@ func TestApprovalAskedInTelegramIsGrantedOnTheConsole(t *testing.T) {
 		w.with(map[string]string{"APPROVERS": "other"}).start()
 		w.ai.Enqueue(openai.Calls(call("bash", `{"command":"sh test.sh"}`)), openai.Text("Once more."))
 		w.says(ann, "again")
-		w.seesText(ann, "✋", "a-2", "Somebody else")
+		w.seesText(ann, "✋", "a-2", "Someone other than the person who asked")
 		w.says(ann, "/approve a-2")
 		w.seesText(ann, "Someone else has to decide on a-2")
 		w.types("/approve a-2")

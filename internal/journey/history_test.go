@@ -36,7 +36,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.restart()
 
 		w.says(ann, "/sessions")
-		list := w.seesText(ann, "2 sessions here", "goes on: question number 0", "30 messages", "what does the deploy script do?", "1 tool call", "2k tokens", "/sessions show 2")
+		list := w.seesText(ann, "2 sessions here", "active: question number 0", "30 messages", "what does the deploy script do?", "1 tool call", "2k tokens", "/sessions show 2")
 		if strings.Index(list, "question number 0") > strings.Index(list, "deploy script") {
 			t.Errorf("the newest session is not the first: %s", list)
 		}
