@@ -54,7 +54,7 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		w.seesText(group, "private chat", "bot costs --by person")
 		in.Says("/cost@acme_bot 7d by model")
 		w.seesText(group, "gpt-5-mini: 1 turn")
-		for wrong, want := range map[string]string{"by nobody": "cannot be grouped by", "soon": "is not a time", "week month": "one time", "9999-12-31": "in the future"} {
+		for wrong, want := range map[string]string{"by nobody": "cannot be grouped by", "soon": "is not a time", "week month": "one period", "9999-12-31": "in the future"} {
 			w.says(bob, "/cost "+wrong)
 			w.seesText(bob, "✖", want)
 		}

@@ -48,7 +48,7 @@ func TestRepositoryWithItsOwnPlanFeatureAndExecute(t *testing.T) {
 		w.says(ann, "/commands")
 		w.seesText(ann, "/plan_feature (writes a plan)", "/execute (executes a plan)",
 			"/implement_x (⚠ writes a plan according to its front matter, although by its name it executes a plan)",
-			"/planetarium (⚠ has nothing to do with plans: its front matter says so", "/ship Ship it")
+			"/planetarium (⚠ does not use plans according to its front matter", "/ship Ship it")
 
 		t.Log("seed 002's own case")
 		w.ai.Enqueue(openai.Text("1. Add a switch.\n2. Test it."))
