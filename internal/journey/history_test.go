@@ -48,7 +48,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.seesText(ann, "✖ Say at least one word")
 
 		w.says(ann, "/sessions show 1")
-		shown := w.seesText(ann, "Session 1", "openai test-model", "user: what does the deploy script do? [click]", "calls read_file", "assistant: It adds numbers", "in the file")
+		shown := w.seesText(ann, "Session 1", "openai test-model", "user: what does the deploy script do? [click]", "calls read_file", "assistant: It adds numbers", "The full session is attached")
 		if strings.Contains(shown, "goes on") || strings.Contains(shown, "before") {
 			t.Errorf("of an ended, short session: %s", shown)
 		}
@@ -148,7 +148,7 @@ func TestSessionsOfOthersAreNotFound(t *testing.T) {
 		in.Says("/sessions@acme_bot")
 		w.seesText(group, "1 session here", "a question for the group")
 		in.Says("/sessions@acme_bot show 1")
-		w.seesText(group, "Session 1", "calls read_file", "is attached")
+		w.seesText(group, "Session 1", "calls read_file", "The full session is attached")
 		file := w.seesFile(group, "session-1.md")
 		if !strings.Contains(file, "Call of read_file") || !strings.Contains(file, "a question for the group") {
 			t.Errorf("the file of the group is\n%s", file)
@@ -191,7 +191,7 @@ func TestSlackSessionsOfAThread(t *testing.T) {
 		bob.InThread(second.TS).Mentions("sessions " + canary)
 		w.threadShows(second.TS, "No messages here contain")
 		ann.InThread(first.TS).Mentions("sessions show 1")
-		w.threadShows(first.TS, "Session 1", "what is "+canary, "is attached")
+		w.threadShows(first.TS, "Session 1", "what is "+canary, "The full session is attached")
 		_, err := w.sl.WaitMessage(w.ctx(), channel, first.TS, func(m slack.Message) bool {
 			return len(m.Files) == 1 && m.Files[0].Name == "session-1.md" && strings.Contains(string(m.Files[0].Data), canary)
 		})
