@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 func (h *Handler) forgetCommand() command.Command {
@@ -61,7 +62,7 @@ func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (
 	case sure && n == 0:
 		return reply("No memories about you.")
 	case sure:
-		return reply("Deleted all %d memories.", n)
+		return reply("Deleted all %s.", wording.Count(int(n), "memory", "memories"))
 	case n == 0:
 		return reply("No memories about you.")
 	}

@@ -117,7 +117,7 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.says(ann, "/forget all")
 		w.seesText(ann, "This permanently deletes all", "(1)", "/forget all yes")
 		w.says(ann, "/forget all yes")
-		w.seesText(ann, "Deleted all 1")
+		w.seesText(ann, "Deleted all 1 memory")
 		w.says(ann, "/memory on")
 		w.seesText(ann, "Memory is on for you")
 		w.says(ann, "/remember token sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
