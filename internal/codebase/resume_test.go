@@ -45,13 +45,19 @@ func (b *bundle) killedAt(nth int32) {
 	cmd.Env = append(os.Environ(), cloneIn+"="+b.root, cloneFrom+"="+b.server.Host())
 	cmd.Stderr = os.Stderr
 	var seen atomic.Int32
+	started := make(chan struct{})
 	b.server.Watch(func(gittest.Request) {
 		if seen.Add(1) == nth {
+			<-started
 			_ = cmd.Process.Signal(syscall.SIGKILL)
 		}
 	})
 	defer b.server.Watch(nil)
-	if err := cmd.Run(); err == nil || seen.Load() < nth {
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	close(started)
+	if err := cmd.Wait(); err == nil || seen.Load() < nth {
 		b.t.Fatalf("the process was not killed: %v after %d requests", err, seen.Load())
 	}
 }
