@@ -116,7 +116,7 @@ func operations002() []rule {
 			holds: func(c *check) {
 				p := c.person()
 				p.says("hello", "echo: hello")
-				p.says("/reset", "fresh session")
+				p.says("/reset", "new session")
 				p.rests()
 				c.is("0|1", `SELECT active, ended_at IS NOT NULL FROM remote_agent_sessions WHERE id IN (`+p.sessions()+`)`)
 			}},
@@ -135,7 +135,7 @@ func lifecycle002() []rule {
 				p.says("the second", "echo: the second [3 messages]")
 				p.rests()
 				c.is(first, p.active("id"))
-				p.says("/reset", "fresh session")
+				p.says("/reset", "new session")
 				p.rests()
 				c.is("0", p.active("count(*)"))
 				p.says("the third", "echo: the third [1 messages]")
@@ -212,7 +212,7 @@ func patterns002() []rule {
 				for i := range 3 {
 					text := fmt.Sprintf("session %d of %d", i, p.id)
 					p.says(text, "echo: "+text)
-					p.says("/new", "fresh session")
+					p.says("/new", "new session")
 				}
 				p.says("the last", "echo: the last")
 				p.rests()

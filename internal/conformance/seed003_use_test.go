@@ -137,7 +137,7 @@ func dynamic003() []rule {
 		}},
 		rule{section: section, name: "Persist", asks: "They outlive sessions", holds: func(c *check) {
 			p := c.the("keeper")
-			p.says("/new", "fresh session")
+			p.says("/new", "new session")
 			c.model.says("read the tables", openai.Calls(toolCall("sqlite3_reader", object{"query": "SELECT name FROM sqlite_master WHERE name LIKE 'travel%' ORDER BY 1", "limit": 100})), openai.Text("I read them."))
 			p.says("read the tables", "I read them.")
 			p.rests()
@@ -272,7 +272,7 @@ func lifecycle003() []rule {
 				p := c.person()
 				c.model.says("note it", openai.Calls(toolCall("remember", object{"text": "Likes coffee"})), openai.Text("Noted."))
 				p.says("note it", "Noted.")
-				p.says("/reset", "fresh session")
+				p.says("/reset", "new session")
 				p.rests()
 				c.is("1|completed", `SELECT ended_at >= started_at, status FROM agent_sessions WHERE id IN (`+p.sessions()+`)`)
 				c.is("4|1", `SELECT (SELECT count(*) FROM agent_messages WHERE session_id IN (`+p.sessions()+`)), (SELECT count(*) FROM agent_tool_calls WHERE session_id IN (`+p.sessions()+`))`)

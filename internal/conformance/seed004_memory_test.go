@@ -251,7 +251,7 @@ func flow004() []rule {
 		{section: section, name: "Deduplication", asks: "What is said twice is one memory, and surer", differs: "without pgvector, and on SQLite, the program compares; the rules are the functions'",
 			holds: func(c *check) {
 				p := c.person()
-				p.says("/remember I like tea", "as number 1")
+				p.says("/remember I like tea", "Saved as memory 1")
 				p.rests()
 				c.is("1|0.5", known(p))
 				p.says("/remember I like tea", "1")
@@ -273,7 +273,7 @@ func flow004() []rule {
 		{section: section, name: "Retrieval", asks: "What is remembered of a person reaches the model that answers them, and nobody else's",
 			holds: func(c *check) {
 				p, other := c.person(), c.person()
-				p.says("/remember My cat is called Mimi", "as number 1")
+				p.says("/remember My cat is called Mimi", "Saved as memory 1")
 				p.rests()
 				for who, want := range map[person]bool{p: true, other: false} {
 					text := fmt.Sprintf("what is my cat called, asks %d", who.id)
@@ -291,8 +291,8 @@ func flow004() []rule {
 		{section: section, name: "Forgetting", asks: "Memories are removed for good",
 			holds: func(c *check) {
 				p := c.person()
-				p.says("/remember I live in Rome", "as number 1")
-				p.says("/forget 1", "forgotten")
+				p.says("/remember I live in Rome", "Saved as memory 1")
+				p.says("/forget 1", "Deleted memory 1")
 				p.rests()
 				c.is("0", `SELECT count(*) FROM semantic_memories WHERE user_id = '`+p.place()+`'`)
 			}},

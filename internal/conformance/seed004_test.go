@@ -32,7 +32,7 @@ func tell004(c *check) {
 		return app.AgentImport(ctx, cfg, env, []byte(profile004))
 	})
 	p := c.casts("snak")
-	p.says("/agent snak", "snak answers here")
+	p.says("/agent snak", "snak is in use here")
 	c.model.says("remember my tea", openai.Calls(toolCall("remember", object{"text": "Likes green tea"})), openai.Text("Green it is."))
 	p.says("remember my tea", "Green it is.")
 	c.model.says("It", openai.Text("1. Drink it."))
