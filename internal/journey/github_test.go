@@ -314,8 +314,14 @@ func TestGitHubCommentSurvivesALostAnswer(t *testing.T) {
 		h.settles()
 		h.restart()
 		h.settles()
-		if got := len(h.Issue(ghRepo, issue).FromBotComments()); got != 1 {
-			t.Errorf("%d comments, want one", got)
+		got := 0
+		for _, c := range h.Issue(ghRepo, issue).FromBotComments() { // one that is late stands below the line of its progress
+			if !strings.HasPrefix(c.Body, "✔") {
+				got++
+			}
+		}
+		if got != 1 {
+			t.Errorf("%d answers, want one", got)
 		}
 	})
 }
