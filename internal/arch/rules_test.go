@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/files":       {"internal/fault", "internal/media", "internal/messages", "internal/store"},
 	"internal/transcribe":  {"internal/fault"},
 	"internal/commandline": {},
+	"internal/child":       {},
 	"internal/terminal":    {"internal/fault"},
 	"internal/doctor":      {"internal/fault"},
 	"internal/localsocket": {"internal/fault"},
@@ -155,9 +156,9 @@ var allowed = map[string][]string{
 
 	// They run the whole program against the stand-ins.
 	"internal/bench":        {"internal/emulator", "internal/emulator/*"},
-	"internal/chaos":        {"internal/chaos/ledger", "internal/emulator", "internal/emulator/*", "internal/store/cluster"},
+	"internal/chaos":        {"internal/chaos/ledger", "internal/child", "internal/emulator", "internal/emulator/*", "internal/store/cluster"},
 	"internal/chaos/ledger": {},
-	"internal/tour":         {"internal/emulator", "internal/emulator/*"},
+	"internal/tour":         {"internal/child", "internal/emulator", "internal/emulator/*"},
 
 	"internal/arch":        {},
 	"internal/waittest":    {},

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
+
+	"remote-agent/internal/child"
 )
 
 // bot is a replica of the program: one process after the other with the same address
@@ -17,10 +16,8 @@ type bot struct {
 	run              *run
 	name, addr, data string
 
-	cmd     *exec.Cmd
+	process *child.Process // nil before the first start
 	started time.Time
-	done    chan struct{} // closed when the process has ended
-	err     error         // how; read after done
 }
 
 // bounds of a process, so that one that hangs ends the run.
@@ -40,67 +37,29 @@ func (b *bot) environ() []string {
 }
 
 func (b *bot) start() error {
-	// No context: a process is ended by kill or stop.
-	b.cmd = exec.CommandContext(context.Background(), b.run.opts.Command[0], b.run.opts.Command[1:]...) //nolint:gosec // our own program
-	b.cmd.Env, b.cmd.Dir = b.environ(), b.run.dir
-	log, err := os.OpenFile(b.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	process, err := child.Start(b.run.dir, b.data+".log", b.environ(), b.run.opts.Command...)
 	if err != nil {
-		return fmt.Errorf("open the log of %s: %w", b.name, err)
+		return fmt.Errorf("%s: %w", b.name, err)
 	}
-	defer log.Close() //nolint:errcheck // the process has its own
-	b.cmd.Stdout, b.cmd.Stderr = log, log
-	b.cmd.SysProcAttr = childOf()
-	b.started = time.Now()
-	if err := b.cmd.Start(); err != nil {
-		b.done = nil
-		return fmt.Errorf("start %s: %w", b.name, err)
-	}
-	b.done = make(chan struct{})
+	b.process, b.started = process, time.Now()
 	b.run.report.Starts++
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		b.err = cmd.Wait()
-		close(done)
-	}(b.cmd, b.done)
 	b.run.relay.use(b.addr, true)
 	return nil
 }
 
-// ended reports whether the process has ended.
-func (b *bot) ended() bool {
-	if b.done == nil {
-		return true
-	}
-	select {
-	case <-b.done:
-		return true
-	default:
-		return false
-	}
-}
+func (b *bot) ended() bool { return b.process == nil || b.process.Ended() }
 
 // kill ends the process as nothing can prevent.
 func (b *bot) kill() {
-	if b.done == nil {
-		return
+	if b.process != nil {
+		b.process.Kill()
 	}
-	_ = b.cmd.Process.Kill() // it may have ended
-	<-b.done
 }
 
 // stop ends the process in order.
 func (b *bot) stop() error {
-	if err := b.cmd.Process.Signal(os.Interrupt); err != nil && !b.ended() {
-		b.kill() // where there is no such signal
-		return nil
-	}
-	select {
-	case <-b.done:
-	case <-time.After(stopsWithin):
-		b.kill()
-		return fmt.Errorf("%s did not stop within %s\n%s", b.name, stopsWithin, b.said())
-	}
-	if b.err != nil {
-		return fmt.Errorf("%s ended badly: %w\n%s", b.name, b.err, b.said())
+	if err := b.process.Stop(stopsWithin); err != nil {
+		return fmt.Errorf("%s: %w", b.name, err)
 	}
 	return nil
 }
@@ -119,14 +78,14 @@ func (b *bot) ready(ctx context.Context) error {
 	defer cancel()
 	for {
 		if b.ended() {
-			return fmt.Errorf("%s ended: %w\n%s", b.name, b.err, b.said())
+			return fmt.Errorf("%s: %w", b.name, b.process.Early())
 		}
 		err := b.askReady(ctx)
 		if err == nil {
 			return nil
 		}
 		if pause(ctx, 20*time.Millisecond) != nil {
-			return fmt.Errorf("%s is not ready: %w\n%s", b.name, err, b.said())
+			return fmt.Errorf("%s is not ready: %w\n%s", b.name, err, b.process.Said())
 		}
 	}
 }
@@ -146,16 +105,4 @@ func (b *bot) askReady(ctx context.Context) error {
 		return fmt.Errorf("/readyz answers %s: %s", resp.Status, why)
 	}
 	return nil
-}
-
-// log is the file of all that the processes of a replica write.
-func (b *bot) log() string { return b.data + ".log" }
-
-// said returns the end of it.
-func (b *bot) said() string {
-	text, err := os.ReadFile(b.log())
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(text[max(0, len(text)-4<<10):]))
 }

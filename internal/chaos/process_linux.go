@@ -10,26 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childOf makes the kernel end a process whose parent is gone.
-func childOf() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 // freeze stops the process where it is, and thaw lets it go on.
-func (b *bot) freeze() error { return b.cmd.Process.Signal(syscall.SIGSTOP) }
-func (b *bot) thaw() error   { return b.cmd.Process.Signal(syscall.SIGCONT) }
+func (b *bot) freeze() error { return b.process.Signal(syscall.SIGSTOP) }
+func (b *bot) thaw() error   { return b.process.Signal(syscall.SIGCONT) }
 
 // limitFiles sets how long files of the process may get, as a disk that is full does.
 func (b *bot) limitFiles(size uint64) error {
 	limit := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
-	return unix.Prlimit(b.cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil)
+	return unix.Prlimit(b.process.PID(), unix.RLIMIT_FSIZE, &limit, nil)
 }
 
 const unlimited = unix.RLIM_INFINITY
 
 // figures returns the resident memory in bytes and the open descriptors.
 func (b *bot) figures() (resident, descriptors float64, err error) {
-	dir := fmt.Sprintf("/proc/%d/", b.cmd.Process.Pid)
+	dir := fmt.Sprintf("/proc/%d/", b.process.PID())
 	pages, err := os.ReadFile(dir + "statm") //nolint:gosec // of our own process
 	if err != nil {
 		return 0, 0, err

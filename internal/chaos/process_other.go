@@ -2,14 +2,9 @@
 
 package chaos
 
-import (
-	"errors"
-	"syscall"
-)
+import "errors"
 
 var errNotHere = errors.New("only on Linux")
-
-func childOf() *syscall.SysProcAttr { return nil }
 
 func (*bot) freeze() error { return errNotHere }
 func (*bot) thaw() error   { return errNotHere }

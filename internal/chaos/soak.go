@@ -33,7 +33,7 @@ func (r *run) soak(ctx context.Context) error {
 	var points []point
 	for pause(ctx, 5*time.Second) == nil {
 		if b.ended() {
-			return fmt.Errorf("%s ended by itself: %w\n%s", b.name, b.err, b.said())
+			return fmt.Errorf("%s: %w", b.name, b.process.Early())
 		}
 		resident, descriptors, err := b.figures()
 		if err != nil {

@@ -59,7 +59,7 @@ func (r *run) trouble(ctx context.Context) error {
 		err := r.happen(ctx, what, d)
 		for _, b := range r.bots {
 			if b.ended() {
-				return fmt.Errorf("%s ended by itself after %q: %w\n%s", b.name, what, b.err, b.said())
+				return fmt.Errorf("%s, after %q: %w", b.name, what, b.process.Early())
 			}
 		}
 		if err != nil {

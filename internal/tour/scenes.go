@@ -185,9 +185,7 @@ func playWork(ctx context.Context, t *tour) error {
 	failed := t.lastResult()
 	t.screen.note("the sandbox ran the test: %s", failed)
 	t.pause(ctx, 700*time.Millisecond)
-	if err := t.bot.kill(); err != nil {
-		return err
-	}
+	t.bot.Kill()
 	t.screen.note("the bot is killed (SIGKILL), and started again on the same data")
 	t.ai.Enqueue(
 		openai.Calls(use("edit_file", `{"path":"greet.sh","old":"$nme","new":"$1"}`)),

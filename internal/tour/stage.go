@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/child"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 )
@@ -22,14 +23,13 @@ const (
 
 // tour is the stage: the services, the bot and the screen.
 type tour struct {
-	opts    Options
-	dir     string
-	options string // the file with the bot's options
-	screen  *screen
-	tg      *telegram.Server
-	ai      *openai.Server
-	hub     *hub
-	bot     *process // nil while it does not run
+	opts   Options
+	dir    string
+	screen *screen
+	tg     *telegram.Server
+	ai     *openai.Server
+	hub    *hub
+	bot    *child.Process // nil before the first start
 
 	asked  []question
 	beside []string // what messages say that belong to no question, but to a button
@@ -52,9 +52,6 @@ func open(ctx context.Context, opts Options, dir string) (*tour, error) {
 	if err == nil {
 		t.hub, err = openHub(ctx, dir, opts.Environ)
 	}
-	if err == nil {
-		err = t.writeOptions()
-	}
 	if err != nil {
 		t.close()
 		return nil, fmt.Errorf("demo: %w", err)
@@ -65,8 +62,7 @@ func open(ctx context.Context, opts Options, dir string) (*tour, error) {
 // close ends everything, however the tour ended.
 func (t *tour) close() {
 	if t.bot != nil {
-		_ = t.bot.kill() // nothing of it is kept
-		t.bot = nil
+		t.bot.Kill() // nothing of it is kept
 	}
 	t.tg.Close()
 	t.ai.Close()

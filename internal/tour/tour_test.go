@@ -26,20 +26,20 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
 	if os.Getenv(ChildMark) != "" {
-		os.Exit(runBot(os.Args[4])) // serve --no-console --env-file FILE
+		os.Exit(runBot())
 	}
 	goleak.VerifyTestMain(m)
 }
 
 // runBot is the bot, as cmd/bot runs it.
-func runBot(envFile string) int {
+func runBot() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	cfg, err := app.LoadConfig(config.Source{EnvFile: envFile})
+	cfg, err := app.LoadConfig(config.Source{Environ: os.Environ()})
 	if err == nil {
 		err = app.Run(ctx, cfg, app.Env{
 			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Version: "test",
-			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Lookup: os.LookupEnv, EnvFile: envFile,
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Lookup: os.LookupEnv,
 		})
 	}
 	if err != nil {
