@@ -305,7 +305,7 @@ func TestOldRetryButton(t *testing.T) {
 		if n := len(w.Model.Requests()); n != 2 {
 			t.Errorf("the model was asked %d times, want 2", n)
 		}
-		if notes := w.Chat.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "not the last turn any more") {
+		if notes := w.Chat.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "no longer the last turn") {
 			t.Errorf("who pressed was told %q", notes)
 		}
 	})
