@@ -46,16 +46,13 @@ func (c benchCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	none, err := os.CreateTemp("", "bot-bench-*.env") // a .env file here is not meant for the measured process
+	none, err := emptyEnvFile() // one here is not meant for the measured process
 	if err != nil {
-		return fmt.Errorf("make an empty .env file: %w", err)
+		return err
 	}
-	defer os.Remove(none.Name()) //nolint:errcheck // a temporary file
-	if err := none.Close(); err != nil {
-		return fmt.Errorf("make an empty .env file: %w", err)
-	}
+	defer os.Remove(none) //nolint:errcheck // a temporary file
 	report, err := bench.Run(p.ctx, bench.Options{
-		Command: append(command, "--env-file", none.Name()), Relay: []string{command[0], "bench", "--relay"}, Environ: systemEnviron(p.environ),
+		Command: append(command, "--env-file", none), Relay: []string{command[0], "bench", "--relay"}, Environ: systemEnviron(p.environ),
 		Dir: c.Dir, DatabaseURL: c.DatabaseURL,
 		Turns: c.Turns, Chats: c.Chats, Samples: c.Samples, Histories: c.Histories, Progress: p.stderr,
 	})
@@ -85,6 +82,18 @@ func (c benchCommand) childCommand() ([]string, error) {
 		command = append(command, flag+"="+path)
 	}
 	return command, nil
+}
+
+// emptyEnvFile makes a temporary file without options, and returns its name.
+func emptyEnvFile() (string, error) {
+	file, err := os.CreateTemp("", "bot-*.env")
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return "", fmt.Errorf("make an empty .env file: %w", err)
+	}
+	return file.Name(), nil
 }
 
 // systemEnviron is what a process needs of the environment that is not an option

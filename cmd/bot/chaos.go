@@ -66,6 +66,9 @@ func (c chaosCommand) Run(p *program) error {
 			return fmt.Errorf("%w; %w", err, errUsage)
 		}
 		if err != nil {
+			if report.Kept != "" {
+				err = fmt.Errorf("%w; data and logs are in %s", err, report.Kept)
+			}
 			return fmt.Errorf("seed %d: %w", c.Seed, err)
 		}
 		if c.JSON {
@@ -91,12 +94,6 @@ func (chaosCommand) daemon() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	none, err := os.CreateTemp("", "bot-chaos-*.env")
-	if err != nil {
-		return nil, fmt.Errorf("make an empty .env file: %w", err)
-	}
-	if err := none.Close(); err != nil {
-		return nil, fmt.Errorf("make an empty .env file: %w", err)
-	}
-	return []string{self, "serve", "--no-console", "--env-file", none.Name()}, nil
+	none, err := emptyEnvFile()
+	return []string{self, "serve", "--no-console", "--env-file", none}, err
 }

@@ -22,12 +22,7 @@ func (c demoCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version(), Program: self}
-	for _, e := range p.environ {
-		if name, _, _ := strings.Cut(e, "="); strings.EqualFold(name, "PATH") || strings.EqualFold(name, "SYSTEMROOT") {
-			opts.Environ = append(opts.Environ, e)
-		}
-	}
+	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version(), Program: self, Environ: systemEnviron(p.environ)}
 	if f, ok := p.stdout.(*os.File); ok && isTerminal(f) {
 		opts.Terminal = true
 		opts.Color = !slices.ContainsFunc(p.environ, func(e string) bool {

@@ -142,15 +142,21 @@ func (d *daemon) examineGit(ctx context.Context) []doctor.Finding {
 	return one(doctor.Found("git", doctor.OK, "usable", ""))
 }
 
-func (d *daemon) examineSandbox(ctx context.Context) []doctor.Finding {
-	if _, err := os.Stat(d.config.DataDir); err != nil {
-		return one(doctor.Found("sandbox", doctor.Skip, "needs DATA_DIR, which the first start makes", ""))
+// examineSandbox works in a folder of its own: that of the daemon holds the files of
+// programs that run.
+func (d *daemon) examineSandbox(context.Context) []doctor.Finding {
+	const fix = "see \"Sandbox\" in docs/operations.md"
+	places, err := placesOf(d.config)
+	if err != nil {
+		return one(doctor.Failed("sandbox", err, fix))
 	}
-	if err := d.openSandbox(ctx); err != nil {
-		return one(doctor.Failed("sandbox", err, "see docs/security.md"))
+	runner, err := d.newRunner(places, "") //nolint:contextcheck // what it tries is bounded by itself
+	if err != nil {
+		return one(doctor.Failed("sandbox", err, fix))
 	}
-	if level := d.runner.Level(); !level.Full() {
-		return one(doctor.Found("sandbox", doctor.Warn, level.String(), "see \"Sandbox\" in docs/operations.md"))
+	defer runner.Close() //nolint:errcheck // a temporary folder
+	if level := runner.Level(); !level.Full() {
+		return one(doctor.Found("sandbox", doctor.Warn, level.String(), fix))
 	}
 	return one(doctor.Found("sandbox", doctor.OK, "programs of assistants are fully confined", ""))
 }
@@ -383,7 +389,10 @@ func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
 	}
 	if owners == 0 {
 		n, err := d.countOwners(ctx)
-		if err != nil || n == 0 {
+		if err != nil {
+			return append(found, doctor.Found("owners", doctor.Skip, "they cannot be counted: "+fault.Public(err), ""))
+		}
+		if n == 0 {
 			return append(found, doctor.Found("owners", doctor.Warn, "the bot has no owner: nobody is told of trouble, and nobody lets people in",
 				"bot owner add PLATFORM/ID, or use the link that bot serve prints"))
 		}

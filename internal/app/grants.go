@@ -62,17 +62,11 @@ func below(dir, p string) bool {
 // openSandbox finds out how programs can be confined here. The error with
 // SANDBOX=strict says what is missing.
 func (d *daemon) openSandbox(ctx context.Context) error {
-	c := d.config
-	places, err := placesOf(c)
+	places, err := placesOf(d.config)
 	if err != nil {
 		return err
 	}
-	d.runner, err = sandbox.New(sandbox.Config{ //nolint:contextcheck // it finds out once, and bounds that itself
-		Mode: sandbox.Mode(c.Tools.Sandbox), Log: d.log, Dir: places.private,
-		ReadOnly: c.Tools.ReadPaths, Hidden: append(places.hidden, places.files(d.env.EnvFile)...), Grantable: places.areas,
-		Env: d.env.Lookup, AllowedEnv: c.Tools.Env, Without: d.env.SandboxWithout,
-	})
-	if err != nil {
+	if d.runner, err = d.newRunner(places, places.private); err != nil { //nolint:contextcheck // it finds out once, and bounds that itself
 		return err
 	}
 	if level := d.runner.Level(); !level.Full() {
@@ -85,6 +79,17 @@ func (d *daemon) openSandbox(ctx context.Context) error {
 		d.log.WarnContext(ctx, "programs with a network cannot be limited to their hosts here", "network", d.outside.line())
 	}
 	return nil
+}
+
+// newRunner finds out how programs can be confined here. dir is where they have their
+// temporary files, and belongs to one process; empty for a folder that Close removes.
+func (d *daemon) newRunner(p places, dir string) (*sandbox.Runner, error) {
+	c := d.config.Tools
+	return sandbox.New(sandbox.Config{
+		Mode: sandbox.Mode(c.Sandbox), Log: d.log, Dir: dir,
+		ReadOnly: c.ReadPaths, Hidden: append(p.hidden, p.files(d.env.EnvFile)...), Grantable: p.areas,
+		Env: d.env.Lookup, AllowedEnv: c.Env, Without: d.env.SandboxWithout,
+	})
 }
 
 // places are the folders of the service, as the sandbox has to know them.

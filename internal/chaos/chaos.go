@@ -91,6 +91,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: replicas need PostgreSQL: add --database postgres", errOptions)
 	case o.For <= 0 && o.Kills <= 0:
 		return o, fmt.Errorf("%w: say for how long, or how many kills", errOptions)
+	case o.Calm && o.For <= 0:
+		return o, fmt.Errorf("%w: say for how long the soak is", errOptions)
 	case o.Rate < 0 || o.Rate > 1000 || o.Chats < 1 || o.Chats > 10_000 || o.Replicas > 16 || o.Burst < 0 || o.Burst > 50_000 || o.Faults > 0.5:
 		return o, fmt.Errorf("%w: at most 1,000 messages a second, 10,000 chats, 50,000 people at once, 16 replicas and half of the calls", errOptions)
 	}
@@ -124,12 +126,13 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 		moments: newMoments(), dice: dice(opts.Seed), rnd: rand.New(rand.NewPCG(opts.Seed, 1)), //nolint:gosec // to be repeated, not to be secret
 	}
 	r.report.Options, r.report.Done, r.report.Skipped = opts, map[string]int{}, map[string]string{}
+	r.report.Platform, r.report.Seed, r.report.Replicas = opts.Platform, opts.Seed, opts.Replicas
 	if err := r.build(); err != nil { //nolint:contextcheck // what it starts is ended by close
 		return Report{}, err
 	}
 	defer r.close()
 	err = r.do(ctx)
-	if keep = err != nil && ctx.Err() == nil || r.report.Broken(); keep {
+	if keep = ctx.Err() == nil && (err != nil || r.report.Broken()); keep {
 		r.report.Kept = dir
 	}
 	return r.report, err

@@ -85,13 +85,17 @@ func TestWhatCannotBeDone(t *testing.T) {
 			t.Errorf("the error is %v, want one with %q", err, want)
 		}
 	}
-	if _, err := chaos.Run(t.Context(), chaos.Options{Command: command, Platform: "telegram", For: time.Second}); err == nil || chaos.IsUsage(err) {
-		t.Errorf("a program that is not there: %v", err)
+	report, err := chaos.Run(t.Context(), chaos.Options{Command: command, Platform: "telegram", For: time.Second})
+	if err == nil || chaos.IsUsage(err) || report.Kept == "" {
+		t.Errorf("a program that is not there: %v, kept in %q", err, report.Kept)
+	}
+	if err := os.RemoveAll(report.Kept); err != nil {
+		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no more"))
-	if _, err := chaos.Run(ctx, chaos.Options{Command: command, Platform: "telegram", For: time.Second}); err == nil {
-		t.Error("a run that is called off says nothing")
+	if report, err := chaos.Run(ctx, chaos.Options{Command: command, Platform: "telegram", For: time.Second}); err == nil || report.Kept != "" {
+		t.Errorf("a run that is called off: %v, kept in %q", err, report.Kept)
 	}
 }
 

@@ -89,7 +89,14 @@ func (m *moments) arm(which moment, n int, do func()) {
 	m.armed, m.left, m.do = which, n, do
 }
 
-func (m *moments) disarm() { m.arm("", 0, nil) }
+// disarm reports whether what was armed for is being done, or was.
+func (m *moments) disarm() (taken bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken = m.do == nil
+	m.armed, m.left, m.do = "", 0, nil
+	return taken
+}
 
 // come says that a moment has come.
 func (m *moments) come(which moment) {

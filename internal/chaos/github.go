@@ -122,7 +122,7 @@ func bareRepository(dir string) error {
 	return nil
 }
 
-func (p *onGitHub) environ(string) []string {
+func (p *onGitHub) environ() []string {
 	return []string{
 		"GITHUB_MODE=webhook", "GITHUB_APP_ID=4711", "GITHUB_APP_PRIVATE_KEY_FILE=" + p.keyFile, "GITHUB_API_URL=" + p.server.URL(),
 		"GITHUB_WEBHOOK_SECRET=" + githubSecret, "GITHUB_WEB_URL=" + p.git.URL(), "GITHUB_SWEEP_EVERY=2s",
@@ -141,8 +141,6 @@ func (p *onGitHub) introduce(context.Context) error {
 	return nil
 }
 
-func (*onGitHub) open(int) {}
-
 // lifetime is five because somebody who answers the bot at once again and again is
 // taken for a program.
 func (*onGitHub) lifetime() int { return 5 }
@@ -154,7 +152,7 @@ func (p *onGitHub) close() {
 	p.git.Close()
 }
 
-func (p *onGitHub) say(conversation, _ int, text string) receipt {
+func (p *onGitHub) say(conversation int, text string) receipt {
 	who := p.server.Person(login(conversation)).In(githubRepo)
 	p.mu.Lock()
 	issue := p.issues[conversation]

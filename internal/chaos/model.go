@@ -17,9 +17,8 @@ type model struct {
 	run    *run
 	server *openai.Server
 
-	mu    sync.Mutex // guards both below
+	mu    sync.Mutex // guards asked
 	asked map[ledger.Ask]int
-	wrong int // requests that ask nothing
 }
 
 func newModel(r *run) (*model, error) {
@@ -49,7 +48,6 @@ func (m *model) answer(q openai.Request) openai.Response {
 	}
 	m.mu.Lock()
 	if len(asks) == 0 {
-		m.wrong++
 		m.mu.Unlock()
 		return openai.Text("Nobody asked this.")
 	}

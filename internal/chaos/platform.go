@@ -9,11 +9,10 @@ import (
 
 // platform is an emulated platform, as people and bots have to do with it.
 type platform interface {
-	environ(addr string) []string        // of a bot that listens there
+	environ() []string                   // of the bot
 	hook(url string)                     // says where events go
 	introduce(ctx context.Context) error // what has to be said before the first message
-	open(conversation int)
-	say(conversation, n int, text string) receipt
+	say(conversation int, text string) receipt
 	shown(conversation int) []string // the bot's visible messages, as they stand
 	again(x float64)                 // delivers something again that was acknowledged
 	lifetime() int                   // messages after which people go elsewhere

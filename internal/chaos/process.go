@@ -31,7 +31,7 @@ func (b *bot) environ() []string {
 		"LISTEN_ADDR=" + b.addr, "DATA_DIR=" + b.data, "DATABASE_URL=" + b.run.db.url, "WORKSPACE_PATH=" + b.data + "/workspace",
 		"MAX_CONCURRENT_CONVERSATIONS=16", "SHUTDOWN_GRACE=10s", "LOG_LEVEL=warn", "LOG_FORMAT=text",
 	}, b.run.model.environ()...)
-	env = append(env, b.run.platform.environ(b.addr)...)
+	env = append(env, b.run.platform.environ()...)
 	env = append(env, b.run.opts.Environ...)
 	return append(env, b.run.opts.With...) // the last one counts
 }
@@ -43,7 +43,7 @@ func (b *bot) start() error {
 	}
 	b.process, b.started = process, time.Now()
 	b.run.report.Starts++
-	b.run.relay.use(b.addr, true)
+	b.run.relay.use(b.addr)
 	return nil
 }
 

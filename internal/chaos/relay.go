@@ -41,12 +41,11 @@ func newRelay() (*relay, error) {
 
 func (r *relay) url() string { return "http://" + r.listener.Addr().String() }
 
-// use says whether connections go to an address.
-func (r *relay) use(addr string, yes bool) {
+// use has connections go to an address, too.
+func (r *relay) use(addr string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.to = slices.DeleteFunc(r.to, func(a string) bool { return a == addr })
-	if yes {
+	if !slices.Contains(r.to, addr) {
 		r.to = append(r.to, addr)
 	}
 }

@@ -15,6 +15,9 @@ import (
 // Report is what a run found.
 type Report struct {
 	Options  Options `json:"-"`
+	Platform string
+	Seed     uint64
+	Replicas int
 	Took     time.Duration
 	Database string
 	Kills    int
@@ -27,7 +30,7 @@ type Report struct {
 	Done     map[string]int    // how often each thing went wrong
 	Skipped  map[string]string // what could not be tried, and why
 	Soak     *Soak             `json:",omitempty"`
-	Kept     string            `json:",omitempty"` // the folder with the data and the logs, if a promise was broken
+	Kept     string            `json:",omitempty"` // the folder with the data and the logs, if a promise was broken or the run failed
 }
 
 // Broken reports whether a promise was broken.

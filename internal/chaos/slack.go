@@ -78,7 +78,7 @@ func newSlack(r *run, http bool) (platform, error) {
 	return p, nil
 }
 
-func (p *onSlack) environ(string) []string {
+func (p *onSlack) environ() []string {
 	env := []string{"SLACK_BOT_TOKEN=" + p.server.BotToken(), "SLACK_API_URL=" + p.server.APIURL(), "SLACK_ALLOWED_USER_IDS=*"}
 	if p.http {
 		return append(env, "SLACK_SIGNING_SECRET="+slackSecret)
@@ -111,14 +111,13 @@ func (p *onSlack) introduce(ctx context.Context) error {
 	return errors.New("the bot does not answer Slack's url_verification")
 }
 
-func (*onSlack) open(int)       {}
 func (*onSlack) lifetime() int  { return 60 }
 func (p *onSlack) odd() int     { return len(p.server.Violations()) }
 func (p *onSlack) close()       { p.server.Close() }
 func person(c int) string       { return fmt.Sprintf("U%d", 1000+c) }
 func slackChannel(c int) string { return fmt.Sprintf("C%d", 1000+c) }
 
-func (p *onSlack) say(conversation, _ int, text string) receipt {
+func (p *onSlack) say(conversation int, text string) receipt {
 	who := p.server.User(person(conversation))
 	var sent slack.Sent
 	if conversation%4 == 3 {

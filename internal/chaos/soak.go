@@ -48,7 +48,8 @@ func (r *run) soak(ctx context.Context) error {
 		}
 	}
 	if len(points) < 3 {
-		return nil // there is nothing to draw a line through
+		r.skip("soak", "too short: there is nothing to draw a line through")
+		return nil
 	}
 	_, _, turns := r.book.Totals()
 	r.report.Soak = &Soak{

@@ -42,9 +42,7 @@ func newTalk(r *run) *talk {
 }
 
 func (t *talk) begin() int {
-	c := t.run.book.Open()
-	t.run.platform.open(c)
-	return c
+	return t.run.book.Open()
 }
 
 // share is the share of calls that fail now.
@@ -103,7 +101,7 @@ func (t *talk) one() {
 
 func (t *talk) say(conversation int, kind ledger.Kind) {
 	n, text := t.run.book.Say(conversation, kind, time.Now())
-	t.open = append(t.open, sent{conversation, n, t.run.platform.say(conversation, n, text)})
+	t.open = append(t.open, sent{conversation, n, t.run.platform.say(conversation, text)})
 }
 
 // look notes what was accepted meanwhile.

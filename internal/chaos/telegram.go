@@ -65,7 +65,7 @@ func newTelegram(r *run) (platform, error) {
 	return p, nil
 }
 
-func (p *onTelegram) environ(string) []string {
+func (p *onTelegram) environ() []string {
 	return []string{
 		"TELEGRAM_BOT_TOKEN=" + telegramToken, "TELEGRAM_API_URL=" + p.server.URL(), "TELEGRAM_ALLOWED_USER_IDS=*",
 		"TELEGRAM_SEND_RATE=0", "TELEGRAM_CHAT_SEND_RATE=0",
@@ -74,7 +74,6 @@ func (p *onTelegram) environ(string) []string {
 
 func (*onTelegram) hook(string)                     {}
 func (*onTelegram) introduce(context.Context) error { return nil }
-func (*onTelegram) open(int)                        {}
 func (*onTelegram) again(float64)                   {} // every kill leaves updates that were taken and not confirmed
 func (*onTelegram) lifetime() int                   { return 60 }
 func (p *onTelegram) odd() int                      { return len(p.server.Violations()) }
@@ -88,7 +87,7 @@ func (*onTelegram) chat(conversation int) (chat, person int64) {
 	return person, person
 }
 
-func (p *onTelegram) say(conversation, _ int, text string) receipt {
+func (p *onTelegram) say(conversation int, text string) receipt {
 	chat, person := p.chat(conversation)
 	if chat < 0 {
 		text = "@chaos_bot " + text

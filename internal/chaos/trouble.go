@@ -21,7 +21,7 @@ const (
 	databases trouble = "database"
 )
 
-// next returns the i-th trouble. Of ten, seven are kills.
+// next returns the i-th trouble. Of ten, six are kills.
 func (r *run) next(i int) trouble {
 	switch x := r.rnd.IntN(20); {
 	case i%7 == 6:
@@ -197,17 +197,19 @@ func (r *run) await(ctx context.Context, d draw) moment {
 		}
 		close(there)
 	})
-	defer r.moments.disarm()
 	late := time.NewTimer(3 * time.Second)
 	defer late.Stop()
 	select {
 	case <-there:
-		_ = pause(ctx, d.short)
-		return d.moment
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	return anytime
+	if !r.moments.disarm() {
+		return anytime
+	}
+	<-there // a kill that has begun is not taken for an end of the bot's own
+	_ = pause(ctx, d.short)
+	return d.moment
 }
 
 // catchUp waits until all that was said is answered, if that is soon.

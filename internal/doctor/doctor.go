@@ -45,6 +45,15 @@ func Failed(check string, err error, fix string) Finding {
 	return Found(check, Fail, fault.Public(err), fix)
 }
 
+// Unanswered makes a finding of a question that a service did not answer: a failure if
+// it refused it for good, and otherwise trouble that may pass.
+func Unanswered(check string, err error, fix string) Finding {
+	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) {
+		return Failed(check, err, fix)
+	}
+	return Found(check, Warn, fault.Public(err), "try again: bot doctor")
+}
+
 // Check looks at one thing, which may lead to several findings. Run is called with a
 // context that ends after Patience. Online checks use the network.
 type Check struct {

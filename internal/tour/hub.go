@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,8 +87,7 @@ func (h *hub) fill(ctx context.Context, git, source string, environ []string) er
 		{"-C", h.dir(), "config", "http.receivepack", "true"},
 	} {
 		cmd := exec.CommandContext(ctx, git, args...) //nolint:gosec // our own words
-		cmd.Env = []string{"HOME=" + source, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "LC_ALL=C"}
-		cmd.Env = append(cmd.Env, environ...)
+		cmd.Env = append(slices.Clone(environ), "HOME="+source, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "LC_ALL=C")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
 		}

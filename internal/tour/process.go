@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"remote-agent/internal/child"
@@ -53,26 +54,26 @@ func (t *tour) stop(ctx context.Context) error {
 // the environment and the .env file of whoever runs it are not read.
 func (t *tour) environ() ([]string, error) {
 	key := filepath.Join(t.dir, "github.pem")
-	return append([]string{
-		"HOME=" + t.dir, "TMPDIR=" + t.dir, ChildMark + "=1",
+	return append(slices.Clone(t.opts.Environ),
+		"HOME="+t.dir, "TMPDIR="+t.dir, ChildMark+"=1",
 		"LISTEN_ADDR=127.0.0.1:0",
-		"DATA_DIR=" + filepath.Join(t.dir, "data"),
-		"OPENAI_API_KEY=" + modelKey,
-		"OPENAI_BASE_URL=" + t.ai.URL(),
+		"DATA_DIR="+filepath.Join(t.dir, "data"),
+		"OPENAI_API_KEY="+modelKey,
+		"OPENAI_BASE_URL="+t.ai.URL(),
 		"OPENAI_MODEL=emulated",
 		"MEMORY_LEARNING=off", // the emulated model only answers
-		"TELEGRAM_BOT_TOKEN=" + token,
-		"TELEGRAM_API_URL=" + t.tg.URL(),
+		"TELEGRAM_BOT_TOKEN="+token,
+		"TELEGRAM_API_URL="+t.tg.URL(),
 		"TELEGRAM_ALLOWED_USER_IDS=42",
 		"TELEGRAM_SEND_RATE=0",
 		"TELEGRAM_CHAT_SEND_RATE=0",
 		"GITHUB_MODE=webhook",
 		"GITHUB_WEBHOOK_SECRET=the-secret-of-the-demo",
 		"GITHUB_APP_ID=4711",
-		"GITHUB_APP_PRIVATE_KEY_FILE=" + key,
-		"GITHUB_API_URL=" + t.hub.URL(),
-		"GITHUB_WEB_URL=" + t.hub.web(),
-		"GIT_ALLOWED_HOSTS=" + t.hub.addr,
+		"GITHUB_APP_PRIVATE_KEY_FILE="+key,
+		"GITHUB_API_URL="+t.hub.URL(),
+		"GITHUB_WEB_URL="+t.hub.web(),
+		"GIT_ALLOWED_HOSTS="+t.hub.addr,
 		"SHUTDOWN_GRACE=200ms",
-	}, t.opts.Environ...), os.WriteFile(key, t.hub.PrivateKey(), 0o600)
+	), os.WriteFile(key, t.hub.PrivateKey(), 0o600)
 }

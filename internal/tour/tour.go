@@ -39,8 +39,8 @@ type Options struct {
 	Input io.Reader
 }
 
-// Run plays the tour in a temporary directory, which it removes. It takes about a
-// minute, or a few seconds with Fast, needs git, binds loopback addresses only and
+// Run plays the tour in a temporary directory, which it removes. It takes about
+// half a minute, or a few seconds with Fast, needs git, binds loopback addresses only and
 // calls nobody. It returns an error if a message was lost or answered twice,
 // and nil if ctx ends: the person has seen enough.
 func Run(ctx context.Context, opts Options) error {

@@ -12,6 +12,8 @@ import (
 	"remote-agent/internal/doctor"
 )
 
+const appFix = "check GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY"
+
 // Examine implements platform.Examiner.
 func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
 	findings := []doctor.Finding{a.examinePermissions()}
@@ -42,7 +44,7 @@ func (a *Adapter) examineInstallations(ctx context.Context) doctor.Finding {
 	all, err := a.installations(ctx)
 	switch {
 	case err != nil:
-		return doctor.Failed("installations", err, "")
+		return doctor.Unanswered("installations", err, appFix)
 	case len(all) == 0:
 		return doctor.Found("installations", doctor.Fail, "the App is installed nowhere", "install it: Install App, on the App's page at https://github.com/settings/apps")
 	}
@@ -83,23 +85,27 @@ func (a *Adapter) examineDeliveries(ctx context.Context) doctor.Finding {
 	})
 	switch {
 	case err != nil:
-		return doctor.Failed("webhook", err, "")
+		return doctor.Unanswered("webhook", err, appFix)
 	case len(last) == 0:
 		return doctor.Found("webhook", doctor.Skip, "GitHub has sent no webhook yet", "")
 	}
-	failed := 0
+	arrived := make(map[string]bool) // by the id that attempts share: what failed is sent again
 	for _, d := range last {
-		if code := d.GetStatusCode(); code < 200 || code > 299 {
+		arrived[d.GetGUID()] = arrived[d.GetGUID()] || took(d)
+	}
+	failed := 0
+	for _, ok := range arrived {
+		if !ok {
 			failed++
 		}
 	}
-	if code := last[0].GetStatusCode(); code < 200 || code > 299 {
+	if !took(last[0]) {
 		return doctor.Found("webhook", doctor.Fail, fmt.Sprintf("the last webhook was answered with %s", last[0].GetStatus()),
 			"check PUBLIC_URL and GITHUB_WEBHOOK_SECRET, then redeliver under Advanced on the App's page at https://github.com/settings/apps")
 	}
 	if failed > 0 {
-		return doctor.Found("webhook", doctor.Warn, fmt.Sprintf("%d of the last %d webhooks failed; the last one arrived", failed, len(last)),
+		return doctor.Found("webhook", doctor.Warn, fmt.Sprintf("%d of the last %d webhooks never arrived; the last one did", failed, len(arrived)),
 			"redeliver them under Advanced on the App's page at https://github.com/settings/apps")
 	}
-	return doctor.Found("webhook", doctor.OK, fmt.Sprintf("the last %d webhooks arrived", len(last)), "")
+	return doctor.Found("webhook", doctor.OK, fmt.Sprintf("the last %d webhooks arrived", len(arrived)), "")
 }

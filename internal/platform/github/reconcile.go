@@ -57,6 +57,12 @@ func (a *Adapter) redeliver(ctx context.Context) error {
 	return a.advance(ctx, key, at, until)
 }
 
+// took reports whether an attempt to deliver was answered with success.
+func took(d *github.HookDelivery) bool {
+	code := d.GetStatusCode()
+	return code >= http.StatusOK && code < http.StatusMultipleChoices
+}
+
 // failedDeliveries returns, newest first, the last attempts of deliveries of
 // which none succeeded.
 func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*github.HookDelivery, error) {
@@ -75,8 +81,8 @@ func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*git
 		for _, d := range all {
 			before := d.GetDeliveredAt().Before(since)
 			old = old || before
-			switch code := d.GetStatusCode(); {
-			case code >= http.StatusOK && code < http.StatusMultipleChoices:
+			switch {
+			case took(d):
 				arrived[d.GetGUID()] = true
 			case before || d.GetID() < 1 || listed[d.GetGUID()]:
 			default:

@@ -14,6 +14,8 @@ import (
 // recently is how long a failed delivery is worth telling.
 const recently = time.Hour
 
+const tokenFix = "get a new token from @BotFather and set TELEGRAM_BOT_TOKEN" //nolint:gosec // a hint, no token
+
 // Examine implements platform.Examiner.
 func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{a.examinePrivacy(ctx), a.examineWebhook(ctx)}
@@ -27,7 +29,7 @@ func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {
 	})
 	switch {
 	case err != nil:
-		return doctor.Failed("privacy", err, "")
+		return doctor.Unanswered("privacy", err, tokenFix)
 	case user.CanReadAllGroupMessages:
 		return doctor.Found("privacy", doctor.Warn, "privacy mode is off: Telegram sends the bot all that is written in its groups",
 			"send /setprivacy to @BotFather and choose Enable")
@@ -42,7 +44,7 @@ func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
 		return err
 	})
 	if err != nil {
-		return doctor.Failed("webhook", err, "")
+		return doctor.Unanswered("webhook", err, tokenFix)
 	}
 	host := func(address string) string {
 		u, err := url.Parse(address)
