@@ -16,16 +16,10 @@ import (
 	"remote-agent/internal/assistant/demo"
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/assistant/openai"
-	"remote-agent/internal/chat"
-	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/spend"
-	"remote-agent/internal/store"
 	"remote-agent/internal/terminal"
 	"remote-agent/internal/wording"
-	"remote-agent/internal/work"
 )
 
 // buildAssistants builds what is configured. The demo is always there, for
@@ -129,120 +123,6 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 		d.log.WarnContext(ctx, "the app lacks scopes; some things will not work until it is installed again with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
-}
-
-// modelTiers returns the model tiers: those of the database (seed 004's
-// models_config), with what the options say written over them.
-func (d *daemon) modelTiers(ctx context.Context, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
-	var tiers map[string]spend.Tier
-	err := d.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		if tiers, err = tx.Tiers(ctx); err != nil || len(wanted) == 0 {
-			return err
-		}
-		if tiers == nil {
-			tiers = make(map[string]spend.Tier)
-		}
-		for name, t := range wanted {
-			tiers[name] = spend.Tier{Provider: t.Assistant, Model: t.Model, Description: tiers[name].Description}
-		}
-		return tx.SaveTiers(ctx, tiers)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the model tiers: %w", err)
-	}
-	return tiers, nil
-}
-
-func (d *daemon) buildCore(ctx context.Context) error {
-	renew := 5 * time.Second
-	if d.config.Database.Driver == config.DriverPostgres {
-		renew = 700 * time.Millisecond // a stop that was asked for on another replica arrives with it
-	}
-	d.people = newPeople(d.config, d.store, func() { d.core.AccessChanged() }, func(id string) { d.core.Wake(id) }) //nolint:contextcheck // the work outlives who asks for it
-	var worktrees orchestrator.Worktrees
-	if d.space != nil {
-		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
-		worktrees = d.work
-	}
-	if err := d.buildMemory(ctx); err != nil {
-		return err
-	}
-	if err := d.buildFiles(); err != nil {
-		return err
-	}
-	tools, err := d.newToolSets() //nolint:contextcheck // connections to servers outlive the start
-	if err != nil {
-		return err
-	}
-	d.tools = tools
-	tiers, err := d.modelTiers(ctx, d.config.Tiers)
-	if err != nil {
-		return err
-	}
-	d.buildLearner(ctx, tiers)
-	placeholders := map[assistant.Name]bool{config.AssistantDemo: true}
-	d.chat, err = chat.New(chat.Config{
-		Storage:     d.store,
-		Adapters:    d.adapters,
-		Redact:      d.redact,
-		Assistants:  d.assistants,
-		Missing:     d.missing,
-		Placeholder: placeholders,
-		Mode:        modeOf(d.config),
-		Tools:       tools,
-		People:      d.people,
-		Memory:      d.memory,
-		Work:        d.work,
-		Workspace:   d.space,
-		Version:     d.env.Version,
-		Now:         d.env.Now,
-		Log:         d.log,
-	})
-	if err != nil {
-		return err
-	}
-	core, err := orchestrator.New(orchestrator.Config{
-		Tools:          tools,
-		Mode:           modeOf(d.config),
-		Pairing:        d.config.Pairing,
-		Confined:       d.runner.Level().Files,
-		SecondApprover: d.config.Tools.SecondApprover,
-		MaxRounds:      d.config.Tools.MaxRounds,
-		Budget:         spend.Budget(d.config.Budget),
-		Tiers:          tiers,
-		Redact:         d.redact.String,
-		RedactPart:     d.redact.Partial,
-		Storage:        storage{d.store},
-		Commands:       d.chat,
-		Worktrees:      worktrees,
-		Memory:         d.memoryPort(),
-		Learner:        d.learnerPort(),
-		Files:          d.intake,
-		Queue:          d.queue,
-		Adapters:       d.adapters,
-		Assistants:     d.assistants,
-		Default:        assistant.Name(d.config.Assistant),
-		Placeholder:    placeholders,
-		Access:         accessRules(d.config),
-		SystemPrompt:   d.config.SystemPrompt,
-		ContextTokens:  d.config.ContextTokens,
-		Slots:          d.plan.Conversations,
-		MaxWaiting:     d.config.MaxWaiting,
-		TurnTimeout:    d.config.TurnTimeout,
-		Grace:          d.config.ShutdownGrace,
-		RenewEvery:     renew,
-		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
-		Now:            d.env.Now,
-		Log:            d.log,
-		Metrics:        d.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	d.chat.Bind(core)
-	d.core = core
-	return nil
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.

@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"remote-agent/internal/commit"
+	"remote-agent/internal/config"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -31,4 +34,52 @@ func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes)
 // InRead implements orchestrator.Storage.
 func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// openStore opens the database, which on SQLite no other daemon may have open.
+func (d *daemon) openStore(ctx context.Context) (err error) {
+	env := d.env
+	env.Trace = d.trace()
+	if d.store, err = openStore(ctx, d.config, env, true); err != nil {
+		return err
+	}
+	d.files = newFiles(d.config, d.store, d.log)
+	return nil
+}
+
+// prepareStore brings the schema up to date and takes over what a dead process left.
+func (d *daemon) prepareStore(ctx context.Context) error {
+	s := d.store
+	applied, err := s.Migrate(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", explainDamage(d.config, err))
+	}
+	if len(applied) > 0 {
+		d.log.InfoContext(ctx, "applied migrations", "count", len(applied), "dialect", s.Dialect())
+	}
+	if err := s.ClearLeases(ctx); err != nil {
+		return fmt.Errorf("clear leases: %w", explainDamage(d.config, err))
+	}
+	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled()})
+	return err
+}
+
+// trace counts what the database is asked, and tells env.
+func (d *daemon) trace() store.Trace {
+	return func(statement string) {
+		d.metrics.Statement(statement)
+		if d.env.Trace != nil {
+			d.env.Trace(statement)
+		}
+	}
+}
+
+// openStore opens the database that cfg names.
+func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) (*store.Store, error) {
+	url := cfg.Database.URL.Reveal()
+	if cfg.Database.Driver == config.DriverSQLite {
+		url = "sqlite:" + cfg.Database.Path
+	}
+	s, err := store.Open(ctx, store.Options{URL: url, DataDir: cfg.DataDir, Log: env.Log, Exclusive: exclusive, Trace: env.Trace, Redact: newRedactor(cfg, env).String})
+	return s, explainDamage(cfg, err)
 }

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/localsocket"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/store"
+)
+
+// run runs all parts until ctx is done. What fetches work ends with it; what is sent
+// to us is taken until the running turns have ended or SHUTDOWN_GRACE is over, and is
+// then left to the next process or to another replica. The database is closed by close.
+func (d *daemon) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	doors, closeDoors := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeDoors()
+	var intake errgroup.Group
+	if err := d.beginLife(ctx, doors, &intake); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.core.Run(ctx) })
+	intake.Go(func() error {
+		err := d.web.Run(doors)
+		if err != nil {
+			stop()
+		}
+		return err
+	})
+	if l := d.listenLocally(ctx); l != nil {
+		intake.Go(func() error { return localsocket.Serve(doors, l, d.local()) })
+	}
+	d.banner()
+	d.sayAccess(ctx)
+	d.offerOwnership(ctx)
+	for _, a := range d.adapters {
+		if d.isSentTo(a) {
+			intake.Go(func() error {
+				d.receive(doors, a)
+				return nil
+			})
+			continue
+		}
+		group.Go(func() error {
+			d.receive(ctx, a)
+			return nil
+		})
+	}
+	d.runHelpers(ctx, group, stop)
+	if d.env.Started != nil {
+		d.env.Started(Info{Addr: d.web.Addr()})
+	}
+	<-ctx.Done()
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.current().ShutdownGrace)
+	defer cancel()
+	d.web.Drain()
+	d.log.InfoContext(ctx, "stopping", "running_turns", d.core.RunningTurns())
+	err := group.Wait()
+	d.web.AwaitWatchers(over)
+	closeDoors()
+	if last := intake.Wait(); err == nil || errors.Is(err, context.Canceled) {
+		err = last
+	}
+	return err
+}
+
+// beginLife has other replicas know that this one lives, until doors ends, and takes
+// over from those that die.
+func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) error {
+	life, err := d.store.BeginLife(ctx, store.LifeConfig{
+		Owner: d.core.Owner(), Log: d.log, Lost: d.core.LeasesLost,
+		Died: func(ctx context.Context, _ []string) {
+			group.Go(func() error { // the life goes on meanwhile
+				d.core.TakeOver(ctx)
+				return nil
+			})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		life.Run(doors)
+		return nil
+	})
+	return nil
+}
+
+// isSentTo reports whether an adapter receives what a platform sends and would not
+// keep for us: webhooks, and what comes over sockets.
+func (d *daemon) isSentTo(a platform.Adapter) bool { return d.intakeOf(a) != platform.Polled }
+
+// runHelpers runs what works beside the conversations.
+func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop context.CancelFunc) {
+	helper := func(wanted bool, run func(context.Context)) {
+		if wanted {
+			group.Go(func() error {
+				run(ctx)
+				return nil
+			})
+		}
+	}
+	helper(d.space != nil, d.sweepWorktrees)
+	helper(d.space != nil, d.maintainRepositories)
+	if d.memory != nil {
+		helper(true, d.memory.Run)
+	}
+	helper(d.memory != nil, d.keepVectors)
+	if d.learner != nil {
+		helper(true, d.learner.Run)
+	}
+	helper(true, d.tidyFiles)
+	helper(true, d.watchIncidents)
+	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
+	helper(d.env.Hangup != nil && d.env.Reload != nil, d.awaitReload)
+	helper(d.env.Console, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
+}
+
+// receive runs an adapter until ctx ends. One that needs an operator is logged
+// and the others go on.
+func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
+	log := d.log.With("platform", a.Platform())
+	run := func(ctx context.Context) error {
+		d.metrics.Connected(string(a.Platform()), true)
+		defer d.metrics.Connected(string(a.Platform()), false)
+		return a.Run(ctx, d.core)
+	}
+	var err error
+	if name := d.singleton(a); name != "" {
+		err = d.runSingle(ctx, name, run)
+	} else {
+		err = run(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.ErrorContext(ctx, "a platform is off until the bot is restarted", "reason", fault.Public(err), "err", err)
+	}
+}
+
+// endWithConsole stops the daemon when the console has ended and no other platform
+// is connected, or nothing else was wanted.
+func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
+	select {
+	case <-ctx.Done():
+	case <-d.console.Ended():
+		if len(d.adapters) == 1 || d.env.Chat != nil {
+			stop()
+			return
+		}
+		if d.env.Terminal {
+			d.say("The chat here has ended; the bot goes on. Ctrl-C quits.\n")
+		}
+	}
+}
