@@ -91,7 +91,7 @@ type eventReader struct {
 }
 
 func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{lines: bufio.NewReaderSize(r, 8<<10)}
+	return &eventReader{lines: bufio.NewReaderSize(r, 4<<10)}
 }
 
 // next returns the name and the data of the next event; the data holds until the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/list"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -193,19 +194,25 @@ func (c *encoding) bytes() int {
 	return cap(c.text) + cap(c.units)*int(unsafe.Sizeof(unit{})) + len(c.array)*int(unsafe.Sizeof(messages.Message{}))
 }
 
+// smallBody is up to how many bytes the pieces of a body are put together: what the
+// transport sees to be in memory goes out with the header, in one packet.
+const smallBody = 64 << 10
+
 // SetBody makes pieces, one after the other, the body of a request. They are not
-// copied and must not change any more.
+// copied if there is much of them, and must not change any more.
 func SetBody(req *http.Request, pieces ...[]byte) {
 	req.ContentLength = 0
 	for _, p := range pieces {
 		req.ContentLength += int64(len(p))
 	}
-	req.GetBody = func() (io.ReadCloser, error) {
-		readers := make([]io.Reader, len(pieces))
-		for i, p := range pieces {
-			readers[i] = bytes.NewReader(p)
-		}
-		return io.NopCloser(io.MultiReader(readers...)), nil
+	body := func() io.Reader { // it needs no buffer of its own, as io.MultiReader does
+		left := net.Buffers(slices.Clone(pieces))
+		return &left
 	}
-	req.Body, _ = req.GetBody() // reading memory fails nowhere
+	if req.ContentLength <= smallBody {
+		whole := slices.Concat(pieces...)
+		body = func() io.Reader { return bytes.NewReader(whole) }
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
+	req.Body = io.NopCloser(body())
 }

@@ -1,7 +1,11 @@
 package modelhttp
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -166,4 +170,44 @@ func TestManyRequestsOfOneConversation(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func TestSetBodySendsThePiecesAsOftenAsNeeded(t *testing.T) {
+	t.Parallel()
+	long := bytes.Repeat([]byte("0123456789abcdef"), 8<<10) // more than is put together
+	for name, pieces := range map[string][][]byte{
+		"few": {[]byte("a"), nil, []byte("bc")}, "much": {[]byte("a"), nil, long, []byte("z")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := bytes.Join(pieces, nil)
+			got := make(chan []byte, 2)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				all, err := io.ReadAll(r.Body)
+				if err != nil || r.ContentLength != int64(len(want)) {
+					t.Errorf("the length is %d, reading it: %v", r.ContentLength, err)
+				}
+				got <- all
+				if r.URL.Path == "/" { // the client sends the body again
+					http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
+				}
+			}))
+			defer server.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			SetBody(req, pieces...)
+			resp, err := server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			for range 2 {
+				if g := <-got; !bytes.Equal(g, want) {
+					t.Errorf("%d bytes came, want %d", len(g), len(want))
+				}
+			}
+		})
+	}
 }

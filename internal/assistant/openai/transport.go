@@ -162,7 +162,7 @@ type eventReader struct {
 }
 
 func newEventReader(body io.ReadCloser, x *exchange) *eventReader {
-	return &eventReader{body: body, lines: bufio.NewReaderSize(body, 8<<10), x: x}
+	return &eventReader{body: body, lines: bufio.NewReaderSize(body, 4<<10), x: x}
 }
 
 // Read implements io.Reader.

@@ -44,6 +44,10 @@ const (
 
 	// maxRedirects is how many redirects a renamed thing may take.
 	maxRedirects = 3
+
+	// smallBody is up to how many bytes a body of unknown length is gathered before
+	// it is sent.
+	smallBody = 32 << 10
 )
 
 // ErrTooLong ends an answer that is longer than the call's MaxAnswer.
@@ -225,6 +229,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if home {
 		maps.Copy(req.Header, c.Header)
 	}
+	if err := gather(req); err != nil {
+		return nil, err
+	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -234,6 +241,41 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Unlock()
 	resp.Body = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer))
 	return resp, nil
+}
+
+// gather gives a small body of unknown length, as SDKs write forms into a pipe, its
+// length. Otherwise it would go out in chunks, each of them in a packet of its own, and
+// some proxies refuse those. What is longer, as files are, stays a stream.
+func gather(req *http.Request) error {
+	if req.Body == nil || req.Body == http.NoBody || req.ContentLength > 0 {
+		return nil
+	}
+	var small bytes.Buffer
+	_, err := io.CopyN(&small, req.Body, smallBody+1)
+	switch {
+	case err == nil: // there may be more
+		req.Body = &rest{Reader: io.MultiReader(&small, req.Body), Closer: req.Body}
+		return nil
+	case !errors.Is(err, io.EOF):
+		discard(req.Body)
+		return err
+	}
+	discard(req.Body)
+	all := small.Bytes()
+	if len(all) == 0 {
+		req.Body = http.NoBody
+		return nil
+	}
+	req.ContentLength = int64(len(all))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(all)), nil }
+	req.Body, err = req.GetBody()
+	return err
+}
+
+// rest is a body of which the beginning was read.
+type rest struct {
+	io.Reader
+	io.Closer
 }
 
 // begin makes a request the last one, and reports whether it goes where the first

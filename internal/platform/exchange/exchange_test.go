@@ -406,3 +406,81 @@ func TestBudgetObeysRefusals(t *testing.T) {
 		}
 	})
 }
+
+// sdkForm posts a form as SDKs do: parts written into a pipe, so of unknown length.
+func sdkForm(ctx context.Context, client *http.Client, address string, parts ...string) error {
+	r, w := io.Pipe()
+	go func() {
+		for _, p := range parts {
+			if _, err := io.WriteString(w, p); err != nil {
+				return // the call is over
+			}
+		}
+		_ = w.Close()
+	}()
+	defer r.Close() //nolint:errcheck // a pipe
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, r)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func TestSmallFormsAreSentWithTheirLengthAndLongOnesAsAStream(t *testing.T) {
+	t.Parallel()
+	type body struct {
+		length int64
+		text   string
+	}
+	for name, test := range map[string]struct {
+		parts  []string
+		length int64
+	}{
+		"nothing":       {nil, 0},
+		"a small form":  {[]string{"one ", "two ", "three"}, 13},
+		"the longest":   {[]string{strings.Repeat("x", 32<<10)}, 32 << 10},
+		"one byte more": {[]string{strings.Repeat("x", 32<<10), "y"}, -1},
+		"a file":        {[]string{"head", strings.Repeat("x", 100_000), "end"}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := make(chan body, 1)
+			client, address := server(t, func(_ http.ResponseWriter, r *http.Request) {
+				all, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- body{length: r.ContentLength, text: string(all)}
+			})
+			if err := sdkForm((&exchange.Call{}).Context(t.Context()), client, address, test.parts...); err != nil {
+				t.Fatal(err)
+			}
+			if g, want := <-got, (body{test.length, strings.Join(test.parts, "")}); g != want {
+				t.Errorf("%d bytes came with the length %d, want %d bytes and %d", len(g.text), g.length, len(want.text), want.length)
+			}
+		})
+	}
+}
+
+func TestABodyThatFailsIsNotSent(t *testing.T) {
+	t.Parallel()
+	client, address := server(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	r, w := io.Pipe()
+	broken := errors.New("no form can be made of this")
+	go func() {
+		_, _ = io.WriteString(w, "half")
+		_ = w.CloseWithError(broken)
+	}()
+	call := &exchange.Call{}
+	req, err := http.NewRequestWithContext(call.Context(t.Context()), http.MethodPost, address, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = client.Do(req); !errors.Is(err, broken) || call.Wrote() { //nolint:bodyclose // there is none
+		t.Errorf("got %v, and written is %v", err, call.Wrote())
+	}
+}
