@@ -203,3 +203,7 @@ func (c Config) SecretFiles() []string {
 // Origin returns where the value of an option came from, for people: "default",
 // "environment", ".env", "file /run/secrets/token" or "flag --listen-addr".
 func (c Config) Origin(name string) string { return c.values[name].origin }
+
+// Pinned reports whether a flag or the environment sets an option, so that what the .env
+// file says of it does not count.
+func (c Config) Pinned(name string) bool { return c.values[name].pinned }

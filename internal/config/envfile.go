@@ -32,7 +32,12 @@ func readEnvFile(path string, required bool) (map[string]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s %s", path, fileTrouble(err))
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	return parseEnvFile(path, data)
+}
+
+// parseEnvFile returns the variables in the text of the file at path.
+func parseEnvFile(path string, data []byte) (map[string]string, error) {
+	data = bytes.TrimPrefix(data, bom)
 	values, err := parseEnv(data)
 	if err != nil {
 		return nil, fmt.Errorf(`%s:%d is not NAME=value: fix it, or start the line with # (close the quotes around a value)`, path, malformedLine(data))

@@ -23,6 +23,9 @@ type Source struct {
 
 	// EnvFile is the file to read; empty means .env, which may be missing.
 	EnvFile string
+
+	// EnvText, if not nil, is read in the place of what the file holds.
+	EnvText *[]byte
 }
 
 // Problems lists everything that is wrong with a configuration. Each is one
@@ -37,6 +40,7 @@ func (p Problems) Error() string { return strings.Join(p, "\n") }
 type value struct {
 	text   string // empty means the default's meaning
 	origin string
+	pinned bool // by a flag or the environment, which win over the file
 }
 
 // layer is one place that options come from.
@@ -62,6 +66,16 @@ type loader struct {
 //
 // The sections are filled; each belongs to this one reading.
 func Load(src Source, sections ...option.Section) (Config, error) {
+	c, problems := Inspect(src, sections...)
+	if len(problems) > 0 {
+		return Config{}, problems
+	}
+	return c, nil
+}
+
+// Inspect does so as well, and returns what could be read beside the problems, for
+// showing it and for mending them.
+func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	l := &loader{flags: src.Flags, failed: map[string]bool{}}
 	l.config.values, l.config.table, l.config.Sections = map[string]value{}, tableOf(sections), sections
 
@@ -69,7 +83,7 @@ func Load(src Source, sections ...option.Section) (Config, error) {
 	if path == "" {
 		path = EnvFile
 	}
-	file, err := readEnvFile(path, src.EnvFile != "")
+	file, err := src.variables(path)
 	whole := true
 	if err != nil {
 		l.problems = append(l.problems, err.Error())
@@ -91,10 +105,15 @@ func Load(src Source, sections ...option.Section) (Config, error) {
 		l.derive()
 		l.check()
 	}
-	if len(l.problems) > 0 {
-		return Config{}, l.problems
+	return l.config, l.problems
+}
+
+// variables returns those of the file.
+func (src Source) variables(path string) (map[string]string, error) {
+	if src.EnvText != nil {
+		return parseEnvFile(path, *src.EnvText)
 	}
-	return l.config, nil
+	return readEnvFile(path, src.EnvFile != "")
 }
 
 // option finds, parses and stores one option.
@@ -119,16 +138,19 @@ func (l *loader) find(o Option) (v value, label string, err error) {
 		label = "--" + o.Flag()
 		if o.Secret {
 			v, err = l.secretFile(o.Name, text)
-			return v, label, err
+		} else {
+			v = orDefault(o, text, "flag "+label)
 		}
-		return orDefault(o, text, "flag "+label), label, nil
+		v.pinned = true
+		return v, label, err
 	}
 	if err := l.bothSet(o); err != nil {
 		return value{}, o.Name, err
 	}
-	for _, place := range l.layers {
+	for i, place := range l.layers {
 		v, label, ok, err := l.inLayer(o, place)
 		if ok || err != nil {
+			v.pinned = i == 0
 			return v, label, err
 		}
 	}
