@@ -43,13 +43,19 @@ type unfinished struct {
 }
 
 // unfinishedClone returns the clone that is being made under a lock, which the caller
-// holds: a new one, or what an earlier attempt has left of it.
+// holds: a new one, or what an attempt of the last day has left of it.
 func (w *Workspace) unfinishedClone(lock *os.File) (*unfinished, error) {
 	u := &unfinished{w: w, rel: path.Join(tmpDir, unfinishedPrefix+filepath.Base(lock.Name())), lock: lock}
+	now := time.Now()
+	if info, err := w.root.Lstat(u.rel); err == nil && now.Sub(info.ModTime()) >= unfinishedFor {
+		if err := w.root.RemoveAll(u.rel); err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "removing an old part of a clone")
+		}
+	}
 	if err := w.root.Mkdir(u.rel, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fault.Wrap(err, fault.Internal, "making a temporary directory")
 	}
-	return u, nil
+	return u, fault.Wrap(w.root.Chtimes(u.rel, now, now), fault.Internal, "noting when a clone was continued")
 }
 
 // sub returns a path inside the directory, absolute.
@@ -148,9 +154,10 @@ func (u *unfinished) tidy() error {
 			stale = append(stale, path.Join(repo, e.Name()))
 		}
 	}
+	objects := path.Join(repo, ".git", "objects") + "/" // elsewhere, "tmp_" may begin the name of a branch
 	err = fs.WalkDir(u.w.root.FS(), path.Join(repo, ".git"), func(name string, _ fs.DirEntry, err error) error {
 		base := path.Base(name)
-		if err == nil && (strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_")) {
+		if err == nil && (strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_") && strings.HasPrefix(name, objects)) {
 			stale = append(stale, name)
 		}
 		return err

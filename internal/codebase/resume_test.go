@@ -113,6 +113,9 @@ func TestKilledCloneGoesOn(t *testing.T) {
 	write(t, first[0]+".lock", "")
 	write(t, filepath.Join(filepath.Dir(first[0]), "index.lock"), "")
 	write(t, filepath.Join(filepath.Dir(first[0]), "..", "f1"), "half of")
+	write(t, filepath.Join(filepath.Dir(first[0]), "objects", "pack", "tmp_pack_abc"), "half of")
+	// And a branch whose name looks like that of such a file.
+	gitIn(t, filepath.Dir(first[0]), "update-ref", "refs/remotes/origin/tmp_fix", "refs/remotes/origin/main")
 
 	repo := b.clone("acme/web")
 	after, err := os.Stat(filepath.Join(repo.Dir, ".git"))
@@ -120,11 +123,15 @@ func TestKilledCloneGoesOn(t *testing.T) {
 		t.Errorf("it began anew (%v)", err)
 	}
 	missing(t, repo.Dir, ".git/shallow")
+	missing(t, repo.Dir, ".git/objects/pack/tmp_pack_abc")
 	git := func(args ...string) string {
 		return strings.TrimSpace(b.server.Run("", nil, append([]string{"-C", repo.Dir}, args...)...))
 	}
 	if got := git("rev-list", "--count", "HEAD"); got != fmt.Sprint(commits+1) {
 		t.Errorf("it has %s commits", got)
+	}
+	if got := git("for-each-ref", "--format=%(refname)", "refs/remotes/origin/tmp_fix"); got == "" {
+		t.Error("the branch tmp_fix is gone")
 	}
 	if got := git("status", "--porcelain"); got != "" {
 		t.Errorf("its files are not those of the branch:\n%s", got)
@@ -157,4 +164,34 @@ func TestUnfinishedCloneIsKeptForADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { again(); return len(b.parts("")) == 0 }) // the killed one's git may still hold the lock
+}
+
+// TestOldPartsAreNotContinued has the next clone of the same repository find parts that
+// nobody has continued for more than a day, and one that somebody has.
+func TestOldPartsAreNotContinued(t *testing.T) {
+	t.Parallel()
+	for name, old := range map[string]bool{"Old": true, "New": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.history(900)
+			b.killedAt(3)
+			b.killedAt(5)
+			part := b.parts("repo/.git")[0]
+			before, err := os.Stat(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if old {
+				at := time.Now().Add(-25 * time.Hour)
+				if err := os.Chtimes(filepath.Join(part, "..", ".."), at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after, err := os.Stat(filepath.Join(b.clone("acme/web").Dir, ".git"))
+			if err != nil || os.SameFile(before, after) == old {
+				t.Errorf("the parts were continued: %t (%v)", old, err)
+			}
+		})
+	}
 }
