@@ -3,11 +3,13 @@ package chat
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -33,18 +35,22 @@ func (h *Handler) runEdit(ctx context.Context, r command.Request) (command.Reply
 // says what to type.
 func (h *Handler) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.Number)
-	dialoger, ok := h.adapters[r.Conv.Key.Platform].(platform.Dialoger)
-	if !ok || r.Entry.In.Trigger == "" {
-		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
-	}
 	var p plan.Plan
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := h.store.InTx(ctx, func(tx *store.Tx) error { // Plan locks
 		var err error
 		p, err = tx.Plan(ctx, b.Number)
 		return err
 	})
 	if err != nil {
 		return command.Reply{}, err
+	}
+	by := plan.Decider{Actor: r.Actor(), Owner: r.Role == sessions.Owner}
+	if _, err := plan.Decide(p, plan.Edit, by, b.SHA256, time.Now()); err != nil {
+		return command.Reply{}, err
+	}
+	dialoger, ok := h.adapters[r.Conv.Key.Platform].(platform.Dialoger)
+	if !ok || r.Entry.In.Trigger == "" {
+		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
 	err = dialoger.OpenDialog(ctx, r.Entry.In, platform.Dialog{
 		Trigger: r.Entry.In.Trigger, ID: b.ID, Title: "Plan " + name, Label: "The plan to execute",

@@ -113,8 +113,13 @@ func notForReaders(run command.Run, reading command.Reading) command.Run {
 		case reading == command.ReadingAside:
 			return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access. Use this command in a private chat with me.")
 		}
-		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access: you can ask questions but not change anything. An owner can give you full access.")
+		return command.Reply{}, errReadOnly()
 	}
+}
+
+// errReadOnly refuses what somebody with read-only access cannot do.
+func errReadOnly() error {
+	return fault.New(fault.Forbidden, "You have read-only access: you can ask questions but not change anything. An owner can give you full access.")
 }
 
 // may reports whether somebody with a role can give a command in a private chat, or

@@ -202,24 +202,48 @@ func TestShortHelp(t *testing.T) {
 	}
 }
 
-// Who may only ask changes nothing, whatever they type.
-func TestReadersChangeNothing(t *testing.T) {
+// TestWhoMayGiveACommand is the table of who may: everyone, people with read-only access
+// in private chats only, everyone but them, or owners. A new command needs its line.
+func TestWhoMayGiveACommand(t *testing.T) {
 	t.Parallel()
+	const everyone, aside, members, owners = "everyone", "read-only in private", "members", "owners"
+	table := map[string]string{
+		"help": everyone, "start": everyone, "whoami": everyone, "status": everyone, "stop": everyone, "full": everyone, "plan": everyone,
+		"sessions": everyone, "cost": everyone, "diff": everyone, "branch": everyone, "getcwd": everyone, "repos": everyone, "commands": everyone,
+		"approvals": everyone, command.Invoke: everyone, // what it names has its own line
+		"new": aside, "memory": aside, "remember": aside, "forget": aside, "link": aside, "unlink": aside, "verbose": aside, "repo": aside, "setcwd": aside,
+		"execute": members, "approve": members, "edit": members, "reject": members, "deny": members, "allow": members, "clone": members,
+		"undo": members, "retry": members, "pull": members, "pr": members, "mode": members, "model": members, "agent": members, "schedule": members,
+		"handoff": members, "fork": members, "command_set": members, "load_commands": members,
+		"people": owners, "owner": owners, "halt": owners, "resume": owners,
+	}
 	h := whole(t)
 	for _, c := range h.list {
-		if c.Run == nil || c.Owners || c.Reading == command.ReadingAnywhere {
+		who, ok := table[c.Name]
+		if !ok {
+			t.Errorf("nobody has said who may give /%s", c.Name)
 			continue
 		}
-		r := asked("/"+c.Name, sessions.Reader)
-		r.Entry.In.Private = c.Reading == command.NotReading
-		if _, err := c.Run(t.Context(), r); !fault.Is(err, fault.Forbidden) {
-			t.Errorf("/%s of somebody who may only ask: %v", c.Name, err)
-		}
-	}
-	changing := []string{"clone", "pr", "undo", "approve", "edit", "reject", "deny", "allow", "mode", "model", "agent", "schedule", "handoff", "fork", "retry", "command_set", "load_commands", "execute"}
-	for _, name := range changing {
-		if c, _ := h.Find(name); c.Reading != command.NotReading {
-			t.Errorf("/%s can be given by people who may only ask", name)
+		for _, tt := range []struct {
+			role    sessions.Role
+			private bool
+			may     bool
+		}{
+			{sessions.Reader, false, who == everyone}, {sessions.Reader, true, who == everyone || who == aside},
+			{sessions.User, false, who != owners}, {sessions.User, true, who != owners},
+			{sessions.Owner, false, true}, {sessions.Owner, true, true},
+		} {
+			if may(c, tt.role, tt.private) != tt.may {
+				t.Errorf("/%s is offered to %s (private: %t): %t", c.Name, tt.role, tt.private, !tt.may)
+			}
+			if tt.may || c.Run == nil { // that it runs is tested with each of them
+				continue
+			}
+			r := asked("/"+c.Name, tt.role)
+			r.Entry.In.Private = tt.private
+			if _, err := c.Run(t.Context(), r); !fault.Is(err, fault.Forbidden) {
+				t.Errorf("/%s of %s (private: %t): %v", c.Name, tt.role, tt.private, err)
+			}
 		}
 	}
 }

@@ -3,13 +3,19 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
+
+// maxOpen is how many waiting turns are looked at; fewer can wait.
+const maxOpen = 1000
 
 func (h *Handler) stopCommand() command.Command {
 	return command.Command{
@@ -18,6 +24,7 @@ func (h *Handler) stopCommand() command.Command {
 		Summary: "stop the running turn and drop queued messages",
 		Example: "stop",
 		Rank:    3,
+		Details: "With read-only access you can stop only what you asked for.",
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Run:     h.runStop,
@@ -30,6 +37,11 @@ func (h *Handler) runStop(ctx context.Context, r command.Request) (command.Reply
 
 // stop stops what came up to a place in the inbox.
 func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
+	if r.Role == sessions.Reader {
+		if err := h.onlyOwn(ctx, r, upTo); err != nil {
+			return command.Reply{}, err
+		}
+	}
 	stopped, err := h.engine.Stop(ctx, r.Conv, upTo, r.Actor())
 	if err != nil {
 		return command.Reply{}, err
@@ -44,6 +56,29 @@ func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (comm
 		text += fmt.Sprintf(" %s dropped. Resend any you still need.", wording.Count(n, "queued message was", "queued messages were"))
 	}
 	return command.Reply{Text: text}, nil
+}
+
+// onlyOwn refuses to stop turns of other people.
+func (h *Handler) onlyOwn(ctx context.Context, r command.Request, upTo int64) error {
+	others := false
+	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+		head, ok, err := tx.NextEntry(ctx, r.Conv.ID)
+		if err != nil || !ok {
+			return err
+		}
+		open, err := tx.WaitingEntries(ctx, r.Conv.ID, head.Seq, maxOpen)
+		others = slices.ContainsFunc(append(open, head), func(e sessions.Entry) bool {
+			return e.Seq <= upTo && e.In.Actor() != r.Actor()
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read whose turns would be stopped: %w", err)
+	case others:
+		return fault.New(fault.Forbidden, "You have read-only access: you cannot stop what other people asked for.")
+	}
+	return nil
 }
 
 // pressedStop answers the button that stops what came up to a place in the inbox.
