@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -356,5 +359,96 @@ func TestQueuePlaceIsSaid(t *testing.T) {
 		w.Model.Release()
 		w.Pass(10 * time.Second)
 		w.Chat.Find("re: third")
+	})
+}
+
+// TestStopOfAWaitNeedsNoSlot has the only slot be somebody else's when a wait is over, and
+// then a person stop what waited.
+func TestStopOfAWaitNeedsNoSlot(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("hello", ot.Fail("", busyFor(20*time.Second)), ot.Say("At last."))
+		w.Model.On("long", ot.Later(10*time.Minute, ot.Say("Done.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		w.Chat.Say("long", ot.In("team"))
+		w.Pass(30 * time.Second)
+		if n := len(w.Model.Requests()); n != 2 {
+			t.Fatalf("the model was asked %d times, want 2: one slot is one turn", n)
+		}
+		w.Chat.Say("/stop")
+		w.Pass(3 * time.Second)
+		w.Chat.Find("⏹ Canceled before it started.")
+		w.Pass(11 * time.Minute)
+		w.Chat.WantIn("team", "✔ Worked for", "Done.")
+		if len(w.Open()) > 0 {
+			t.Errorf("still open: %q", w.Open())
+		}
+	})
+}
+
+// TestWaitThatEndsWithoutASlotGoesOn: what was counted down to runs when others are done.
+func TestWaitThatEndsWithoutASlotGoesOn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("hello", ot.Fail("", busyFor(20*time.Second)), ot.Say("At last."))
+		w.Model.On("long", ot.Later(5*time.Minute, ot.Say("Done.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		w.Chat.Say("long", ot.In("team"))
+		w.Pass(5*time.Minute + 5*time.Second)
+		w.Chat.WantIn("team", "✔ Worked for", "Done.")
+		w.Chat.Find("At last.")
+		if len(w.Open()) > 0 {
+			t.Errorf("still open: %q", w.Open())
+		}
+	})
+}
+
+// TestWaitEndsThoughTheClockWasSetBack: the end of a wait is on record by the clock, and
+// counted down to by one that nobody sets.
+func TestWaitEndsThoughTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Fail("", busyFor(20*time.Second)), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		later := time.Now().Add(time.Minute)
+		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+			id := w.Value(`SELECT id FROM inbound_events WHERE lane = 'turn'`)
+			return tx.UpdateEntry(w.T.Context(), id, sessions.EntryUpdate{NextAt: &later})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(70 * time.Second)
+		w.Chat.Find("At last.")
+		if len(w.Open()) > 0 {
+			t.Errorf("still open: %q", w.Open())
+		}
+	})
+}
+
+// TestWaitAsksAgainWhoMay: a platform's word from before a wait is too old behind it.
+func TestWaitAsksAgainWhoMay(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		removed := time.Now().Add(30 * time.Second)
+		w.Chat.Admits = func(context.Context, messages.Inbound) (bool, error) { return time.Now().Before(removed), nil }
+		w.Model.On("hello", ot.Fail("", busyFor(100*time.Second)), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Minute)
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times, want 1: by then its sender may not use it any more", n)
+		}
+		if len(w.Open()) > 0 {
+			t.Errorf("still open: %q", w.Open())
+		}
 	})
 }

@@ -155,3 +155,91 @@ func TestShortTurnThatWaitsShowsIt(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAnswerSentAnewIsNotSentTwice has an answer sent in another message, because its
+// placeholder is gone, and the process die before it learns where that is.
+func TestAnAnswerSentAnewIsNotSentTwice(t *testing.T) { // not beside others: failpoints are global
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		w.Model.On("hello", ot.Later(3*time.Second, ot.Say("The answer.")))
+		w.Start()
+		w.KillAt(failpoint.SentUnrecorded, 1)
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.What == "edit" && a.Text == "The answer." {
+				return ot.Reaction{Err: fault.New(fault.NotFound, "")}
+			}
+			return ot.Reaction{}
+		}
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		if !w.Process().Dead() {
+			t.Fatal("the process never sent an answer anew")
+		}
+		w.Chat.ReactBy(nil)
+		w.Start()
+		w.Pass(time.Minute)
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 1 || posts[0].Text != "The answer." {
+			t.Errorf("there are %+v", posts)
+		}
+	})
+}
+
+// TestAFileSentAnewIsNotSentTwice is the same of a file that cannot take the place of the
+// message that was posted for it.
+func TestAFileSentAnewIsNotSentTwice(t *testing.T) { // not beside others: failpoints are global
+	ot.Run(t, func(w *ot.World) {
+		brief(w)
+		w.Chat.Caps.IdempotentSend = true
+		w.Model.On("hello", ot.Say(sentences(200)))
+		w.Start()
+		w.KillAt(failpoint.SentUnrecorded, 2) // behind the beginning of the answer
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.What == "file" && a.Post != "" {
+				return ot.Reaction{Err: fault.New(fault.Unsupported, "")}
+			}
+			return ot.Reaction{}
+		}
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		if !w.Process().Dead() {
+			t.Fatal("the process never sent a file")
+		}
+		w.Start()
+		w.Pass(time.Minute)
+		files := 0
+		for _, p := range w.Chat.Posts(ot.Room) {
+			if p.File != "" {
+				files++
+			}
+		}
+		if files != 1 {
+			t.Errorf("the file stands %d times in %q", files, w.Chat.Texts(ot.Room))
+		}
+	})
+}
+
+// TestAPlaceholderThatMayBeOnRecordStays: the lease is lost after a record of the
+// placeholder whose outcome is not known, and whoever goes on may have put the answer in it.
+func TestAPlaceholderThatMayBeOnRecordStays(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Later(time.Minute, ot.Say("The answer.")), ot.Say("The answer."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(50 * time.Millisecond)
+		w.Process().Lose()
+		w.Pass(time.Second)
+		steal(w, 8*time.Second)
+		w.Pass(7 * time.Second) // the next renewal
+		for _, a := range w.Chat.Calls() {
+			if a.What == "delete" {
+				t.Errorf("%s was taken back, and %q is on record", a.Post, w.Rows(`SELECT message_id FROM deliveries`))
+			}
+		}
+		w.Pass(time.Minute)
+		w.Chat.Find("The answer.")
+		if n := w.Chat.Strays(ot.Room); n > 0 {
+			t.Errorf("%d placeholders were left behind", n)
+		}
+	})
+}

@@ -109,7 +109,7 @@ func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 // RecordSending is UpdateDelivery for whoever is bringing d out and has begun with
 // the text begun. If the delivery has another text by now, as a question that was
 // decided on meanwhile, that text stays and is what the message is edited to next:
-// only where the message is gets recorded.
+// only where the message is gets recorded, or that one may be on its way.
 func (t *Tx) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
 	args, err := updateDeliveryArgs(t.redact, d)
 	if err != nil {
@@ -119,8 +119,12 @@ func (t *Tx) RecordSending(ctx context.Context, d messages.Delivery, begun strin
 	if err != nil || n > 0 {
 		return wrap(err, "record a delivery")
 	}
-	n, err = t.exec(ctx, `UPDATE deliveries SET message_id = $2, state = $3, final = $4, next_ms = 0 WHERE id = $1 AND $2 <> ''`,
-		string(d.ID), string(d.Message), string(messages.DeliveryPlaced), true)
+	state := messages.DeliveryPlaced
+	if d.Message == "" {
+		state = messages.DeliverySending
+	}
+	n, err = t.exec(ctx, `UPDATE deliveries SET message_id = $2, state = $3, final = $4, next_ms = 0 WHERE id = $1 AND ($2 <> '' OR $5)`,
+		string(d.ID), string(d.Message), string(state), true, d.State == messages.DeliverySending)
 	if err != nil {
 		return fmt.Errorf("record a changed delivery: %w", err)
 	}

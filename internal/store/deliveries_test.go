@@ -52,7 +52,17 @@ func TestRecordSendingKeepsATextThatChanged(t *testing.T) {
 			}
 			return err
 		})
-		sent.ID = "none"
+		sent.State, sent.Message = messages.DeliverySending, "" // its message is gone, another one is on its way
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "may I?") })
+		want.State, want.Message = messages.DeliverySending, ""
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Delivery(ctx, sent.ID)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("a text that changed, in a message that is gone (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		sent.ID, sent.Message = "none", "99"
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "") }), fault.NotFound)
 	})
 }

@@ -428,7 +428,7 @@ func (c *Chat) post(out messages.Outbound, file string, r Reaction) (messages.Re
 	}
 	var made *Post
 	if c.Caps.IdempotentSend && out.Again {
-		if i := slices.IndexFunc(c.posts, func(p *Post) bool { return p.Sent == out.Delivery }); i >= 0 {
+		if i := slices.IndexFunc(c.posts, func(p *Post) bool { return p.Sent == out.Delivery && p.File == file }); i >= 0 {
 			made = c.posts[i]
 		}
 	}
@@ -539,7 +539,8 @@ func (p editingPort) OpenDialog(_ context.Context, in messages.Inbound, d platfo
 // SendFile implements platform.Filer.
 func (p editingPort) SendFile(_ context.Context, f platform.File) (messages.Ref, error) {
 	r := p.chat.call(p.life, Asked{What: "file", Room: f.Conversation.ID, Text: f.Name})
-	return p.chat.post(messages.Outbound{Delivery: f.Delivery, Conversation: f.Conversation, ReplyTo: f.ReplyTo, Text: f.Caption}, f.Name, r)
+	defer p.life.answer(r)
+	return p.chat.post(messages.Outbound{Delivery: f.Delivery, Conversation: f.Conversation, ReplyTo: f.ReplyTo, Text: f.Caption, Again: f.Again}, f.Name, r)
 }
 
 // EditFile implements platform.FileEditor.

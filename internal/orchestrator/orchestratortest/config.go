@@ -95,6 +95,11 @@ func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) er
 	}
 	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 	s.committed()
+	return s.lost(err)
+}
+
+// lost is what the caller of a transaction hears of its end.
+func (s storage) lost(err error) error {
 	if err == nil && s.life.lose.CompareAndSwap(true, false) {
 		return &fault.Error{Kind: fault.Unavailable, Uncertain: true}
 	}
@@ -115,7 +120,7 @@ func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes)
 	}
 	news, err := s.store.Commit(ctx, l, c)
 	s.committed()
-	return news, err
+	return news, s.lost(err)
 }
 
 // InRead implements orchestrator.Storage.

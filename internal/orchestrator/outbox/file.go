@@ -28,8 +28,9 @@ func (o *Outbox) sendFile(ctx context.Context, filer platform.Filer, key message
 		if err = editor.EditFile(ctx, ref, f); !fault.Is(err, fault.Unsupported) {
 			return key, err
 		}
-		o.TakeBack(ctx, ref)
-		d.Message = ""
+		if err = o.anew(ctx, key, d, record); err != nil {
+			return key, &recordError{err}
+		}
 	}
 	ref, err := filer.SendFile(ctx, f)
 	d.Message = ref.Message

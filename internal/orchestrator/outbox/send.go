@@ -95,7 +95,11 @@ func (o *Outbox) Send(ctx context.Context, key messages.ConversationKey, d *mess
 			}
 			continue
 		}
-		if !o.afterFailure(ctx, key, d, err) {
+		again, err := o.afterFailure(ctx, key, d, err, record)
+		if err != nil {
+			return key, false, err
+		}
+		if !again {
 			return key, d.State == messages.DeliveryFailed, nil
 		}
 	}
@@ -246,9 +250,23 @@ func buttonsFor(d messages.Delivery, text string) []messages.Button {
 	return d.Buttons
 }
 
+// anew takes the message of a delivery back, which cannot be edited, and has the
+// delivery sent in another one. That the old one is gone is on record first: whoever
+// goes on after a crash would edit it otherwise, fail, and not look for the new one.
+func (o *Outbox) anew(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, record Record) error {
+	o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
+	d.Message, d.State, d.NextAt = "", messages.DeliverySending, time.Time{}
+	if err := record(ctx, *d, nil); err != nil {
+		return fmt.Errorf("record that a message is sent anew: %w", err)
+	}
+	d.State = messages.DeliveryPending // this process knows that it was not sent yet
+	return nil
+}
+
 // afterFailure decides what becomes of a delivery that failed. It reports
-// whether to try again at once; otherwise d says when, or that it is given up.
-func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, err error) (again bool) {
+// whether to try again at once; otherwise d says when, or that it is given up. An error
+// is one of record.
+func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey, d *messages.Delivery, err error, record Record) (again bool, failed error) {
 	kind := fault.KindOf(err)
 	d.Error = err.Error()
 	log := o.Log.With("conversation", key, "delivery", d.ID, "err", err)
@@ -273,21 +291,22 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		}
 		o.Metrics.Delivered(string(key.Platform), outcome)
 		log.InfoContext(ctx, "a delivery has to wait", "until", d.NextAt)
-		return false
+		return false, nil
 	case kind == fault.NotFound && d.Message != "" && d.Attempts < maxEditTries:
-		o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
-		d.Message, d.State = "", messages.DeliveryPending // deleted or too old: send anew
-		return true
+		if err := o.anew(ctx, key, d, record); err != nil { // deleted or too old
+			return false, err
+		}
+		return true, nil
 	case (kind == fault.Invalid || kind == fault.Unsupported) && d.Text != refusedText && d.FileName == "":
 		log.ErrorContext(ctx, "the platform refuses a text; a notice takes its place")
 		d.Text = refusedText
-		return true
+		return true, nil
 	}
 	if d.FileName != "" && d.Text != "" && kind != fault.Gone {
 		log.WarnContext(ctx, "the platform refuses a file; a notice takes its place")
 		d.FileName, d.File = "", nil
 		d.Text = fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
-		return true
+		return true, nil
 	}
 	if d.Message != "" && d.State == messages.DeliveryPlaced {
 		o.TakeBack(ctx, messages.Ref{Conversation: key, Message: d.Message})
@@ -295,7 +314,7 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	d.State = messages.DeliveryFailed
 	o.Metrics.Delivered(string(key.Platform), "failed")
 	log.WarnContext(ctx, "a delivery was given up")
-	return false
+	return false, nil
 }
 
 // post sends a new message. Where messages are comments that anybody may read, it is

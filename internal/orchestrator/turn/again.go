@@ -200,11 +200,19 @@ func (w *worker) how() string {
 // countDown waits for the next try of a turn and shows how long that is. It returns
 // when it is due, or when anything else is to be looked at: a stop, an end of the
 // process, or someone who does not want to wait. The conversation stays this worker's,
-// so that nobody else edits the message; its slot goes to others meanwhile.
+// so that nobody else edits the message; its slot goes to others meanwhile. If none is
+// free within ringPatience then, the worker goes on without: it may settle what was
+// stopped, and begins nothing. What was prepared before is too old for the next try.
 func (w *worker) countDown(ctx context.Context, handle *turnHandle, t *retrying) {
 	w.o.running.waits(handle, t.entry)
 	w.slot.yield(w.o.slots)
-	defer w.slot.resume(w.ctx, w.o.slots)
+	defer func() {
+		w.retries = nil
+		delete(w.ready, t.entry.ID)
+		patience, cancel := context.WithTimeout(ctx, ringPatience) // a stop ends that as well
+		defer cancel()
+		w.slot.resume(patience, w.o.slots)
+	}()
 	every := max(countEvery, w.caps().EditInterval)
 	for {
 		left := time.Until(t.until)

@@ -133,6 +133,10 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 
 // refuse settles an entry whose sender the platform does not admit.
 func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, why error) (decision, error) {
+	if entry.State == sessions.EntryRunning { // it had begun, and shows that
+		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "not admitted",
+			"You can no longer give me work here, so I stopped.")
+	}
 	state, reason := sessions.EntryRefused, "not admitted"
 	if why != nil {
 		reason = why.Error()

@@ -50,9 +50,10 @@ type ending struct {
 
 // settleTurn ends a turn in one transaction: its messages, its record, its
 // deliveries. It returns the outcome's name for the log.
-func (r *run) settleTurn(out outcome, placed *messages.Delivery, unrecorded bool) (string, error) {
+func (r *run) settleTurn(out outcome, p *progress) (string, error) {
+	placed, unrecorded := p.finish()
 	if errors.Is(out.err, sessions.ErrLeaseLost) {
-		if unrecorded { // whoever goes on does not know of it
+		if unrecorded && !p.unsure { // whoever goes on does not know of it; else it may have the answer by now
 			r.w.o.outbox.TakeBack(r.w.ctx, messages.Ref{Conversation: r.w.conv.Key, Message: placed.Message})
 		}
 		return "lease_lost", out.err

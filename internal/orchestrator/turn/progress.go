@@ -49,6 +49,7 @@ type progress struct {
 	stopID  string             // of the button that stops the turn
 	placed  *messages.Delivery // nil where no placeholder is used
 	news    bool               // what is known of placed is not on record
+	unsure  bool               // or it is, for all that is known
 	changed chan struct{}      // capacity 1: there is something new to show
 	stopped context.Context    // ended by finish: pauses and edits end, a first send does not
 	stop    context.CancelFunc
@@ -138,7 +139,7 @@ func (r *run) startProgress() *progress {
 }
 
 // finish stops showing and returns the placeholder as it is then, or nil, and
-// whether that is still to be recorded.
+// whether that is still to be recorded. It may be called again.
 func (p *progress) finish() (placed *messages.Delivery, unrecorded bool) {
 	p.stop()
 	<-p.done
@@ -199,6 +200,7 @@ func (p *progress) record(ctx context.Context) bool {
 	}
 	_, err := p.w.o.config.Storage.Commit(ctx, p.w.lease, commit.Changes{Deliveries: []messages.Delivery{*p.placed}})
 	if err != nil {
+		p.unsure = fault.Uncertain(err)
 		p.w.o.config.Log.InfoContext(ctx, "could not record the first message yet", "conversation", p.w.conv.Key, "err", err)
 		return false
 	}

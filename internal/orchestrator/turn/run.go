@@ -43,11 +43,11 @@ func (r *run) runTurn(ctx context.Context) error {
 		out.err = cause
 	}
 	out.card = r.summary(ctx, out, p)
-	placed, unrecorded := p.finish()
+	p.finish()
 	if r.d.begun.again {
 		r.w.asked.Store(true) // in an earlier run, for all that is known
 	}
-	result, err := r.settleTurn(out, placed, unrecorded)
+	result, err := r.settleTurn(out, p)
 	o.config.Metrics.TurnEnded(r.w.conv.Assistant, result, out.took)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 	}
 	s := Stopped{State: o.stopRunning(ctx, conv, upTo, parked), Dropped: len(dropped)}
 	if len(dropped) > 0 {
-		_ = o.Ring(ctx, conv.ID) // shows what became of questions; else the sweep does
+		_ = o.ringStopped(ctx, conv.ID) // shows what became of questions; else the sweep does
 	}
 	return s, nil
 }
@@ -82,8 +82,8 @@ func (o *Turns) stopRunning(ctx context.Context, conv sessions.Conversation, upT
 	case handle == nil:
 		// Parked, or on another replica: its holder sees the stop at its next
 		// heartbeat; a parked one is settled by whoever claims it now.
-		if err := o.Ring(ctx, conv.ID); err != nil {
-			o.config.Log.InfoContext(ctx, "a stop waits for a free slot", "conversation", conv.Key)
+		if err := o.ringStopped(ctx, conv.ID); err != nil {
+			o.config.Log.InfoContext(ctx, "a stop is settled by the next sweep", "conversation", conv.Key, "err", err)
 		}
 		return StopAsked
 	}

@@ -232,6 +232,13 @@ func (h *slotHold) resume(ctx context.Context, s *slots) {
 	}
 }
 
+// isGone reports whether the slot is somebody else's.
+func (h *slotHold) isGone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone
+}
+
 // release gives the slot back for good, if it is there.
 func (h *slotHold) release(s *slots) {
 	h.mu.Lock()

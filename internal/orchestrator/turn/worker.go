@@ -31,8 +31,21 @@ func (o *Turns) Ring(ctx context.Context, conversationID string) error {
 	if !o.slots.acquire(patience) {
 		return queue.ErrBusy
 	}
+	return o.claim(ctx, conversationID, &slotHold{})
+}
+
+// ringStopped is Ring for a conversation where somebody said stop: what was stopped is
+// settled also while all slots are in use, and nothing is begun then.
+func (o *Turns) ringStopped(ctx context.Context, conversationID string) error {
+	return o.claim(ctx, conversationID, &slotHold{gone: !o.slots.try()})
+}
+
+// claim claims the lease of a conversation and drains its inbox in the background, with
+// a slot or without.
+func (o *Turns) claim(ctx context.Context, conversationID string, slot *slotHold) error {
 	var ok bool
 	w := o.newWorker(sessions.Conversation{ID: conversationID})
+	w.slot = slot
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		var err error
 		w.lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
@@ -45,7 +58,7 @@ func (o *Turns) Ring(ctx context.Context, conversationID string) error {
 		w.handBack(ctx)
 	}
 	w.unclaim(err)
-	o.slots.release()
+	slot.release(o.slots)
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted since
 	}
@@ -431,6 +444,7 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	case !stopped && entry.NextAt.After(now):
 		return w.leaveUntil(ctx, tx, entry.NextAt)
 	case !stopped && w.turns > 0 && w.o.slots.contended(), // others had to wait for this one
+		!stopped && w.slot.isGone(),      // they have its slot
 		!stopped && w.o.slots.isClosed(): // the process stops and begins nothing
 		return w.leaveUntil(ctx, tx, time.Time{})
 	}
