@@ -168,7 +168,7 @@ func New(opts Options) *Server {
 	s.key = sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })
 	s.routes = routes()
 	s.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "GitHub", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls,
+		Name: "GitHub", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls,
 		NameOf: func(c Call) string { return c.Operation }, Faults: func(c Call) []string { return []string{c.Operation, AnyOperation} },
 	})
 	s.appBot = s.know(opts.App.Slug + "[bot]")

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"remote-agent/internal/emulator"
 )
@@ -24,6 +25,7 @@ type Config[Call any] struct {
 	Name    string // for errors
 	Addr    string // where Start listens; empty is a free port of 127.0.0.1
 	Handler func() http.Handler
+	Now     func() time.Time // for the Date of answers; nil is time.Now
 
 	// KeepCalls is how many calls are kept. Zero keeps all, a negative number none.
 	KeepCalls int
@@ -75,7 +77,7 @@ func New[E, Call any](config Config[Call]) *Core[Call, E] {
 
 // Start serves on Config.Addr.
 func (c *Core[Call, E]) Start() error {
-	loop, err := emulator.Listen(c.config.Addr, c.config.Handler())
+	loop, err := emulator.Listen(c.config.Addr, c.dated(c.config.Handler()))
 	if err != nil {
 		return fmt.Errorf("starting the %s emulator: %w", c.config.Name, err)
 	}
@@ -201,4 +203,15 @@ func (c *Core[Call, E]) Post(ctx context.Context, to string, header http.Header,
 		status = resp.StatusCode
 	}
 	return status, answer, err
+}
+
+// dated gives answers the date of the platform's clock.
+func (c *Core[Call, E]) dated(next http.Handler) http.Handler {
+	if c.config.Now == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", c.config.Now().UTC().Format(http.TimeFormat))
+		next.ServeHTTP(w, r)
+	})
 }

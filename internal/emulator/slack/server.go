@@ -164,7 +164,7 @@ func New(opts Options) *Server {
 	}
 	s.methods = methods()
 	s.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "Slack", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls, OnClose: s.CutConnections,
+		Name: "Slack", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.CutConnections,
 		NameOf: func(c Call) string { return c.Method }, Faults: func(c Call) []string { return []string{c.Method, AnyMethod} },
 	})
 	for i, t := range opts.Teams {

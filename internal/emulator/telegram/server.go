@@ -124,7 +124,7 @@ func New(opts Options) *Server {
 		callbacks: map[string]bool{},
 	}
 	s.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "Telegram", Addr: opts.Addr, Handler: s.Handler, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
+		Name: "Telegram", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
 		NameOf: func(c Call) string { return c.Method }, Faults: faultsOf, Canonical: strings.ToLower,
 	})
 	return s

@@ -81,6 +81,9 @@ type Call struct {
 	// Scrub takes credentials out of the errors that Failure returns. It may be nil.
 	Scrub *Scrubber
 
+	// Clock learns from the answers what time it is on the other side. It may be nil.
+	Clock *Clock
+
 	mu     sync.Mutex // guards all below
 	origin string     // of the first request
 	last   *seen
@@ -239,6 +242,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	now.status, now.header = resp.StatusCode, resp.Header
 	c.mu.Unlock()
+	if c.Clock != nil {
+		c.Clock.observe(resp.Header)
+	}
 	resp.Body = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer))
 	return resp, nil
 }

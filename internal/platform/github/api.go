@@ -74,7 +74,7 @@ func call[T any](ctx context.Context, a *Adapter, who caller, o op, f func(g api
 
 // watch returns what watches over a call: its credentials, its costs, its outcome.
 func (a *Adapter) watch(who caller, o op, token string) *exchange.Call {
-	seen := &exchange.Call{Idempotent: !o.once, Scrub: a.scrub, Header: http.Header{"Authorization": {"Bearer " + token}}}
+	seen := &exchange.Call{Idempotent: !o.once, Scrub: a.scrub, Clock: &a.clock, Header: http.Header{"Authorization": {"Bearer " + token}}}
 	if o.etag != "" {
 		seen.Header.Set("If-None-Match", o.etag)
 	}

@@ -121,6 +121,7 @@ type Adapter struct {
 	clients sync.Map // caller -> *github.Client
 	limits  *exchange.Budget
 	scrub   *exchange.Scrubber
+	clock   exchange.Clock
 	key     *rsa.PrivateKey // nil with a personal token
 	mention string          // without @, lower case
 	only    map[string]bool // repositories, lower case; empty is all

@@ -22,9 +22,6 @@ const (
 	// maxPages bounds a lookup: 2000 comments since the delivery was made.
 	maxPages = 20
 
-	// clockSkew is how far GitHub's clock and ours may differ in a lookup.
-	clockSkew = 2 * time.Minute
-
 	// lag is how long a comment may be missing from lists after it was made
 	// (contract C17).
 	lag = 5 * time.Second
@@ -203,7 +200,7 @@ func (a *Adapter) lookup(ctx context.Context, at place, to post, delivery string
 	}
 	var since time.Time
 	if id, err := uuid.Parse(delivery); err == nil && id.Version() == 7 {
-		since = time.Unix(id.Time().UnixTime()).Add(-clockSkew).UTC()
+		since = a.clock.Since(time.Unix(id.Time().UnixTime())).UTC()
 	}
 	list := op{name: "looking for a comment"}
 	found, err := a.search(me, delivery, postComment, pages(ctx, a, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {

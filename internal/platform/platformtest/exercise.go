@@ -2,6 +2,7 @@ package platformtest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"slices"
@@ -301,9 +302,28 @@ func sendPostsOneMessage(t *testing.T, r Rig) {
 // againPostsNothingTwice sends once more what has arrived although no answer
 // told so.
 func againPostsNothingTwice(t *testing.T, r Rig) {
+	AgainPostsOnce(t, r, "0198c0de-0000-7000-8000-000000000001")
+	// An id of tomorrow is one that was made before the clock was set back.
+	AgainPostsOnce(t, r, DeliveryMadeAt(time.Now().Add(24*time.Hour)))
+}
+
+// DeliveryMadeAt returns an id that was made when the clock showed at.
+func DeliveryMadeAt(at time.Time) messages.DeliveryID {
+	id := uuid.Must(uuid.NewV7())
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(at.UnixMilli())<<16) //nolint:gosec // not before 1970
+	copy(id[:6], ms[:6])
+	return messages.DeliveryID(id.String())
+}
+
+// AgainPostsOnce sends what arrives without an answer that tells so, and sends it twice
+// more. There must be one post.
+func AgainPostsOnce(t *testing.T, r Rig, delivery messages.DeliveryID) {
+	t.Helper()
 	r.needs(t, r.Adapter.Capabilities().IdempotentSend, "idempotent send")
 	r.needs(t, r.Posts != nil && r.Fail != nil && r.Fail(NoAnswer), "lost answer")
-	out := messages.Outbound{Delivery: "0198c0de-0000-7000-8000-000000000001", Conversation: r.Conversation, Text: "hello"}
+	before := len(r.Posts())
+	out := messages.Outbound{Delivery: delivery, Conversation: r.Conversation, Text: "hello " + string(delivery)}
 	if _, err := r.Adapter.Send(t.Context(), out); !fault.Uncertain(err) {
 		t.Fatalf("Send without an answer: %v is not uncertain", err)
 	}
@@ -313,8 +333,8 @@ func againPostsNothingTwice(t *testing.T, r Rig) {
 		if err != nil {
 			t.Fatalf("Send again: %v", err)
 		}
-		if posts := r.Posts(); len(posts) != 1 || posts[ref.Message] != "hello" {
-			t.Errorf("the conversation shows %v, want \"hello\" as %s only", posts, ref.Message)
+		if posts := r.Posts(); len(posts) != before+1 || posts[ref.Message] != out.Text {
+			t.Errorf("the conversation shows %v, want %q as %s once", posts, out.Text, ref.Message)
 		}
 	}
 }

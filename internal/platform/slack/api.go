@@ -84,7 +84,7 @@ type answerKey struct{}
 // library cannot make of the rest of an answer must not make a failure of what has
 // worked, unless nothing but reading was to be done.
 func (a *Adapter) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
-	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
+	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Clock: &a.clock}
 	seen := &answer{more: r.more}
 	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen))
 	return c, a.outcome(ctx, r, c, seen, err)

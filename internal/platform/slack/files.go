@@ -85,7 +85,7 @@ func (a *Adapter) lookupFile(ctx context.Context, in place, delivery messages.De
 	if err != nil {
 		return "", unsure(err)
 	}
-	_, since := madeAt(delivery)
+	_, since := a.madeAt(delivery)
 	err = a.read(ctx, in, window{since: since, pages: maxPages}, func(m slack.Message) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
 		for _, f := range m.Files {

@@ -310,9 +310,6 @@ const (
 	pageSize = 200
 )
 
-// clockSkew is how far Slack's clock and ours may differ in a lookup.
-const clockSkew = 2 * time.Minute
-
 // unclaimed reports whether m can only be a stream that was opened for an answer
 // and not closed since: a message of the bot in that thread, later than what is
 // answered, that neither its metadata nor this process gives to another delivery.
@@ -323,8 +320,8 @@ func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, 
 		after = timeOf(string(out.ReplyTo))
 	}
 	// What was never a placeholder may be sent beside a turn that has a stream.
-	if out.Text != platform.Placeholder && created.Add(-time.Second).After(after) {
-		after = created.Add(-time.Second)
+	if begins := created.Add(-2 * time.Second); out.Text != platform.Placeholder && begins.After(after) {
+		after = begins
 	}
 	return in.thread != "" && m.Timestamp != in.thread && m.Metadata.EventType == "" && m.SubType == "" && len(m.Files) == 0 &&
 		timeOf(m.Timestamp).After(after) && (known.delivery == "" || known.delivery == out.Delivery)
@@ -335,11 +332,11 @@ func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, 
 // unless the bot may not read the conversation: then a stray message is the
 // lesser evil.
 func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (string, error) {
-	created, since := madeAt(out.Delivery)
-	me, err := a.whoami(ctx)
+	me, err := a.whoami(ctx) // which also tells what time it is there
 	if err != nil {
 		return "", unsure(err)
 	}
+	created, since := a.madeAt(out.Delivery)
 	ts, stream := "", ""
 	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m slack.Message) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
@@ -363,14 +360,18 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 	return "", lookupError(ctx, a.log, err)
 }
 
-// madeAt returns when a delivery was made, if its id tells, and from when on its message
-// can be there.
-func madeAt(delivery messages.DeliveryID) (created, since time.Time) {
-	if id, err := uuid.Parse(string(delivery)); err == nil && id.Version() == 7 {
-		created = time.Unix(id.Time().UnixTime())
-		since = created.Add(-clockSkew)
+// madeAt returns by Slack's clock when a delivery was made, give or take two seconds, or
+// zero if that cannot be told, and from when on its message can be there.
+func (a *Adapter) madeAt(delivery messages.DeliveryID) (created, since time.Time) {
+	id, err := uuid.Parse(string(delivery))
+	if err != nil || id.Version() != 7 {
+		return created, since
 	}
-	return created, since
+	made := time.Unix(id.Time().UnixTime())
+	if !made.After(time.Now()) {
+		created = a.clock.At(made)
+	}
+	return created, a.clock.Since(made)
 }
 
 // lookupError returns the error of a lookup that has found nothing.

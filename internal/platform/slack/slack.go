@@ -94,6 +94,7 @@ type Adapter struct {
 	client  *http.Client
 	web     *slack.Client
 	scrub   *exchange.Scrubber
+	clock   exchange.Clock
 	limits  *limiter
 	linkGap time.Duration
 

@@ -1,0 +1,41 @@
+package exchange
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// clockError is how far a platform's clock may be from where Clock believes it: its
+	// dates are whole seconds, and an answer takes time.
+	clockError = 2 * time.Minute
+
+	// clockStep is how far a clock that was set back may have been ahead.
+	clockStep = 24 * time.Hour
+)
+
+// Clock tells a platform's time from the dates of its answers, so that a search by time
+// finds what is there although our clock is wrong, or was set. The zero value believes
+// that both clocks agree until a Call with it was answered. It is safe for concurrent use.
+type Clock struct{ ahead atomic.Int64 }
+
+func (c *Clock) observe(h http.Header) {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		c.ahead.Store(int64(time.Until(at)))
+	}
+}
+
+// At returns what the platform's clock showed when ours showed t.
+func (c *Clock) At(t time.Time) time.Time { return t.Add(time.Duration(c.ahead.Load())) }
+
+// Since returns, by the platform's clock, from when on something can be there of which
+// the id was made when our clock showed made. A time to come was told by a clock that has
+// been set back since, or by an id that had to be later than those before that: then it
+// is a day.
+func (c *Clock) Since(made time.Time) time.Time {
+	if now := time.Now(); made.After(now) {
+		made = now.Add(-clockStep)
+	}
+	return c.At(made).Add(-clockError)
+}
