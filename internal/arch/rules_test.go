@@ -173,6 +173,7 @@ var leaves = map[string][]string{
 	"internal/wording":   {"internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
+	"internal/markup":    {"internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
 	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/chat", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},

@@ -10,18 +10,14 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"remote-agent/internal/markup"
 )
 
 const (
-	// maxMarkdown is the longest text that is parsed, in bytes: for some texts the
-	// parser's cost grows with the square of the length.
-	maxMarkdown = 64 << 10
-
-	// maxNesting is how many quotes and lists may open in one line: each is a level
-	// of recursion.
-	maxNesting = 16
-
-	minColumns = 10 // what is left for a text, however deep in lists it is
+	maxMarkdown = 64 << 10 // bytes of the longest text that is parsed
+	minColumns  = 10       // what is left for a text, however deep in lists it is
+	maxIndent   = 20       // columns before a text that is within others
 )
 
 // markdown lays CommonMark, with the tables, strikethrough and task lists of GitHub,
@@ -38,16 +34,16 @@ func newMarkdown(styled bool) *markdown {
 	}
 }
 
-// rows lays a text out in lines of at most so many columns. What is too long or too
-// deep to be parsed is shown as it is written.
+// rows lays a text out in lines of at most so many columns. What is too long to be
+// parsed is shown as it is written.
 func (m *markdown) rows(source string, columns int) []row {
 	columns = max(columns, minColumns)
 	source = strings.TrimRight(Clean(source), " \n\t")
 	var lines [][]cell
-	if len(source) > maxMarkdown || tooDeep(source) {
+	if len(source) > maxMarkdown {
 		lines = wrap(cellsOf(source, plain), columns)
 	} else {
-		w := &writer{source: []byte(source), styled: m.styled}
+		w := &writer{source: []byte(markup.Bounded(source)), styled: m.styled, least: max(minColumns, columns-maxIndent)}
 		lines = w.blocks(m.parser.Parser().Parse(text.NewReader(w.source)), columns)
 	}
 	rows := make([]row, 0, len(lines))
@@ -59,28 +55,11 @@ func (m *markdown) rows(source string, columns int) []row {
 	return rows
 }
 
-// tooDeep reports whether a line opens more quotes and lists than are worth showing.
-func tooDeep(source string) bool {
-	for line := range strings.Lines(source) {
-		open := 0
-		for _, c := range line {
-			if strings.ContainsRune(">-+*", c) {
-				open++
-			} else if c != ' ' && c != '\t' {
-				break
-			}
-		}
-		if open > maxNesting && strings.Trim(line, "-*+ \t\n") != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // writer lays out the tree of one text.
 type writer struct {
 	source []byte
 	styled bool
+	least  int   // columns: what is within others is not indented any more then
 	look   style // of the text that is written now
 	cells  []cell
 }
@@ -120,7 +99,10 @@ func (w *writer) block(n ast.Node, columns int) [][]cell {
 		return wrap(cellsOf(strings.TrimRight(s, "\n"), plain), columns)
 	case *ast.Blockquote:
 		bar := cellsOf("│ ", dim)
-		return prefix(w.blocks(n, max(columns-2, minColumns)), bar, bar)
+		if columns-len(bar) < w.least {
+			return w.blocks(n, columns)
+		}
+		return prefix(w.blocks(n, columns-len(bar)), bar, bar)
 	case *ast.List:
 		return w.list(n, columns)
 	case *extast.Table:
@@ -180,7 +162,10 @@ func (w *writer) list(n *ast.List, columns int) [][]cell {
 		}
 		indent := max(columnsOf(marker), 2)
 		first, rest := cellsOf(marker, plain), cellsOf(strings.Repeat(" ", indent), plain)
-		item := w.blocks(c, max(columns-indent, minColumns))
+		if columns-indent < w.least {
+			indent, rest = 0, nil
+		}
+		item := w.blocks(c, columns-indent)
 		if len(item) == 0 {
 			item = [][]cell{nil}
 		}
@@ -205,6 +190,10 @@ func prefix(lines [][]cell, first, rest []cell) [][]cell {
 		before := rest
 		if i == 0 {
 			before = first
+		}
+		if len(before) == 0 {
+			out[i] = line
+			continue
 		}
 		out[i] = append(append(make([]cell, 0, len(before)+len(line)), before...), line...)
 	}
@@ -304,7 +293,7 @@ func (w *writer) link(n ast.Node, target string) {
 	at := len(w.cells)
 	w.with(underlined, n)
 	target = Clean(string(unescape([]byte(target))))
-	if shown := paint(w.cells[at:], false).text; shown != target && target != "" {
+	if target != "" && (len(w.cells)-at > len(target) || paint(w.cells[at:], false).text != target) {
 		w.say(" (" + target + ")")
 	}
 }

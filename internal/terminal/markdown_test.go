@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -81,6 +82,25 @@ func TestATableThatIsTooWideIsAList(t *testing.T) {
 	want := "file: a.go\nwhy: because it is\n  long\n\nfile: b.go\nwhy: x\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A row of a table is padded to the width of the first, and an address that is defined
+// once is shown wherever it is used: what makes much of little is text.
+func TestBombsTakeLittle(t *testing.T) {
+	m := newMarkdown(true)
+	for name, source := range map[string]string{
+		"table":   strings.Repeat("|a", 4000) + "\n" + strings.Repeat("|-", 4000) + "\n" + strings.Repeat("|\n", 4000),
+		"address": "[a]: https://example.com/" + strings.Repeat("b", 10_000) + "\n\n" + strings.Repeat("[a] ", 3000),
+		"lists":   strings.Repeat("1. ", 300) + "a\n" + strings.Repeat("b\n", 8000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		m.rows(source, 80)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+			t.Errorf("%s: %d bytes take %d MB", name, len(source), took)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func grammar() parser.Parser {
 	)).Parser()
 }
 
-// read parses a text, which must be shallow.
+// read parses a text, which must be bounded.
 func read(source string) page {
 	p := page{source: source, class: make([]class, len(source)), spans: make(map[int]bool)}
 	raw := []byte(source)
@@ -201,63 +201,6 @@ func apply(source string, edits []edit) string {
 
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
-}
-
-const (
-	// maxNesting is how many quotes and lists one line may open or continue, and
-	// maxDefinitions how many addresses a text may define. The parser's cost grows
-	// with the square of both.
-	maxNesting     = 32
-	maxDefinitions = 1000
-)
-
-// shallow makes plain text of what goes beyond these limits. Doing so again
-// changes nothing.
-func shallow(source string) string {
-	if strings.Count(source, "]:") > maxDefinitions {
-		at := 0
-		for range maxDefinitions {
-			at += strings.Index(source[at:], "]:") + 2
-		}
-		source = source[:at] + strings.ReplaceAll(source[at:], "]:", `]\:`)
-	}
-	deep := false
-	for line := range strings.Lines(source) {
-		if _, n := containers(line); n > maxNesting {
-			deep = true
-			break
-		}
-	}
-	if !deep {
-		return source
-	}
-	var b strings.Builder
-	for line := range strings.Lines(source) {
-		if first, n := containers(line); n > maxNesting {
-			line = line[:first] + `\` + line[first:]
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
-// containers counts what could be marks of quotes and lists at the start of a
-// line, and returns where the first is that a backslash makes plain.
-func containers(line string) (first, n int) {
-	first = -1
-	for i, c := range []byte(line) {
-		switch {
-		case c == ' ' || c == '\t' || c >= '0' && c <= '9':
-		case strings.IndexByte(">-*+.)", c) >= 0:
-			if first < 0 {
-				first = i
-			}
-			n++
-		default:
-			return first, n
-		}
-	}
-	return first, n
 }
 
 // normal returns a text with one kind of line end and without what is not

@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/markup"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
 )
@@ -111,9 +112,9 @@ var (
 // and a character reference is resolved before GitHub looks. Addresses that are not allowed are set as code, with the
 // markup of their link shown. HTML that does more than layout is shown as text.
 func (a *Adapter) defused(markdown string) string {
-	s := shallow(normal(markdown))
+	s := markup.Bounded(normal(markdown))
 	for range maxRounds {
-		next := shallow(a.flattened(s))
+		next := markup.Bounded(a.flattened(s))
 		if next == s {
 			return a.quieted(s)
 		}

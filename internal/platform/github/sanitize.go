@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"remote-agent/internal/markup"
 	"remote-agent/internal/pattern"
 )
 
@@ -21,9 +22,9 @@ const maxRounds = 8
 // stays, but for characters without shape. Sanitizing the result again changes
 // nothing.
 func Sanitize(markdown string) string {
-	s := shallow(visible(normal(markdown)))
+	s := markup.Bounded(visible(normal(markdown)))
 	for range maxRounds {
-		next := shallow(visible(unhide(s)))
+		next := markup.Bounded(visible(unhide(s)))
 		if next == s {
 			return s
 		}
@@ -100,8 +101,9 @@ func unhide(s string) string {
 		}
 	}
 	replace(hiddenHTML.Regexp(), func([]int) (string, bool) { return "", true })
-	for i := 0; i+4 <= len(s); i++ { // what is left open hides the rest of a block
-		if s[i] == '<' && shown(i) && s[i:i+4] == "<!--" && !strings.Contains(s[i+4:], "-->") {
+	ended := strings.LastIndex(s, "-->")
+	for i := max(0, ended-3); i+4 <= len(s); i++ { // what is left open hides the rest of a block
+		if s[i] == '<' && shown(i) && s[i:i+4] == "<!--" {
 			edits = append(edits, p.openComment(i))
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode"
 
+	"remote-agent/internal/markup"
 	"remote-agent/internal/pattern"
 )
 
@@ -16,7 +17,7 @@ var agentWord = pattern.Lazy(`(?im)^ {0,3}(/agent)(?:[ \t]+(.*))?$`)
 // was written follows as its body. The mention is taken out. What only a browser
 // would not show is taken out too, so that what counts is what a person saw.
 func (a *Adapter) order(body string) (string, bool) {
-	body = shallow(normal(body))
+	body = markup.Bounded(normal(body))
 	lower := strings.ToLower(body)
 	if !strings.Contains(lower, "/agent") && !strings.Contains(lower, "@") {
 		return "", false // most comments

@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,25 @@ func TestHostileTextsAreRead(t *testing.T) {
 		h.Defused(text)
 		if took := time.Since(begin); waittest.TooLong(took, 15*time.Second) {
 			t.Errorf("%s: took %v", name, took)
+		}
+	}
+}
+
+// A row of a table is padded to the width of the first, and an address that is defined
+// once is shown wherever it is used: what makes much of little is text.
+func TestBombsTakeLittle(t *testing.T) {
+	h := newHook(t)
+	for name, source := range map[string]string{
+		"table":   strings.Repeat("|a", 4000) + "\n" + strings.Repeat("|-", 4000) + "\n" + strings.Repeat("|\n", 4000),
+		"address": "[a]: https://example.com/" + strings.Repeat("b", 10_000) + "\n\n" + strings.Repeat("[a] ", 3000),
+		"lists":   strings.Repeat("1. ", 300) + "a\n" + strings.Repeat("b\n", 8000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		h.Order("@remote-agent hello\n\n" + source)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 40 {
+			t.Errorf("%s: %d bytes take %d MB", name, len(source), took)
 		}
 	}
 }

@@ -33,57 +33,6 @@ func sanitize(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// maxMarkers is how many block quotes and lists one line may open or continue.
-// The parser's cost grows with the square of it.
-const maxMarkers = 32
-
-// shallow makes plain text of the markers of a line that go deeper.
-func shallow(s string) string {
-	if longestMarkers(s) <= maxMarkers {
-		return s
-	}
-	var b strings.Builder
-	for l := range strings.Lines(s) {
-		if n, at := markers(l, maxMarkers); n == maxMarkers && at < len(l) && isPunct(l[at]) {
-			l = l[:at] + `\` + l[at:]
-		}
-		b.WriteString(l)
-	}
-	return b.String()
-}
-
-func longestMarkers(s string) int {
-	most := 0
-	for l := range strings.Lines(s) {
-		n, _ := markers(l, maxMarkers+1)
-		most = max(most, n)
-	}
-	return most
-}
-
-// markers counts the markers at the start of a line, up to limit, and returns
-// where the next one would be.
-func markers(l string, limit int) (n, at int) {
-	for n < limit {
-		rest := strings.TrimLeft(l[at:], " \t")
-		skip := len(l) - at - len(rest)
-		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-		switch {
-		case rest == "":
-			return n, at
-		case rest[0] == '>':
-			at += skip + 1
-		case digits < len(rest) && digits > 0 && digits < 10 && strings.IndexByte(".)", rest[digits]) >= 0,
-			digits == 0 && strings.IndexByte("-*+", rest[0]) >= 0 && len(rest) > 1 && rest[1] == ' ':
-			at += skip + digits + 1
-		default:
-			return n, at
-		}
-		n++
-	}
-	return n, at + len(l[at:]) - len(strings.TrimLeft(l[at:], " \t"))
-}
-
 // plain returns the literal text in n.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder

@@ -13,6 +13,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
+
+	"remote-agent/internal/markup"
 )
 
 // Limits of what is sent (Bot API, "Formatting options").
@@ -52,7 +54,7 @@ func (r *renderer) measure(markdown string) int {
 // render never fails: what is not understood is shown as it is written. The
 // text is never empty.
 func (r *renderer) render(markdown string) rendered {
-	source := []byte(shallow(sanitize(markdown)))
+	source := []byte(markup.Bounded(sanitize(markdown)))
 	p := &painter{source: source}
 	p.blocks(r.md.Parser().Parse(text.NewReader(source)))
 	return p.finish()

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode"
@@ -187,6 +188,25 @@ func TestDeepNestingIsText(t *testing.T) {
 		checkRendered(t, in[:20], got)
 		if !strings.HasSuffix(got.text, "end") || strings.Contains(got.text, `\`) {
 			t.Errorf("%q: %q", unit, got.text[max(len(got.text)-20, 0):])
+		}
+	}
+}
+
+// A row of a table is padded to the width of the first, and an address that is defined
+// once is shown wherever it is used: what makes much of little is text.
+func TestBombsTakeLittle(t *testing.T) {
+	r := newRenderer()
+	for name, source := range map[string]string{
+		"table":   strings.Repeat("|a", 4000) + "\n" + strings.Repeat("|-", 4000) + "\n" + strings.Repeat("|\n", 4000),
+		"address": "[a]: https://example.com/" + strings.Repeat("b", 10_000) + "\n\n" + strings.Repeat("[a] ", 3000),
+		"lists":   strings.Repeat("1. ", 300) + "a\n" + strings.Repeat("b\n", 8000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r.render(source)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 40 {
+			t.Errorf("%s: %d bytes take %d MB", name, len(source), took)
 		}
 	}
 }
