@@ -16,7 +16,7 @@ import (
 // How many bytes of the database file a plain turn may take: for as long as
 // RETENTION_RAW says, and afterwards.
 const (
-	maxTurnStored = 3_000
+	maxTurnStored = 2_500
 	maxTurnKept   = 2_000
 )
 

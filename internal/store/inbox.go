@@ -41,7 +41,7 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 			return sessions.Entry{}, fault.Wrap(err, fault.Internal, "decode inbound event "+r.entry.ID)
 		}
 	}
-	r.entry.In.Raw = r.raw
+	r.entry.In.Raw = unpackBody(r.raw)
 	if r.ready != "" && json.Unmarshal([]byte(r.ready), &r.entry.Preparation) != nil {
 		r.entry.Preparation = sessions.Preparation{} // it is found out again
 	}
@@ -135,7 +135,7 @@ func (t *Tx) storeEntry(e *sessions.Entry) (s step, err error) {
 		RETURNING seq`, args: []any{
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), bytesOrNull(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID),
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID),
 	}}, nil
 }
 
@@ -155,7 +155,7 @@ func (t *Tx) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, er
 		INSERT INTO inbound_events (id, platform_type, account, event_id, state, error, raw, accepted_ms)
 		VALUES ($1, $2, $3, $4, 'raw', $5, $6, {now})
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING`,
-		id, string(raw.Platform), raw.Account, event, orNull(t.said(raw.Reason)), bytesOrNull(raw.Raw))
+		id, string(raw.Platform), raw.Account, event, orNull(t.said(raw.Reason)), packBody(raw.Raw))
 	if err != nil {
 		return false, fmt.Errorf("keep raw event: %w", err)
 	}
@@ -312,7 +312,7 @@ func (t *Tx) ReplaceWaiting(
 	n, err := t.exec(ctx, `
 		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw), preparation = NULL
 		WHERE conversation_id = $1 AND message_id = $2 AND state = 'waiting' AND attempts = 0`,
-		conversationID, string(message), string(data), bytesOrNull(in.Raw))
+		conversationID, string(message), string(data), packBody(in.Raw))
 	if err != nil {
 		return false, fmt.Errorf("replace waiting event: %w", err)
 	}

@@ -49,6 +49,7 @@ const (
 	asTime
 	asJSON
 	asBytes
+	asBody // bytes as packBody stores them
 )
 
 // stampLayout is the form of a time on SQLite, where it is sorted as text.
@@ -106,7 +107,7 @@ var portables = []portable{
 	{
 		kind: "entry", table: "inbound_events",
 		columns: slices.Concat(cols(asText, "id platform_type account event_id conversation_id"), cols(asInt, "seq"),
-			cols(asText, "lane state"), cols(asInt, "attempts"), cols(asText, "session_id message_id error data"), cols(asBytes, "raw"), cols(asInt, "accepted_ms")),
+			cols(asText, "lane state"), cols(asInt, "attempts"), cols(asText, "session_id message_id error data"), cols(asBody, "raw"), cols(asInt, "accepted_ms")),
 		from: `inbound_events t WHERE t.conversation_id = $1 AND t.seq > 0 ORDER BY t.seq`,
 	},
 	{
@@ -241,8 +242,11 @@ func (v portableValue) Scan(value any) error {
 		default:
 			return fmt.Errorf("cannot read %T as yes or no", value)
 		}
-	case asBytes:
+	case asBytes, asBody:
 		b, ok := value.([]byte)
+		if v.kind == asBody {
+			b = unpackBody(b)
+		}
 		*v.to = slices.Clone(b)
 		if !ok {
 			return fmt.Errorf("cannot read %T as bytes", value)
@@ -479,7 +483,7 @@ func decodeValue(kind portableKind, raw json.RawMessage) (any, error) {
 		return b, err
 	case asJSON:
 		return string(raw), nil
-	case asText, asTime, asBytes:
+	case asText, asTime, asBytes, asBody:
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -489,8 +493,12 @@ func decodeValue(kind portableKind, raw json.RawMessage) (any, error) {
 	case asTime:
 		at, err := time.Parse(time.RFC3339Nano, s)
 		return stampText(at), err
-	case asBytes:
-		return base64.StdEncoding.DecodeString(s)
+	case asBytes, asBody:
+		b, err := base64.StdEncoding.DecodeString(s)
+		if kind == asBody && err == nil {
+			return packBody(b), nil
+		}
+		return b, err
 	default:
 		return s, nil
 	}
