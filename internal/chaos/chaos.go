@@ -45,6 +45,7 @@ type Options struct {
 	Burst    int     // as many further people each say one message at the start
 	Faults   float64 // share of calls that fail; negative is none, zero the default of 0.05
 	Calm     bool    // nothing goes wrong: a soak
+	JustKill bool    // nothing but kills, each 50 to 1,800 ms after a start, and calls that fail
 	Patience time.Duration
 
 	Progress io.Writer // gets a line now and then; may be nil

@@ -69,6 +69,20 @@ func TestADeafBotIsFoundGuilty(t *testing.T) {
 	}
 }
 
+// TestJustKillsNothingElseGoesWrong has a run in which processes are only killed.
+func TestJustKillsNothingElseGoesWrong(t *testing.T) {
+	t.Parallel()
+	report := run(t, chaos.Options{Platform: "telegram", For: 20 * time.Second, Kills: 4, JustKill: true, Seed: 1, Faults: -1, Patience: time.Second})
+	if n := report.Done["kill: 50 to 1,800 ms of life"]; n != 4 || report.Kills != 4 {
+		t.Errorf("%d of %d kills were at 50 to 1,800 ms of life, want all 4", n, report.Kills)
+	}
+	for what := range report.Done {
+		if !strings.HasPrefix(what, "kill: ") && what != "an event comes again" {
+			t.Errorf("%q went wrong, too", what)
+		}
+	}
+}
+
 // TestWhatCannotBeDone gives options that cannot be carried out.
 func TestWhatCannotBeDone(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func (t *talk) one() {
 	switch x := t.rnd.IntN(10); {
 	case x < 2:
 		kind = ledger.Slow
-	case x < 3:
+	case x < 3 && !t.run.opts.Calm: // a soak says how much an ordinary turn stores
 		kind = ledger.Long
 	}
 	for i := range t.chats {

@@ -26,7 +26,7 @@ func (r *run) next(i int) trouble {
 	switch x := r.rnd.IntN(20); {
 	case i%7 == 6:
 		return catchUp // a message that is begun fifteen times is given up
-	case x < 14:
+	case r.opts.JustKill || x < 14:
 		return kill
 	case x == 14:
 		return orderly
@@ -55,6 +55,9 @@ func (r *run) trouble(ctx context.Context) error {
 		d := draw{
 			victim: r.bots[r.rnd.IntN(len(r.bots))], moment: allMoments[r.rnd.IntN(len(allMoments))], n: 1 + r.rnd.IntN(6),
 			long: time.Duration(r.rnd.Int64N(int64(1750 * time.Millisecond))), short: time.Duration(r.rnd.Int64N(int64(8 * time.Millisecond))), x: r.rnd.Float64(),
+		}
+		if r.opts.JustKill {
+			d.moment = anytime
 		}
 		err := r.happen(ctx, what, d)
 		for _, b := range r.bots {
