@@ -22,7 +22,7 @@ func TestDamagedDatabaseIsExitCodeTwo(t *testing.T) {
 			environ: []string{"DATA_DIR=" + dir, "LISTEN_ADDR=127.0.0.1:0"}, stdin: strings.NewReader(""), stdout: &out, stderr: &out,
 		})
 		if code != exitUsage || !strings.Contains(out.String(), "damaged; restore the newest backup with `bot backup restore") ||
-			!strings.Contains(out.String(), "copy what is readable with `bot salvage`") || strings.Contains(out.String(), "disk is not full") {
+			!strings.Contains(out.String(), "or salvage with `bot salvage`, which copies what can be read") || strings.Contains(out.String(), "disk is not full") {
 			t.Errorf("%v: exit code %d: %s", args, code, out.String())
 		}
 	}

@@ -103,7 +103,7 @@ func explainDamage(cfg config.Config, err error) error {
 	what, next := "the database is damaged", "restore the newest backup with `bot backup restore "+name+"`"
 	if cfg.Database.Driver == config.DriverSQLite {
 		what = "the database " + cfg.Database.Path + " is damaged"
-		next += " after moving that file away, or copy what is readable with `bot salvage`"
+		next += " after moving that file away, or salvage with `bot salvage`, which copies what can be read"
 	}
 	return &fault.Error{Kind: fault.Damaged, Public: strings.TrimSuffix(what, ".") + "; " + next, Err: err}
 }

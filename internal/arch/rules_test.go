@@ -193,11 +193,12 @@ var external = map[string][]string{
 	"github.com/gorilla/websocket":           {"internal/platform/slack", "internal/emulator/slack"},
 
 	// Databases.
-	"database/sql":                {"internal/store", "internal/store/*", "internal/tool/projectdb"},
-	"github.com/jackc/pgx/v5":     {"internal/store", "internal/store/*", "internal/queue"},
-	"modernc.org/sqlite":          {"internal/store", "internal/store/*", "internal/tool/projectdb"},
-	"github.com/pressly/goose/v3": {"internal/store", "migrations"},
-	"github.com/riverqueue/river": {"internal/queue"},
+	"database/sql":                     {"internal/store", "internal/store/*", "internal/tool/projectdb"},
+	"github.com/jackc/pgx/v5":          {"internal/store", "internal/store/*", "internal/queue"},
+	"modernc.org/sqlite":               {"internal/store", "internal/store/*", "internal/tool/projectdb"},
+	"github.com/pressly/goose/v3":      {"internal/store", "migrations"},
+	"github.com/klauspost/compress/s2": {"internal/store"},
+	"github.com/riverqueue/river":      {"internal/queue"},
 
 	// Everything else.
 	"github.com/muesli/mango-cobra":       {"cmd/bot"},

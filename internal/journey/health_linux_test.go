@@ -135,7 +135,7 @@ func TestDamageStopsTheStartAndNamesTheWayOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = w.fails()
-			if public := fault.Public(err); !fault.Is(err, fault.Damaged) || !containsAll(public, []string{path, "damaged; restore the newest backup with `bot backup restore ", "or copy what is readable with `bot salvage`"}) {
+			if public := fault.Public(err); !fault.Is(err, fault.Damaged) || !containsAll(public, []string{path, "damaged; restore the newest backup with `bot backup restore ", "or salvage with `bot salvage`, which copies what can be read"}) {
 				t.Errorf("it says %q: %v", public, err)
 			}
 		})
