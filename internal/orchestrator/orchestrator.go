@@ -299,7 +299,7 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 	if err != nil || slices.ContainsFunc(open, func(d messages.Delivery) bool { return d.Control }) {
 		return nil, err
 	}
-	waits, err := tx.EntryApprovals(ctx, head.ID)
+	waits, err := tx.Questions().EntryApprovals(ctx, head.ID)
 	names := make([]string, len(waits))
 	for i, a := range waits {
 		names[i] = a.Name()

@@ -302,6 +302,13 @@ type Preparation struct {
 	Repository *messages.Repository `json:"repository,omitempty"`
 }
 
+// SessionUpdate changes fields of a session; those that are nil stay.
+type SessionUpdate struct {
+	AssistantSessionID *string  // by which the assistant resumes it; "" forgets it
+	AgentName          *string  // that its profile has now
+	Metadata           Metadata // keys that are merged into what is there
+}
+
 // EntryUpdate changes the fields that are not nil.
 type EntryUpdate struct {
 	State     *EntryState

@@ -135,10 +135,12 @@ func TestMissingRowsAreNotFound(t *testing.T) {
 			_, err := tx.FindConversation(ctx, key("x"))
 			return err
 		},
-		"Session":       func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
-		"Entry":         func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
-		"Codebase":      func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
-		"UpdateSession": func(ctx context.Context, tx *store.Tx) error { return tx.UpdateSession(ctx, none, "x") },
+		"Session":  func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
+		"Entry":    func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
+		"Codebase": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
+		"UpdateSession": func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateSession(ctx, none, sessions.SessionUpdate{AgentName: new("x")})
+		},
 		"DeactivateSession": func(ctx context.Context, tx *store.Tx) error {
 			return tx.DeactivateSession(ctx, none, "")
 		},

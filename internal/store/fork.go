@@ -101,7 +101,7 @@ func (t *Tx) beginFork(ctx context.Context, from sessions.Session, into string, 
 	if err != nil {
 		return next, err
 	}
-	if err := t.UpdateSessionMetadata(ctx, next.ID, sessions.Metadata{sessions.MetaForked: array.Len()}); err != nil {
+	if err := t.UpdateSession(ctx, next.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaForked: array.Len()}}); err != nil {
 		return next, err
 	}
 	if _, err := t.AppendMessages(ctx, next.ID, "", array.Messages()...); err != nil {

@@ -137,19 +137,26 @@ func (t *Tx) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, 
 	return m, active, err
 }
 
-// UpdateSession records the assistant's own session id, to resume it.
-func (t *Tx) UpdateSession(ctx context.Context, id, assistantSessionID string) error {
-	return t.updateSession(ctx, `
-		UPDATE remote_agent_sessions SET assistant_session_id = $2 WHERE id = $1`, id, orNull(assistantSessionID))
+// UpdateSession changes fields of a session.
+func (t *Tx) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
+	if u.Metadata != nil {
+		if err := t.mergeMetadata(ctx, id, u.Metadata); err != nil {
+			return err
+		}
+	}
+	if u.AssistantSessionID != nil {
+		if err := t.updateSession(ctx, `
+			UPDATE remote_agent_sessions SET assistant_session_id = $2 WHERE id = $1`, id, orNull(*u.AssistantSessionID)); err != nil {
+			return err
+		}
+	}
+	if u.AgentName == nil {
+		return nil
+	}
+	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, *u.AgentName)
 }
 
-// UpdateSessionAgent records the name that the profile of a session has now.
-func (t *Tx) UpdateSessionAgent(ctx context.Context, id, agentName string) error {
-	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, agentName)
-}
-
-// UpdateSessionMetadata merges the given keys into the metadata.
-func (t *Tx) UpdateSessionMetadata(ctx context.Context, id string, m sessions.Metadata) error {
+func (t *Tx) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
 	metadata, _, err := t.lockMetadata(ctx, id)
 	if err != nil {
 		return err

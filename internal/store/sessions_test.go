@@ -61,9 +61,9 @@ func TestSessionLifeCycle(t *testing.T) {
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(
-				tx.UpdateSession(ctx, first.ID, "ext-1"),
-				tx.UpdateSessionMetadata(ctx, first.ID, sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 1.0}),
-				tx.UpdateSessionMetadata(ctx, first.ID, sessions.Metadata{"n": 2.0}),
+				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{AssistantSessionID: new("ext-1")}),
+				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 1.0}}),
+				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{"n": 2.0}}),
 				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{
 					Model: "m2", Result: "ok", InputTokens: 10, OutputTokens: 2, SystemPrompt: "be better", Config: []byte(`{"mode":"ask"}`),
 				}),

@@ -57,7 +57,7 @@ func (a *Access) Authorize(ctx context.Context, tx port.Tx, in messages.Inbound)
 	if v.Role == sessions.Owner || v.Removed || code == "" || !a.Rules(p).claimable() {
 		return v, nil
 	}
-	ok, err := tx.UseOwnerCode(ctx, p, hashCode(code))
+	ok, err := tx.People().UseOwnerCode(ctx, p, hashCode(code))
 	if err != nil || !ok {
 		return v, err
 	}
@@ -72,7 +72,7 @@ func (a *Access) Authorize(ctx context.Context, tx port.Tx, in messages.Inbound)
 // this moment. It writes nothing.
 func (a *Access) Judge(ctx context.Context, tx port.Tx, in messages.Inbound) (Verdict, error) {
 	p := in.Conversation.Platform
-	who, err := tx.Access(ctx, p, in.Sender.ID)
+	who, err := tx.People().Access(ctx, p, in.Sender.ID)
 	v := Verdict{Role: sessions.Stranger, Removed: !who.RemovedAt.IsZero(), State: who.ServiceState}
 	if err == nil && !in.Sender.Bot && in.Sender.ID != "" {
 		v.Role = a.Rules(p).Role(who.Identity, in.Sender, a.Gated(p))
@@ -127,7 +127,7 @@ func OwnerCode(in messages.Inbound) string {
 }
 
 func (a *Access) makeOwner(ctx context.Context, tx port.Tx, in messages.Inbound) error {
-	err := tx.SetRole(ctx, sessions.Identity{
+	err := tx.People().SetRole(ctx, sessions.Identity{
 		Platform: in.Conversation.Platform,
 		UserID:   in.Sender.ID,
 		Name:     in.Sender.Name,
@@ -153,13 +153,13 @@ func (a *Access) OfferOwnership(ctx context.Context, p messages.Platform, code s
 	}
 	offered := false
 	err := a.Storage.InTx(ctx, func(tx port.Tx) error {
-		owned, err := tx.HasOwner(ctx, p)
+		owned, err := tx.People().HasOwner(ctx, p)
 		if err != nil || owned {
 			offered = false
 			return err
 		}
 		offered = true
-		return tx.SaveOwnerCode(ctx, p, hashCode(code), time.Now().Add(ownerCodeTTL))
+		return tx.People().SaveOwnerCode(ctx, p, hashCode(code), time.Now().Add(ownerCodeTTL))
 	})
 	if err != nil {
 		return false, fmt.Errorf("offer ownership: %w", err)

@@ -30,7 +30,7 @@ func (a *Access) OwnerChats(ctx context.Context, tx port.Tx) (chats []sessions.C
 			if adapter == nil || adapter.Capabilities().Buttons != buttons {
 				continue
 			}
-			c, err := tx.PrivateConversation(ctx, o.Platform, o.UserID, time.Now().Add(-chatsPast))
+			c, err := tx.People().PrivateConversation(ctx, o.Platform, o.UserID, time.Now().Add(-chatsPast))
 			switch {
 			case fault.Is(err, fault.NotFound):
 			case err != nil:
@@ -48,7 +48,7 @@ func (a *Access) OwnerChats(ctx context.Context, tx port.Tx) (chats []sessions.C
 
 // owners returns who owns the bot, by what is stored and by the configuration.
 func (a *Access) owners(ctx context.Context, tx port.Tx) (owners []sessions.Identity, err error) {
-	stored, err := tx.Roles(ctx)
+	stored, err := tx.People().Roles(ctx)
 	if err != nil {
 		return nil, err
 	}

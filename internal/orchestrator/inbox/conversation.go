@@ -41,7 +41,7 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		return sessions.LaneTurn, nil
 	}
 	if conv.CodebaseID != "" {
-		files, err := tx.CodebaseCommands(ctx, conv.CodebaseID)
+		files, err := tx.Registry().CodebaseCommands(ctx, conv.CodebaseID)
 		if _, ok := files[name]; ok || err != nil {
 			return sessions.LaneTurn, err
 		}
@@ -56,7 +56,7 @@ func (i *Inbox) answerLane(ctx context.Context, tx port.Tx, conv sessions.Conver
 	if _, _, ok := command.ParseWord(in.Text); !ok || in.Kind != messages.KindMessage || in.Schedule != 0 || len(in.Attachments) > 0 {
 		return sessions.LaneTurn, nil
 	}
-	asked, err := tx.WaitingApprovals(ctx, conv.ID, 1)
+	asked, err := tx.Questions().WaitingApprovals(ctx, conv.ID, 1)
 	if err != nil || len(asked) == 0 {
 		return sessions.LaneTurn, err
 	}
@@ -99,7 +99,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 	if err != nil {
 		return conv, err
 	}
-	if err := tx.TakePlace(ctx, conv, next); err != nil {
+	if err := tx.Tasks().TakePlace(ctx, conv, next); err != nil {
 		return conv, err
 	}
 	next.AgentID = conv.AgentID
@@ -114,7 +114,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 // default.
 func (i *Inbox) fallback(ctx context.Context, tx port.Tx, in messages.Inbound) (string, error) {
 	if in.Repository != nil {
-		c, ok, err := tx.FindCodebase(ctx, strings.TrimSuffix(in.Repository.URL, ".git"))
+		c, ok, err := tx.Registry().FindCodebase(ctx, strings.TrimSuffix(in.Repository.URL, ".git"))
 		if err != nil {
 			return "", err
 		}

@@ -52,7 +52,7 @@ func newCode() string {
 func (i *Inbox) answerStranger(ctx context.Context, tx port.Tx, in messages.Inbound, v access.Verdict) (text string, pairs bool, err error) {
 	wants := wantsAnswer(in)
 	if i.Pairing && in.Private && !v.Removed {
-		p, known, err := tx.Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
+		p, known, err := tx.People().Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
 		if err != nil {
 			return "", false, err
 		}
@@ -107,7 +107,7 @@ func (i *Inbox) pair(ctx context.Context, in messages.Inbound) error {
 	)
 	err = i.Storage.InTx(ctx, func(tx port.Tx) error {
 		text, cards = "", nil
-		p, known, err := tx.Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
+		p, known, err := tx.People().Pairing(ctx, in.Conversation.Platform, in.Sender.ID)
 		if err != nil || known && p.Settled(time.Now()) {
 			return err // they wrote twice
 		}
@@ -117,7 +117,7 @@ func (i *Inbox) pair(ctx context.Context, in messages.Inbound) error {
 		}
 		asked := false
 		if len(chats) > 0 {
-			if asked, err = tx.AskPairing(ctx, &p); err != nil {
+			if asked, err = tx.People().AskPairing(ctx, &p); err != nil {
 				return err
 			}
 		}
@@ -153,7 +153,7 @@ func (i *Inbox) askable(ctx context.Context) (chats []sessions.Conversation, err
 	}
 	err = i.Storage.InRead(ctx, func(tx port.Tx) error {
 		chats = nil
-		waiting, err := tx.PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
+		waiting, err := tx.People().PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
 		if err != nil || len(waiting) >= sessions.MaxPairings {
 			return err
 		}
@@ -207,7 +207,7 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 		cards[n] = card{chat.Key, outbox.Held(chat.ID, sessions.Entry{}, cardText(p, i.Outbox.Prefix(chat.Key), caps))}
 		ids[n] = cards[n].delivery.ID
 	}
-	if err := tx.SaveCards(ctx, p.Number, ids); err != nil {
+	if err := tx.People().SaveCards(ctx, p.Number, ids); err != nil {
 		return nil, err
 	}
 	for n, chat := range chats {

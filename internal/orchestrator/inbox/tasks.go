@@ -42,7 +42,7 @@ func (i *Inbox) runDue(ctx context.Context) {
 	now := i.Now()
 	err := i.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		due, err = tx.DueSchedules(ctx, now, maxTasks)
+		due, err = tx.Tasks().DueSchedules(ctx, now, maxTasks)
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 		next := s.NextAt.Add((now.Sub(s.NextAt)/p.Every() + 1) * p.Every())
 		if busy, err := atWork(ctx, tx, s); err != nil || busy {
 			if err == nil {
-				_, err = tx.AdvanceSchedule(ctx, s, now, next, "")
+				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, next, "")
 			}
 			return err
 		}
@@ -106,11 +106,11 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 		if !a.fresh {
 			run = "" // this very run was in the inbox before a copy was restored
 		}
-		current, ok, err := tx.Schedule(ctx, a.entry.ConversationID) // the chat may have got a new row
+		current, ok, err := tx.Tasks().Schedule(ctx, a.entry.ConversationID) // the chat may have got a new row
 		if err != nil || !ok {
 			return err
 		}
-		_, err = tx.AdvanceSchedule(ctx, current, now, next, run)
+		_, err = tx.Tasks().AdvanceSchedule(ctx, current, now, next, run)
 		return err
 	})
 	if err != nil {
@@ -135,11 +135,11 @@ func (i *Inbox) stillDue(ctx context.Context, tx port.Tx, s sessions.Schedule) (
 	if conv, _, err = tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
 		return conv, p, false, err
 	}
-	current, on, err := tx.Schedule(ctx, s.ConversationID)
+	current, on, err := tx.Tasks().Schedule(ctx, s.ConversationID)
 	if err != nil || !on || current.ID != s.ID || !current.NextAt.Equal(s.NextAt) {
 		return conv, p, false, err
 	}
-	p, err = tx.Agent(ctx, s.AgentID)
+	p, err = tx.Profiles().Agent(ctx, s.AgentID)
 	return conv, p, err == nil && p.Interval > 0 && conv.ID == s.ConversationID, gone(err)
 }
 
@@ -166,7 +166,7 @@ func atWork(ctx context.Context, tx port.Tx, s sessions.Schedule) (bool, error) 
 // endTask switches a standing task off whose creator may not use the bot any more,
 // and says so where it ran.
 func (i *Inbox) endTask(ctx context.Context, tx port.Tx, s sessions.Schedule, p profile.Profile) error {
-	if _, err := tx.EndSchedule(ctx, s.ConversationID); err != nil {
+	if _, err := tx.Tasks().EndSchedule(ctx, s.ConversationID); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("⏰ The standing task of **%s** is off: %s, who turned it on, can no longer use this bot. Someone else can turn it on again.",

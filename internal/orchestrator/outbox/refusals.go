@@ -66,7 +66,7 @@ func (r *refusals) free() bool {
 // write again.
 func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound, takes bool) (bool, error) {
 	p := in.Conversation.Platform
-	who, known, err := tx.Identity(ctx, p, in.Sender.ID)
+	who, known, err := tx.People().Identity(ctx, p, in.Sender.ID)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound
 		who = sessions.Identity{Platform: p, UserID: in.Sender.ID, Role: sessions.Stranger}
 	}
 	who.Name, who.RefusedAt = in.Sender.Name, now // the role stays what it is
-	return true, tx.SaveIdentity(ctx, who)
+	return true, tx.People().SaveIdentity(ctx, who)
 }
 
 // AnswerAgain reports whether a stranger can be told something now who was told

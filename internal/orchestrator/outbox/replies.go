@@ -50,7 +50,7 @@ func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Convers
 	if p := reply.Plan; p != nil {
 		shown := *p
 		shown.DeliveryID = string(all[len(all)-1].ID)
-		if err := tx.SettlePlan(ctx, shown); err != nil {
+		if err := tx.Proposals().SettlePlan(ctx, shown); err != nil {
 			return nil, err
 		}
 	}

@@ -5,10 +5,15 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 )
 
 // Storage is the database. It is safe for
@@ -32,7 +37,8 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx Tx) error) error
 }
 
-// Tx is one transaction.
+// Tx is one transaction: what the engine itself needs of it, and the ports of what is
+// not the engine, as parts of the same transaction.
 type Tx interface {
 	queue.Tx
 
@@ -42,16 +48,36 @@ type Tx interface {
 	runTx
 	messageTx
 	deliveryTx
-	accessTx
-	pairingTx
-	codebaseTx
-	planTx
-	undoTx
-	profileTx
-	scheduleTx
-	approvalTx
-	usageTx
-	lessonTx
+
+	// ServiceState returns what holds for the whole service.
+	ServiceState(ctx context.Context) (sessions.ServiceState, error)
+
+	// Audit appends to the audit log.
+	Audit(ctx context.Context, e sessions.AuditEntry) error
+
+	// SaveCheckpoint records the state of the worktree before the turn of an
+	// entry: a git ref, and where the session stood.
+	SaveCheckpoint(ctx context.Context, c sessions.Checkpoint) error
+
+	// AddLesson stores that something may be learned of an account from a message,
+	// not before due. A second time it changes nothing, and neither does it for
+	// somebody who switched memory off.
+	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
+
+	features
+}
+
+// features are the ports of what the engine only serves: each is declared by the
+// package whose types it keeps, and says there what it does.
+type features interface {
+	Questions() approval.Store
+	Proposals() plan.Store
+	Spending() spend.Store
+	Profiles() profile.Store
+	Tasks() sessions.TaskStore
+	People() sessions.PeopleStore
+	Registry() sessions.CodebaseStore
+	Calls() sessions.CallStore
 }
 
 type inboxTx interface {
@@ -162,6 +188,16 @@ type leaseTx interface {
 	ReleaseLease(ctx context.Context, l sessions.Lease) error
 }
 
+type runTx interface {
+	// BeginRun begins a run of a session, which is running from now on, and appends
+	// messages to it as AppendMessages does. With r.Again a run that was put aside
+	// goes on instead, and one that nobody ended was interrupted.
+	BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (sessions.BegunRun, error)
+
+	// EndOpenRun ends the run of an entry that nobody works on, if there is one.
+	EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error
+}
+
 type sessionTx interface {
 	// ActiveSession returns the active session of a conversation; ok is false
 	// if there is none.
@@ -178,21 +214,8 @@ type sessionTx interface {
 	// Its status stays what its runs say. Ending an ended session changes nothing.
 	DeactivateSession(ctx context.Context, id, reason string) error
 
-	// UpdateSession records the assistant's own session id, to resume it.
-	UpdateSession(ctx context.Context, id, assistantSessionID string) error
-
-	// UpdateSessionMetadata merges the given keys into the metadata.
-	UpdateSessionMetadata(ctx context.Context, id string, m sessions.Metadata) error
-}
-
-type runTx interface {
-	// BeginRun begins a run of a session, which is running from now on, and appends
-	// messages to it as AppendMessages does. With r.Again a run that was put aside
-	// goes on instead, and one that nobody ended was interrupted.
-	BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (sessions.BegunRun, error)
-
-	// EndOpenRun ends the run of an entry that nobody works on, if there is one.
-	EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error
+	// UpdateSession changes fields of a session.
+	UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error
 }
 
 type messageTx interface {
@@ -213,24 +236,10 @@ type messageTx interface {
 	// keeps it until the transaction ends.
 	HoldFile(ctx context.Context, hash string) (bool, error)
 
-	// InsertToolCall records a call in the given status.
-	InsertToolCall(ctx context.Context, c sessions.ToolCall) error
-
-	// UpdateToolCall moves a call of a session to another status, with response
-	// or error; completed and failed ones get their completion time.
-	UpdateToolCall(ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string) error
-
-	// BeginToolCall moves a pending call to executing and returns it. begun is false
-	// if it was executing already; one that has ended is a fault.Conflict.
-	BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error)
-
-	// FailExecuting marks the executing calls of a session as failed with text and
-	// returns them. Calls that never began stay pending.
-	FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error)
-
-	// FailInterrupted marks pending and executing calls of a session as failed
-	// with text and returns how many there were.
-	FailInterrupted(ctx context.Context, sessionID, text string) (int, error)
+	// WithdrawMessages takes the messages of a session from a sequence number on out of
+	// the message array: they stay stored and are left out of MessagesBefore and
+	// RunMessages. Once more it changes nothing.
+	WithdrawMessages(ctx context.Context, session string, seq int64) error
 }
 
 type deliveryTx interface {
@@ -255,65 +264,14 @@ type deliveryTx interface {
 
 	// EntryDeliveries returns all deliveries that answer an entry, in order.
 	EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error)
-}
 
-type accessTx interface {
-	// Identity returns a person; ok is false if nothing is known.
-	Identity(ctx context.Context, p messages.Platform, id messages.UserID) (i sessions.Identity, ok bool, err error)
+	// Delivery returns a delivery by id.
+	Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error)
 
-	// Access returns what is known of a person, and the state of the service, as
-	// they are at this moment.
-	Access(ctx context.Context, p messages.Platform, id messages.UserID) (sessions.Access, error)
-
-	// ServiceState returns what holds for the whole service.
-	ServiceState(ctx context.Context) (sessions.ServiceState, error)
-
-	// SaveIdentity stores a person; of one who is there it replaces the name and
-	// the time of the last refusal.
-	SaveIdentity(ctx context.Context, i sessions.Identity) error
-
-	// SetRole gives a person a role, or takes it away; with removed they are a
-	// stranger from now on, whatever the configuration says.
-	SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error
-
-	// Roles returns everybody who was given a role or removed.
-	Roles(ctx context.Context) ([]sessions.Identity, error)
-
-	// PrivateConversation returns where a person last wrote to the bot alone, since a
-	// time; fault.NotFound if they did not.
-	PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error)
+	// SaveButton stores what pressing a button means. data is JSON.
+	SaveButton(ctx context.Context, b command.Button) error
 
 	// ToldSince reports whether a text was put into a conversation at or after a
 	// time.
 	ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error)
-
-	// HasOwner reports whether a platform has an owner.
-	HasOwner(ctx context.Context, p messages.Platform) (bool, error)
-
-	// SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
-	// sender the owner on a platform, replacing earlier ones of that platform.
-	SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error
-
-	// UseOwnerCode reports whether hash is a valid code of the platform, and
-	// uses it up.
-	UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error)
-
-	// Audit appends to the audit log.
-	Audit(ctx context.Context, e sessions.AuditEntry) error
-}
-
-type pairingTx interface {
-	// Pairing returns the request of a person to be let in, however old; ok is false
-	// if there is none.
-	Pairing(ctx context.Context, p messages.Platform, id messages.UserID) (pairing sessions.Pairing, ok bool, err error)
-
-	// PairingsSince returns the requests that wait and were made after a time.
-	PairingsSince(ctx context.Context, since time.Time) ([]sessions.Pairing, error)
-
-	// AskPairing stores a request in place of an earlier one of the person, and sets
-	// its number. It reports false, and stores nothing, while there are too many.
-	AskPairing(ctx context.Context, p *sessions.Pairing) (bool, error)
-
-	// SaveCards records by which deliveries owners are asked.
-	SaveCards(ctx context.Context, number int64, cards []messages.DeliveryID) error
 }

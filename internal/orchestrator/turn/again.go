@@ -297,7 +297,7 @@ func waitingTurn(ctx context.Context, tx port.Tx, conversationID string) (head s
 	if err != nil || !ok || head.Error == "" || !head.NextAt.After(time.Now()) {
 		return head, false, err
 	}
-	open, err := tx.EntryApprovals(ctx, head.ID)
+	open, err := tx.Questions().EntryApprovals(ctx, head.ID)
 	return head, err == nil && len(open) == 0, err
 }
 

@@ -24,7 +24,7 @@ type callEffect struct {
 // beginCall moves a call to executing and writes it down, once: a call that is on
 // record as begun is not begun again.
 func (r *run) beginCall(ctx context.Context, tx port.Tx, e assistant.ToolStarted) error {
-	call, begun, err := tx.BeginToolCall(ctx, r.d.begun.session.ID, e.ID)
+	call, begun, err := tx.Calls().BeginToolCall(ctx, r.d.begun.session.ID, e.ID)
 	if err != nil || !begun {
 		return err
 	}
@@ -32,7 +32,7 @@ func (r *run) beginCall(ctx context.Context, tx port.Tx, e assistant.ToolStarted
 		CallID: call.CallID, Session: r.d.begun.session.ID, Entry: r.d.entry.ID, Kind: e.Kind, SHA256: approval.Sum(call.Name, plainText(call.Request)),
 	}
 	if e.Kind != assistant.KindRead && r.w.o.asks() {
-		a, asked, err := tx.CallApproval(ctx, r.d.entry.ID, e.ID)
+		a, asked, err := tx.Questions().CallApproval(ctx, r.d.entry.ID, e.ID)
 		if err != nil {
 			return err
 		}

@@ -230,7 +230,7 @@ func (r *run) answered(out outcome) ending {
 		if err := finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Done); err != nil {
 			return err
 		}
-		if err := tx.UpdateSessionMetadata(ctx, r.d.begun.session.ID, sessions.Remember(r.d.begun.prompt.Meta)); err != nil {
+		if err := tx.UpdateSession(ctx, r.d.begun.session.ID, sessions.SessionUpdate{Metadata: sessions.Remember(r.d.begun.prompt.Meta)}); err != nil {
 			return err
 		}
 		if r.d.begun.prompt.Meta.Produces != sessions.Plan {
@@ -249,7 +249,7 @@ func (r *run) answered(out outcome) ending {
 			return nil
 		}
 		proposed.DeliveryID = string(last)
-		return tx.SettlePlan(ctx, *proposed)
+		return tx.Proposals().SettlePlan(ctx, *proposed)
 	}
 	return e
 }
@@ -380,22 +380,22 @@ func runEnded(state sessions.EntryState) sessions.RunStatus {
 // endCalls ends the calls of a session whose turn is over: what was running may
 // have had its effect, what had not begun has none.
 func endCalls(ctx context.Context, tx port.Tx, session string) error {
-	if _, err := tx.FailExecuting(ctx, session, "interrupted, may have run"); err != nil {
+	if _, err := tx.Calls().FailExecuting(ctx, session, "interrupted, may have run"); err != nil {
 		return err
 	}
-	_, err := tx.FailInterrupted(ctx, session, "not run: the turn ended before")
+	_, err := tx.Calls().FailInterrupted(ctx, session, "not run: the turn ended before")
 	return err
 }
 
 // releasePlan takes the plan back that a turn was carrying out when it ended
 // without one of its own.
 func releasePlan(ctx context.Context, tx port.Tx, conversationID string) error {
-	p, ok, err := tx.LatestPlan(ctx, conversationID)
+	p, ok, err := tx.Proposals().LatestPlan(ctx, conversationID)
 	if err != nil || !ok || p.State != plan.Executing {
 		return err
 	}
 	p.State = plan.Approved
-	return tx.SettlePlan(ctx, p)
+	return tx.Proposals().SettlePlan(ctx, p)
 }
 
 // settleEntry closes an entry that has no turn now, in the transaction that found

@@ -169,7 +169,7 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 		}
 		if a.Rule != "" {
 			var err error
-			if ruled, err = tx.HasRule(ctx, h.r.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
+			if ruled, err = tx.Questions().HasRule(ctx, h.r.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
 				return err
 			}
 		}
@@ -428,7 +428,7 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 		}
 		return endCalls(ctx, tx, session)
 	}
-	failed, err := tx.FailExecuting(ctx, session, text)
+	failed, err := tx.Calls().FailExecuting(ctx, session, text)
 	if err != nil || len(failed) == 0 {
 		return err
 	}

@@ -26,7 +26,7 @@ func (h *host) record(ctx context.Context, tx port.Tx, used, recorded assistant.
 	if r == nil {
 		return nil
 	}
-	return tx.AddUsage(ctx, *r)
+	return tx.Spending().AddUsage(ctx, *r)
 }
 
 // usage is the record of what was used since the last time; nil if that is
@@ -72,7 +72,7 @@ func (h *host) addEarlier(ctx context.Context, tx port.Tx, f assistant.Finished,
 	if r == nil || !h.ranBefore() {
 		return nil
 	}
-	sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
+	sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 	var sum spend.Sum
 	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		sum, err = tx.SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
+		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
 		return err
 	})
 	if err != nil {
@@ -125,11 +125,11 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 		return ruling{}, err
 	}
 	if b := h.r.w.o.config.Live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
-		sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
+		sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
 		if err != nil {
 			return ruling{}, err
 		}
-		allowed, err := tx.CountApprovals(ctx, h.r.d.entry.ID, approval.ToolBudget, approval.Allowed)
+		allowed, err := tx.Questions().CountApprovals(ctx, h.r.d.entry.ID, approval.ToolBudget, approval.Allowed)
 		if err != nil {
 			return ruling{}, err
 		}
@@ -141,7 +141,7 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 	if rounds < every {
 		return ruling{}, nil
 	}
-	allowed, err := tx.CountApprovals(ctx, h.r.d.entry.ID, approval.ToolContinue, approval.Allowed)
+	allowed, err := tx.Questions().CountApprovals(ctx, h.r.d.entry.ID, approval.ToolContinue, approval.Allowed)
 	if err != nil || rounds < every*(1+allowed) {
 		return ruling{}, err
 	}
@@ -155,11 +155,11 @@ func (h *host) checkDay(ctx context.Context, tx port.Tx) error {
 		return nil
 	}
 	today := spend.Today(time.Now())
-	person, err := tx.SumUsage(ctx, spend.Filter{Actor: h.r.d.entry.In.Actor(), Since: today})
+	person, err := tx.Spending().SumUsage(ctx, spend.Filter{Actor: h.r.d.entry.In.Actor(), Since: today})
 	if err != nil {
 		return err
 	}
-	all, err := tx.SumUsage(ctx, spend.Filter{Since: today})
+	all, err := tx.Spending().SumUsage(ctx, spend.Filter{Since: today})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // nil: the prompt then says that there is none.
 func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 	entry, b := r.d.entry, &r.d.begun
-	p, named, err := plan.Find(ctx, tx, r.w.conv.ID, b.call.Invoked().Args)
+	p, named, err := plan.Find(ctx, tx.Proposals(), r.w.conv.ID, b.call.Invoked().Args)
 	if fault.Is(err, fault.NotFound) {
 		if named && b.prompt.Meta.Consumes == sessions.Plan {
 			return nil, &refusal{err: err}
@@ -42,14 +42,14 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 		}
 		if state == plan.Expired { // told once; the next request is not about it
 			p.State, p.DecidedBy, p.DecidedAt = state, "system", now
-			if err := tx.SettlePlan(ctx, p); err != nil {
+			if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 				return nil, err
 			}
 		}
 		return nil, &refusal{err: err}
 	}
 	p.State, p.DecidedBy, p.DecidedAt = state, entry.In.Actor(), now
-	if err := tx.SettlePlan(ctx, p); err != nil {
+	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 		return nil, err
 	}
 	return &p, tx.Audit(ctx, sessions.AuditEntry{
@@ -156,7 +156,7 @@ func (r *run) propose(ctx context.Context, tx port.Tx, text string) (plan.Plan, 
 		State:          plan.Proposed,
 		Head:           r.d.begun.work.Head,
 	}
-	err := tx.InsertPlan(ctx, &p)
+	err := tx.Proposals().InsertPlan(ctx, &p)
 	return p, err
 }
 
@@ -166,10 +166,10 @@ func finishPlan(ctx context.Context, tx port.Tx, entry sessions.Entry, b begunTu
 	if !b.executes {
 		return nil
 	}
-	p, ok, err := tx.LatestPlan(ctx, entry.ConversationID)
+	p, ok, err := tx.Proposals().LatestPlan(ctx, entry.ConversationID)
 	if err != nil || !ok || p.State != plan.Executing {
 		return err
 	}
 	p.State = state
-	return tx.SettlePlan(ctx, p)
+	return tx.Proposals().SettlePlan(ctx, p)
 }

@@ -42,7 +42,7 @@ func profileByID(ctx context.Context, tx port.Tx, id string) (*profile.Profile, 
 	if id == "" {
 		return nil, nil //nolint:nilnil // no profile is no error
 	}
-	p, err := tx.Agent(ctx, id)
+	p, err := tx.Profiles().Agent(ctx, id)
 	wrong, _ := errors.AsType[*fault.Error](err)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -81,7 +81,7 @@ func (r *run) applyProfile(ctx context.Context, tx port.Tx) error {
 		return nil
 	}
 	s.AgentName = name
-	return tx.UpdateSessionAgent(ctx, s.ID, name)
+	return tx.UpdateSession(ctx, s.ID, sessions.SessionUpdate{AgentName: &name})
 }
 
 // capped returns a mode as far as the profile lets it go.
@@ -166,7 +166,7 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 		if err := outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
 			return err
 		}
-		return tx.UpdateSessionMetadata(ctx, session.ID, sessions.Metadata{metaTold: text})
+		return tx.UpdateSession(ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaTold: text}})
 	})
 }
 

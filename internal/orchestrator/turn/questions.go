@@ -35,7 +35,7 @@ const holdForSender = holdFor(outbox.Hold)
 // consult finds what a person decided about a call, or asks. It is repeated when
 // the turn runs again, with the same call.
 func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
-	before, asked, err := tx.CallApproval(ctx, r.d.entry.ID, a.CallID)
+	before, asked, err := tx.Questions().CallApproval(ctx, r.d.entry.ID, a.CallID)
 	if err != nil {
 		return ruling{}, err
 	}
@@ -70,7 +70,7 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 	a.ConversationID, a.SessionID, a.EntryID = r.w.conv.ID, r.d.begun.session.ID, r.d.entry.ID
 	a.CodebaseID, a.Requester = r.w.conv.CodebaseID, r.d.entry.In.Actor()
 	a.Title, a.Detail = wording.Head(r.w.o.redact(a.Title), 300), r.w.o.redact(a.Detail)
-	if err := tx.InsertApproval(ctx, &a); err != nil {
+	if err := tx.Questions().InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
 	}
 	text, buttons, err := r.w.o.showApproval(ctx, tx, r.w.conv, a)
@@ -101,7 +101,7 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 		}
 		result.deliveries = append(result.deliveries, q)
 	}
-	if err := tx.SettleApproval(ctx, a); err != nil { // records where it is shown
+	if err := tx.Questions().SettleApproval(ctx, a); err != nil { // records where it is shown
 		return ruling{}, err
 	}
 	result.approval = a
@@ -190,7 +190,7 @@ func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) err
 		return err
 	}
 	a.State, a.DecidedBy, a.DecidedAt = approval.Expired, "system", time.Now()
-	if err := tx.SettleApproval(ctx, a); err != nil {
+	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 		return err
 	}
 	err = tx.Audit(ctx, sessions.AuditEntry{
@@ -205,13 +205,13 @@ func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) err
 
 // cancelQuestions settles what a turn asked when it ends.
 func (o *Turns) cancelQuestions(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
-	open, err := tx.EntryApprovals(ctx, entry.ID)
+	open, err := tx.Questions().EntryApprovals(ctx, entry.ID)
 	if err != nil {
 		return err
 	}
 	for _, a := range open {
 		a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
-		if err := tx.SettleApproval(ctx, a); err != nil {
+		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 			return err
 		}
 		if _, _, err := o.settledQuestion(ctx, tx, entry.In.Conversation, a, "", 0); err != nil {
@@ -243,7 +243,7 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		refused, has = nil, false
 		var err error
-		if a, err = tx.Approval(ctx, v.Number); err != nil {
+		if a, err = tx.Questions().Approval(ctx, v.Number); err != nil {
 			return err
 		}
 		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
@@ -297,11 +297,11 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 
 // settleApproval stores a decision and wakes the turn that waits for it.
 func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.ConversationKey, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
-	if err := tx.SettleApproval(ctx, a); err != nil {
+	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 		return messages.Delivery{}, false, err
 	}
 	if d == approval.Always && a.State == approval.Allowed {
-		err := tx.SaveRule(ctx, approval.Rule{CodebaseID: a.CodebaseID, Tool: a.Tool, Rule: a.Rule, CreatedBy: a.DecidedBy})
+		err := tx.Questions().SaveRule(ctx, approval.Rule{CodebaseID: a.CodebaseID, Tool: a.Tool, Rule: a.Rule, CreatedBy: a.DecidedBy})
 		if err != nil {
 			return messages.Delivery{}, false, err
 		}

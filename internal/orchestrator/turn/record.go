@@ -27,7 +27,7 @@ func (r *run) messageDone(out *outcome, m messages.Message) error {
 			return err
 		}
 		for _, c := range calls {
-			err := tx.InsertToolCall(r.w.ctx, sessions.ToolCall{
+			err := tx.Calls().InsertToolCall(r.w.ctx, sessions.ToolCall{
 				SessionID: session, MessageSeq: seqs[len(seqs)-1], CallID: c.ID, Name: c.Name,
 				Request: c.Arguments, Status: sessions.ToolPending,
 			})
@@ -54,7 +54,7 @@ func recordResults(ctx context.Context, tx port.Tx, session string, results []me
 		if r.IsError {
 			status, errText = sessions.ToolFailed, r.Content
 		}
-		err := tx.UpdateToolCall(ctx, session, r.CallID, status, jsonText(r.Content), errText)
+		err := tx.Calls().UpdateToolCall(ctx, session, r.CallID, status, jsonText(r.Content), errText)
 		if err != nil && !fault.Is(err, fault.NotFound) && !isSettled(err) {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/sessions"
 )
 
 // run is a turn that has begun, in the hands of its worker.
@@ -188,7 +189,9 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			}
 			p.write(e.Text)
 		case assistant.Resumable:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error { return tx.UpdateSession(r.w.ctx, r.d.begun.session.ID, e.Session) })
+			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
+				return tx.UpdateSession(r.w.ctx, r.d.begun.session.ID, sessions.SessionUpdate{AssistantSessionID: &e.Session})
+			})
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)
 		case assistant.PlanUpdated:

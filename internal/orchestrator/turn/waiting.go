@@ -63,7 +63,7 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 		var a approval.Approval
 		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 			var err error
-			a, err = tx.Approval(ctx, number)
+			a, err = tx.Questions().Approval(ctx, number)
 			return err
 		})
 		switch {
@@ -125,7 +125,7 @@ func (h *host) withdraw(a approval.Approval) {
 	defer cancel()
 	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
 	err := h.r.w.hold(ctx, func(tx port.Tx) error {
-		if err := tx.SettleApproval(ctx, a); err != nil {
+		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 			return err
 		}
 		_, _, err := h.r.w.o.settledQuestion(ctx, tx, h.r.w.conv.Key, a, "", 0)
@@ -145,7 +145,7 @@ func (r *run) waitsForDecision(out outcome) ending {
 	return ending{
 		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest, run: sessions.RunRunning,
 		within: func(ctx context.Context, tx port.Tx, e *ending) error {
-			open, err := tx.EntryApprovals(ctx, r.d.entry.ID)
+			open, err := tx.Questions().EntryApprovals(ctx, r.d.entry.ID)
 			if err != nil {
 				return err
 			}
