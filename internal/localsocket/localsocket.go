@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,21 +29,17 @@ const (
 )
 
 // Listen makes the socket at path. One that a dead process left is replaced. The error
-// is fault.Conflict if a process answers there, and fault.Unsupported if the system
-// has no such sockets or the path is too long for one.
+// is fault.Conflict if a process answers there, fault.Forbidden if the socket is somebody
+// else's, fault.Unavailable if it cannot be told who listens there, and fault.Unsupported
+// if the system has no such sockets or the path is too long for one.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	at, done, err := address(path)
 	if err != nil {
 		return nil, err
 	}
-	if conn, err := dial(ctx, path); err == nil {
-		_ = conn.Close()
+	if err := makeRoom(ctx, path); err != nil {
 		done()
-		return nil, fault.Newf(fault.Conflict, "Another process answers at %s.", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		done()
-		return nil, fault.Wrap(err, fault.Invalid, "remove an old socket")
+		return nil, err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", at)
 	if err != nil {
@@ -55,6 +52,23 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fault.Wrap(err, fault.Invalid, "keep others from the socket")
 	}
 	return &listener{Listener: l, done: done, slots: make(chan struct{}, maxConns)}, nil
+}
+
+// makeRoom removes a socket that nobody listens behind any more. One that cannot be
+// asked stays: a process may be behind it that is busy, or somebody else's.
+func makeRoom(ctx context.Context, path string) error {
+	conn, err := dial(ctx, path)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		return fault.Newf(fault.Conflict, "Another process answers at %s.", path)
+	case !errors.Is(err, ErrNobody):
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fault.Wrap(err, fault.Invalid, "remove an old socket")
+	}
+	return nil
 }
 
 // listener bounds how many connections are open.
@@ -110,14 +124,18 @@ func (s *slot) SyscallConn() (syscall.RawConn, error) {
 
 type peerKey struct{}
 
-// Serve answers requests until ctx ends, and then ends those that are open. The
+// Serve answers requests until ctx ends. It then ends the contexts of those that are
+// open and returns when h has returned from each: nothing of h runs afterwards. The
 // listener is closed. Requests of other users get a 403 and never reach h.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	gate := &gate{handler: h}
+	defer gate.shut()
 	server := &http.Server{
-		Handler:           onlyOwn(h),
+		Handler:           onlyOwn(gate),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, peerKey{}, checkPeer(conn))
 		},
@@ -128,6 +146,33 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return fault.Wrap(err, fault.Internal, "serve the local socket")
 	}
 	return nil
+}
+
+// gate lets requests in until it is shut. The server by itself waits for none that it
+// has begun, and may begin another one while it is closed.
+type gate struct {
+	handler http.Handler
+
+	running sync.RWMutex // read: by each request; guards closed
+	closed  bool
+}
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.running.RLock()
+	defer g.running.RUnlock()
+	if g.closed {
+		WriteError(w, fault.New(fault.Unavailable, "The bot is stopping."))
+		return
+	}
+	g.handler.ServeHTTP(w, r)
+}
+
+// shut waits for the requests that are open and lets no more in.
+func (g *gate) shut() {
+	g.running.Lock()
+	defer g.running.Unlock()
+	g.closed = true
 }
 
 // onlyOwn lets the user of this process through.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -106,6 +107,69 @@ func TestNobodyListens(t *testing.T) {
 	}
 	if _, err := get(t, path+"2"); !errors.Is(err, localsocket.ErrNobody) {
 		t.Errorf("a file: %v", err)
+	}
+}
+
+// A request that takes a while to end is waited for: what it works on is closed next.
+func TestServeWaitsForItsRequests(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bot.sock")
+	l, err := localsocket.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	asked, served := make(chan struct{}), make(chan struct{})
+	early := make(chan bool, 1)
+	go func() {
+		defer close(served)
+		if err := localsocket.Serve(ctx, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(asked)
+			<-r.Context().Done()
+			select {
+			case <-served:
+				early <- true
+			case <-time.After(200 * time.Millisecond): // ample for who does not wait
+				early <- false
+			}
+		})); err != nil {
+			t.Error(err)
+		}
+	}()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := get(t, path)
+		answered <- err
+	}()
+	<-asked
+	stop()
+	if <-early {
+		t.Error("Serve has returned while a request was open")
+	}
+	<-served
+	if err := <-answered; err == nil {
+		t.Error("a request that was cut off counts as answered")
+	}
+}
+
+// A socket that cannot be asked who listens behind it is not taken away from whoever does.
+func TestASocketOfAnotherStays(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bot.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // stands for a listener whose queue is full: nobody can tell who is there
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // the test is over
+	if taken, err := localsocket.Listen(ctx, path); err == nil {
+		_ = taken.Close()
+		t.Error("it was taken")
+	}
+	if body, err := os.Lstat(path); err != nil {
+		t.Errorf("it is gone: %v, %v", body, err)
 	}
 }
 
