@@ -38,6 +38,8 @@ const (
 	killToStart
 	yank
 	redraw
+	searchOlder
+	leaveSearch
 )
 
 // event is a key that was pressed, or a text that was pasted.
@@ -57,8 +59,8 @@ var (
 // controls are the control characters, as GNU Readline has them by default. A line
 // feed submits as well as a carriage return: programs that type for people send it.
 var controls = map[byte]action{
-	1: home, 2: left, 3: interrupt, 4: endOfInput, 5: end, 6: right, 8: backspace, '\t': complete, '\n': submit,
-	11: killToEnd, 12: redraw, '\r': submit, 14: newer, 16: older, 21: killToStart, 23: killWord, 25: yank, 127: backspace,
+	1: home, 2: left, 3: interrupt, 4: endOfInput, 5: end, 6: right, 7: leaveSearch, 8: backspace, '\t': complete, '\n': submit,
+	11: killToEnd, 12: redraw, '\r': submit, 14: newer, 16: older, 18: searchOlder, 21: killToStart, 23: killWord, 25: yank, 127: backspace,
 }
 
 // sequences are what terminals send for other keys, behind ESC.

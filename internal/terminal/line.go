@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -10,19 +11,49 @@ const MaxText = 1 << 20
 
 // line is the text that is being typed. It may have several lines.
 type line struct {
-	text   string
-	at     int // where the cursor is, in bytes
-	killed string
+	text         string
+	at           int     // where the cursor is, in bytes
+	pasted       []Range // what of text was pasted, not typed
+	killed       string
+	killedPasted bool // some of killed was pasted
 }
 
-func (l *line) set(text string) { l.text, l.at = text, len(text) }
+// Range is a stretch of a text, in bytes.
+type Range struct{ From, To int }
+
+// set replaces the text. One of several lines counts as pasted: it comes from the
+// history, which does not know how it was entered.
+func (l *line) set(text string) {
+	l.text, l.at, l.pasted = text, len(text), nil
+	if strings.Contains(text, "\n") {
+		l.pasted = []Range{{0, len(text)}}
+	}
+}
 
 // insert puts a text before the cursor. It reports false, and changes nothing, if
 // that would be too long.
-func (l *line) insert(s string) bool {
+func (l *line) insert(s string) bool { return l.put(s, false) }
+
+// put is insert for a text that may have been pasted.
+func (l *line) put(s string, pasted bool) bool {
 	if len(l.text)+len(s) > MaxText {
 		return false
 	}
+	var shifted []Range
+	for _, r := range l.pasted {
+		switch {
+		case r.To <= l.at:
+			shifted = append(shifted, r)
+		case r.From >= l.at:
+			shifted = append(shifted, Range{r.From + len(s), r.To + len(s)})
+		default:
+			shifted = append(shifted, Range{r.From, l.at}, Range{l.at + len(s), r.To + len(s)})
+		}
+	}
+	if pasted && s != "" {
+		shifted = append(shifted, Range{l.at, l.at + len(s)})
+	}
+	l.pasted = shifted
 	l.text = l.text[:l.at] + s + l.text[l.at:]
 	l.at += len(s)
 	return true
@@ -76,12 +107,25 @@ func (l *line) lineEnd() int {
 
 // kill removes a stretch and keeps it for yank.
 func (l *line) kill(from, to int) {
-	l.killed = l.text[from:to]
+	l.killed, l.killedPasted = l.text[from:to], overlaps(l.pasted, from, to)
 	l.remove(from, to)
 }
 
 func (l *line) remove(from, to int) {
+	moved := func(at int) int { return min(at, from) + max(at-to, 0) }
+	var left []Range
+	for _, r := range l.pasted {
+		if r = (Range{moved(r.From), moved(r.To)}); r.From < r.To {
+			left = append(left, r)
+		}
+	}
+	l.pasted = left
 	l.text, l.at = l.text[:from]+l.text[to:], from
+}
+
+// overlaps reports whether a stretch has some of the ranges in it.
+func overlaps(ranges []Range, from, to int) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.From < to && from < r.To })
 }
 
 // vertical moves the cursor to the line above or below, in the same column. It
@@ -141,7 +185,7 @@ func (l *line) edit(do action) bool {
 	case killToStart:
 		l.kill(l.lineStart(), l.at)
 	case yank:
-		return l.insert(l.killed)
+		return l.put(l.killed, l.killedPasted)
 	default:
 		return false
 	}

@@ -104,7 +104,7 @@ func TestARealTerminal(t *testing.T) {
 	t.Parallel()
 	submitted := make(chan string, 10)
 	p, person, seen, stop := atPTY(t, Handler{
-		Submit:    func(_ context.Context, text string) { submitted <- text },
+		Submit:    func(_ context.Context, in Input) { submitted <- in.Text },
 		Interrupt: func(context.Context, bool) bool { submitted <- "^C"; return true },
 	})
 	await(t, seen, "you> ")

@@ -143,7 +143,8 @@ func (t *Terminal) repaint(above []row) error {
 		return t.writeRows(above)
 	}
 	columns, height := t.size()
-	typed := t.line.layOut(row{t.config.Prompt, columnsOf(t.config.Prompt)}, columns-1, max(height/2, 1))
+	prompt := t.prompt(columns)
+	typed := t.line.layOut(row{prompt, columnsOf(prompt)}, columns-1, max(height/2, 1))
 	var status []row
 	if t.status != "" {
 		status = []row{paint(cellsOf(fit(t.status, columns-1), dim), t.markdown.styled)}

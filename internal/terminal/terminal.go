@@ -49,14 +49,25 @@ type Config struct {
 	// the part of it behind from. Nil completes nothing.
 	Complete func(before string) (from int, candidates []string)
 
-	// Pasted returns what to insert for a text that was pasted; nil: the text.
-	Pasted func(text string) string
+	// Pasted returns what to insert for a text that was pasted, and whether that counts
+	// as typed; nil: the text, which does not.
+	Pasted func(text string) (insert string, typed bool)
 }
 
-// Handler is told what a person does.
+// Input is a text that a person has entered. It may have several lines.
+type Input struct {
+	Text   string
+	Pasted []Range // what of it was not typed: another's text, for all that is known
+}
+
+// IsPasted reports whether some of a stretch of the text, in bytes, was not typed.
+func (i Input) IsPasted(from, to int) bool { return overlaps(i.Pasted, from, to) }
+
+// Handler is told what a person does. Nothing that is typed has an effect before it
+// returns: it must not wait for anything.
 type Handler struct {
-	// Submit is given a text, which may have several lines.
-	Submit func(ctx context.Context, text string)
+	// Submit is given a text.
+	Submit func(ctx context.Context, in Input)
 
 	// Interrupt is told of Ctrl-C, and whether it is the second one in a row. It
 	// reports whether it has done something; else what is typed is dropped.
@@ -74,13 +85,14 @@ type Terminal struct {
 	shown    []*shown
 	status   string
 	partial  string // of a line that Write was given
-	open     bool   // Run works
-	prompted bool   // Plain: the cursor is behind the prompt
+	search   search
+	open     bool // Run works
+	prompted bool // Plain: the cursor is behind the prompt
 
 	// Only Run uses these.
 	decoder     decoder
-	place       int    // in the history, from its end; 0 is the text that is typed
-	draft       string // what was typed before somebody looked into the history
+	place       int  // in the history, from its end; 0 is the text that is typed
+	draft       line // what was typed before somebody looked into the history
 	interrupted time.Time
 	listed      string // what the candidates were listed for
 }
@@ -196,6 +208,9 @@ func (t *Terminal) end() {
 
 // handle does what a key asks for. It reports false when the input ends.
 func (t *Terminal) handle(ctx context.Context, h Handler, e event) bool {
+	if t.searched(e) {
+		return true
+	}
 	switch e.do {
 	case submit:
 		t.submit(ctx, h)
@@ -225,10 +240,13 @@ func (t *Terminal) key(e event) {
 	t.interrupted = time.Time{}
 	switch e.do {
 	case insert, paste:
-		if e.do == paste && t.config.Pasted != nil {
-			e.text = t.config.Pasted(e.text)
+		pasted := e.do == paste
+		if pasted && t.config.Pasted != nil {
+			var typed bool
+			e.text, typed = t.config.Pasted(e.text)
+			pasted = !typed
 		}
-		if e.do == paste && e.text == "" || !t.line.insert(e.text) {
+		if e.do == paste && e.text == "" || !t.line.put(e.text, pasted) {
 			_ = t.repaint([]row{{text: "That is too long (more than 1 MiB) and was left out."}})
 		}
 	case newLine:
@@ -261,13 +279,19 @@ func (t *Terminal) recall(by int) {
 		return
 	}
 	if t.place == 0 {
-		t.draft = t.line.text
+		t.draft = t.line
 	}
 	if t.place = place; place == 0 {
-		t.line.set(t.draft)
+		t.restore(t.draft)
 		return
 	}
 	t.line.set(entries[len(entries)-place])
+}
+
+// restore shows what was typed before; what was killed since is kept.
+func (t *Terminal) restore(l line) {
+	l.killed, l.killedPasted = t.line.killed, t.line.killedPasted
+	t.line = l
 }
 
 // submit hands what is typed over, and shows it among what was said.
@@ -280,11 +304,11 @@ func (t *Terminal) submit(ctx context.Context, h Handler) {
 		t.mu.Unlock()
 		return
 	}
-	text := t.line.text
+	text, in := t.line.text, Input{Text: t.line.text, Pasted: t.line.pasted}
 	columns, _ := t.size()
 	said := t.line.layOut(row{t.config.Prompt, columnsOf(t.config.Prompt)}, columns-1, len(text)+1)
 	t.line.set("")
-	t.place, t.draft, t.interrupted = 0, "", time.Time{}
+	t.place, t.draft, t.interrupted = 0, line{}, time.Time{}
 	rows := said.rows
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -301,7 +325,7 @@ func (t *Terminal) submit(ctx context.Context, h Handler) {
 	if err := t.config.History.Add(text); err != nil {
 		t.Note("Input history is not saved: " + fault.Public(err))
 	}
-	h.Submit(ctx, text)
+	h.Submit(ctx, in)
 }
 
 // interrupt passes Ctrl-C on, or drops what is typed.
@@ -370,7 +394,7 @@ func (t *Terminal) takePlain(ctx context.Context, h Handler, pending, text strin
 		return rest + "\n"
 	}
 	if text = Clean(strings.ToValidUTF8(text, "\uFFFD")); strings.TrimSpace(text) != "" {
-		h.Submit(ctx, text)
+		h.Submit(ctx, Input{Text: text})
 	}
 	return ""
 }

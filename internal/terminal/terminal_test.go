@@ -23,6 +23,7 @@ type typist struct {
 
 	glass     *glass
 	submitted []string
+	pasted    []Range // of the last one
 	interrupt func(second bool) bool
 	over      bool
 }
@@ -41,7 +42,9 @@ func typing(t *testing.T, columns, rows int, config Config) *typist {
 
 func (p *typist) keys(s string) {
 	h := Handler{
-		Submit:    func(_ context.Context, text string) { p.submitted = append(p.submitted, text) },
+		Submit: func(_ context.Context, in Input) {
+			p.submitted, p.pasted = append(p.submitted, in.Text), in.Pasted
+		},
 		Interrupt: func(_ context.Context, second bool) bool { return p.interrupt(second) },
 	}
 	for _, e := range p.decoder.feed([]byte(s)) {
@@ -106,6 +109,64 @@ func TestFivePastedLinesAreOneMessage(t *testing.T) {
 		t.Errorf("submitted %q", p.submitted)
 	}
 	p.sees(t, "you> 1\n     2\n     3\n     4\n     5\nyou> ▏\n")
+}
+
+func TestWhatWasPastedIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		keys, text string
+		want       []Range
+	}{
+		"typed":           {"abc", "abc", nil},
+		"a paste":         {"a" + pasteOn + "BC" + pasteOff + "d", "aBCd", []Range{{1, 3}}},
+		"typed before":    {pasteOn + "BC" + pasteOff + "\x01a", "aBC", []Range{{1, 3}}},
+		"typed in it":     {pasteOn + "BC" + pasteOff + keyLeft + "x", "BxC", []Range{{0, 1}, {2, 3}}},
+		"deleted in part": {"a" + pasteOn + "BCD" + pasteOff + "e" + keyLeft + "\x7f", "aBCe", []Range{{1, 3}}},
+		"deleted":         {"a" + pasteOn + "B" + pasteOff + "\x7fc", "ac", nil},
+		"killed and back": {"a " + pasteOn + "BC" + pasteOff + "\x17x\x19", "a xBC", []Range{{3, 5}}},
+		"named as own":    {"see " + pasteOn + "/own" + pasteOff, "see @/own", nil},
+		"from a file":     {keyUp, "B\nC", []Range{{0, 3}}},
+		"a draft":         {pasteOn + "BC" + pasteOff + keyUp + keyDown + keyDown, "BC", []Range{{0, 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := typing(t, 80, 24, Config{History: &History{entries: []string{"B\nC"}}, Pasted: func(text string) (string, bool) {
+				if text == "/own" {
+					return "@" + text, true
+				}
+				return text, false
+			}})
+			p.keys(tc.keys + "\r")
+			if diff := cmp.Diff(tc.want, p.pasted); diff != "" || len(p.submitted) != 1 || p.submitted[0] != tc.text {
+				t.Errorf("%q, %s", p.submitted, diff)
+			}
+		})
+	}
+}
+
+// Pasted texts are in capitals here, and what is typed in small letters: however both are
+// edited, capitals are known as pasted.
+func TestNothingThatWasPastedCountsAsTyped(t *testing.T) {
+	t.Parallel()
+	keys := rapid.SampledFrom([]string{"a", "b ", pasteOn + "AB C" + pasteOff, pasteOn + "D" + pasteOff, keyLeft, keyRight, keyUp, keyDown,
+		"\x7f", "\x1b[3~", "\x1b\r", "\x01", "\x05", "\x0b", "\x15", "\x17", "\x1bd", "\x19"})
+	rapid.Check(t, func(rt *rapid.T) {
+		p := typing(t, 80, 24, Config{})
+		for _, k := range rapid.SliceOfN(keys, 0, 60).Draw(rt, "keys") {
+			p.keys(k)
+		}
+		in := Input{Text: p.line.text, Pasted: p.line.pasted}
+		for at, r := range in.Text {
+			if r >= 'A' && r <= 'Z' && !in.IsPasted(at, at+1) {
+				rt.Fatalf("%q at %d counts as typed in %q: %v", r, at, in.Text, in.Pasted)
+			}
+		}
+		for _, r := range in.Pasted {
+			if r.From >= r.To || r.From < 0 || r.To > len(in.Text) {
+				rt.Fatalf("%v in %q", in.Pasted, in.Text)
+			}
+		}
+	})
 }
 
 func TestALongPasteIsWhole(t *testing.T) {
@@ -229,6 +290,36 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+func TestSearchInTheHistory(t *testing.T) {
+	t.Parallel()
+	history := func() *History {
+		return &History{entries: []string{"git diff", "run the tests", "git status", "hello"}}
+	}
+	for name, tc := range map[string]struct{ keys, screen string }{
+		"newest":           {"\x12git", "search: git> git status▏\n"},
+		"further back":     {"\x12git\x12", "search: git> git diff▏\n"},
+		"nothing":          {"\x12gitx", "not found: gitx> ▏\n"},
+		"one letter less":  {"\x12gitx\x7f", "search: git> git status▏\n"},
+		"given up":         {"draft\x12git\x07", "you> draft▏\n"},
+		"dropped":          {"draft\x12git\x03", "you> ▏\n"},
+		"taken and edited": {"\x12run\x01we ", "you> we ▏run the tests\n"},
+		"and older":        {"\x12run\x10", "you> git diff▏\n"},
+		"back to a draft":  {"draft\x12hell\x0e", "you> draft▏\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := typing(t, 60, 24, Config{History: history()})
+			p.keys(tc.keys)
+			p.sees(t, tc.screen)
+		})
+	}
+	p := typing(t, 60, 24, Config{History: history()})
+	p.keys("\x12tests\r\x12hello\r")
+	if diff := cmp.Diff([]string{"run the tests", "hello"}, p.submitted); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestHistoryIsBoundedAndForgivesAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "history")
@@ -339,7 +430,8 @@ func TestPlainTerminal(t *testing.T) {
 	var got []string
 	in := "hi\r\none\\\ntwo\n" + strings.Repeat("x", 4095) + "\nend"
 	p := New(Config{In: strings.NewReader(in), Out: &out, Plain: true, Styled: true, Prompt: "you> "})
-	err := p.Run(t.Context(), Handler{Submit: func(_ context.Context, text string) {
+	err := p.Run(t.Context(), Handler{Submit: func(_ context.Context, in Input) {
+		text := in.Text
 		got = append(got, text)
 		_ = p.Show(text, "*grow", false)
 		_ = p.Show(text, "**answer** to\x1b[2J "+text, true)

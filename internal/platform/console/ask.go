@@ -47,9 +47,9 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 		return err
 	}
 	defer w.Close() //nolint:errcheck // nothing is read any more
-	files, missing := attachments(q.Text)
-	for _, name := range missing {
-		q.tell("There is no file %s; it was sent as text.", name)
+	files, notes := attachments(terminal.Input{Text: q.Text})
+	for _, note := range notes {
+		q.tell("%s", note)
 	}
 	open := newPending()
 	open.begin()
@@ -57,6 +57,9 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 	open.said(id, err)
 	if err != nil {
 		return err
+	}
+	if note := sentWith(files); note != "" {
+		q.tell("%s", note)
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -132,7 +135,7 @@ func (q Question) collect(ctx context.Context, w Watcher, open *pending) result 
 			}
 			return r
 		}
-		open.marked(e)
+		open.seen(e)
 		if !e.Final {
 			continue
 		}
@@ -184,5 +187,5 @@ func (q Question) stop(ctx context.Context, b Backend) error {
 }
 
 func (q Question) tell(format string, args ...any) {
-	_, _ = fmt.Fprintf(q.Errors, format+"\n", args...) // nobody may look
+	_, _ = io.WriteString(q.Errors, terminal.Clean(fmt.Sprintf(format, args...))+"\n") // nobody may look
 }

@@ -30,8 +30,12 @@ type Chat struct {
 	Opened func(t *terminal.Terminal)
 }
 
-// Run lets a person talk until the input or ctx ends, or Ctrl-C is pressed twice. At
-// the end of the input it waits for what is under way.
+// maxUnsent is how many texts wait until the other side takes them.
+const maxUnsent = 100
+
+// Run lets a person talk until the input or ctx ends, or Ctrl-C is pressed twice, which
+// ends it whatever the other side does. At the end of the input it waits for what is
+// under way.
 func (c Chat) Run(ctx context.Context, b Backend) error {
 	w, err := b.Watch(ctx, c.Conversation)
 	if err != nil {
@@ -45,7 +49,8 @@ func (c Chat) Run(ctx context.Context, b Backend) error {
 	c.Terminal.Complete, c.Terminal.Pasted = completer(commands), pastedPath
 	running, quit := context.WithCancel(ctx)
 	defer quit()
-	s := &session{Chat: c, backend: b, terminal: terminal.New(c.Terminal), pending: newPending(), quit: quit}
+	s := &session{Chat: c, backend: b, terminal: terminal.New(c.Terminal), pending: newPending(), quit: quit,
+		typed: make(chan terminal.Input, maxUnsent), stops: make(chan struct{}, 1)}
 	if c.Quit != nil {
 		s.quit = c.Quit
 	}
@@ -56,15 +61,20 @@ func (c Chat) Run(ctx context.Context, b Backend) error {
 	var work sync.WaitGroup
 	work.Go(func() { s.lost = s.show(watching, w, quit) })
 	work.Go(func() { s.report(watching) })
+	work.Go(func() { s.send(watching) })
+	work.Go(func() { s.stop(watching) })
 	if c.Greeting != "" {
 		s.terminal.Note(c.Greeting)
 	}
 	err = s.terminal.Run(running, terminal.Handler{Submit: s.submit, Interrupt: s.interrupt})
 	if err == nil && running.Err() == nil {
-		err = settle(ctx, b, c.Conversation, s.pending)
+		_, err = settled(ctx, b, c.Conversation, s.pending)
 	}
 	stop()
 	work.Wait()
+	if n := s.unsent + len(s.typed); n > 0 {
+		s.terminal.Note(fmt.Sprintf("The bot did not respond: your last %s may not have been sent. The up arrow brings back what you typed.", counted(n)))
+	}
 	return errors.Join(err, s.lost)
 }
 
@@ -76,7 +86,13 @@ type session struct {
 	terminal *terminal.Terminal
 	pending  *pending
 	quit     func()
-	lost     error // why nothing is shown any more
+	typed    chan terminal.Input // what send has not taken yet
+	stops    chan struct{}       // holds a value if stop is to be called for
+	lost     error               // why nothing is shown any more
+	unsent   int                 // texts that send was told to leave
+
+	busy     atomic.Bool // something was under way when the other side was last asked
+	stirred  atomic.Bool // something was shown since
 	stopping atomic.Bool
 }
 
@@ -98,10 +114,11 @@ func (s *session) show(ctx context.Context, w Watcher, end func()) error {
 			}
 			return err
 		}
+		s.pending.seen(e)
 		if e.Mark != "" {
-			s.pending.marked(e)
 			continue
 		}
+		s.stirred.Store(true)
 		if err := s.terminal.Show(e.Message, e.Text, e.Final); err != nil {
 			end()
 			return fault.Wrap(err, fault.Gone, "write to the terminal")
@@ -125,7 +142,8 @@ func (s *session) report(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			waits := s.pending.open() > 0
-			if (waits || state.Busy || len(state.Questions) > 0) && now.Sub(asked) > askEvery {
+			if (waits || state.Busy || len(state.Questions) > 0 || s.stirred.Load()) && now.Sub(asked) > askEvery {
+				s.stirred.Store(false)
 				asked = now
 				if next, err := s.backend.State(ctx, s.Conversation); err == nil {
 					state = next
@@ -140,6 +158,7 @@ func (s *session) report(ctx context.Context) {
 				since = time.Time{}
 				s.stopping.Store(false)
 			}
+			s.busy.Store(state.Busy || len(state.Questions) > 0)
 			s.terminal.Status(s.status(state, since, now))
 		}
 	}
@@ -159,40 +178,109 @@ func (s *session) status(state State, since, now time.Time) string {
 	}
 }
 
-// submit sends what was typed.
-func (s *session) submit(ctx context.Context, text string) {
-	files, missing := attachments(text)
-	for _, name := range missing {
-		s.terminal.Note(fmt.Sprintf("There is no file %s; it was sent as text.", name))
-	}
-	if err := s.say(ctx, Message{Text: text, Files: files}); err != nil && ctx.Err() == nil {
-		s.terminal.Note("Not sent: " + fault.Public(err) + " Press the up arrow to get your text back.")
-	}
-}
-
-func (s *session) say(ctx context.Context, m Message) error {
+// submit has a text sent behind those that were typed before.
+func (s *session) submit(_ context.Context, in terminal.Input) {
 	s.pending.begin()
-	id, err := s.backend.Say(ctx, s.Conversation, m)
-	s.pending.said(id, err)
-	return err
+	select {
+	case s.typed <- in:
+	default:
+		s.pending.said("", errUnsent)
+		s.terminal.Note("Not sent: the bot has not taken your last 100 messages yet. Press the up arrow to get your text back.")
+	}
 }
 
-// interrupt stops the turn that runs; the second time it quits.
-func (s *session) interrupt(ctx context.Context, second bool) bool {
-	if second {
+var errUnsent = errors.New("not sent")
+
+// send sends what is typed, one text after the other, until ctx ends.
+func (s *session) send(ctx context.Context) {
+	for {
+		var in terminal.Input
+		select {
+		case <-ctx.Done():
+			return
+		case in = <-s.typed:
+		}
+		files, notes := attachments(in)
+		id, err := s.backend.Say(ctx, s.Conversation, Message{Text: in.Text, Files: files})
+		s.pending.said(id, err)
+		switch {
+		case err == nil:
+			notes = append(notes, sentWith(files))
+		case ctx.Err() != nil:
+			s.unsent++
+			return
+		default:
+			notes = []string{"Not sent: " + fault.Public(err) + " Press the up arrow to get your text back."}
+		}
+		for _, note := range notes {
+			if note != "" {
+				s.terminal.Note(note)
+			}
+		}
+	}
+}
+
+// interrupt has the turn that runs stopped; the second time it quits. It waits for
+// nothing: the other side may not answer.
+func (s *session) interrupt(_ context.Context, second bool) bool {
+	if second || s.stopping.Load() {
 		s.quit()
 		return true
 	}
-	if state, err := s.backend.State(ctx, s.Conversation); err != nil || !state.Busy && len(state.Questions) == 0 {
-		return false
+	select {
+	case s.stops <- struct{}{}:
+	default: // one is on its way
 	}
-	if err := s.say(ctx, Message{Text: "/stop"}); err != nil {
-		s.terminal.Note("Not stopped: " + fault.Public(err))
-		return true
+	if !s.busy.Load() && s.pending.open() == 0 {
+		return false // as far as is known here
 	}
 	s.stopping.Store(true)
 	s.terminal.Status(stopping)
 	return true
+}
+
+// stop stops the turn that runs whenever it is asked to, until ctx ends.
+func (s *session) stop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.stops:
+		}
+		done, err := s.stopTurn(ctx)
+		if err != nil && ctx.Err() == nil && s.stopping.Load() {
+			s.terminal.Note("Not stopped: " + fault.Public(err) + " Press Ctrl-C twice to quit.")
+		}
+		s.stopping.Store(done)
+	}
+}
+
+// stopTurn stops the turn that runs. done is false if there is none.
+func (s *session) stopTurn(ctx context.Context) (done bool, err error) {
+	within, cancel := context.WithTimeoutCause(ctx, stopWithin, errSlow)
+	defer cancel()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(within), errSlow) {
+			err = errSlow
+		}
+	}()
+	if state, err := s.backend.State(within, s.Conversation); err != nil || !state.Busy && len(state.Questions) == 0 {
+		return false, err
+	}
+	s.pending.begin()
+	id, err := s.backend.Say(within, s.Conversation, Message{Text: "/stop"})
+	s.pending.said(id, err)
+	return err == nil, err
+}
+
+// errSlow is returned when the other side does not answer.
+var errSlow = fault.New(fault.Unavailable, "The bot did not respond within 5 seconds.")
+
+func counted(n int) string {
+	if n == 1 {
+		return "message"
+	}
+	return fmt.Sprintf("%d messages", n)
 }
 
 // ended reports whether a mark is the last one on a message.

@@ -1,14 +1,17 @@
 package console
 
 import (
+	"fmt"
 	"mime"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/terminal"
 )
 
 // maxCandidates is how many names a completion offers.
@@ -17,23 +20,60 @@ const maxCandidates = 100
 // mention is a file that is sent with a message: @path, or @"a path with spaces".
 var mention = regexp.MustCompile(`(?:^|\s)@(?:"([^"\n]+)"|(\S+))`)
 
-// attachments returns the files that a text names with @, and what is written like a
-// file and is none. Other words with @ are words.
-func attachments(text string) (files []messages.Attachment, missing []string) {
-	for _, m := range mention.FindAllStringSubmatch(text, -1) {
-		name := m[1] + m[2]
-		file, ok := attachment(name)
-		if !ok && m[2] != "" {
-			file, ok = attachment(strings.TrimRight(name, ".,;:!?)")) // of the sentence
+// attachments returns the files that a text names with @, and what there is to tell of
+// other names: what is written like a file and is none, and a file whose name was pasted,
+// which is not sent. Other words with @ are words.
+func attachments(in terminal.Input) (files []messages.Attachment, notes []string) {
+	for _, at := range mention.FindAllStringSubmatchIndex(in.Text, -1) {
+		start, end := at[4], at[5]
+		quoted := start < 0
+		mark := start - len("@")
+		if quoted {
+			start, end = at[2], at[3]
+			mark = start - len(`@"`)
 		}
-		switch {
+		name := in.Text[start:end]
+		file, ok := attachment(name)
+		if !ok && !quoted {
+			name = strings.TrimRight(name, ".,;:!?)") // of the sentence
+			file, ok = attachment(name)
+		}
+		switch pasted := in.IsPasted(mark, at[1]); {
+		case ok && pasted:
+			notes = append(notes, fmt.Sprintf("%s was not sent, because its name is in text that was pasted. Type %s to send it.", name, mentioned(name)))
 		case ok && !slices.Contains(files, file):
 			files = append(files, file)
-		case !ok && (m[1] != "" || strings.ContainsAny(name, `/\`)):
-			missing = append(missing, name)
+		case !ok && !pasted && (quoted || strings.ContainsAny(name, `/\`)):
+			notes = append(notes, fmt.Sprintf("There is no file %s; it was sent as text.", in.Text[start:end]))
 		}
 	}
-	return files, missing
+	return files, notes
+}
+
+// sentWith says which files went with a message; nothing if none did.
+func sentWith(files []messages.Attachment) string {
+	var each []string
+	for _, f := range files {
+		each = append(each, f.Name+", "+size(f.Size))
+	}
+	if len(each) == 0 {
+		return ""
+	}
+	return "Sent with it: " + strings.Join(each, "; ")
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 999_500:
+		return fmt.Sprintf("%d kB", (n+500)/1000)
+	default:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
 }
 
 func attachment(name string) (messages.Attachment, bool) {
@@ -60,11 +100,16 @@ func atHome(name string) string {
 }
 
 // pastedPath makes a mention of the path of a file, as terminals paste it when a file
-// is dropped on them: quoted, or with backslashes before spaces. Other text stays.
-func pastedPath(text string) string {
+// is dropped on them: quoted, or with backslashes before spaces. That, and a mention that
+// is all of what was pasted, was meant by the person. Other text stays as it is, and is
+// somebody else's.
+func pastedPath(text string) (insert string, typed bool) {
 	path := strings.TrimSpace(text)
 	if len(path) > 1024 || strings.Contains(path, "\n") {
-		return text
+		return text, false
+	}
+	if path != "" && mention.FindString(path) == path {
+		return text, true
 	}
 	if n := len(path); n > 2 && (path[0] == '\'' || path[0] == '"') && path[n-1] == path[0] {
 		path = path[1 : n-1]
@@ -73,12 +118,12 @@ func pastedPath(text string) string {
 	}
 	path = strings.TrimPrefix(path, "file://")
 	if !filepath.IsAbs(path) {
-		return text
+		return text, false
 	}
 	if _, ok := attachment(path); !ok {
-		return text
+		return text, false
 	}
-	return mentioned(path) + " "
+	return mentioned(path) + " ", true
 }
 
 // mentioned writes a path as a mention.
@@ -102,6 +147,9 @@ func completer(commands []string) func(before string) (from int, candidates []st
 			}
 			return 0, found
 		}
+		if from := strings.LastIndex(before, `@"`); from >= 0 && !strings.ContainsAny(before[from+2:], "\n\"") {
+			return from, paths(before[from+2:])
+		}
 		from := strings.LastIndexAny(before, " \n\t") + 1
 		path, ok := strings.CutPrefix(before[from:], "@")
 		if !ok {
@@ -109,6 +157,12 @@ func completer(commands []string) func(before string) (from int, candidates []st
 		}
 		return from, paths(path)
 	}
+}
+
+// typable reports whether the name of a file can be put on the screen as it is, and is
+// understood in a mention. Who names a file decides on every byte of it.
+func typable(name string) bool {
+	return utf8.ValidString(name) && terminal.Clean(name) == name && !strings.ContainsAny(name, "\n\t\"")
 }
 
 // paths returns the mentions of the files and folders whose path begins like this.
@@ -124,7 +178,7 @@ func paths(typed string) []string {
 	var found []string
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasPrefix(name, start) || start == "" && strings.HasPrefix(name, ".") || strings.ContainsAny(name, "\n\"") {
+		if !strings.HasPrefix(name, start) || start == "" && strings.HasPrefix(name, ".") || !typable(name) {
 			continue
 		}
 		path := folder + name

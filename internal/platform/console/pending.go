@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	settleEvery = 20 * time.Millisecond
-
 	// markGrace is how long after everything was answered the marks that say how are
 	// waited for: they are put there at best effort.
 	markGrace = time.Second
@@ -25,10 +23,21 @@ type pending struct {
 	early    map[messages.MessageID]platform.Mark // came before the id was known
 	failed   bool
 	idleFrom time.Time
+
+	news chan struct{} // holds a value if something may be different since it was empty
 }
 
 func newPending() *pending {
-	return &pending{waits: make(map[messages.MessageID]bool), early: make(map[messages.MessageID]platform.Mark)}
+	return &pending{waits: make(map[messages.MessageID]bool), early: make(map[messages.MessageID]platform.Mark),
+		news: make(chan struct{}, 1)}
+}
+
+// stir wakes up who waits for news.
+func (p *pending) stir() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
 }
 
 // begin and said are called around what says a message.
@@ -40,6 +49,7 @@ func (p *pending) begin() {
 }
 
 func (p *pending) said(id messages.MessageID, err error) {
+	defer p.stir()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.saying--
@@ -56,8 +66,11 @@ func (p *pending) said(id messages.MessageID, err error) {
 	}
 }
 
-// marked takes the outcome of a message.
-func (p *pending) marked(e Event) {
+// seen takes what is shown: the outcome of a message, or what may be a question.
+func (p *pending) seen(e Event) {
+	if e.Final || e.Mark != "" {
+		defer p.stir()
+	}
 	if !ended(e.Mark) {
 		return
 	}
@@ -101,16 +114,9 @@ func (p *pending) anyFailed() bool {
 	return p.failed
 }
 
-// settle waits until everything that was said has its outcome, or waits for a person.
+// settled waits until everything that was said has its outcome, or waits for a person.
 // It returns the names of the questions that do.
-func settle(ctx context.Context, b Backend, conversation string, p *pending) error {
-	_, err := settled(ctx, b, conversation, p)
-	return err
-}
-
 func settled(ctx context.Context, b Backend, conversation string, p *pending) (questions []string, err error) {
-	tick := time.NewTicker(settleEvery)
-	defer tick.Stop()
 	for {
 		if p.open() == 0 {
 			return nil, nil
@@ -125,10 +131,11 @@ func settled(ctx context.Context, b Backend, conversation string, p *pending) (q
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-tick.C:
+		case <-p.news:
+		case <-time.After(askEvery):
 		}
 	}
 }
 
-// stopWithin bounds what tells a turn to stop when the program ends.
+// stopWithin bounds what tells a turn to stop: the other side may not answer.
 const stopWithin = 5 * time.Second

@@ -95,7 +95,7 @@ func (p Pipe) write(ctx context.Context, w Watcher, open *pending) error {
 			}
 			return errStopped
 		}
-		open.marked(e)
+		open.seen(e)
 		if before, ok := written.get(e.Message); !e.Final || ok && before == e.Text {
 			continue
 		}
