@@ -137,7 +137,7 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 		if dry || done == (pruned{}) {
 			return nil
 		}
-		return finishErasing(ctx, env, s)
+		return finishErasing(ctx, cfg, env, s)
 	})
 }
 
@@ -408,7 +408,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 			return err
 		}
 		say(env.Stdout, "removed %s\n", counted(r))
-		return finishErasing(ctx, env, s)
+		return finishErasing(ctx, cfg, env, s)
 	})
 }
 

@@ -49,13 +49,16 @@ func (d *daemon) consoleChat() func(ctx context.Context, b console.Backend) erro
 // typed before in the data directory.
 func TerminalChat(cfg config.Config, env Env) console.Chat {
 	c := terminalOf(env)
-	history, err := terminal.OpenHistory(filepath.Join(cfg.DataDir, "console_history"), console.Keeps(newRedactor(cfg, env)))
+	history, err := terminal.OpenHistory(historyPath(cfg), console.Keeps(newRedactor(cfg, env)))
 	if err != nil {
 		say(env.Stderr, "What was typed before is not known: %s\n", fault.Public(err))
 	}
 	c.Prompt, c.History = "you> ", history
 	return console.Chat{Terminal: c, Conversation: console.Local, Quit: env.Interrupt}
 }
+
+// historyPath is where what was typed at the console is kept.
+func historyPath(cfg config.Config) string { return filepath.Join(cfg.DataDir, "console_history") }
 
 func terminalOf(env Env) terminal.Config {
 	in, isFile := env.Stdin.(*os.File)

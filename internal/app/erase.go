@@ -2,10 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/console"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -22,7 +26,7 @@ const (
 // finishErasing removes what a deletion has left in the files of the database, as
 // far as that holds nobody up, and says what may remain. On SQLite the file is
 // rewritten, unless a daemon works on it: that would wait meanwhile.
-func finishErasing(ctx context.Context, env Env, s *store.Store) error {
+func finishErasing(ctx context.Context, cfg config.Config, env Env, s *store.Store) error {
 	lite := s.Dialect() == "sqlite"
 	if err := s.Scrub(ctx, lite && env.daemon == nil); err != nil {
 		return fmt.Errorf("deleted, but traces remain in the database files; run bot scrub to remove them: %w", err)
@@ -35,7 +39,30 @@ func finishErasing(ctx context.Context, env Env, s *store.Store) error {
 	default:
 		say(env.Stdout, remainsPostgres)
 	}
+	sayRemains(cfg, env)
+	return nil
+}
+
+// sayRemains says what no deletion reaches.
+func sayRemains(cfg config.Config, env Env) {
 	say(env.Stdout, remains)
+	if _, err := os.Lstat(historyPath(cfg)); err == nil {
+		say(env.Stdout, "the history of what was typed at the console remains: %s (delete this file to remove it)\n", historyPath(cfg))
+	}
+}
+
+// forgetTyped deletes what was typed at the console. A chat that is open knows it until
+// it ends.
+func forgetTyped(cfg config.Config, env Env) error {
+	err := os.Remove(historyPath(cfg))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &fault.Error{Kind: fault.Unavailable, Err: err,
+			Public: fmt.Sprintf("The history of what was typed at the console could not be deleted: delete %s.", historyPath(cfg))}
+	}
+	say(env.Stdout, "deleted the history of what was typed at the console\n")
 	return nil
 }
 
@@ -54,7 +81,7 @@ func Scrub(ctx context.Context, cfg config.Config, env Env) error {
 		if s.Dialect() != "sqlite" {
 			say(env.Stdout, "PostgreSQL's write-ahead log, archives and replicas may still contain it until they are recycled\n")
 		}
-		say(env.Stdout, remains)
+		sayRemains(cfg, env)
 		return nil
 	})
 }
@@ -72,6 +99,7 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 	}
 	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
+		var atConsole bool
 		do, remove := s.InRead, (*store.Tx).MeasureConversation
 		if really {
 			do, remove = s.InTx, (*store.Tx).RemoveConversation
@@ -79,6 +107,9 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 		err := do(ctx, func(tx *store.Tx) error {
 			id, err := conversationID(ctx, tx, named)
 			if err != nil {
+				return err
+			}
+			if atConsole, err = isAtConsole(ctx, tx, id); err != nil {
 				return err
 			}
 			if r, err = remove(tx, ctx, id); err != nil || !really {
@@ -95,6 +126,18 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 		}
 		say(env.Stdout, "removed the conversation with %s\n"+
 			"kept: memories of its people (bot person forget), usage totals, the audit log, and its branch and saved files in the repository\n", counted(r))
-		return finishErasing(ctx, env, s)
+		if atConsole {
+			err = forgetTyped(cfg, env)
+		}
+		return errors.Join(finishErasing(ctx, cfg, env, s), err)
 	})
+}
+
+// isAtConsole reports whether a conversation is that of the person at the console.
+func isAtConsole(ctx context.Context, tx *store.Tx, id string) (bool, error) {
+	c, err := tx.FindConversation(ctx, console.Conversation)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return c.ID == id, err
 }

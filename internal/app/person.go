@@ -3,16 +3,22 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
+	"remote-agent/internal/platform/console"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
+
+// consoleAccount is the account of the person at the console.
+const consoleAccount = string(console.Name) + "/" + string(console.Sender)
 
 // parseAccount checks the name of an account that a person typed.
 func parseAccount(named string) (string, error) {
@@ -89,6 +95,9 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 		sayHoldings(env, h)
 		say(env.Stdout, "deleted; memory is on and empty for these accounts\n"+
 			"kept: conversations (bot sessions rm --conversation), usage totals, roles, and the audit log, which contains accounts but no memories\n")
-		return finishErasing(ctx, env, s)
+		if slices.ContainsFunc(h.Accounts, func(a memory.Account) bool { return a.Name == consoleAccount }) {
+			err = forgetTyped(cfg, env)
+		}
+		return errors.Join(finishErasing(ctx, cfg, env, s), err)
 	})
 }

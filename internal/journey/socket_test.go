@@ -3,6 +3,7 @@ package journey_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -165,6 +166,47 @@ func TestCommandsBesideARunningBot(t *testing.T) {
 	if !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "nothere") {
 		t.Errorf("an error comes back as %v", err)
 	}
+}
+
+// What was typed at the console is in a file besides, which goes with what it belongs to
+// and is named where it stays.
+func TestDeletionsReachWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	w := local(t).start()
+	typed := filepath.Join(w.env["DATA_DIR"], "console_history")
+	ask := func(conversation string) {
+		t.Helper()
+		w.ai.Enqueue(openai.Text("Hello."))
+		if err := (console.Question{Text: "hi", Conversation: conversation, Out: io.Discard, Errors: io.Discard}).Ask(w.ctx(), w.reached()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(typed, []byte("\"hi\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(conversation string) string {
+		return w.operator("sessions rm", func(env app.Env) error {
+			return app.RemoveConversation(w.ctx(), w.config(), env, conversation, true)
+		})
+	}
+	gone := func(what string) {
+		t.Helper()
+		if _, err := os.Lstat(typed); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after %s the file is there: %v", what, err)
+		}
+	}
+	ask("script")
+	if said := remove("console/script"); !strings.Contains(said, typed) {
+		t.Errorf("the file is not named: %s", said)
+	}
+	ask(console.Local)
+	if said := remove("console/local"); !strings.Contains(said, "deleted the history") || strings.Contains(said, typed) {
+		t.Errorf("said %s", said)
+	}
+	gone("the removal of the conversation")
+	ask(console.Local)
+	w.operator("person forget", func(env app.Env) error { return app.ForgetPerson(w.ctx(), w.config(), env, "console/local") })
+	gone("the removal of the person")
 }
 
 // What is no command at the socket is refused by name, and the bot goes on.

@@ -2,9 +2,11 @@ package terminal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +17,7 @@ import (
 const (
 	maxHistory      = 1000     // texts that are kept
 	maxHistoryEntry = 16 << 10 // bytes of the longest one
-	maxHistoryFile  = 2 << 20  // bytes that are read
+	maxHistoryFile  = 2 << 20  // bytes of the file: more are not read, and are removed
 )
 
 // History are the texts that were typed, the newest last. It is bounded: it has the
@@ -28,8 +30,8 @@ type History struct {
 
 // OpenHistory reads what was typed before from a file, which need not exist: one JSON
 // string a line. Add writes to it, for this user only; an empty path keeps nothing
-// over a start. A text that keep refuses is never written; nil keeps all. An error
-// leaves a history that works and is empty.
+// over a start. A text that keep refuses is never written, and removed if it is there;
+// nil keeps all. An error leaves a history that works and is empty.
 func OpenHistory(path string, keep func(text string) bool) (*History, error) {
 	h := &History{path: path, keep: keep}
 	if path == "" {
@@ -44,20 +46,27 @@ func OpenHistory(path string, keep func(text string) bool) (*History, error) {
 		return h, fmt.Errorf("read the history: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if info, err := f.Stat(); err == nil && info.Size() > maxHistoryFile {
-		_, _ = f.Seek(-maxHistoryFile, 2) // the line it falls into is no JSON and is left out
+	info, err := f.Stat()
+	rest := err == nil && info.Size() > maxHistoryFile
+	if rest {
+		_, _ = f.Seek(-maxHistoryFile, io.SeekEnd) // the line it falls into is no JSON and is left out
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 8*maxHistoryEntry)
 	count := 0
 	for lines.Scan() {
 		var text string
-		if json.Unmarshal(lines.Bytes(), &text) == nil && text != "" {
-			h.remember(Clean(text))
-			count++
+		if json.Unmarshal(lines.Bytes(), &text) != nil || text == "" {
+			continue
 		}
+		if keep != nil && !keep(text) {
+			rest = true
+			continue
+		}
+		h.remember(Clean(text))
+		count++
 	}
-	if count > 2*maxHistory || lines.Err() != nil {
+	if rest || count > 2*maxHistory || lines.Err() != nil {
 		return h, h.rewrite()
 	}
 	return h, nil
@@ -82,9 +91,16 @@ func (h *History) Add(text string) error {
 		return nil
 	}
 	f, err := os.OpenFile(filepath.Clean(h.path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	var size int64
 	if err == nil {
 		_, err = f.Write(encode(text))
+		if info, statErr := f.Stat(); statErr == nil {
+			size = info.Size()
+		}
 		err = errors.Join(err, f.Chmod(0o600), f.Close())
+	}
+	if err == nil && size > 2*maxHistoryFile {
+		_, err = OpenHistory(h.path, h.keep) // which shortens it; here is more than may be written
 	}
 	if err != nil {
 		h.path = "" // it would fail again
@@ -93,12 +109,18 @@ func (h *History) Add(text string) error {
 	return nil
 }
 
-// rewrite leaves in the file what is in memory.
+// rewrite leaves in the file the newest of what was read from it.
 func (h *History) rewrite() error {
-	var all []byte
-	for _, text := range h.entries {
-		all = append(all, encode(text)...)
+	var newest [][]byte
+	for left := maxHistoryFile / 2; len(newest) < len(h.entries); {
+		line := encode(h.entries[len(h.entries)-1-len(newest)])
+		if left -= len(line); left < 0 {
+			break
+		}
+		newest = append(newest, line)
 	}
+	slices.Reverse(newest)
+	all := bytes.Join(newest, nil)
 	next := h.path + ".new"
 	if err := os.WriteFile(next, all, 0o600); err != nil {
 		return fmt.Errorf("write the history: %w", err)

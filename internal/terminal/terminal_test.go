@@ -340,6 +340,55 @@ func TestHistoryIsBoundedAndForgivesAFile(t *testing.T) {
 	}
 }
 
+// A file that has grown too large is shortened, at a start and while it is written.
+func TestHistoryIsShortened(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "history")
+	size := func() int64 {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	long := strings.Repeat("x", maxHistoryEntry-10)
+	h, err := OpenHistory(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := int64(0)
+	for i := range 400 { // 6.5 MB
+		if err := h.Add(fmt.Sprint(i, long)); err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, size())
+	}
+	if largest > 2*maxHistoryFile+maxHistoryEntry+10 {
+		t.Errorf("%d bytes while it is written", largest)
+	}
+	again, err := OpenHistory(path, nil)
+	if n := len(again.entries); err != nil || size() > maxHistoryFile || n < 10 || again.entries[n-1] != fmt.Sprint(399, long) {
+		t.Errorf("%d bytes, %d entries, %v", size(), n, err)
+	}
+}
+
+// What may not be kept any more leaves the file.
+func TestHistoryForgetsWhatMayNotBeKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "history")
+	if err := os.WriteFile(path, []byte("\"one\"\n\"a secret\"\n\"two\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := OpenHistory(path, func(s string) bool { return !strings.Contains(s, "secret") })
+	if diff := cmp.Diff([]string{"one", "two"}, h.entries); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if raw, err := os.ReadFile(path); string(raw) != "\"one\"\n\"two\"\n" || err != nil { //nolint:gosec // made above
+		t.Errorf("the file has %q, %v", raw, err)
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	p := typing(t, 60, 24, Config{Complete: func(before string) (int, []string) {

@@ -35,6 +35,10 @@ type Message struct {
 type State struct {
 	Busy      bool     `json:"busy"`      // something is being done, or waits its turn
 	Questions []string `json:"questions"` // what waits for a person, by name
+
+	// Shown is the number of the newest event that there was when the rest of this was
+	// true. Who watches and has not seen it yet will.
+	Shown int64 `json:"shown"`
 }
 
 // Event is something to show: a text of a message, or the mark on one.
@@ -43,6 +47,7 @@ type Event struct {
 	Text    string        `json:"text,omitempty"` // in Markdown
 	Final   bool          `json:"final,omitempty"`
 	Mark    platform.Mark `json:"mark,omitempty"` // on a message of the person; then there is no text
+	Number  int64         `json:"number"`         // counts the events of a conversation in this process
 }
 
 // Watcher hands out events in their order. Of texts that grow only the latest.
@@ -76,6 +81,9 @@ func (a *Adapter) Watch(_ context.Context, conversation string) (Watcher, error)
 
 // publish queues an event for who watches the conversation.
 func (a *Adapter) publish(conversation string, e Event) {
+	before, _ := a.shown.get(conversation)
+	e.Number = before + 1
+	a.shown.put(conversation, e.Number)
 	for w := range a.watchers {
 		if w.conversation != conversation {
 			continue

@@ -306,3 +306,25 @@ func TestCompletionOffersNoNameThatMovesTheCursor(t *testing.T) {
 		t.Error("a name reached the screen")
 	}
 }
+
+// From another process an answer comes on another connection than the word that all is
+// done, and may be slower.
+func TestAnAnswerThatIsStillOnItsWay(t *testing.T) {
+	t.Parallel()
+	b := &backend{events: make(chan console.Event, 10)}
+	asked := 0
+	b.state = func(context.Context) (console.State, error) {
+		if len(b.events) == 0 { // the outcome has arrived
+			asked++
+		}
+		if asked == 5 {
+			b.events <- console.Event{Message: "a", Text: "late", Final: true, Number: 7}
+		}
+		return console.State{Shown: 7}, nil
+	}
+	var out bytes.Buffer
+	err := console.Question{Text: "hi", Conversation: "q", Out: &out, Errors: io.Discard}.Ask(t.Context(), b)
+	if out.String() != "late\n" || err != nil {
+		t.Errorf("answered %q, %v", out.String(), err)
+	}
+}

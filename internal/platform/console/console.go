@@ -66,6 +66,7 @@ type Adapter struct {
 	ready    chan struct{} // closed when there is a sink
 	sent     recent[messages.DeliveryID, messages.MessageID]
 	placed   recent[messages.MessageID, string] // the text that a message had from the start
+	shown    recent[string, int64]              // the number of the newest event of a conversation
 	watchers map[*watcher]struct{}
 }
 
@@ -159,7 +160,10 @@ func (a *Adapter) State(ctx context.Context, conversation string) (State, error)
 		return State{}, nil
 	}
 	idle, questions, err := a.config.State(ctx, messages.ConversationKey{Platform: Name, ID: conversation})
-	return State{Busy: !idle, Questions: questions}, err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	shown, _ := a.shown.get(conversation) // after the question what is under way, see State.Shown
+	return State{Busy: !idle, Questions: questions, Shown: shown}, err
 }
 
 // Commands implements Backend.

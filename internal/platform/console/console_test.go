@@ -132,7 +132,12 @@ func TestEndWaitsForTheAnswers(t *testing.T) {
 		case asked <- struct{}{}:
 		default:
 		}
-		return false, nil, nil
+		select {
+		case <-release:
+			return true, nil, nil
+		default:
+			return false, nil, nil
+		}
 	}
 	pipe := console.Pipe{In: strings.NewReader("hi\n"), Out: io.Discard, Errors: io.Discard, Conversation: console.Local}
 	var work sync.WaitGroup
@@ -252,6 +257,35 @@ func TestQuestionWritesOnlyTheAnswer(t *testing.T) {
 	}
 }
 
+// An outcome may be known before the answer is: it is put on the message while the answer
+// is still on its way.
+func TestAnAnswerBehindItsOutcome(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked, answered := 0, false
+	var a *console.Adapter
+	state := func(context.Context, messages.ConversationKey) (bool, []string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked++; asked == 2 {
+			send(t, a, messages.ConversationKey{Platform: console.Name, ID: "q"}, "1", "late")
+			answered = true
+		}
+		return answered, nil, nil
+	}
+	var answer bytes.Buffer
+	var err error
+	chat := func(ctx context.Context, b console.Backend) error {
+		err = console.Question{Text: "hi", Conversation: "q", Out: &answer, Errors: io.Discard}.Ask(ctx, b)
+		return nil
+	}
+	var s *sink
+	a, s = answering(t, console.Config{State: state, Chat: chat}, func(a *console.Adapter, in messages.Inbound) { outcome(t, a, in, platform.MarkDone) })
+	if runErr := a.Run(t.Context(), s); runErr != nil || err != nil || answer.String() != "late\n" {
+		t.Errorf("answered %q, %v, %v", answer.String(), err, runErr)
+	}
+}
+
 // TestQuestionSendsNoFileThatAQuotationNames asks about a patch of somebody else.
 func TestQuestionSendsNoFileThatAQuotationNames(t *testing.T) {
 	t.Parallel()
@@ -352,7 +386,9 @@ func TestSecretsAreNotKept(t *testing.T) {
 	keep := console.Keeps(redact.New("configured-secret-1"))
 	for text, want := range map[string]bool{
 		"hello": true, "/plan a link between x and y": true, "/linked": true, "link": false,
-		"/link ABCDEF": false, "start ABCDEF": false, " /START abc": false, "use configured-secret-1": false,
+		"/link ABCDEF": false, "start ABCDEF": false, " /START abc": false,
+		"/link@acme_bot ABCDEF": false, "/link\tABCDEF": false, "/start\nABCDEF": false, "\u00a0/Link@x\u2003ABCDEF": false,
+		"start the tests again": true, "link a to b": true, "": true, "/": true, "use configured-secret-1": false,
 		"my key is ghp_" + strings.Repeat("a1B2", 9): false,
 	} {
 		if got := keep(text); got != want {

@@ -10,6 +10,10 @@ import (
 )
 
 const (
+	// askFirst is how soon a backend is asked again after something was shown; then
+	// less and less often, down to every askEvery.
+	askFirst = 10 * time.Millisecond
+
 	// markGrace is how long after everything was answered the marks that say how are
 	// waited for: they are put there at best effort.
 	markGrace = time.Second
@@ -23,6 +27,8 @@ type pending struct {
 	early    map[messages.MessageID]platform.Mark // came before the id was known
 	failed   bool
 	idleFrom time.Time
+	number   int64 // of the newest event that was seen
+	awaited  int64 // the number of one that somebody waits for
 
 	news chan struct{} // holds a value if something may be different since it was empty
 }
@@ -68,14 +74,15 @@ func (p *pending) said(id messages.MessageID, err error) {
 
 // seen takes what is shown: the outcome of a message, or what may be a question.
 func (p *pending) seen(e Event) {
-	if e.Final || e.Mark != "" {
-		defer p.stir()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number = max(p.number, e.Number)
+	if e.Final || e.Mark != "" || p.number == p.awaited {
+		p.stir()
 	}
 	if !ended(e.Mark) {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	id := messages.MessageID(e.Message)
 	if !p.waits[id] {
 		if p.saying > 0 {
@@ -88,8 +95,8 @@ func (p *pending) seen(e Event) {
 }
 
 // idle is told that nothing was under way at a time. Messages that still have no
-// outcome a while later get none.
-func (p *pending) idle(now time.Time) {
+// outcome a while later get none; then it reports that nothing comes any more.
+func (p *pending) idle(now time.Time) (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -98,7 +105,17 @@ func (p *pending) idle(now time.Time) {
 		p.idleFrom = now
 	case now.Sub(p.idleFrom) >= markGrace:
 		clear(p.waits)
+		return true
 	}
+	return false
+}
+
+// hasSeen reports whether all up to an event was seen; else it stirs once that is so.
+func (p *pending) hasSeen(number int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awaited = number
+	return p.number >= number
 }
 
 // open returns how many messages have no outcome yet.
@@ -114,25 +131,26 @@ func (p *pending) anyFailed() bool {
 	return p.failed
 }
 
-// settled waits until everything that was said has its outcome, or waits for a person.
-// It returns the names of the questions that do.
+// settled waits until everything that was said has its outcome and all that belongs to
+// it was seen, or it waits for a person. It returns the names of the questions that do.
 func settled(ctx context.Context, b Backend, conversation string, p *pending) (questions []string, err error) {
+	wait := askFirst
 	for {
-		if p.open() == 0 {
-			return nil, nil
-		}
 		state, err := b.State(ctx, conversation)
-		if err != nil || len(state.Questions) > 0 {
-			return state.Questions, err
+		if err != nil {
+			return nil, err
 		}
-		if !state.Busy {
-			p.idle(time.Now())
+		over := len(state.Questions) > 0 || !state.Busy && p.open() == 0
+		if over && p.hasSeen(state.Shown) || !state.Busy && p.idle(time.Now()) {
+			return state.Questions, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-p.news:
-		case <-time.After(askEvery):
+		case <-p.news: // the other side is about to note that it was shown
+			wait = askFirst
+		case <-time.After(wait):
+			wait = min(2*wait, askEvery)
 		}
 	}
 }

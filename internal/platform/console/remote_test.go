@@ -84,7 +84,7 @@ func TestWhatAnotherProcessIsTold(t *testing.T) {
 	if names, err := client.Commands(ctx); fmt.Sprint(names) != "[help stop]" || err != nil {
 		t.Errorf("%v, %v", names, err)
 	}
-	if state, err := client.State(ctx, "local"); fmt.Sprint(state) != "{true [a-local]}" || err != nil {
+	if state, err := client.State(ctx, "local"); !state.Busy || fmt.Sprint(state.Questions) != "[a-local]" || state.Shown != 0 || err != nil {
 		t.Errorf("%v, %v", state, err)
 	}
 	id, err := client.Say(ctx, "local", console.Message{Text: " see @a ", Files: []messages.Attachment{{Name: "wrong", Source: file}}})
@@ -104,6 +104,20 @@ func TestWhatAnotherProcessIsTold(t *testing.T) {
 	}
 }
 
+// The longest text arrives, however long its JSON is.
+func TestALongTextOfCharactersThatAreEscaped(t *testing.T) {
+	t.Parallel()
+	s := &sink{}
+	client, _ := reached(t, console.New(console.Config{}), s)
+	text := "<" + strings.Repeat("\u2028<\x01", 1<<20/5-1) + ">" // each character is six bytes in JSON, or nearly
+	if _, err := client.Say(waittest.Context(t.Context(), t), "local", console.Message{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.texts(); len(got) != 1 || got[0] != text {
+		t.Errorf("%d texts", len(got))
+	}
+}
+
 // What is wrong with a request is said, and changes nothing.
 func TestBadRequests(t *testing.T) { //nolint:tparallel // see below
 	t.Parallel()
@@ -117,7 +131,8 @@ func TestBadRequests(t *testing.T) { //nolint:tparallel // see below
 		"garbage":            {"local/messages", "\x00{", 400, "no message in JSON"},
 		"unknown field":      {"local/messages", `{"text":"a","sender":"telegram/1"}`, 400, "sender"},
 		"no text":            {"local/messages", `{"text":" \n"}`, 400, "no text"},
-		"oversize":           {"local/messages", `{"text":"` + strings.Repeat("x", 3<<20) + `"}`, 400, "too long"},
+		"too long":           {"local/messages", `{"text":"` + strings.Repeat("x", 1<<20+1) + `"}`, 400, "at most 1 MiB"},
+		"oversize":           {"local/messages", `{"text":"` + strings.Repeat("x", 8<<20) + `"}`, 400, "too long"},
 		"name":               {"..%2Fx/messages", `{"text":"a"}`, 400, "no name"},
 		"long name":          {strings.Repeat("x", 101) + "/messages", `{"text":"a"}`, 400, "no name"},
 		"relative file":      {"local/messages", `{"text":"a","files":[{"name":"b","source":"b"}]}`, 400, "not absolute"},

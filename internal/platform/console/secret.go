@@ -10,11 +10,18 @@ import (
 // secret in them: one-time codes, and what the redactor of logs would take out.
 func Keeps(clean *redact.Redactor) func(text string) bool {
 	return func(text string) bool {
-		name, _, _ := strings.Cut(strings.TrimLeft(text, " \t\n/"), " ")
-		switch strings.ToLower(name) {
-		case "start", "link": // followed by a code
-			return false
-		}
-		return clean.String(text) == text
+		return !hasCode(text) && clean.String(text) == text
 	}
+}
+
+// hasCode reports whether a text is one of the commands with a one-time code, which may
+// be written "/link@bot CODE", or "start CODE".
+func hasCode(text string) bool {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return false
+	}
+	name, slash := strings.CutPrefix(words[0], "/")
+	name, _, _ = strings.Cut(strings.ToLower(name), "@")
+	return (name == "start" || name == "link") && (slash || len(words) <= 2)
 }

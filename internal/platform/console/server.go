@@ -15,7 +15,9 @@ import (
 )
 
 const (
-	maxBody   = 2 << 20 // bytes of a message with its JSON
+	// maxBody bounds a message with its JSON, in bytes: a character may take six there
+	// ("\u0000"), and files have paths.
+	maxBody   = 6*maxLine + 1<<20
 	maxFiles  = 100
 	pingEvery = 10 * time.Second // how soon a watcher that is gone is noticed
 )
