@@ -14,15 +14,16 @@ type commandLine struct {
 	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`
 	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 
-	Doctor doctorCommand `cmd:"" group:"Set up" help:"Check everything, and say what fixes what is wrong."`
-	Config configCommand `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
-	Repo   repoCommand   `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`
-	Agent  agentCommand  `cmd:"" group:"Set up" help:"Create, list, change and remove agent profiles."`
-	Owner  ownerCommand  `cmd:"" group:"Set up" help:"List, add and remove owners of the bot."`
-	Person personCommand `cmd:"" group:"Set up" help:"Allow or remove people, and delete memories of them."`
-	Key    keyCommand    `cmd:"" group:"Set up" help:"Create, list and revoke API keys."`
-	Slack  slackCommand  `cmd:"" group:"Set up" help:"Print the Slack app manifest."`
-	GitHub githubCommand `cmd:"" group:"Set up" help:"Print the GitHub App manifest." name:"github"`
+	Doctor    doctorCommand    `cmd:"" group:"Set up" help:"Check everything, and say what fixes what is wrong."`
+	Config    configCommand    `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
+	Repo      repoCommand      `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`
+	Agent     agentCommand     `cmd:"" group:"Set up" help:"Create, list, change and remove agent profiles."`
+	Owner     ownerCommand     `cmd:"" group:"Set up" help:"List, add and remove owners of the bot."`
+	OwnerLink ownerLinkCommand `cmd:"" group:"Set up" help:"Print a link that signs you in to the web pages." name:"owner-link"`
+	Person    personCommand    `cmd:"" group:"Set up" help:"Allow or remove people, and delete memories of them."`
+	Key       keyCommand       `cmd:"" group:"Set up" help:"Create, list and revoke API keys."`
+	Slack     slackCommand     `cmd:"" group:"Set up" help:"Print the Slack app manifest."`
+	GitHub    githubCommand    `cmd:"" group:"Set up" help:"Print the GitHub App manifest." name:"github"`
 
 	Sessions sessionsCommand `cmd:"" group:"Look" help:"List, show, search and delete sessions."`
 	Messages messagesCommand `cmd:"" group:"Look" help:"List the messages of a conversation, session or profile."`

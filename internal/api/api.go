@@ -22,6 +22,7 @@ import (
 
 	"remote-agent/internal/apikey"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/store"
 )
 
@@ -44,8 +45,8 @@ type API struct {
 	config Config
 	log    *slog.Logger
 	routes []route
-	keys   *limits // per key: what it may ask
-	failed *limits // per address: how often it may come with a wrong key
+	keys   *ratelimit.Limits // per key: what it may ask
+	failed *ratelimit.Limits // per address: how often it may come with a wrong key
 	warned rate.Sometimes
 }
 
@@ -61,8 +62,8 @@ func New(config Config) *API {
 		config: config,
 		log:    config.Log.With("component", "api"),
 		routes: routes(),
-		keys:   newLimits(keyRate, keyBurst),
-		failed: newLimits(failedRate, failedBurst),
+		keys:   ratelimit.New(keyRate, keyBurst),
+		failed: ratelimit.New(failedRate, failedBurst),
 		warned: rate.Sometimes{Interval: time.Minute},
 	}
 }
@@ -126,7 +127,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // exists reports whether a key was ever made. Rows of keys stay, so a yes holds.
 func (a *API) exists(ctx context.Context) (has bool, err error) {
-	if a.keys.any() {
+	if a.keys.Any() {
 		return true, nil
 	}
 	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {

@@ -2,17 +2,26 @@ package api
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"remote-agent/internal/apikey"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/store"
 )
 
 const realm = "remote-agent"
+
+// What a client may cost.
+const (
+	keyRate     = rate.Limit(20) // requests a second with one key
+	keyBurst    = 60
+	failedRate  = rate.Limit(1.0 / 6) // wrong keys a second from one address
+	failedBurst = 10
+)
 
 // nobody is compared with when there is no key of an id, so that the answer
 // takes as long as one to a wrong secret.
@@ -27,9 +36,9 @@ func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 	if !given {
 		return apikey.Key{}, unauthorized(codeKeyMissing, "")
 	}
-	from := address(r.RemoteAddr)
+	from := ratelimit.Client(r.RemoteAddr)
 	id, ok := apikey.ID(token)
-	if wait := a.failed.wait(from, now); wait > 0 && (!ok || !a.keys.knows(id)) {
+	if wait := a.failed.Wait(from, now); wait > 0 && (!ok || !a.keys.Knows(id)) {
 		return apikey.Key{}, rateLimited(wait)
 	}
 	if !ok {
@@ -53,7 +62,7 @@ func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 		return k, a.refuse(r.Context(), from, codeKeyRevoked, now)
 	case apikey.Live:
 	}
-	if wait := a.keys.take(id, now); wait > 0 {
+	if wait := a.keys.Take(id, now); wait > 0 {
 		return k, rateLimited(wait)
 	}
 	a.touch(r.Context(), k, now)
@@ -83,7 +92,7 @@ func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
 // refuse counts a wrong key against an address.
 func (a *API) refuse(ctx context.Context, from, code string, now time.Time) error {
 	a.log.DebugContext(ctx, "a key was refused", "address", from, "code", code)
-	if a.failed.take(from, now) == 0 && a.failed.wait(from, now) > 0 {
+	if a.failed.Take(from, now) == 0 && a.failed.Wait(from, now) > 0 {
 		a.warned.Do(func() {
 			a.log.WarnContext(ctx, "an address sent too many wrong keys and is blocked for a while", "address", from)
 		})
@@ -120,24 +129,4 @@ func unauthorized(code, oauthError string) *problem {
 		Status: http.StatusUnauthorized, Code: code, Detail: refusals[code],
 		header: map[string]string{"WWW-Authenticate": challenge},
 	}
-}
-
-// address is whom a wrong key is counted against: an IPv4 address, or the /64 of
-// an IPv6 one, which is what one client has. What a proxy says about others is
-// not believed: anybody can write such a header.
-func address(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	if ip = ip.Unmap().WithZone(""); ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
 }

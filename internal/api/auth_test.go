@@ -238,21 +238,3 @@ func TestRateLimits(t *testing.T) {
 		}
 	})
 }
-
-func TestAddress(t *testing.T) {
-	t.Parallel()
-	for remote, want := range map[string]string{
-		"192.0.2.7:1234":          "192.0.2.7",
-		"[::ffff:192.0.2.7]:1":    "192.0.2.7",
-		"[2001:db8:1:2:3::4]:80":  "2001:db8:1:2::/64",
-		"[2001:db8:1:2:ff::]:80":  "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:80":       "fe80::/64",
-		"@":                       "@",
-		"a-name:80":               "a-name",
-		"not an address at all::": "not an address at all::",
-	} {
-		if got := api.Address(remote); got != want {
-			t.Errorf("address(%q) = %q, want %q", remote, got, want)
-		}
-	}
-}

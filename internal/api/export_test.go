@@ -66,12 +66,6 @@ func ParseSessionList(rawQuery string) (map[string]any, error) {
 // ReadCursor reads the cursor of a list of sessions.
 func ReadCursor(c string) ([]string, error) { return readCursor(sessionList, c, 2) }
 
-// MaxLimited is how many names a limit remembers.
-const MaxLimited = maxLimited
-
-// Address is whom a wrong key is counted against.
-func Address(remote string) string { return address(remote) }
-
 // ProblemOf returns what a client gets for an error.
 func ProblemOf(err error) (status int, body string) {
 	out := httptest.NewRecorder()

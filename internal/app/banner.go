@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"io"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ func (d *daemon) notices() io.Writer {
 }
 
 // banner says what is on, what is off, and how to turn it on.
-func (d *daemon) banner() {
+func (d *daemon) banner(ctx context.Context) {
 	c := d.config
 	d.say("Remote Agent %s\n\n", d.env.Version)
 	if c.Database.Driver == config.DriverSQLite {
@@ -32,6 +33,7 @@ func (d *daemon) banner() {
 		d.say("  data      PostgreSQL; files in %s\n", c.DataDir)
 	}
 	d.say("  http      http://%s  /healthz /readyz /metrics\n", d.web.Addr())
+	d.sayPages(ctx)
 	if c.Assistant == config.AssistantDemo {
 		d.say("  model     DEMO: scripted replies, not an AI. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local model.\n")
 	} else {

@@ -81,6 +81,7 @@ func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 		Memory:      d.memory,
 		Work:        d.work,
 		Workspace:   d.space,
+		Link:        d.signInLink,
 		Version:     d.env.Version,
 		Now:         d.env.Now,
 		Log:         d.log,

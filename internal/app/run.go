@@ -37,7 +37,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if l := d.listenLocally(ctx); l != nil {
 		intake.Go(func() error { return localsocket.Serve(doors, l, d.local()) })
 	}
-	d.banner()
+	d.banner(ctx)
 	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
 	for _, a := range d.adapters {

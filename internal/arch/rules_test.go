@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"internal/assistant/modelhttp": {"internal/fault", "internal/messages"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
-		"internal/apikey", "internal/approval", "internal/audit", "internal/command", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend", "migrations",
+		"internal/apikey", "internal/approval", "internal/audit", "internal/command", "internal/commit", "internal/fault", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/signin", "internal/spend", "migrations",
 	},
 	"internal/store/*": {"internal/store", "internal/store/cluster", "internal/waittest"},
 	"migrations":       {},
@@ -124,7 +124,7 @@ var allowed = map[string][]string{
 	"internal/chat": {
 		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/commandfile", "internal/codebase/confine", "internal/command", "internal/failpoint",
 		"internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/people", "internal/plan", "internal/platform", "internal/profile",
-		"internal/recollect", "internal/sessions", "internal/spend", "internal/store", "internal/transcript", "internal/work",
+		"internal/recollect", "internal/sessions", "internal/signin", "internal/spend", "internal/store", "internal/transcript", "internal/work",
 	},
 
 	"internal/learn": {
@@ -140,9 +140,15 @@ var allowed = map[string][]string{
 	"internal/transcript": {"internal/fault", "internal/messages", "internal/sessions", "internal/store"},
 	"internal/backup":     {"internal/audit", "internal/codebase", "internal/fault", "internal/sessions", "internal/store", "internal/tool/projectdb"},
 
-	"internal/web": {"internal/fault"},
-	"internal/api": {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/profile", "internal/sessions", "internal/spend", "internal/store"},
-	"docs":         {},
+	"internal/web":       {"internal/fault"},
+	"internal/api":       {"internal/apikey", "internal/fault", "internal/memory", "internal/messages", "internal/profile", "internal/ratelimit", "internal/sessions", "internal/spend", "internal/store"},
+	"internal/ratelimit": {},
+	"internal/signin":    {"internal/messages"},
+	"internal/html":      {"internal/markup"},
+	"internal/pages": {
+		"internal/command", "internal/fault", "internal/html", "internal/messages", "internal/ratelimit", "internal/sessions", "internal/signin", "internal/store", "internal/wording",
+	},
+	"docs": {},
 
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":           {},
@@ -173,7 +179,7 @@ var leaves = map[string][]string{
 	"internal/wording":   {"internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
-	"internal/markup":    {"internal/terminal", "internal/platform/*"},
+	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
 	"internal/redact":    {"cmd/bot", "internal/app", "internal/export", "internal/transcript", "internal/chat", "internal/orchestrator", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/web"},
@@ -210,7 +216,8 @@ var external = map[string][]string{
 	"golang.org/x/text":                   {"internal/terminal"},
 	"github.com/joho/godotenv":            {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/metrics"},
-	"github.com/yuin/goldmark":            {"internal/platform/*", "internal/terminal"},
+	"github.com/yuin/goldmark":            {"internal/html", "internal/platform/*", "internal/terminal"},
+	"github.com/microcosm-cc/bluemonday":  {"internal/html"},
 	"go.yaml.in/yaml/v3":                  {"internal/profile", "internal/platform/slack"},
 	"github.com/google/uuid":              {"internal/*", "internal/*/*"},
 	"github.com/cenkalti/backoff/v5":      {"internal/*", "internal/*/*"},

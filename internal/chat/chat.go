@@ -25,6 +25,7 @@ import (
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
 )
@@ -95,6 +96,10 @@ type Config struct {
 	Memory    *recollect.Service
 	Work      *work.Service
 	Workspace *codebase.Workspace // goes with Work
+
+	// Link makes a link that signs an account in to the pages in the browser, once, and
+	// says whether it works on the machine of the bot only. Nil: there are no pages.
+	Link func(ctx context.Context, a signin.Account) (link string, local bool, err error)
 
 	Version string           // for /status
 	Now     func() time.Time // default time.Now

@@ -61,6 +61,7 @@ func (h *Handler) commands() []command.Command {
 		h.forkCommand(),
 		h.handoffCommand(),
 		h.whoamiCommand(),
+		h.webCommand(),
 		h.startCommand(),
 		h.helpCommand(),
 	}
@@ -68,7 +69,7 @@ func (h *Handler) commands() []command.Command {
 
 // register takes the commands that this installation can run.
 func (h *Handler) register(all []command.Command) error {
-	there := map[command.Need]bool{command.Nothing: true, command.Repositories: h.config.Work != nil, command.Memory: h.config.Memory != nil}
+	there := map[command.Need]bool{command.Nothing: true, command.Repositories: h.config.Work != nil, command.Memory: h.config.Memory != nil, command.Pages: h.config.Link != nil}
 	for _, c := range all {
 		if !there[c.Needs] {
 			continue

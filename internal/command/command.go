@@ -61,6 +61,7 @@ const (
 	Nothing      Need = iota
 	Repositories      // git, and a place for clones
 	Memory            // what is remembered of people
+	Pages             // web pages
 )
 
 // Reading says whether people who may ask but change nothing can give a command.

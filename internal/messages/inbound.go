@@ -62,6 +62,11 @@ type Sender struct {
 	// channel. Rules for everyone do not mean them; naming their ID does.
 	External bool `json:"external,omitempty"`
 
+	// Platform is that of the account that ID names, if it is not that of the
+	// conversation: somebody who acts from outside of the chat, as in the browser.
+	// Whoever sets it has made sure who it is; adapters leave it empty.
+	Platform Platform `json:"platform,omitempty"`
+
 	// Member is set where the platform shows the sender as one of those who may
 	// have the right to give orders. It grants nothing.
 	Member bool `json:"member,omitempty"`
@@ -187,8 +192,20 @@ type Inbound struct {
 }
 
 // Actor names the sender as plans and the audit log do: "telegram/42".
-func (in Inbound) Actor() string {
-	return string(in.Conversation.Platform) + "/" + string(in.Sender.ID)
+func (in Inbound) Actor() string { return string(in.Home()) + "/" + string(in.Sender.ID) }
+
+// Home returns the platform of the sender's account.
+func (in Inbound) Home() Platform {
+	if in.Outside() {
+		return in.Sender.Platform
+	}
+	return in.Conversation.Platform
+}
+
+// Outside reports whether the sender's account is of another platform than the
+// conversation, so that nothing can be shown to the sender alone there.
+func (in Inbound) Outside() bool {
+	return in.Sender.Platform != "" && in.Sender.Platform != in.Conversation.Platform
 }
 
 // Origin is what a standing task keeps of the message that switched it on: who, and

@@ -161,7 +161,7 @@ func (s *Service) change(ctx context.Context, by By, fn func(tx *transaction) er
 		done = tx
 		if by.request != nil {
 			in := by.request.Entry.In
-			who, err := s.standing(ctx, tx, Account{in.Conversation.Platform, in.Sender.ID})
+			who, err := s.standing(ctx, tx, Account{in.Home(), in.Sender.ID})
 			if err != nil {
 				return err
 			}
@@ -179,6 +179,12 @@ func (s *Service) change(ctx context.Context, by By, fn func(tx *transaction) er
 		s.config.Wake(id)
 	}
 	return nil
+}
+
+// Role returns what an account may do at this moment.
+func (s *Service) Role(ctx context.Context, tx *store.Tx, a Account) (sessions.Role, error) {
+	found, err := s.standing(ctx, &transaction{Tx: tx}, a)
+	return found.role, err
 }
 
 // set gives an account a role, and writes it down. Where owners were asked about it,

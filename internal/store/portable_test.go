@@ -38,6 +38,8 @@ var notExported = map[string]string{
 
 	"pairings":       "who waits for an owner for a day; they ask the other bot again",
 	"link_codes":     "one-time codes, valid for minutes",
+	"sign_in_links":  "one-time links, valid for minutes",
+	"web_sessions":   "credentials for this bot, see api_keys",
 	"link_tries":     "wrong codes of the last hour",
 	"memory_lessons": "what is to be learned from open messages, which are settled",
 

@@ -54,6 +54,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case s.config.API != nil && (path == APIPrefix || strings.HasPrefix(path, APIPrefix+"/")):
 		r.Body = http.MaxBytesReader(w, r.Body, DefaultMaxBody)
 		s.config.API.ServeHTTP(w, r)
+	case s.config.Pages != nil:
+		if !s.mayBrowse(r.Host) {
+			http.Error(w, "Unknown host name: open the pages by the address of PUBLIC_URL, or as localhost.", http.StatusMisdirectedRequest)
+			return
+		}
+		s.config.Pages.ServeHTTP(w, r)
 	default:
 		plain(w, http.StatusNotFound)
 	}

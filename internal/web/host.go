@@ -30,6 +30,18 @@ func (s *Server) mayAsk(host string) bool {
 	return everywhere && name != "" && !strings.Contains(name, ".")
 }
 
+// mayBrowse reports whether host, as in a Host header, is a name by which people reach
+// the pages: one that the operator gave, or one of the loopback interface.
+func (s *Server) mayBrowse(host string) bool {
+	name := hostname(host)
+	given := append([]string{s.config.Addr, "localhost"}, s.config.Hosts...)
+	if name != "" && slices.ContainsFunc(given, func(h string) bool { return hostname(h) == name }) {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
 // hostname returns the name of "name:port", "[::1]:port" or "name", in small
 // letters.
 func hostname(host string) string {

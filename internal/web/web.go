@@ -1,5 +1,5 @@
 // Package web is the HTTP server: health, readiness, metrics, the webhooks of
-// platforms and the API.
+// platforms, the API, and pages for people.
 //
 // It knows no platform and no storage; the application hands it checks and
 // handlers. It answers only the paths it knows, limits what a client can cost,
@@ -97,6 +97,11 @@ type Config struct {
 	// API is mounted at APIPrefix and below and answers all methods there; nil
 	// answers 404.
 	API http.Handler
+
+	// Pages answers all other paths, if they are asked for by a name of Hosts, of this
+	// machine, or of Addr: a page of somebody else could have made its own name point
+	// here. Nil answers 404.
+	Pages http.Handler
 
 	Grace time.Duration // how long requests may finish after a stop; default 10 s
 	Log   *slog.Logger  // nil logs nothing

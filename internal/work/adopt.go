@@ -32,7 +32,7 @@ func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry s
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{
-			Actor: string(conv.Key.Platform) + "/" + string(entry.In.Sender.ID), Action: "conversation.codebase",
+			Actor: entry.In.Actor(), Action: "conversation.codebase",
 			ConversationID: conv.ID, Target: c.ID,
 		})
 	})

@@ -1,4 +1,4 @@
--- version 34
+-- version 35
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -980,6 +980,28 @@ CREATE UNIQUE INDEX idx_pairings_person
 ;;
 CREATE UNIQUE INDEX idx_pairings_code
   ON pairings(code)
+;;
+CREATE TABLE sign_in_links (
+  token_hash TEXT CHECK (length(token_hash) <= 64) PRIMARY KEY CHECK (length(token_hash) = 64),
+  platform_type TEXT CHECK (length(platform_type) <= 20) NOT NULL,
+  user_id TEXT CHECK (length(user_id) <= 255) NOT NULL,
+  expires_ms BIGINT NOT NULL
+)
+;;
+CREATE TABLE web_sessions (
+  id TEXT CHECK (length(id) <= 16) PRIMARY KEY,
+  token_hash TEXT CHECK (length(token_hash) <= 64) NOT NULL CHECK (length(token_hash) = 64),
+  platform_type TEXT CHECK (length(platform_type) <= 20) NOT NULL,
+  user_id TEXT CHECK (length(user_id) <= 255) NOT NULL,
+  client TEXT CHECK (length(client) <= 200) NOT NULL DEFAULT '',
+  created_ms BIGINT NOT NULL,
+  last_used_ms BIGINT NOT NULL,
+  expires_ms BIGINT NOT NULL,
+  revoked_ms BIGINT NOT NULL DEFAULT 0
+)
+;;
+CREATE UNIQUE INDEX idx_web_sessions_token
+  ON web_sessions(token_hash)
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

@@ -50,7 +50,7 @@ type Access struct {
 // "/start <code>" makes its sender the owner.
 func (a *Access) Authorize(ctx context.Context, tx port.Tx, in messages.Inbound) (Verdict, error) {
 	v, err := a.Judge(ctx, tx, in)
-	if err != nil || in.Sender.Bot || in.Sender.ID == "" {
+	if err != nil || in.Sender.Bot || in.Sender.ID == "" || in.Outside() {
 		return v, err
 	}
 	p, code := in.Conversation.Platform, OwnerCode(in)
@@ -71,11 +71,11 @@ func (a *Access) Authorize(ctx context.Context, tx port.Tx, in messages.Inbound)
 // Judge says who the sender is, and how the service stands, as they are at
 // this moment. It writes nothing.
 func (a *Access) Judge(ctx context.Context, tx port.Tx, in messages.Inbound) (Verdict, error) {
-	p := in.Conversation.Platform
+	p := in.Home()
 	who, err := tx.People().Access(ctx, p, in.Sender.ID)
 	v := Verdict{Role: sessions.Stranger, Removed: !who.RemovedAt.IsZero(), State: who.ServiceState}
 	if err == nil && !in.Sender.Bot && in.Sender.ID != "" {
-		v.Role = a.Rules(p).Role(who.Identity, in.Sender, a.Gated(p))
+		v.Role = a.Rules(p).Role(who.Identity, in.Sender, a.Gated(p) && !in.Outside())
 	}
 	return v, err
 }

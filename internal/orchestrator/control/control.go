@@ -57,6 +57,7 @@ type Config struct {
 type Control struct {
 	Config
 	slots chan struct{} // limits how many run
+	told  sync.Map      // event id -> chan command.Reply: somebody awaits the answer; see Await
 	runs  sync.Map      // entry id -> chan struct{}: this process runs the command; closed at its end
 }
 
@@ -122,6 +123,7 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 		known := func(name string) bool { _, ok := c.Commands.Find(name); return ok }
 		reply.Text, reply.Note = command.InPlace(reply.Text, prefix, known), command.InPlace(reply.Note, prefix, known)
 	}
+	reply = c.tell(entry.In.Event, reply)
 	defer c.Outbox.MarkEnd(entry, true)
 	if reply.Note != "" {
 		c.Outbox.Whisper(ctx, entry.In, reply.Note)

@@ -219,7 +219,7 @@ func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted, v ac
 	a.entry.State = sessions.EntryRefused
 	withoutText(&a.entry.In)
 	a, err := i.store(ctx, tx, a)
-	if err != nil || !a.fresh || in.Kind != messages.KindMessage || in.Sender.ID == "" || (!in.Private && !i.Outbox.Caps(in.Conversation.Platform).OnlyFor) {
+	if err != nil || !a.fresh || in.Kind != messages.KindMessage || in.Sender.ID == "" || in.Outside() || (!in.Private && !i.Outbox.Caps(in.Conversation.Platform).OnlyFor) {
 		return a, err // nobody else is to read a refusal
 	}
 	var pairs bool

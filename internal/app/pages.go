@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/pages"
+	"remote-agent/internal/people"
+	"remote-agent/internal/platform/console"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+)
+
+// operator is whoever is at the machine.
+func operator() signin.Account { return signin.Account{Platform: console.Name, ID: console.Sender} }
+
+// pages returns the handler of the web pages.
+func (d *daemon) pages() http.Handler {
+	return pages.New(pages.Config{
+		Storage: d.store, PublicURL: d.config.PublicURL, Version: d.env.Version,
+		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
+			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
+		},
+		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(),
+		Log: d.log.With("component", "pages"),
+	})
+}
+
+// signInLink makes a link for an account and returns it. local says that it leads to
+// this machine only.
+func (d *daemon) signInLink(ctx context.Context, a signin.Account) (link string, local bool, err error) {
+	base := pagesAt(d.config, d.web.Addr())
+	link, err = newSignInLink(ctx, d.store, a, base, time.Now())
+	return link, d.config.PublicURL == "", err
+}
+
+func newSignInLink(ctx context.Context, s *store.Store, a signin.Account, base string, now time.Time) (string, error) {
+	l, token := signin.NewLink(a, now)
+	err := s.InTx(ctx, func(tx *store.Tx) error {
+		if err := tx.SaveSignInLink(ctx, l, now); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: a.String(), Action: "web.link"})
+	})
+	return pages.Link(base, token), err
+}
+
+// pagesAt is where people find the pages: PUBLIC_URL, or this machine by the address
+// that is listened on.
+func pagesAt(cfg config.Config, addr string) string {
+	if cfg.PublicURL != "" {
+		return strings.TrimSuffix(cfg.PublicURL, "/")
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "http://" + addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// OwnerLink prints a link that signs whoever is at the machine in to the pages of the
+// daemon as an owner. It works once, for five minutes.
+func OwnerLink(ctx context.Context, cfg config.Config, env Env) error {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		link, err := newSignInLink(ctx, s, operator(), pagesAt(cfg, cfg.ListenAddr), time.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(env.Stdout, link); err != nil {
+			return fault.Wrap(err, fault.Gone, "print the link")
+		}
+		say(env.Stderr, "The link works once, for 5 minutes.\n")
+		return nil
+	})
+}
+
+// sayPages says how to get into the pages. The start does not depend on it.
+func (d *daemon) sayPages(ctx context.Context) {
+	base := pagesAt(d.config, d.web.Addr())
+	if d.env.Quiet {
+		return
+	}
+	if d.logsOnly() { // a log is read by others, and for long
+		d.say("  web       %s  sign in with the link of `bot owner-link`\n", base)
+		return
+	}
+	link, err := newSignInLink(ctx, d.store, operator(), base, time.Now())
+	if err != nil {
+		d.log.WarnContext(ctx, "could not make a link to the web pages", "err", err)
+		return
+	}
+	d.say("  web       %s\n            signs you in once, within 5 minutes; later: bot owner-link\n", link)
+}
+
+// about are the facts of the pages that only the program as a whole knows.
+func (d *daemon) about() pages.About { return pages.About{} }

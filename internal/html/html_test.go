@@ -1,0 +1,90 @@
+package html_test
+
+import (
+	"strings"
+	"testing"
+
+	"remote-agent/internal/html"
+)
+
+func TestTextIsEscaped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"tags", `<script>alert("1")</script>`, `&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;`},
+		{"entities", `&lt; 'x'`, `&amp;lt; &#39;x&#39;`},
+		{"no UTF-8", "a\xffb\xf0\x28", "a\uFFFDb\uFFFD("},
+		{"a replacement character stays one", "\uFFFD", "\uFFFD"},
+		{"direction of writing", "a\u202Egpj.exe", "a\u27E8U+202E\u27E9gpj.exe"},
+		{"control characters", "a\x00\x1b[2J\x7f\u009b", "a\u27E8U+0000\u27E9\u27E8U+001B\u27E9[2J\u27E8U+007F\u27E9\u27E8U+009B\u27E9"},
+		{"lines", "a\r\nb\tc", "a\nb\tc"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := html.String(html.Text(c.text)); got != c.want {
+				t.Errorf("text: %q, want %q", got, c.want)
+			}
+			if got := html.String(html.El("i", html.Attr("title", c.text))); got != `<i title="`+c.want+`"></i>` {
+				t.Errorf("attribute: %q", got)
+			}
+		})
+	}
+}
+
+func TestAddressesThatAreFollowed(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"/sessions?q=1": true, "#top": true, "?a=b": true, "https://example.com/x": true, "http://127.0.0.1:3000": true,
+		"javascript:alert(1)": false, "JaVaScRiPt:alert(1)": false, "\x20javascript:alert(1)": false, "data:text/html,x": false, "vbscript:x": false,
+		"//example.com": false, `/\example.com`: false, "https:": false, "java\nscript:alert(1)": false, "file:///etc/passwd": false,
+	} {
+		got := html.String(html.El("a", html.Href(address)))
+		if strings.Contains(got, "href") != want {
+			t.Errorf("%q: %s", address, got)
+		}
+	}
+	if got := html.String(html.El("b", html.Attr("onclick", "x"), html.Attr("style", "x"))); got != "<b></b>" {
+		t.Errorf("attributes that run something: %s", got)
+	}
+}
+
+func TestElements(t *testing.T) {
+	t.Parallel()
+	n := html.El("p", html.Text("a"), nil, html.Group{html.Class("x"), html.El("br"), nil}, html.On("hidden", true), html.On("lang", false))
+	if got, want := html.String(n), `<p class="x" hidden="">a<br></p>`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	r := html.NewRenderer()
+	for _, c := range []struct{ name, text, want string }{
+		{"text", "# a *b* `c`\n\n- d", "<h3>a <em>b</em> <code>c</code></h3>\n<ul>\n<li>d</li>\n</ul>\n"},
+		{"a link shows its host", "[x](https://example.com/a?b=c&d)", `<p><a href="https://example.com/a?b=c&amp;d" rel="nofollow noreferrer noopener" target="_blank">x</a> <span class="host">(example.com)</span></p>` + "\n"},
+		{"a picture is a link", "![p](http://example.com/p.png)", `<p>` + "\U0001F5BC " + `<a href="http://example.com/p.png" rel="nofollow noreferrer noopener" target="_blank">p</a> <span class="host">(example.com)</span></p>` + "\n"},
+		{"a script in a link", "[x](javascript:alert(1))", "<p>x <span class=\"host\">(javascript:alert(1))</span></p>\n"},
+		{"code", "```go\"><script>\na < b\n```", "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>\n"},
+		{"the direction of writing", "a\u202Eb", "<p>a\u27E8U+202E\u27E9b</p>\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := html.String(r.Markdown(c.text)); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	r := html.NewRenderer()
+	f.Add("<script>alert(1)</script>")
+	f.Add("[a](java\tscript:alert(1)) <img src=x onerror=alert(1)> <a href=\"data:text/html,x\">")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := strings.ToLower(html.String(r.Markdown(text)))
+		for _, bad := range []string{"<script", "<img", "<iframe", "<style", "<svg", "<form", "<input", "href=\"javascript", "href=\"data", "<a onclick"} {
+			if strings.Contains(got, bad) {
+				t.Errorf("%q became %q", text, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package html
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+
+	"remote-agent/internal/markup"
+)
+
+// MaxMarkdown is how long a text may be to be rendered, in bytes. A longer one is shown
+// as it is: the parser takes time that grows faster than some texts do.
+const MaxMarkdown = 32 << 10
+
+// Renderer renders Markdown. It is safe for concurrent use.
+type Renderer struct {
+	markdown goldmark.Markdown
+	policy   *bluemonday.Policy
+}
+
+// NewRenderer returns a Renderer.
+func NewRenderer() *Renderer {
+	links := renderer.WithNodeRenderers(util.Prioritized(linkRenderer{}, 100))
+	return &Renderer{
+		markdown: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithRendererOptions(links)),
+		policy:   policy(),
+	}
+}
+
+// policy is what is left of rendered Markdown, whatever the renderer makes of it.
+func policy() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h3", "h4", "h5", "h6",
+		"table", "thead", "tbody", "tr", "th", "td")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^host$`)).OnElements("span")
+	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre")
+	p.AllowAttrs("href").OnElements("a")
+	p.AllowURLSchemes("http", "https")
+	p.AllowRelativeURLs(false)
+	p.RequireParseableURLs(true)
+	p.RequireNoFollowOnLinks(true)
+	p.RequireNoReferrerOnLinks(true)
+	p.AddTargetBlankToFullyQualifiedLinks(true)
+	return p
+}
+
+// Markdown returns a text in Markdown as a node. Raw HTML in it is left out, pictures are
+// links, and behind each link is the host that it leads to. A text that is too long is
+// shown as it was written.
+func (r *Renderer) Markdown(text string) Node {
+	if len(text) > MaxMarkdown {
+		return El("pre", Attr("tabindex", "0"), Text(text))
+	}
+	var out bytes.Buffer
+	if err := r.markdown.Convert([]byte(markup.Bounded(visible(text))), &out); err != nil {
+		return El("pre", Attr("tabindex", "0"), Text(text))
+	}
+	return cleaned(r.policy.SanitizeBytes(out.Bytes()))
+}
+
+// cleaned is HTML that the sanitizer let through. It is made above and nowhere else.
+type cleaned []byte
+
+func (c cleaned) render(b *strings.Builder) { b.Write(c) }
+
+// visible shows what cannot be seen but changes what is, as Text does.
+func visible(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
+	bad := func(r rune) bool { return Hidden(r) || unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if !strings.ContainsFunc(text, bad) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if bad(r) {
+			fmt.Fprintf(&b, "\u27E8U+%04X\u27E9", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// linkRenderer renders what leads somewhere, and headings, which are below those of the
+// page.
+type linkRenderer struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindLink, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		l := n.(*ast.Link) //nolint:forcetypeassert // it is registered for no other
+		return link(w, string(l.Destination), entering)
+	})
+	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		i := n.(*ast.Image) //nolint:forcetypeassert // as above
+		if entering {
+			_, _ = w.WriteString("\U0001F5BC ")
+		}
+		return link(w, string(i.Destination), entering)
+	})
+	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		level := min(n.(*ast.Heading).Level+2, 6) //nolint:forcetypeassert // as above
+		if entering {
+			_, err := fmt.Fprintf(w, "<h%d>", level)
+			return ast.WalkContinue, err //nolint:wrapcheck // it is a buffer's
+		}
+		_, err := fmt.Fprintf(w, "</h%d>\n", level)
+		return ast.WalkContinue, err //nolint:wrapcheck // as above
+	})
+	code := func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		var b strings.Builder
+		b.WriteString(`<pre tabindex="0"><code>`)
+		for i := range n.Lines().Len() {
+			line := n.Lines().At(i)
+			escape(&b, string(line.Value(source)))
+		}
+		b.WriteString("</code></pre>\n")
+		_, err := w.WriteString(b.String())
+		return ast.WalkSkipChildren, err //nolint:wrapcheck // as above
+	}
+	r.Register(ast.KindFencedCodeBlock, code)
+	r.Register(ast.KindCodeBlock, code)
+}
+
+// link renders the beginning or the end of a link; a place that is not on the web is
+// shown and leads nowhere.
+func link(w util.BufWriter, to string, entering bool) (ast.WalkStatus, error) {
+	u, err := url.Parse(to)
+	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	var b strings.Builder
+	switch {
+	case entering && web:
+		b.WriteString(`<a href="`)
+		escape(&b, u.String())
+		b.WriteString(`">`)
+	case web:
+		b.WriteString(`</a> <span class="host">(`)
+		escape(&b, u.Hostname())
+		b.WriteString(`)</span>`)
+	case !entering:
+		b.WriteString(` <span class="host">(`)
+		escape(&b, to)
+		b.WriteString(`)</span>`)
+	}
+	_, err = w.WriteString(b.String())
+	return ast.WalkContinue, err //nolint:wrapcheck // it is a buffer's
+}

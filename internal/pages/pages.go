@@ -1,0 +1,300 @@
+// Package pages is the web pages of the program: what waits for a person, what runs,
+// what was said, what it cost, and who may. Everything can be read and decided without
+// JavaScript.
+//
+// Nobody sees a page without a session (package signin). What somebody may see and do is
+// that of their account, looked up for every request; what they do goes the way of the
+// chat commands. All that comes from outside is escaped by package html.
+package pages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/ratelimit"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+)
+
+// What a client may cost.
+const (
+	pageRate    = rate.Limit(20) // requests a second in one session
+	pageBurst   = 100
+	failedRate  = rate.Limit(1.0 / 6) // wrong links and cookies a second from one address
+	failedBurst = 10
+
+	maxForm = 256 << 10 // bytes of a form
+)
+
+// policy is the content security policy of every page.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// Storage is where pages read and write; *store.Store is one.
+type Storage interface {
+	InTx(ctx context.Context, fn func(tx *store.Tx) error) error
+	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
+}
+
+// Config configures Pages.
+type Config struct {
+	Storage   Storage
+	PublicURL string // empty: this machine only
+	Version   string
+
+	// Role says what an account may do at this moment.
+	Role func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error)
+
+	// Command takes in a command, or a button that was pressed; see
+	// orchestrator.Command. Accept takes in what somebody says.
+	Command func(ctx context.Context, in messages.Inbound) (answer command.Reply, known bool, err error)
+	Accept  func(ctx context.Context, events ...messages.Inbound) error
+
+	// Redact removes secrets from what is shown; nil changes nothing.
+	Redact func(text string) string
+
+	// About are facts that only the program as a whole knows.
+	About About
+
+	Log *slog.Logger
+	Now func() time.Time // default time.Now
+}
+
+// Pages answers the requests of browsers. It is safe for concurrent use.
+type Pages struct {
+	Config
+
+	mux      *http.ServeMux
+	guard    *http.CrossOriginProtection
+	markdown *html.Renderer
+	uses     *ratelimit.Limits // of a session
+	failed   *ratelimit.Limits // of an address
+	assets   map[string]asset
+}
+
+// New returns Pages.
+func New(config Config) *Pages {
+	p := &Pages{
+		Config: config, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), markdown: html.NewRenderer(),
+		uses: ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(),
+	}
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
+	}
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	if p.Redact == nil {
+		p.Redact = func(text string) string { return text }
+	}
+	p.routes()
+	return p
+}
+
+// routes are all paths that there are.
+func (p *Pages) routes() {
+	p.mux.HandleFunc("GET /assets/{name}", p.serveAsset)
+	p.mux.HandleFunc("GET /sign-in", p.open(p.signInPage))
+	p.mux.HandleFunc("POST /sign-in", p.open(p.signIn))
+
+	p.page("GET /{$}", p.overview)
+	p.page("GET /account", p.account)
+	p.act("POST /account/end", p.endSession)
+	p.act("POST /sign-out", p.signOut)
+	p.act("POST /theme", p.chooseTheme)
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
+		p.fail(w, &request{Request: r}, fault.New(fault.NotFound, "There is no such page."))
+		return
+	}
+	if err := p.guard.Check(r); err != nil {
+		p.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done."))
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	handler, pattern := p.mux.Handler(r)
+	if pattern == "" {
+		seen := &statusRecorder{header: http.Header{}}
+		handler.ServeHTTP(seen, r) // says whether it is the path or the method
+		err := fault.New(fault.NotFound, "There is no such page.")
+		if seen.status == http.StatusMethodNotAllowed {
+			h.Set("Allow", seen.header.Get("Allow"))
+			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
+		}
+		p.fail(w, &request{Request: r}, err)
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// statusRecorder notes the status of an answer and drops it.
+type statusRecorder struct {
+	header http.Header
+	status int
+}
+
+func (s *statusRecorder) Header() http.Header         { return s.header }
+func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusRecorder) WriteHeader(status int)      { s.status = status }
+
+// request is one of somebody who is signed in.
+type request struct {
+	*http.Request
+
+	session signin.Session
+	token   string // of the session
+	role    sessions.Role
+	said    string // what became of what they did before
+}
+
+// owner reports whether they may see and do everything.
+func (r *request) owner() bool { return r.role == sessions.Owner }
+
+// actor names who it is, as the audit log does.
+func (r *request) actor() string { return r.session.String() }
+
+// view is a page that is ready to be shown.
+type view struct {
+	title string
+	body  html.Node
+	badge string // what a tab shows before the title
+}
+
+// outcome is what an action came to.
+type outcome struct {
+	to   string // a path of the pages
+	said string // told on the next page
+}
+
+// page adds a page for people who are signed in.
+func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
+		r, err := p.authenticate(w, plain)
+		if errors.Is(err, errNobody) {
+			http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
+			return
+		}
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		v, err := show(r)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		p.write(w, r, http.StatusOK, v)
+	})
+}
+
+// act adds something that people who are signed in do with a form.
+func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (outcome, error)) {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
+		r, err := p.authenticate(w, plain)
+		if errors.Is(err, errNobody) {
+			err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+		}
+		if err == nil {
+			err = readForm(plain)
+		}
+		if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
+			err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
+		}
+		var done outcome
+		if err == nil {
+			done, err = do(w, r)
+		}
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		p.say(w, r, done.said)
+		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
+	})
+}
+
+func readForm(r *http.Request) error {
+	err := r.ParseForm()
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return fault.New(fault.Invalid, "The form is too large: send at most 256 KiB.")
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "The form could not be read.")
+	}
+	return nil
+}
+
+// localPath returns where to go next: a path of the pages, whatever was asked for.
+func localPath(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\x00") {
+		return "/"
+	}
+	return to
+}
+
+// statusOf is the status of an answer that is an error.
+func statusOf(err error) int {
+	switch fault.KindOf(err) {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound, fault.Gone:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.RateLimited:
+		return http.StatusTooManyRequests
+	case fault.Unsupported:
+		return http.StatusMethodNotAllowed
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// fail shows an error by its public text.
+func (p *Pages) fail(w http.ResponseWriter, r *request, err error) { //nolint:contextcheck // it has the request's
+	status := statusOf(err)
+	if status == http.StatusInternalServerError && r.Context().Err() == nil {
+		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
+	}
+	p.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
+		html.El("h1", html.Text(http.StatusText(status))),
+		html.El("p", html.Text(fault.Public(err))),
+		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
+	}})
+}
+
+// write writes a page.
+func (p *Pages) write(w http.ResponseWriter, r *request, status int, v view) {
+	var out bytes.Buffer
+	if err := html.Write(&out, p.layout(r, v)); err != nil {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(out.Bytes()) // a browser that left needs no answer
+	}
+}

@@ -1,0 +1,154 @@
+package pages
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/ratelimit"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const (
+	sessionCookie = "bot_session"
+	secureCookie  = "__Host-" + sessionCookie // where the pages are reached by https
+	saidCookie    = "bot_said"
+	themeCookie   = "bot_theme"
+
+	maxSaid = 600 // letters
+)
+
+// errNobody is the error of a request without a session that is good.
+var errNobody = errors.New("not signed in")
+
+// secure reports whether a request came by https, as far as that can be known: to the
+// host of PUBLIC_URL, if that begins with https.
+func (p *Pages) secure(r *http.Request) bool {
+	u, err := url.Parse(p.PublicURL)
+	return r.TLS != nil || err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
+}
+
+func (p *Pages) cookieName(r *http.Request) string {
+	if p.secure(r) {
+		return secureCookie
+	}
+	return sessionCookie
+}
+
+func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+	c := &http.Cookie{ //nolint:gosec // Secure where the browser would send it back
+		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
+	}
+	if life <= 0 {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// authenticate finds who a request is of. It is errNobody if they have no session that
+// is good. A request is returned in any case.
+func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*request, error) {
+	r := &request{Request: plain}
+	cookie, err := plain.Cookie(p.cookieName(plain))
+	if err != nil || len(cookie.Value) > 200 {
+		return r, errNobody
+	}
+	now, ctx := p.Now(), plain.Context()
+	client := ratelimit.Client(plain.RemoteAddr)
+	hash := signin.Hash(cookie.Value)
+	if wait := p.failed.Wait(client, now); wait > 0 && !p.uses.Knows(hash) {
+		return r, tooMany(w, wait)
+	}
+	var session signin.Session
+	role := sessions.Stranger
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		if session, err = tx.WebSession(ctx, hash); err != nil || !session.Live(now) {
+			return err
+		}
+		role, err = p.Role(ctx, tx, session.Account)
+		return err
+	})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		p.failed.Take(client, now)
+		return r, errNobody
+	case err != nil:
+		return r, err
+	case !session.Live(now):
+		return r, errNobody
+	case role == sessions.Stranger:
+		return r, fault.New(fault.Forbidden, "Your account can no longer use the bot. An owner can let you in again.")
+	}
+	if wait := p.uses.Take(hash, now); wait > 0 {
+		return r, tooMany(w, wait)
+	}
+	p.touch(r, session, now)
+	r.session, r.token, r.role, r.said = session, cookie.Value, role, p.heard(w, plain)
+	return r, nil
+}
+
+// touch notes that a session was used, once a minute. If that fails the request goes on.
+func (p *Pages) touch(r *request, s signin.Session, now time.Time) {
+	used := now.UTC().Truncate(time.Minute)
+	if !s.LastUsedAt.Before(used) {
+		return
+	}
+	ctx := r.Context()
+	if err := p.Storage.InTx(ctx, func(tx *store.Tx) error { return tx.TouchWebSession(ctx, s.ID, used) }); err != nil {
+		p.Log.WarnContext(ctx, "could not note the use of a session", "err", err)
+	}
+}
+
+func tooMany(w http.ResponseWriter, wait time.Duration) error {
+	seconds := int(wait/time.Second) + 1
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	return fault.Newf(fault.RateLimited, "Too many requests. Try again in %s.", wording.Count(seconds, "second", "seconds"))
+}
+
+// formToken is in every form of a session, so that a page of somebody else cannot send
+// one even where the browser does not say where it comes from.
+func formToken(session string) string {
+	sum := sha256.Sum256([]byte("form:" + session))
+	return hex.EncodeToString(sum[:16])
+}
+
+// sameText compares two texts in a time that does not depend on how much of them is the
+// same.
+func sameText(a, b string) bool {
+	return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+// say keeps what is told on the next page that is shown.
+func (p *Pages) say(w http.ResponseWriter, r *request, text string) {
+	if text != "" {
+		p.setCookie(w, r.Request, saidCookie, base64.RawURLEncoding.EncodeToString([]byte(wording.Head(text, maxSaid))), time.Minute)
+	}
+}
+
+// heard returns what is to be told now, and forgets it.
+func (p *Pages) heard(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(saidCookie)
+	if err != nil || r.Method != http.MethodGet {
+		return ""
+	}
+	p.setCookie(w, r, saidCookie, "", 0)
+	text, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func queryEscape(text string) string { return url.QueryEscape(text) }

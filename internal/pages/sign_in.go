@@ -1,0 +1,214 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/ratelimit"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// Link returns the address that signs in with a token. base is where the pages are, such
+// as https://bot.example.com.
+func Link(base, token string) string { return base + "/sign-in?k=" + token }
+
+var errLink = fault.New(fault.Invalid, "This link is wrong, expired (after 5 minutes) or already used. Get a new one: send /web to the bot in a private chat, or run `bot owner-link` on the machine.")
+
+// open makes a handler of what people do who are not signed in yet.
+func (p *Pages) open(do func(w http.ResponseWriter, r *request) (view, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, plain *http.Request) {
+		r := &request{Request: plain}
+		v, err := do(w, r)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		if v.body != nil {
+			p.write(w, r, http.StatusOK, v)
+		}
+	}
+}
+
+// signInPage says whom a link signs in, or how to get one. It uses nothing up, so that
+// programs which look at links in chats do not.
+func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
+	token, to := r.URL.Query().Get("k"), localPath(r.URL.Query().Get("to"))
+	if token == "" {
+		return view{title: "Sign in", body: html.Group{
+			html.El("h1", html.Text("Sign in")),
+			html.El("p", html.Text("You need a link to sign in. It works once, for 5 minutes.")),
+			html.El("ul",
+				html.El("li", html.Text("In a private chat with the bot, send "), html.El("code", html.Text("/web")), html.Text(".")),
+				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),
+		}}, nil
+	}
+	now, ctx := p.Now(), r.Context()
+	client := ratelimit.Client(r.RemoteAddr)
+	if wait := p.failed.Wait(client, now); wait > 0 {
+		return view{}, tooMany(w, wait)
+	}
+	var link signin.Link
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		l, ok, err := tx.SignInLink(ctx, signin.Hash(token), now)
+		if err == nil && !ok {
+			err = errLink
+		}
+		link = l
+		return err
+	})
+	if err != nil {
+		p.failed.Take(client, now)
+		return view{}, err
+	}
+	return view{title: "Sign in", body: html.Group{
+		html.El("h1", html.Text("Sign in")),
+		html.El("p", html.Text("This link signs this browser in as "), html.El("strong", html.Text(link.String())), html.Text(".")),
+		html.El("form", html.Attr("method", "post"), html.Attr("action", "/sign-in"),
+			hidden("k", token), hidden("to", to), button("Sign in", "primary")),
+		html.El("p", html.Class("muted"), html.Text("Do not continue if somebody else sent you the link.")),
+	}}, nil
+}
+
+// signIn uses a link up and begins a session.
+func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
+	if err := readForm(r.Request); err != nil {
+		return view{}, err
+	}
+	now, ctx := p.Now(), r.Context()
+	client := ratelimit.Client(r.RemoteAddr)
+	if wait := p.failed.Wait(client, now); wait > 0 {
+		return view{}, tooMany(w, wait)
+	}
+	token, err := p.begin(ctx, signin.Hash(r.PostForm.Get("k")), r.UserAgent(), now)
+	if err != nil {
+		p.failed.Take(client, now)
+		return view{}, err
+	}
+	p.setCookie(w, r.Request, p.cookieName(r.Request), token, signin.SessionLife)
+	http.Redirect(w, r.Request, localPath(r.PostForm.Get("to")), http.StatusSeeOther)
+	return view{}, nil
+}
+
+// begin makes a session of a link, in one transaction.
+func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
+	err = p.Storage.InTx(ctx, func(tx *store.Tx) error {
+		link, ok, err := tx.TakeSignInLink(ctx, hash, now)
+		if err == nil && !ok {
+			err = errLink
+		}
+		if err != nil {
+			return err
+		}
+		role, err := p.Role(ctx, tx, link.Account)
+		if err == nil && role == sessions.Stranger {
+			err = fault.New(fault.Forbidden, "This account can no longer use the bot.")
+		}
+		if err != nil {
+			return err
+		}
+		var session signin.Session
+		session, token = signin.NewSession(link.Account, client, now)
+		if err := tx.InsertWebSession(ctx, session); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: link.String(), Action: "web.sign_in", Target: session.ID})
+	})
+	return token, err
+}
+
+// account shows who is signed in, and where.
+func (p *Pages) account(r *request) (view, error) {
+	ctx, of := r.Context(), r.session.Account
+	if r.owner() {
+		of = signin.Account{}
+	}
+	var list []signin.Session
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.WebSessions(ctx, of, p.Now())
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	return view{title: "Account", body: html.Group{
+		html.El("h1", html.Text("Account")),
+		html.El("p", html.Text("You are "), html.El("strong", html.Text(r.actor())), html.Textf(", role %s.", roleName(r.role))),
+		html.El("h2", html.Text("Signed-in browsers")),
+		table([]string{"Account", "Browser", "Signed in", "Last used", ""}, html.Map(list, func(s signin.Session) html.Node {
+			end := p.form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
+			if s.ID == r.session.ID {
+				end = html.Text("this browser")
+			}
+			return row(html.Text(s.Account.String()), html.Text(s.Client), p.when(s.CreatedAt), p.when(s.LastUsedAt), end)
+		})),
+		p.form(r, "/sign-out", button("Sign out here", "")),
+	}}, nil
+}
+
+// roleName is what a role is called on pages.
+func roleName(r sessions.Role) string {
+	switch r {
+	case sessions.User:
+		return "member"
+	case sessions.Reader:
+		return "viewer"
+	case sessions.Owner, sessions.Stranger:
+	}
+	return string(r)
+}
+
+// endSession ends a session: one's own, or for owners anybody's.
+func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx, id := r.Context(), r.PostForm.Get("id")
+	var ended signin.Session
+	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+		s, done, err := tx.RevokeWebSession(ctx, id)
+		if err != nil {
+			return err
+		}
+		if s.Account != r.session.Account && !r.owner() {
+			return fault.New(fault.NotFound, "There is no such session.")
+		}
+		if ended = s; !done {
+			return nil
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "web.revoke", Target: s.Account.String(), Detail: `{"session":"` + s.ID + `"}`})
+	})
+	return outcome{to: "/account", said: "Signed out " + ended.Account.String() + " (" + wording.Head(ended.Client, 60) + ")."}, err
+}
+
+// signOut ends the session of the request.
+func (p *Pages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
+	ctx := r.Context()
+	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+		if _, _, err := tx.RevokeWebSession(ctx, r.session.ID); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "web.sign_out", Target: r.session.ID})
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	p.setCookie(w, r.Request, p.cookieName(r.Request), "", 0)
+	return outcome{to: "/sign-in"}, nil
+}
+
+// chooseTheme keeps how the pages look in a cookie, so that they come right at once.
+func (p *Pages) chooseTheme(w http.ResponseWriter, r *request) (outcome, error) {
+	theme := r.PostForm.Get("theme")
+	switch theme {
+	case "light", "dark":
+		p.setCookie(w, r.Request, themeCookie, theme, 365*24*time.Hour)
+	case "auto":
+		p.setCookie(w, r.Request, themeCookie, "", 0)
+	default:
+		return outcome{}, fault.New(fault.Invalid, "Choose light, dark or automatic.")
+	}
+	return outcome{to: r.PostForm.Get("back")}, nil
+}

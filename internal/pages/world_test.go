@@ -1,0 +1,201 @@
+package pages_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/pages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+var (
+	ann = signin.Account{Platform: "console", ID: "local"} // an owner
+	bob = signin.Account{Platform: "telegram", ID: "42"}   // a member
+	cat = signin.Account{Platform: "telegram", ID: "43"}   // a viewer
+)
+
+// world is the pages over a database, with people who may.
+type world struct {
+	*store.Store
+
+	t     testing.TB
+	pages *pages.Pages
+	log   bytes.Buffer
+
+	mu    sync.Mutex // guards what follows
+	roles map[signin.Account]sessions.Role
+	now   time.Time
+	took  []messages.Inbound // commands and messages
+	reply func(in messages.Inbound) (command.Reply, bool, error)
+}
+
+func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *world {
+	tb.Helper()
+	w := &world{
+		Store: s, t: tb, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		roles: map[signin.Account]sessions.Role{ann: sessions.Owner, bob: sessions.User, cat: sessions.Reader},
+		reply: func(messages.Inbound) (command.Reply, bool, error) { return command.Reply{Text: "Done."}, true, nil },
+	}
+	config := pages.Config{
+		Storage: s, Version: "v1", PublicURL: "https://bot.example.com", Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Role: func(_ context.Context, _ *store.Tx, a signin.Account) (sessions.Role, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if role, ok := w.roles[a]; ok {
+				return role, nil
+			}
+			return sessions.Stranger, nil
+		},
+		Command: func(_ context.Context, in messages.Inbound) (command.Reply, bool, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.took = append(w.took, in)
+			return w.reply(in)
+		},
+		Accept: func(_ context.Context, in ...messages.Inbound) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.took = append(w.took, in...)
+			return nil
+		},
+		Now: func() time.Time {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.now
+		},
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	w.pages = pages.New(config)
+	return w
+}
+
+func (w *world) do(fn func(ctx context.Context, tx *store.Tx) error) {
+	w.t.Helper()
+	ctx := context.Background()
+	if err := w.InTx(ctx, func(tx *store.Tx) error { return fn(ctx, tx) }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) later(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// link makes a link and returns its token.
+func (w *world) link(a signin.Account) string {
+	w.t.Helper()
+	l, token := signin.NewLink(a, w.now)
+	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.SaveSignInLink(ctx, l, w.now) })
+	return token
+}
+
+// browser is somebody's browser.
+type browser struct {
+	*world
+
+	host    string
+	cookies map[string]*http.Cookie
+	header  http.Header
+}
+
+func (w *world) browser() *browser {
+	return &browser{world: w, host: "127.0.0.1:3000", cookies: map[string]*http.Cookie{}, header: http.Header{}}
+}
+
+// as is the browser of somebody who is signed in.
+func (w *world) as(a signin.Account) *browser {
+	w.t.Helper()
+	b := w.browser()
+	if r := b.send("POST", "/sign-in", url.Values{"k": {w.link(a)}}); r.Code != http.StatusSeeOther {
+		w.t.Fatalf("signing in: %d %s", r.Code, r.Body)
+	}
+	return b
+}
+
+func (b *browser) send(method, target string, form url.Values) *httptest.ResponseRecorder {
+	b.t.Helper()
+	r := httptest.NewRequestWithContext(b.t.Context(), method, target, strings.NewReader(form.Encode()))
+	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	maps.Copy(r.Header, b.header)
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	out := httptest.NewRecorder()
+	b.pages.ServeHTTP(out, r)
+	for _, c := range out.Result().Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+			continue
+		}
+		b.cookies[c.Name] = c
+	}
+	return out
+}
+
+// get returns a page that has to be there.
+func (b *browser) get(target string) string {
+	b.t.Helper()
+	r := b.send("GET", target, nil)
+	if r.Code != http.StatusOK {
+		b.t.Fatalf("GET %s: %d\n%s", target, r.Code, r.Body)
+	}
+	return r.Body.String()
+}
+
+var assetPath = regexp.MustCompile(`/assets/[a-z.]+\?v=[0-9a-f]+`)
+
+var tokenField = regexp.MustCompile(`name="token" value="([0-9a-f]+)"`)
+
+// post sends a form as the pages have it.
+func (b *browser) post(target string, form url.Values) *httptest.ResponseRecorder {
+	b.t.Helper()
+	m := tokenField.FindStringSubmatch(b.get("/account"))
+	if m == nil {
+		b.t.Fatal("there is no form on the page")
+	}
+	form.Set("token", m[1])
+	return b.send("POST", target, form)
+}
+
+// page returns a page with what is answered to a form.
+func (b *browser) follow(r *httptest.ResponseRecorder) string {
+	b.t.Helper()
+	if r.Code != http.StatusSeeOther {
+		b.t.Fatalf("no redirect: %d\n%s", r.Code, r.Body)
+	}
+	return b.get(r.Header().Get("Location"))
+}
+
+func wants(tb testing.TB, page string, parts ...string) {
+	tb.Helper()
+	for _, part := range parts {
+		if !strings.Contains(page, part) {
+			tb.Errorf("the page has no %q:\n%s", part, page)
+		}
+	}
+}
