@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -72,7 +71,7 @@ func (d *Decoder) Shrink(ctx context.Context, r io.ReaderAt, size int64) (Pictur
 		// The garbage of one picture would be counted as what the next may double.
 		defer runtime.GC()
 	}
-	return h.shrink(r, size)
+	return h.shrink(ctx, r, size)
 }
 
 // header is what is known of a picture before it is decoded.
@@ -102,7 +101,7 @@ func examine(r io.ReaderAt, size int64) (header, error) {
 		return header{}, refused("the picture is empty")
 	}
 	pixels := int64(h.width) * int64(h.height)
-	if h.cost, err = h.decodedBytes(r, size, config, pixels); err != nil {
+	if h.cost, err = h.decodedBytes(r, size, config); err != nil {
 		return header{}, err
 	}
 	if h.cost > MaxDecoded {
@@ -144,65 +143,6 @@ func rescue(err *error) {
 	}
 }
 
-// decodedBytes returns what the decoder will need.
-func (h *header) decodedBytes(r io.ReaderAt, size int64, config image.Config, pixels int64) (int64, error) {
-	if h.kind == JPEG {
-		var bytes int64
-		var err error
-		bytes, h.progressive, err = jpegBytes(r, size, pixels)
-		return bytes, err
-	}
-	switch config.ColorModel {
-	case color.GrayModel:
-		return pixels, nil
-	case color.Gray16Model:
-		return pixels * 2, nil
-	case color.NRGBA64Model, color.RGBA64Model:
-		return pixels * 8, nil
-	case color.YCbCrModel, color.NYCbCrAModel:
-		return pixels * 5 / 2, nil
-	}
-	if _, is := config.ColorModel.(color.Palette); is {
-		return pixels, nil
-	}
-	return pixels * 4, nil
-}
-
-// jpegBytes reads the frame header: how the colors are sampled, and whether the
-// picture comes in several passes, for which the decoder keeps all coefficients.
-func jpegBytes(r io.ReaderAt, size, pixels int64) (bytes int64, progressive bool, err error) {
-	at := int64(2)
-	for range maxSegments {
-		var head [10]byte
-		if !readAt(r, head[:], at) || head[0] != 0xff {
-			break
-		}
-		if head[1] == 0xff {
-			at++
-			continue
-		}
-		length := int64(head[2])<<8 | int64(head[3])
-		if head[1] < 0xc0 || head[1] > 0xc2 {
-			at += 2 + length
-			continue
-		}
-		parts := make([]byte, 3*int64(head[9]))
-		if !readAt(r, parts, at+10) {
-			break
-		}
-		var most, sum int64 = 1, 0
-		for i := 0; i+2 < len(parts); i += 3 {
-			area := int64(parts[i+1]>>4) * int64(parts[i+1]&15)
-			most, sum = max(most, area), sum+area
-		}
-		if bytes = pixels * sum / most; head[1] == 0xc2 {
-			return 5 * bytes, true, nil
-		}
-		return bytes, false, nil
-	}
-	return 0, false, damaged(errors.New("no frame header"))
-}
-
 func damaged(err error) error {
 	said := err.Error()
 	if len(said) > maxTrouble {
@@ -212,9 +152,16 @@ func damaged(err error) error {
 }
 
 // shrink decodes the picture and makes it what a model gets.
-func (h header) shrink(r io.ReaderAt, size int64) (Picture, error) {
-	decoded, err := h.decode(bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 64<<10))
-	if err != nil {
+func (h header) shrink(ctx context.Context, r io.ReaderAt, size int64) (Picture, error) {
+	source := &patient{ctx: ctx, r: io.NewSectionReader(r, 0, size), scans: -1}
+	if h.kind == JPEG {
+		source.scans = 0
+	}
+	decoded, err := h.decode(bufio.NewReaderSize(source, 64<<10))
+	switch {
+	case ctx.Err() != nil:
+		return Picture{}, ctx.Err()
+	case err != nil:
 		return Picture{}, damaged(err)
 	}
 	bounds := decoded.Bounds() // of a GIF: of its first frame

@@ -139,7 +139,7 @@ func Reason(head []byte) string {
 	return "its content is not what its name says"
 }
 
-// refusedError is a file that cannot be used, with the reason in a few words.
+// refused returns the error of a file that cannot be used, with the reason in a few words.
 func refused(format string, args ...any) error {
 	return fault.New(fault.Invalid, fmt.Sprintf(format, args...))
 }

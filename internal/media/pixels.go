@@ -22,12 +22,18 @@ func reduce(m image.Image, width, height int) (small image.Image, lossy bool) {
 	}
 	b := m.Bounds()
 	pix := raster{b.Dx(), b.Dy(), 3, opaqueRows(m)}.scale(width, height)
-	out := image.NewRGBA(image.Rect(0, 0, width, height))
-	for i := range width * height {
-		copy(out.Pix[4*i:], pix[3*i:3*i+3])
-		out.Pix[4*i+3] = 255
+	return &image.RGBA{Pix: widened(pix), Stride: 4 * width, Rect: image.Rect(0, 0, width, height)}, lossy
+}
+
+// widened makes four channels of three, in the room that scale leaves.
+func widened(pix []byte) []byte {
+	n := len(pix) / 3
+	pix = pix[:4*n]
+	for i := n - 1; i >= 0; i-- {
+		pix[4*i+2], pix[4*i+1], pix[4*i] = pix[3*i+2], pix[3*i+1], pix[3*i]
+		pix[4*i+3] = 255
 	}
-	return out, lossy
+	return pix
 }
 
 // reducePlanes scales brightness and colors by themselves, the colors to half of
@@ -113,37 +119,51 @@ func palettedRows(m *image.Paletted) func(y int, to []byte) {
 	}
 }
 
-// turn returns a picture of an Exif orientation as it is to be seen.
+// turn returns what reduce made, of an Exif orientation, as it is to be seen.
 func turn(m image.Image, orientation int) image.Image {
 	if orientation <= upright || orientation > 8 {
 		return m
 	}
-	b := m.Bounds()
-	w, h := b.Dx(), b.Dy()
+	w, h := m.Bounds().Dx(), m.Bounds().Dy()
+	wide, rect := w, image.Rect(0, 0, w, h)
+	if orientation >= 5 {
+		wide, rect = h, image.Rect(0, 0, h, w)
+	}
+	switch m := m.(type) {
+	case *image.Gray:
+		return &image.Gray{Pix: turned(m.Pix, w, h, 1, orientation), Stride: wide, Rect: rect}
+	case *image.YCbCr:
+		cw, ch := m.CStride, len(m.Cb)/m.CStride
+		return &image.YCbCr{
+			Y: turned(m.Y, w, h, 1, orientation), Cb: turned(m.Cb, cw, ch, 1, orientation), Cr: turned(m.Cr, cw, ch, 1, orientation),
+			YStride: wide, CStride: (wide + 1) / 2, SubsampleRatio: m.SubsampleRatio, Rect: rect,
+		}
+	default:
+		return &image.RGBA{Pix: turned(m.(*image.RGBA).Pix, w, h, 4, orientation), Stride: 4 * wide, Rect: rect}
+	}
+}
+
+// turned returns the pixels of a picture of an orientation.
+func turned(pix []byte, w, h, channels, orientation int) []byte {
+	// Where the first pixel comes from, and how far it is to that of the next column and
+	// of the next row.
+	way := [...]struct{ first, column, row int }{
+		2: {w - 1, -1, w}, 3: {w*h - 1, -1, -w}, 4: {(h - 1) * w, 1, -w},
+		5: {0, w, 1}, 6: {(h - 1) * w, -w, 1}, 7: {w*h - 1, -w, -1}, 8: {w - 1, w, -1},
+	}[orientation]
 	if orientation >= 5 {
 		w, h = h, w
 	}
-	out := image.NewRGBA(image.Rect(0, 0, w, h))
+	out := make([]byte, 0, len(pix))
 	for y := range h {
-		for x := range w {
-			sx, sy := x, y
-			switch orientation {
-			case 2:
-				sx = w - 1 - x
-			case 3:
-				sx, sy = w-1-x, h-1-y
-			case 4:
-				sy = h - 1 - y
-			case 5:
-				sx, sy = y, x
-			case 6:
-				sx, sy = y, w-1-x
-			case 7:
-				sx, sy = h-1-y, w-1-x
-			case 8:
-				sx, sy = h-1-y, x
+		from := way.first + y*way.row
+		for range w {
+			if channels == 1 {
+				out = append(out, pix[from])
+			} else {
+				out = append(out, pix[from*channels:(from+1)*channels]...)
 			}
-			out.Set(x, y, m.At(b.Min.X+sx, b.Min.Y+sy))
+			from += way.column
 		}
 	}
 	return out

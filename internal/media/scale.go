@@ -16,9 +16,10 @@ type raster struct {
 // scale returns a picture of the given size, without gaps between its rows. It first
 // averages whole cells while that leaves at least half as many pixels again as are wanted,
 // then filters with Catmull-Rom, and holds no more than a few rows besides the result.
+// Behind three channels it leaves room for a fourth.
 func (s raster) scale(width, height int) []byte {
+	pix := make([]byte, width*height*s.channels, width*height*(s.channels+s.channels/3))
 	if width == s.width && height == s.height {
-		pix := make([]byte, width*height*s.channels)
 		for y := range height {
 			s.row(y, pix[y*width*s.channels:(y+1)*width*s.channels])
 		}
@@ -26,7 +27,6 @@ func (s raster) scale(width, height int) []byte {
 	}
 	s = s.averaged(max(1, int(float64(s.width)/float64(width)/1.5)), max(1, int(float64(s.height)/float64(height)/1.5)))
 	stride := width * s.channels
-	pix := make([]byte, stride*height)
 	across, down := weights(s.width, width), weights(s.height, height)
 	ring := make([][]int32, down.most)
 	for i := range ring {
