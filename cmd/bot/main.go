@@ -10,13 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -48,43 +45,12 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		app.LimitMemory()
 	}
-	ctx, interrupt, stop := signals()
+	ctx, signals, stop := awaitSignals()
 	code := run(ctx, os.Args[1:], process{
-		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: interrupt,
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: signals.interrupt, catch: signals.catch,
 	})
 	stop()
 	os.Exit(code)
-}
-
-// signals returns a context that ends with the first SIGINT or SIGTERM. The
-// second one ends the process at once, whatever it is doing. interrupt does what SIGINT
-// does, for a terminal that passes Ctrl-C on as a key.
-func signals() (ctx context.Context, interrupt, stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	received := make(chan os.Signal, 2)
-	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
-	over := make(chan struct{})
-	go func() {
-		for end := cancel; ; end = func() { os.Exit(exitFailed) } {
-			select {
-			case <-received:
-				end()
-			case <-over:
-				return
-			}
-		}
-	}()
-	interrupt = func() {
-		select {
-		case received <- os.Interrupt:
-		default: // two are on their way
-		}
-	}
-	return ctx, interrupt, sync.OnceFunc(func() {
-		signal.Stop(received)
-		close(over)
-		cancel()
-	})
 }
 
 // process is what the operating system gives the program.
@@ -92,7 +58,8 @@ type process struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	interrupt      func() // does what SIGINT does; may be nil
+	interrupt      func()                               // does what SIGINT does; may be nil
+	catch          func(handle func()) (release func()) // has SIGINT do something else; may be nil
 }
 
 // program is what the subcommands work with.

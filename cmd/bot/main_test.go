@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, _, _ := signals()
+	ctx, _, _ := awaitSignals()
 	fmt.Println("ready")
 	<-ctx.Done()
 	fmt.Println("stopping")

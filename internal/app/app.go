@@ -98,6 +98,10 @@ type Env struct {
 	Screen    func(w io.Writer)
 	Interrupt func()
 
+	// Catch, if not nil, has handle called by SIGINT, which else ends the program, until
+	// release is called: on a terminal whose keys the console does not read by itself.
+	Catch func(handle func()) (release func())
+
 	// Hangup tells, by a value, that the configuration is to be read again with
 	// Reload; nil never does. SetLogLevel changes what Log writes; may be nil.
 	Hangup      <-chan os.Signal

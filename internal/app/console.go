@@ -53,7 +53,7 @@ func TerminalChat(cfg config.Config, env Env) console.Chat {
 	if err != nil {
 		say(env.Stderr, "What was typed before is not known: %s\n", fault.Public(err))
 	}
-	c.Prompt, c.History = "you> ", history
+	c.Prompt, c.History, c.Signals = "you> ", history, env.Catch
 	return console.Chat{Terminal: c, Conversation: console.Local, Quit: env.Interrupt}
 }
 

@@ -53,11 +53,16 @@ func Render(c Config, text string) string {
 	return out.String()
 }
 
-// Fold breaks the lines of a text at words; what goes on is indented.
+// Fold breaks the lines of a text at words; what goes on of an indented line is indented
+// as given.
 func Fold(c Config, text string, indent int) string {
 	columns, _ := New(c).size()
 	var b strings.Builder
+	given := indent
 	for line := range strings.Lines(text) {
+		if indent = given; !strings.HasPrefix(line, " ") {
+			indent = 0
+		}
 		cells, _ := strings.CutSuffix(line, "\n")
 		parts := wrap(cellsOf(cells, plain), columns-1)
 		if len(parts) > 1 { // the further ones have less room

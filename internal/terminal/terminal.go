@@ -42,6 +42,10 @@ type Config struct {
 	Plain  bool // a terminal without escape sequences (TERM=dumb): no editor, final texts only
 	Styled bool // bold, colors and the like may be used
 
+	// Signals has handle called for the signal that a Plain terminal makes of Ctrl-C,
+	// until release is called; nil leaves that to the program.
+	Signals func(handle func()) (release func())
+
 	Prompt  string
 	History *History
 
@@ -366,10 +370,22 @@ func (t *Terminal) runPlain(ctx context.Context, h Handler) error {
 			}
 		}
 	}()
+	pressed := make(chan struct{}, 2)
+	if t.config.Signals != nil {
+		defer t.config.Signals(func() {
+			select {
+			case pressed <- struct{}{}:
+			default: // two are on their way
+			}
+		})()
+	}
 	for pending := ""; ; {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-pressed: // the terminal has dropped the line
+			pending = ""
+			t.interrupt(ctx, h)
 		case text, ok := <-lines:
 			if !ok {
 				return nil
@@ -381,6 +397,7 @@ func (t *Terminal) runPlain(ctx context.Context, h Handler) error {
 
 // takePlain takes a line and returns what goes on in the next one.
 func (t *Terminal) takePlain(ctx context.Context, h Handler, pending, text string) string {
+	t.interrupted = time.Time{}
 	t.mu.Lock()
 	t.prompted = false
 	t.mu.Unlock()

@@ -497,6 +497,54 @@ func TestPlainTerminal(t *testing.T) {
 	}
 }
 
+// A terminal that makes a signal of Ctrl-C has the same two steps as any other.
+func TestCtrlCOnAPlainTerminal(t *testing.T) {
+	t.Parallel()
+	in, w := io.Pipe()
+	var out bytes.Buffer
+	pressed := make(chan bool, 1)
+	var press func()
+	released := false
+	ready := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	p := New(Config{In: in, Out: &out, Plain: true, Prompt: "you> ", Signals: func(handle func()) func() {
+		press = handle
+		close(ready)
+		return func() { released = true }
+	}})
+	done := make(chan error, 1)
+	go func() {
+		done <- p.Run(ctx, Handler{Interrupt: func(_ context.Context, second bool) bool {
+			pressed <- second
+			return second
+		}})
+	}()
+	<-ready
+	for _, want := range []bool{false, true} {
+		press()
+		if second := <-pressed; second != want {
+			t.Errorf("second: %v, want %v", second, want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil || !released {
+		t.Errorf("%v, released: %v", err, released)
+	}
+	_ = w.Close()
+	if out.String() != "you> \nPress Ctrl-C again to quit.\nyou> \n" {
+		t.Errorf("output %q", out.String())
+	}
+}
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	got := Fold(Config{Size: func() (int, int) { return 24, 10 }}, "  key  one two three four five\nsix seven eight nine ten\n\nend", 7)
+	want := "  key  one two three\n       four five\nsix seven eight nine\nten\n\nend"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRunEndsWithItsInputAndContext(t *testing.T) {
 	t.Parallel()
 	in, w := io.Pipe()

@@ -70,6 +70,9 @@ func (c Chat) Run(ctx context.Context, b Backend) error {
 	if err == nil && running.Err() == nil {
 		_, err = settled(ctx, b, c.Conversation, s.pending)
 	}
+	if s.stopping.Load() && c.Quit == nil {
+		s.terminal.Note("The bot has not confirmed that it stopped; it may go on with the answer.")
+	}
 	stop()
 	work.Wait()
 	if n := s.unsent + len(s.typed); n > 0 {
@@ -235,6 +238,9 @@ func (s *session) interrupt(_ context.Context, second bool) bool {
 		return false // as far as is known here
 	}
 	s.stopping.Store(true)
+	if s.Terminal.Plain {
+		s.terminal.Note(stopping)
+	}
 	s.terminal.Status(stopping)
 	return true
 }
