@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/chaos/ledger"
@@ -156,6 +157,7 @@ type run struct {
 	talk     *talk
 	bots     []*bot
 	lastKill time.Time
+	ahead    atomic.Int64 // how far the platform's clock is, in nanoseconds
 
 	noting sync.Mutex // guards both below, and what several goroutines note in report
 	sends  []time.Time

@@ -46,7 +46,7 @@ func newGitHub(r *run) (platform, error) {
 		return nil, fmt.Errorf("start the git server: %w", err)
 	}
 	p.server = github.New(github.Options{
-		WebURL: p.git.URL(), Limits: github.NoLimits(), KeepCalls: -1,
+		Now: r.clock, WebURL: p.git.URL(), Limits: github.NoLimits(), KeepCalls: -1,
 		OnChange: func(c github.Change) {
 			if c.Comment.FromBot {
 				if c.Kind == github.ChangeCommented {

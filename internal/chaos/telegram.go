@@ -19,7 +19,7 @@ type onTelegram struct {
 func newTelegram(r *run) (platform, error) {
 	p := &onTelegram{run: r}
 	p.server = telegram.New(telegram.Options{
-		Token: telegramToken, BotUsername: "chaos_bot", KeepCalls: -1, KeepEdits: -1,
+		Now: r.clock, Token: telegramToken, BotUsername: "chaos_bot", KeepCalls: -1, KeepEdits: -1,
 		OnChange: func(c telegram.Change) {
 			if c.Message.FromBot {
 				if c.Kind == telegram.ChangeSent {

@@ -19,15 +19,25 @@ const (
 	slowDisk  trouble = "the disk is slow"
 	awayNow   trouble = "the platform answers nothing but 503"
 	databases trouble = "database"
+	clockJump trouble = "the platform's clock jumps"
 )
+
+// clockJumps is how far the platform's clock may be from that of the bots, which is how a
+// bot sees that its own was set. Slack's signatures hold for five minutes.
+const clockJumps = 4 * time.Minute
+
+// clock is the platform's.
+func (r *run) clock() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 // next returns the i-th trouble. Of ten, six are kills.
 func (r *run) next(i int) trouble {
 	switch x := r.rnd.IntN(20); {
 	case i%7 == 6:
 		return catchUp // a message that is begun fifteen times is given up
-	case r.opts.JustKill || x < 14:
+	case r.opts.JustKill || x < 12:
 		return kill
+	case x < 14:
+		return clockJump
 	case x == 14:
 		return orderly
 	case x == 15:
@@ -113,6 +123,10 @@ func (r *run) happen(ctx context.Context, what trouble, d draw) error {
 	case slowDisk:
 		back := context.WithoutCancel(ctx)
 		return r.during(ctx, what, span, func() error { return r.db.delay(ctx, 100*time.Millisecond) }, func() error { return r.db.delay(back, 0) })
+	case clockJump:
+		r.ahead.Store(int64((2*d.x - 1) * float64(clockJumps)))
+		r.count(string(what))
+		return nil
 	case awayNow:
 		return r.during(ctx, what, span, func() error { r.talk.away.Store(true); return nil }, func() error { r.talk.away.Store(false); return nil })
 	default:

@@ -124,11 +124,12 @@ func (a *Adapter) minted(k tokenKey) *minted {
 }
 
 // assert makes the token with which the App identifies itself: a JWT (contract
-// C7).
+// C7). Its times are GitHub's, which refuses one that began later than now.
 func (a *Adapter) assert() (string, time.Time, error) {
 	now := time.Now()
+	theirs := a.clock.At(now)
 	claims, err := json.Marshal(map[string]any{
-		"iat": now.Add(-assertionSkew).Unix(), "exp": now.Add(assertionLife).Unix(), "iss": a.cfg.AppID,
+		"iat": theirs.Add(-assertionSkew).Unix(), "exp": theirs.Add(assertionLife).Unix(), "iss": a.cfg.AppID,
 	})
 	if err != nil {
 		return "", time.Time{}, fault.Wrap(err, fault.Internal, "writing the App's token")
