@@ -113,6 +113,50 @@ func TestWhatCannotBeReadIsSaidAndTheRestIsAnswered(t *testing.T) {
 	})
 }
 
+// deadly ends the process that looks at a file of its name.
+type deadly struct {
+	orchestrator.Files
+	w    *orchestratortest.World
+	name string
+	died int
+}
+
+func (d *deadly) Take(ctx context.Context, a messages.Attachment, open func(context.Context) (io.ReadCloser, error)) messages.Attachment {
+	if a.Name == d.name {
+		d.died++
+		d.w.Process().Kill()
+	}
+	return d.Files.Take(ctx, a, open)
+}
+
+// A file that ends the process would end each one after it, too.
+func TestAFileThatEndsTheProcessIsLeftOut(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		d := &deadly{w: w, name: "bomb.png"}
+		before := w.Configure
+		w.Configure = func(c *orchestrator.Config, s *store.Store) {
+			before(c, s)
+			d.Files, c.Files = c.Files, d
+		}
+		w.Model.On("look", orchestratortest.Say("I see nothing."))
+		w.Start()
+		w.Chat.Say("look", attach(png1("bomb.png"), png1("b.png")))
+		w.Settle()
+		for range 10 {
+			if w.Process().Dead() {
+				w.Start()
+				w.Settle()
+			}
+		}
+		w.Chat.Find("bomb.png: it was not read, because I was interrupted 3 times while reading the files of this message.")
+		w.Chat.Find("I see nothing.")
+		if d.died != 3 {
+			t.Errorf("%d processes ended, want 3", d.died)
+		}
+	})
+}
+
 func TestAFileAloneThatCannotBeReadIsAnsweredWithoutAModel(t *testing.T) {
 	orchestratortest.Run(t, func(w *orchestratortest.World) {
 		withFiles(w, nil)

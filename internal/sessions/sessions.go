@@ -293,9 +293,10 @@ type Preparation struct {
 
 	// Files are the attachments of the event with what was read of them at FilesAt.
 	// What was said in recordings has been shown by then. A zero FilesAt means that
-	// nobody has looked.
-	FilesAt time.Time             `json:"files_at,omitzero"`
-	Files   []messages.Attachment `json:"files,omitempty"`
+	// nobody has looked. Readings is how often that was begun and not done.
+	FilesAt  time.Time             `json:"files_at,omitzero"`
+	Files    []messages.Attachment `json:"files,omitempty"`
+	Readings int                   `json:"readings,omitempty"`
 
 	// Repository is what the platform said at LocatedAt of where the work belongs.
 	LocatedAt  time.Time            `json:"located_at,omitzero"`

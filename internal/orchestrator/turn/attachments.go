@@ -38,6 +38,10 @@ const (
 	// maxFiles is how many files of a message are read.
 	maxFiles = 20
 
+	// maxReadings is how often the files of a message are begun to be read: a process
+	// that ends meanwhile may have been ended by one of them.
+	maxReadings = 3
+
 	// maxHeard is how much of what was said in a recording is shown, in bytes.
 	maxHeard = 1500
 )
@@ -62,7 +66,9 @@ func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *read
 		return
 	}
 	if !within(p.FilesAt, at, trustReading) || len(p.Files) != len(entry.In.Attachments) {
-		p.FilesAt, p.Files = at, w.readAttachments(ctx, *entry)
+		p.Readings++
+		w.keep(ctx, *entry)
+		p.FilesAt, p.Files, p.Readings = at, w.readAttachments(ctx, *entry), 0
 		w.keepFiles(ctx, *entry)
 	}
 	r.attachments = p.Files
@@ -108,6 +114,8 @@ func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []me
 			continue
 		case read == maxFiles:
 			a.Note = tooMany
+		case entry.Preparation.Readings > maxReadings:
+			a.Note = endsReading
 		default:
 			read++
 			a = w.readOne(ctx, entry, fetcher, a)
@@ -119,6 +127,9 @@ func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []me
 
 // tooMany is the note of files beyond the limit.
 var tooMany = fmt.Sprintf("only the first %d files of a message are read", maxFiles)
+
+// endsReading is the note of files of which one may end the process.
+var endsReading = fmt.Sprintf("it was not read, because I was interrupted %d times while reading the files of this message", maxReadings)
 
 // failures says what was not read, each reason once.
 func failures(list []messages.Attachment) (failed []string) {
