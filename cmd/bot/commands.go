@@ -14,6 +14,7 @@ type commandLine struct {
 	Halt   haltCommand   `cmd:"" group:"Run" help:"Stop all work on every replica until resume."`
 	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 
+	Setup     setupCommand     `cmd:"" group:"Set up" help:"Set up the model, platforms and people, step by step."`
 	Doctor    doctorCommand    `cmd:"" group:"Set up" help:"Check everything, and say what fixes what is wrong."`
 	Config    configCommand    `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
 	Repo      repoCommand      `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`

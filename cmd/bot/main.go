@@ -47,7 +47,7 @@ func main() {
 	}
 	ctx, signals, stop := awaitSignals()
 	code := run(ctx, os.Args[1:], process{
-		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: signals.interrupt, catch: signals.catch,
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: signals.interrupt, catch: signals.catch, restart: startAgain,
 	})
 	stop()
 	os.Exit(code)
@@ -60,6 +60,7 @@ type process struct {
 	stdout, stderr io.Writer
 	interrupt      func()                               // does what SIGINT does; may be nil
 	catch          func(handle func()) (release func()) // has SIGINT do something else; may be nil
+	restart        func() error                         // starts the program anew in the place of this one; nil if it cannot
 }
 
 // program is what the subcommands work with.

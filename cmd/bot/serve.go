@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,7 +73,12 @@ func (p *program) serve(console bool) error {
 	}
 	resident.ReleaseProgram() // nothing of what reads the command line comes again
 	env.Hangup, env.Reload, env.SetLogLevel = hangups, p.load, p.levels.set
-	return app.Run(p.ctx, cfg, env)
+	env.Restarts = p.restart != nil
+	if err = app.Run(p.ctx, cfg, env); errors.Is(err, app.ErrRestart) {
+		closeLog()
+		return p.restart()
+	}
+	return err
 }
 
 func bothTerminals(proc process) bool {

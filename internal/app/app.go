@@ -108,6 +108,10 @@ type Env struct {
 	Reload      func() (config.Config, error)
 	SetLogLevel func(level slog.Level)
 
+	// Restarts is set where Run may return ErrRestart, because whoever called it runs it
+	// again then.
+	Restarts bool
+
 	// daemon is the one that does a command; nil if the process was called for it.
 	daemon *daemon
 
@@ -119,6 +123,10 @@ type Env struct {
 type Info struct {
 	Addr string // where HTTP listens
 }
+
+// ErrRestart is what Run returns after an orderly stop to be run again, with the
+// configuration as it is then.
+var ErrRestart = errors.New("the configuration has changed in a way that needs a restart")
 
 // daemon is everything that runs.
 type daemon struct {
@@ -157,6 +165,9 @@ type daemon struct {
 	core        *orchestrator.Orchestrator
 	web         *web.Server
 	plan        resource.Plan // what of the configuration fits into this machine
+
+	retakes    chan retakeRequest
+	restarting atomic.Bool
 }
 
 // Run runs the daemon until ctx is done, or until the console's input has ended
@@ -166,12 +177,16 @@ type daemon struct {
 func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
 		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
-		missing: make(map[assistant.Name]string)}
+		missing: make(map[assistant.Name]string), retakes: make(chan retakeRequest)}
 	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
 	}
-	return errors.Join(d.run(ctx), d.close())
+	err := errors.Join(d.run(ctx), d.close())
+	if err == nil && d.restarting.Load() && ctx.Err() == nil {
+		return ErrRestart
+	}
+	return err
 }
 
 // open builds everything and checks what can be checked before anything runs.

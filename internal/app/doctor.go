@@ -29,10 +29,28 @@ import (
 // Doctor examines the installation that cfg describes, and changes nothing: the daemon
 // may run or not. Offline, nothing is asked over the network.
 func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) doctor.Report {
+	d := newExamination(cfg, env)
+	return doctor.Run(ctx, d.checks(), offline, d.redact.String)
+}
+
+// examine runs the checks of some areas only.
+func examine(ctx context.Context, cfg config.Config, env Env, areas ...string) doctor.Report {
+	d := newExamination(cfg, env)
+	checks := slices.DeleteFunc(d.checks(), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
+	return doctor.Run(ctx, checks, false, d.redact.String)
+}
+
+// newExamination returns a daemon that never runs.
+func newExamination(cfg config.Config, env Env) *daemon {
 	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
 		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
 		missing: make(map[assistant.Name]string), metrics: metrics.New(env.Version)}
 	d.live.Store(&cfg)
+	return d
+}
+
+// checks returns all checks, in the order of the report.
+func (d *daemon) checks() []doctor.Check {
 	checks := []doctor.Check{
 		{Area: "system", Run: d.examineFolder},
 		{Area: "system", Run: d.examineClock, Online: true},
@@ -43,13 +61,12 @@ func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) docto
 	}
 	checks = append(checks, d.modelChecks()...)
 	checks = append(checks, d.platformChecks()...)
-	checks = append(checks,
+	return append(checks,
 		doctor.Check{Area: "agents", Run: d.examineAgents},
 		doctor.Check{Area: "tools", Run: d.examineMCP},
 		doctor.Check{Area: "web", Run: d.examineAddress, Online: true},
 		doctor.Check{Area: "access", Run: d.examineAccess},
 	)
-	return doctor.Run(ctx, checks, offline, d.redact.String)
 }
 
 func one(f doctor.Finding) []doctor.Finding { return []doctor.Finding{f} }
@@ -270,12 +287,7 @@ func (d *daemon) platformChecks() []doctor.Check {
 }
 
 func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.Finding {
-	a, err := k.New(platform.Surroundings{
-		PublicURL: d.config.PublicURL, GitToken: d.config.Git.Token.Reveal(), Log: d.log, Observe: func(string) {},
-		Commands: func() []string { return nil },
-		Engaged:  func(context.Context, messages.ConversationKey) (bool, error) { return false, nil },
-		Cursor:   noCursor{},
-	})
+	a, err := d.adapterFor(k)
 	if err != nil {
 		return one(doctor.Failed("options", err, "bot config show"))
 	}
@@ -298,6 +310,16 @@ func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.
 		found = append(found, e.Examine(ctx)...)
 	}
 	return found
+}
+
+// adapterFor makes an adapter that asks the platform, and receives nothing.
+func (d *daemon) adapterFor(k platform.Kind) (platform.Adapter, error) {
+	return k.New(platform.Surroundings{
+		PublicURL: d.config.PublicURL, GitToken: d.config.Git.Token.Reveal(), Log: d.log, Observe: func(string) {},
+		Commands: func() []string { return nil },
+		Engaged:  func(context.Context, messages.ConversationKey) (bool, error) { return false, nil },
+		Cursor:   noCursor{},
+	})
 }
 
 // noCursor keeps nothing: nothing is received.

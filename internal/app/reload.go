@@ -12,16 +12,27 @@ import (
 	"remote-agent/internal/spend"
 )
 
-// awaitReload takes the configuration anew whenever the process is told to, until ctx
-// ends.
-func (d *daemon) awaitReload(ctx context.Context) {
+// awaitReload takes the configuration anew whenever the process is told to, by a signal
+// or through the socket, until ctx ends. Where that needs a restart and this process can
+// be started again, it stops itself.
+func (d *daemon) awaitReload(ctx context.Context, stop context.CancelFunc) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.env.Hangup:
+			d.reload(ctx)
+		case r := <-d.retakes:
+			taken, err := d.retake(ctx, r.names)
+			r.reply <- retaken{taken, err}
+			<-r.heard // a socket that closes would swallow it
+			if taken.Restarting {
+				d.log.InfoContext(ctx, "restarting, for options that need it", "options", optionNames(taken.Restart))
+				d.restarting.Store(true)
+				stop()
+				return
+			}
 		}
-		d.reload(ctx)
 	}
 }
 

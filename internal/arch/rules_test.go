@@ -15,7 +15,7 @@ const module = "remote-agent"
 // import nothing. "*" stands for one element of a path; the longest key that
 // matches counts.
 var allowed = map[string][]string{
-	"cmd/bot":      {"internal/app", "internal/bench", "internal/chaos", "internal/commandline", "internal/config", "internal/fault", "internal/platform/console", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
+	"cmd/bot":      {"internal/app", "internal/bench", "internal/chaos", "internal/commandline", "internal/config", "internal/fault", "internal/platform/console", "internal/platform/github", "internal/platform/slack", "internal/profiling", "internal/sandbox", "internal/setup/dialog", "internal/terminal", "internal/tour", "internal/transcript", "internal/web"},
 	"internal/app": {"internal/*", "internal/*/*", "internal/*/*/*", "docs", "migrations"},
 
 	// The vocabulary.
@@ -50,14 +50,16 @@ var allowed = map[string][]string{
 	"internal/child":       {},
 	"internal/terminal":    {"internal/fault"},
 	"internal/doctor":      {"internal/fault"},
+	"internal/setup":       {"internal/doctor"},
+	"internal/setup/*":     {"internal/doctor", "internal/fault", "internal/setup"},
 	"internal/localsocket": {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
 	"internal/codebase/*":  {"internal/codebase/*", "internal/egress", "internal/fault"},
 
 	// The ports and what implements them.
 	"internal/option":              {},
-	"internal/platform":            {"internal/doctor", "internal/failpoint", "internal/fault", "internal/messages", "internal/option"},
-	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/failpoint"},
+	"internal/platform":            {"internal/doctor", "internal/failpoint", "internal/fault", "internal/messages", "internal/option", "internal/setup"},
+	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/setup", "internal/failpoint"},
 	"internal/platform/console":    {"internal/fault", "internal/localsocket", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
 	"internal/assistant":           {"internal/fault", "internal/messages"},
@@ -176,7 +178,7 @@ var allowed = map[string][]string{
 // leaves are packages that import nothing of this module, with those that may
 // import them besides what allowed says.
 var leaves = map[string][]string{
-	"internal/wording":   {"internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
+	"internal/wording":   {"internal/app", "internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},

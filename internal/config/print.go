@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/option"
@@ -54,6 +55,17 @@ func (c Config) shown(o Option, text string) string {
 		return fmt.Sprintf("%q", text)
 	}
 	return text
+}
+
+// Shown returns the text of an option for people, and whether it has another value than
+// its default. Of a secret it says only that there is one.
+func (c Config) Shown(name string) (text string, set bool) {
+	i := slices.IndexFunc(c.table, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return "", false
+	}
+	_, set = c.Text(name)
+	return c.shown(c.table[i], c.values[name].text), set
 }
 
 // WriteExample prints an example .env file: every option, commented out, with

@@ -123,6 +123,15 @@ var signs = map[Status]string{OK: "✔", Skip: "-", Warn: "!", Fail: "✖"}
 // Write writes the report for a person: a line a finding, what would fix it below it,
 // and a sum.
 func (r Report) Write(w io.Writer) error {
+	if err := r.WriteFindings(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", r.Sum())
+	return err
+}
+
+// WriteFindings does so without the sum.
+func (r Report) WriteFindings(w io.Writer) error {
 	var b strings.Builder
 	last := ""
 	for _, f := range r.Findings {
@@ -136,7 +145,6 @@ func (r Report) Write(w io.Writer) error {
 			fmt.Fprintf(&b, "%-9s   fix: %s\n", "", f.Fix)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.Sum())
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -4,6 +4,7 @@ package journey_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -92,6 +93,8 @@ type world struct {
 
 	hangup chan os.Signal // see reload
 
+	envFile string // the .env file; empty: there is none, and the bot cannot restart itself
+
 	addr string
 	stop context.CancelFunc
 	done chan error
@@ -165,11 +168,20 @@ func (w *world) load() (config.Config, error) {
 			environ = append(environ, name+"="+value)
 		}
 	}
+	return app.LoadConfig(config.Source{Environ: environ, EnvFile: w.options()})
+}
+
+// options is the file that options are read from.
+func (w *world) options() string {
+	w.t.Helper()
+	if w.envFile != "" {
+		return w.envFile
+	}
 	none := filepath.Join(w.t.TempDir(), "none.env")
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	return app.LoadConfig(config.Source{Environ: environ, EnvFile: none})
+	return none
 }
 
 // clock is the time by which memories age and standing tasks run.
@@ -206,12 +218,18 @@ func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
 	cfg := w.config()
 	env := app.Env{
 		Stdin: strings.NewReader(""), Stdout: &w.printed, Stderr: &w.printed, Version: "test",
-		Log:     slog.New(slog.NewTextHandler(&logWriter{t: w.t, also: w.logs}, &slog.HandlerOptions{Level: w.level})),
-		Started: func(i app.Info) { started <- i },
-		Lookup:  os.LookupEnv,
-		Now:     w.clock,
-		Trace:   w.trace,
-		Reload:  w.load,
+		Log: slog.New(slog.NewTextHandler(&logWriter{t: w.t, also: w.logs}, &slog.HandlerOptions{Level: w.level})),
+		Started: func(i app.Info) {
+			select {
+			case started <- i:
+			default: // after a restart
+			}
+		},
+		EnvFile: w.envFile, Restarts: w.envFile != "",
+		Lookup: os.LookupEnv,
+		Now:    w.clock,
+		Trace:  w.trace,
+		Reload: w.load,
 	}
 	w.hangup = make(chan os.Signal, 1)
 	env.Hangup = w.hangup
@@ -222,7 +240,13 @@ func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
 	ctx = pprof.WithLabels(ctx, pprof.Labels("bot", w.env["DATA_DIR"]))
 	go func() {
 		pprof.SetGoroutineLabels(ctx) // those that it starts have them, too
-		done <- app.Run(ctx, cfg, env)
+		err := app.Run(ctx, cfg, env)
+		for errors.Is(err, app.ErrRestart) {
+			if cfg, err = w.load(); err == nil {
+				err = app.Run(ctx, cfg, env)
+			}
+		}
+		done <- err
 	}()
 	return started
 }

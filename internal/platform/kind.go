@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
+	"remote-agent/internal/setup"
 )
 
 // Kind is what the program knows of a platform before it connects: its options, and
@@ -99,6 +100,25 @@ type Reloader interface {
 	// Reload tells a of this kind's options, where they differ from those before. An
 	// error changes nothing.
 	Reload(ctx context.Context, before Kind, a Adapter) error
+}
+
+// Guided is a Kind that people can set up step by step.
+type Guided interface {
+	Kind
+
+	// SetUp returns the step, as the options are now. publicURL is the address of this
+	// program; empty if there is none.
+	SetUp(publicURL string) setup.Step
+}
+
+// Introducer is an adapter that tells its platform what the bot is, for people who look
+// at it: a description, a picture.
+type Introducer interface {
+	Adapter
+
+	// Introduce sets what nobody has set yet, and says in a few words what that was;
+	// empty if everything was there. It may run again.
+	Introduce(ctx context.Context) (did string, err error)
 }
 
 // RepoCredentials is a Kind whose adapter knows credentials for repositories.

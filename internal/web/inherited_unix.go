@@ -48,7 +48,14 @@ func Inherited(lookup func(name string) (string, bool)) ([]net.Listener, error) 
 
 func inherit(fd int) (net.Listener, error) {
 	syscall.CloseOnExec(fd) // programs of assistants are not to have it
-	file := os.NewFile(uintptr(fd), fmt.Sprintf("LISTEN_FDS %d", fd))
+	// A copy is listened on: the descriptor itself stays for PassOn, and while nobody
+	// listens, connections wait there.
+	own, err := syscall.Dup(fd)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("LISTEN_FDS: descriptor %d is not open", fd)}
+	}
+	syscall.CloseOnExec(own)
+	file := os.NewFile(uintptr(own), fmt.Sprintf("LISTEN_FDS %d", fd))
 	defer file.Close() //nolint:errcheck // the listener has a copy
 	listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil || listening == 0 {
@@ -61,4 +68,17 @@ func inherit(fd int) (net.Listener, error) {
 			"LISTEN_FDS: descriptor %d cannot be listened on: the socket unit needs ListenStream= with an address or a path", fd)}
 	}
 	return l, nil
+}
+
+// PassOn has the program that takes the place of this process get the sockets of
+// Inherited.
+func PassOn(lookup func(name string) (string, bool)) {
+	count, ok := lookup("LISTEN_FDS")
+	if pid, _ := lookup("LISTEN_PID"); !ok || pid != strconv.Itoa(os.Getpid()) {
+		return
+	}
+	n, _ := strconv.Atoi(count) // Inherited has looked at it
+	for fd := firstInherited; fd < firstInherited+min(n, maxInherited); fd++ {
+		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFD, 0) // one that is closed is none
+	}
 }

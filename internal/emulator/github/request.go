@@ -132,7 +132,7 @@ func clip(s string) string {
 
 // serve answers one call.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.serveAttachment(w, r) {
+	if s.serveAttachment(w, r) || s.serveManifest(w, r) { //nolint:contextcheck // what it makes GitHub deliver outlives it
 		return
 	}
 	found, vars := s.find(r)

@@ -143,6 +143,7 @@ type Server struct {
 	tokens        map[string]*token
 	appBot        *user
 	appHook       *hook
+	creations     map[string]*creation // by code
 	deliveries    platformapi.Deliveries[delivery]
 	outgoing      []*delivery // of what is done under the lock now
 	network       Network
@@ -157,13 +158,14 @@ type Server struct {
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	s := &Server{
-		opts:     opts,
-		limits:   opts.Limits.withDefaults(),
-		lastID:   2_500_000_000, // ids of comments have not fitted into 32 bits for years
-		comments: map[int64]*comment{},
-		tokens:   map[string]*token{},
-		dice:     rand.New(rand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
-		pace:     pacing{byWho: map[string]*paceState{}},
+		opts:      opts,
+		limits:    opts.Limits.withDefaults(),
+		lastID:    2_500_000_000, // ids of comments have not fitted into 32 bits for years
+		comments:  map[int64]*comment{},
+		tokens:    map[string]*token{},
+		creations: map[string]*creation{},
+		dice:      rand.New(rand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
+		pace:      pacing{byWho: map[string]*paceState{}},
 	}
 	s.key = sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })
 	s.routes = routes()

@@ -95,6 +95,7 @@ type Server struct {
 	files     map[string]*file
 	callbacks map[string]bool // open callback queries
 	answers   []CallbackAnswer
+	profile   Profile
 	pace      pacing
 	problems  []Violation
 }
@@ -247,6 +248,18 @@ func (s *Server) dispatch(ctx context.Context, method string, p params, files up
 		return s.getMyCommands(p)
 	case "deletemycommands":
 		return s.deleteMyCommands(p)
+	case "setmydescription":
+		return s.setText(p["description"], "description", maxBotDescription, &s.profile.Description)
+	case "getmydescription":
+		return s.getText("description", &s.profile.Description)
+	case "setmyshortdescription":
+		return s.setText(p["short_description"], "short_description", maxShortDescription, &s.profile.ShortDescription)
+	case "getmyshortdescription":
+		return s.getText("short_description", &s.profile.ShortDescription)
+	case "setmyprofilephoto":
+		return s.setMyProfilePhoto(p, files)
+	case "getuserprofilephotos":
+		return s.getUserProfilePhotos(p)
 	case "getfile":
 		return s.getFile(p)
 	case "answercallbackquery":

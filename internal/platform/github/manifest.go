@@ -54,6 +54,7 @@ type manifest struct {
 	Hook        *manifestHook     `json:"hook_attributes,omitempty"`
 	Permissions map[string]string `json:"default_permissions"`
 	Events      []string          `json:"default_events,omitempty"`
+	Redirect    string            `json:"redirect_url,omitempty"`
 }
 
 type manifestHook struct {
@@ -65,7 +66,11 @@ type manifestHook struct {
 // and events that the bot uses and no others. GitHub delivers to publicURL, the
 // address under which it reaches this program; without one the App has no
 // webhook, and the bot polls.
-func Manifest(publicURL, name string) ([]byte, error) {
+func Manifest(publicURL, name string) ([]byte, error) { return manifestFor(publicURL, name, "") }
+
+// manifestFor has GitHub send the browser to back, if it is not empty, when the App is
+// made.
+func manifestFor(publicURL, name, back string) ([]byte, error) {
 	name = strings.Join(strings.Fields(name), " ")
 	if name == "" {
 		name = defaultMention
@@ -73,7 +78,7 @@ func Manifest(publicURL, name string) ([]byte, error) {
 	if len([]rune(name)) > 34 {
 		return nil, fault.New(fault.Invalid, "The name of a GitHub App has at most 34 characters.")
 	}
-	m := manifest{Name: name, URL: "https://github.com", Description: "Self-hosted AI coding agent", Permissions: Permissions()}
+	m := manifest{Name: name, URL: "https://github.com", Description: "Self-hosted AI coding agent", Permissions: Permissions(), Redirect: back}
 	if publicURL != "" {
 		u, err := url.Parse(publicURL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"remote-agent/internal/app"
+	"remote-agent/internal/config"
+	"remote-agent/internal/setup/dialog"
+	"remote-agent/internal/terminal"
+)
+
+// setupCommand sets the program up in a conversation.
+type setupCommand struct {
+	Step  string `arg:"" optional:"" help:"Do this step only: model, telegram, slack, github, repository, address or people."`
+	Check bool   `help:"Only show how each step stands, and check it."`
+}
+
+// Help implements commandline.Explained.
+func (setupCommand) Help() string {
+	return "Each step says where to click, proves what you enter, keeps it in the .env file and has a running bot take it. " +
+		"It can be done again at any time. Without a terminal, answers are read one a line. With --check, exit code 5 if something fails."
+}
+
+// Run implements the command.
+func (c setupCommand) Run(p *program) error {
+	cfg, _ := config.Inspect(p.source, app.Platforms()...) // what is wrong is for the steps to mend
+	p.secrets = secrets(cfg, p.environ)
+	log, closeLog, err := p.newLogger(cfg, false)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	service, err := app.NewSetup(p.source, p.env(log, false))
+	if err != nil {
+		return err
+	}
+	for _, problem := range service.Problems() {
+		_, _ = fmt.Fprintf(p.stdout, "✖ %s\n", problem) // a closed terminal
+	}
+	asker := terminal.NewAsker(p.stdin, p.stdout)
+	d := dialog.Dialog{Service: service, Screen: asker}
+	if c.Check {
+		sound, err := d.Check(p.ctx, c.Step)
+		if err == nil && (!sound || len(service.Problems()) > 0) {
+			return errUnwell
+		}
+		return err
+	}
+	_, _ = io.WriteString(p.stdout, "Values are kept in "+service.File()+"; Ctrl-C ends at any time, and what was saved stays.\n") // as above
+	return d.Run(p.ctx, c.Step)
+}

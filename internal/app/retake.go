@@ -1,0 +1,157 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/localsocket"
+)
+
+// retakeRequest asks the running daemon to read its configuration again.
+type retakeRequest struct {
+	names []string
+	reply chan<- retaken
+	heard <-chan struct{} // closed when the answer has been sent, or nobody waits for it
+}
+
+type retaken struct {
+	taken taken
+	err   error
+}
+
+// taken is what a running daemon made of its configuration. It holds no value.
+type taken struct {
+	Life       string   // another one after a restart
+	EnvFile    string   // absolute; the file that it reads
+	Elsewhere  []string // of the options that were asked about: what it takes from its flags or environment
+	Restart    []string // options that differ and need a restart
+	Restarting bool
+}
+
+// retake reads the configuration again, takes what a running process can, and says what
+// is left. An error changes nothing.
+func (d *daemon) retake(ctx context.Context, names []string) (taken, error) {
+	t := taken{Life: d.core.Owner(), EnvFile: absolute(d.env.EnvFile)}
+	next, err := d.env.Reload()
+	if err != nil {
+		return t, unusable(err)
+	}
+	_, t.Restart = d.current().Changes(next)
+	if err := d.take(ctx, next); err != nil {
+		return t, unusable(err)
+	}
+	for _, name := range names {
+		if next.Pinned(name) {
+			t.Elsewhere = append(t.Elsewhere, name)
+		}
+	}
+	t.Restarting = len(t.Restart) > 0 && d.env.Restarts
+	return t, nil
+}
+
+// unusable says what is wrong with a configuration that a daemon refuses.
+func unusable(err error) error {
+	if problems, ok := config.AsProblems(err); ok {
+		return fault.Newf(fault.Invalid, "The running bot refuses its configuration and goes on with the earlier one: %s", strings.Join(problems, "; "))
+	}
+	return err
+}
+
+// serveRetake answers tellDaemon.
+func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
+	var names []string
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCall)).Decode(&names); err != nil {
+		localsocket.WriteError(w, fault.Newf(fault.Invalid, "The request is no list of options: %v.", err))
+		return
+	}
+	if d.env.Reload == nil {
+		localsocket.WriteError(w, fault.New(fault.Unsupported, "The bot that runs here cannot read its configuration again: end it and start it."))
+		return
+	}
+	reply, heard := make(chan retaken, 1), make(chan struct{})
+	defer close(heard)
+	select {
+	case d.retakes <- retakeRequest{names: names, reply: reply, heard: heard}:
+	case <-r.Context().Done():
+		return
+	}
+	select {
+	case done := <-reply:
+		if done.err != nil {
+			localsocket.WriteError(w, done.err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(done.taken) // the other side may be gone
+		_ = http.NewResponseController(w).Flush() // as above
+	case <-r.Context().Done():
+	}
+}
+
+// tellDaemon has the daemon on the data directory of cfg take its configuration anew;
+// names are the options that were changed. running is false if there is none.
+func tellDaemon(ctx context.Context, cfg config.Config, names []string) (t taken, running bool, err error) {
+	text, err := json.Marshal(names)
+	if err != nil {
+		return t, false, fault.Wrap(err, fault.Internal, "encode the names of options")
+	}
+	client := localsocket.Client(socketPath(cfg))
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/configuration", bytes.NewReader(text))
+	if err != nil {
+		return t, false, fault.Wrap(err, fault.Internal, "make the request")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return t, !errors.Is(err, localsocket.ErrNobody), classified(ctx, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	if err := localsocket.ReadError(response); err != nil {
+		return t, true, err
+	}
+	if err := json.NewDecoder(response.Body).Decode(&t); err != nil {
+		return t, true, fault.Wrap(err, fault.Internal, "read what the bot says")
+	}
+	return t, true, nil
+}
+
+// restartWait is how long a restart may take besides SHUTDOWN_GRACE, and restartAsk how
+// often it is looked for.
+const (
+	restartWait = 30 * time.Second
+	restartAsk  = 200 * time.Millisecond
+)
+
+// awaitRestart waits until another life than the one that was told answers. It reports
+// false if none does in time.
+func awaitRestart(ctx context.Context, cfg config.Config, before string) bool {
+	ctx, cancel := context.WithTimeout(ctx, cfg.ShutdownGrace+restartWait)
+	defer cancel()
+	for sleep(ctx, restartAsk) {
+		if t, running, err := tellDaemon(ctx, cfg, nil); err == nil && running && t.Life != before {
+			return true
+		}
+	}
+	return false
+}
+
+// sameFile reports whether two absolute paths name one file.
+func sameFile(a, b string) bool {
+	at, err := filepath.EvalSymlinks(a)
+	if err != nil {
+		at = a
+	}
+	bt, err := filepath.EvalSymlinks(b)
+	if err != nil {
+		bt = b
+	}
+	return at == bt
+}

@@ -1,0 +1,284 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"remote-agent/internal/chat"
+	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/setup"
+)
+
+// Setup changes the configuration step by step. It implements setup.Service and is safe
+// for concurrent use.
+type Setup struct {
+	source config.Source
+	env    Env
+
+	mu       sync.Mutex // guards what follows
+	file     config.EnvText
+	config   config.Config
+	problems config.Problems // of config
+}
+
+// NewSetup reads what there is. A file that cannot be changed safely is a fault.Invalid;
+// options that are wrong are not: they can be mended.
+func NewSetup(src config.Source, env Env) (*Setup, error) {
+	s := &Setup{source: src, env: env}
+	return s, s.read()
+}
+
+// read takes over what the file holds now. Somebody may have changed it by hand.
+func (s *Setup) read() error {
+	file, err := config.ReadEnv(s.source)
+	if err != nil {
+		return fault.New(fault.Invalid, err.Error())
+	}
+	s.file = file
+	s.config, s.problems = s.with(file.Text)
+	return nil
+}
+
+// with returns the configuration as it is with another text of the file.
+func (s *Setup) with(text []byte) (config.Config, config.Problems) {
+	src := s.source
+	src.EnvText = &text
+	return config.Inspect(src, Platforms()...)
+}
+
+func (s *Setup) now() (config.Config, config.Problems) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config, s.problems
+}
+
+// File is where values are kept.
+func (s *Setup) File() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.file.Path
+}
+
+// Problems returns what is wrong with the configuration as it is, one line each.
+func (s *Setup) Problems() []string {
+	_, problems := s.now()
+	return slices.Clone([]string(problems))
+}
+
+// Value implements setup.Service.
+func (s *Setup) Value(name string) setup.Value {
+	c, _ := s.now()
+	text, set := c.Shown(name)
+	return setup.Value{Name: name, Text: text, Origin: c.Origin(name), Set: set, Pinned: c.Pinned(name)}
+}
+
+// Blocked implements setup.Service.
+func (s *Setup) Blocked(w setup.Way) string {
+	c, _ := s.now()
+	for _, name := range slices.Sorted(maps.Keys(w.Set)) {
+		if text, _ := c.Text(name); c.Pinned(name) && text != w.Set[name] {
+			return fmt.Sprintf("%s is set by the %s and would have to change: take it out there first.", name, c.Origin(name))
+		}
+	}
+	return ""
+}
+
+// CheckValue implements setup.Service.
+func (s *Setup) CheckValue(name, value string) string {
+	_, _, problems := s.candidate(map[string]string{name: value})
+	for _, p := range problems {
+		if strings.HasPrefix(p, name+" (") || !strings.Contains(p, " (") && strings.HasPrefix(p, name+" ") {
+			return p
+		}
+	}
+	return ""
+}
+
+// candidate returns the text of the file with other values, and what is wrong with the
+// configuration then that is not wrong now.
+func (s *Setup) candidate(values map[string]string) (text []byte, c config.Config, fresh config.Problems) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := maps.Clone(values)
+	maps.DeleteFunc(set, func(name, value string) bool { return s.config.Pinned(name) })
+	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	if err != nil {
+		return nil, c, config.Problems{err.Error()}
+	}
+	c, problems := s.with(text)
+	for _, p := range problems {
+		if !slices.Contains(s.problems, p) {
+			fresh = append(fresh, p)
+		}
+	}
+	return text, c, fresh
+}
+
+// wanted is all that a way changes.
+func wanted(w setup.Way, values map[string]string) map[string]string {
+	all := make(map[string]string)
+	maps.Copy(all, w.Set)
+	maps.Copy(all, values)
+	return all
+}
+
+// Try implements setup.Service.
+func (s *Setup) Try(ctx context.Context, _ setup.Step, w setup.Way, values map[string]string) setup.Outcome {
+	if why := s.Blocked(w); why != "" {
+		return setup.Outcome{Verdict: setup.Bad, Problems: []string{why}}
+	}
+	_, c, fresh := s.candidate(wanted(w, values))
+	if len(fresh) > 0 {
+		return setup.Outcome{Verdict: setup.Bad, Problems: fresh}
+	}
+	if w.Proof.After {
+		return setup.Outcome{}
+	}
+	return s.examine(ctx, c, w.Proof)
+}
+
+// Prove implements setup.Service.
+func (s *Setup) Prove(ctx context.Context, w setup.Way) setup.Outcome {
+	c, _ := s.now()
+	return s.examine(ctx, c, w.Proof)
+}
+
+// examine runs the checks of a proof.
+func (s *Setup) examine(ctx context.Context, c config.Config, p setup.Proof) setup.Outcome {
+	if len(p.Areas) == 0 {
+		return setup.Outcome{}
+	}
+	var out setup.Outcome
+	for _, f := range examine(ctx, c, s.env, p.Areas...).Findings {
+		if !strings.HasPrefix(f.Check, p.Only) {
+			continue
+		}
+		out.Findings = append(out.Findings, f)
+		later := slices.Contains(p.Later, f.Check)
+		switch {
+		case f.Status == doctor.Fail && later:
+			out.Later = true
+		case f.Status == doctor.Fail && refuses(f, p):
+			out.Verdict = setup.Bad
+		case f.Status == doctor.Fail, f.Status == doctor.Warn && f.Check == "account":
+			out.Verdict = max(out.Verdict, setup.Doubtful)
+		}
+	}
+	return out
+}
+
+// refuses reports whether a failure shows that the values themselves are wrong.
+func refuses(f doctor.Finding, p setup.Proof) bool {
+	return f.Check == "account" || f.Check == "options" || p.Only != "" && f.Check == p.Only
+}
+
+// Keep implements setup.Service.
+func (s *Setup) Keep(ctx context.Context, step setup.Step, w setup.Way, values map[string]string) ([]string, error) {
+	all := wanted(w, values)
+	text, c, fresh := s.candidate(all)
+	if len(fresh) > 0 {
+		return nil, fault.New(fault.Invalid, strings.Join(fresh, "; "))
+	}
+	s.mu.Lock()
+	file, err := s.file.Replace(text)
+	if err == nil {
+		s.file, s.config = file, c
+		_, s.problems = s.with(text)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, fault.New(fault.Invalid, err.Error())
+	}
+	said := []string{"Saved in " + file.Path + "."}
+	if s.introduces(step) {
+		said = append(said, s.introduce(ctx, c, messages.Platform(step.Name))...)
+	}
+	return append(said, s.tell(ctx, c, slices.Sorted(maps.Keys(all)))...), nil
+}
+
+// introduces reports whether a step is that of a platform.
+func (s *Setup) introduces(step setup.Step) bool {
+	c, _ := s.now()
+	return slices.ContainsFunc(kindsOf(c), func(k platform.Kind) bool { return string(k.Platform()) == step.Name && k.On() })
+}
+
+// introduce tells a platform what the bot is, and its commands.
+func (s *Setup) introduce(ctx context.Context, c config.Config, name messages.Platform) []string {
+	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+	defer cancel()
+	d := newExamination(c, s.env)
+	for _, k := range kindsOf(c) {
+		if k.Platform() != name {
+			continue
+		}
+		a, err := d.adapterFor(k)
+		if err != nil {
+			return nil // the checks have told
+		}
+		if idle, ok := a.(interface{ CloseIdle() }); ok {
+			defer idle.CloseIdle()
+		}
+		var said []string
+		if menu, ok := a.(platform.Menu); ok {
+			commands, err := chat.New(chat.Config{})
+			if err == nil {
+				err = menu.SetMenu(ctx, commands.Menu(menu.Capabilities()))
+			}
+			if err != nil {
+				return []string{"The menu of commands could not be set: " + fault.Public(err)}
+			}
+			said = append(said, "The menu of commands is set.")
+		}
+		if i, ok := a.(platform.Introducer); ok {
+			did, err := i.Introduce(ctx)
+			if did != "" {
+				said = append(said, "Set for people who look at it: "+did+".")
+			}
+			if err != nil {
+				said = append(said, "Not all of its description could be set: "+fault.Public(err))
+			}
+		}
+		return said
+	}
+	return nil
+}
+
+// tellWithin bounds how long a running bot may take to read its configuration.
+const tellWithin = 30 * time.Second
+
+// tell has the bot that runs here take what was changed, and says what came of it.
+func (s *Setup) tell(ctx context.Context, c config.Config, names []string) []string {
+	asking, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	t, running, err := tellDaemon(asking, c, names)
+	const restart = "Restart it: systemctl restart bot, or docker compose restart, or end it and start it."
+	switch {
+	case !running && err != nil && errors.Is(err, context.Canceled):
+		return nil
+	case !running:
+		return []string{"It takes effect when the bot starts: bot serve"}
+	case err != nil:
+		return []string{"A bot runs here, and cannot be told: " + fault.Public(err), restart}
+	case !sameFile(t.EnvFile, s.File()):
+		return []string{"The bot that runs here reads " + t.EnvFile + " and not this file: run bot setup with --env-file " + t.EnvFile}
+	case len(t.Elsewhere) > 0:
+		return []string{"The running bot takes " + strings.Join(t.Elsewhere, ", ") + " from its own flags or environment, which win: change them there."}
+	case len(t.Restart) == 0:
+		return []string{"The running bot has taken it."}
+	case !t.Restarting:
+		return []string{"The running bot needs a restart for " + strings.Join(t.Restart, ", ") + ".", restart}
+	case awaitRestart(ctx, c, t.Life):
+		return []string{"The bot has restarted with it; answers that it was writing go on."}
+	}
+	return []string{"The bot was told to restart with it and does not answer yet: look at its log."}
+}

@@ -1,0 +1,290 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/setup"
+	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
+	"remote-agent/internal/wording"
+)
+
+// Names of steps that belong to no platform.
+const (
+	stepModel      = "model"
+	stepRepository = "repository"
+	stepAddress    = "address"
+	stepPeople     = "people"
+)
+
+// Steps implements setup.Service.
+func (s *Setup) Steps(context.Context) []setup.Step {
+	c, _ := s.now()
+	steps := []setup.Step{modelStep()}
+	for _, k := range kindsOf(c) {
+		if g, ok := k.(platform.Guided); ok {
+			steps = append(steps, g.SetUp(c.PublicURL))
+		}
+	}
+	steps = append(steps, s.repositoryStep(), addressStep(), s.peopleStep())
+	for i := range steps { // what is off need not be turned off
+		steps[i].Ways = slices.DeleteFunc(steps[i].Ways, func(w setup.Way) bool {
+			return len(w.Fields) == 0 && len(w.Proof.Areas) == 0 && s.stands(w)
+		})
+	}
+	return steps
+}
+
+// stands reports whether a way would change nothing.
+func (s *Setup) stands(w setup.Way) bool {
+	for name, value := range w.Set {
+		if s.Value(name).Set != (value != "") {
+			return false
+		}
+	}
+	return true
+}
+
+func modelStep() setup.Step {
+	const opens = "New conversations are answered by this model."
+	proof := func(name string) setup.Proof { return setup.Proof{Areas: []string{"models"}, Only: name} }
+	agent := func(name, title, install, login string) setup.Way {
+		return setup.Way{
+			Name: name, Title: title,
+			Guide: []string{install, login, "It runs here, with a loop and tools of its own."},
+			Set:   map[string]string{"DEFAULT_AI_ASSISTANT": name},
+			Proof: setup.Proof{Areas: []string{"agents"}, Only: name},
+			Opens: "New conversations are answered by this agent.",
+		}
+	}
+	return setup.Step{Name: stepModel, Title: "Model: who answers", Ways: []setup.Way{{
+		Name: config.AssistantOpenAI, Title: "OpenAI's API",
+		Guide: []string{
+			"Open https://platform.openai.com/api-keys and create a secret key.",
+			"Its project needs credit: https://platform.openai.com/settings/organization/billing.",
+			"Copy the key, sk-...",
+		},
+		Fields: []setup.Field{
+			{Name: "OPENAI_API_KEY", Label: "API key", Secret: true},
+			{Name: "OPENAI_MODEL", Label: "Model", Default: "gpt-5-mini"},
+		},
+		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI, "OPENAI_BASE_URL": ""},
+		Proof: proof(config.AssistantOpenAI), Opens: opens,
+	}, {
+		Name: config.AssistantAnthropic, Title: "Anthropic's API",
+		Guide: []string{
+			"Open https://console.anthropic.com/settings/keys and create a key.",
+			"Its organization needs credit: https://console.anthropic.com/settings/billing.",
+			"Copy the key, sk-ant-...",
+		},
+		Fields: []setup.Field{{Name: "ANTHROPIC_API_KEY", Label: "API key", Secret: true}},
+		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantAnthropic},
+		Proof:  proof(config.AssistantAnthropic), Opens: opens,
+	}, {
+		Name: "server", Title: "a server of your own or another provider, with OpenAI's API",
+		Guide: []string{
+			"Start the server, such as Ollama: its address is http://127.0.0.1:11434/v1 then.",
+			"The address ends where the provider's manual says, usually in /v1.",
+			"The model is called as the server lists it, such as qwen3:14b.",
+		},
+		Fields: []setup.Field{
+			{Name: "OPENAI_BASE_URL", Label: "Address"},
+			{Name: "OPENAI_API_KEY", Label: "API key, if it asks for one", Secret: true, Optional: true},
+			{Name: "OPENAI_MODEL", Label: "Model"},
+		},
+		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI},
+		Proof: proof(config.AssistantOpenAI), Opens: opens,
+	},
+		agent(config.AssistantClaude, "Claude Code, installed on this machine", "Install it with its adapter: docs/assistants.md has the commands.", "Log in once, as the user that the bot runs as: claude."),
+		agent(config.AssistantCodex, "Codex, installed on this machine", "Install it with its adapter: docs/assistants.md has the commands.", "Log in once, as the user that the bot runs as: codex login."),
+	}}
+}
+
+func addressStep() setup.Step {
+	return setup.Step{Name: stepAddress, Title: "Public address: only for webhooks; polling and Socket Mode need none", Ways: []setup.Way{{
+		Name: "address", Title: "an address that the internet reaches",
+		Guide: []string{
+			"Have a name point at this machine, and open port 443.",
+			"Run a proxy with TLS that passes everything to LISTEN_ADDR: docs/operations.md has the lines.",
+			"Give the address as people would type it, https://bot.example.com.",
+		},
+		Fields: []setup.Field{{Name: "PUBLIC_URL", Label: "Address"}},
+		Proof:  setup.Proof{Areas: []string{"web"}, After: true},
+		Opens:  "Platforms can deliver by webhook: do the steps github and slack again to have them do so.",
+	}, {
+		Name: "none", Title: "no address: platforms are asked instead",
+		Set:   map[string]string{"PUBLIC_URL": ""},
+		Opens: "Everything works without an address.",
+	}}}
+}
+
+func (s *Setup) repositoryStep() setup.Step {
+	return setup.Step{Name: stepRepository, Title: "Repository: what conversations work on", Ways: []setup.Way{{
+		Name: "add", Title: "clone one, or register a folder",
+		Guide: []string{
+			"Open the repository's page and copy its https:// address; owner/name will do for GitHub.",
+			"A private one needs the step github first, or GITHUB_TOKEN.",
+			"A folder of this machine is given by its path.",
+		},
+		Fields: []setup.Field{{Name: "repository", Label: "Address, owner/name or folder"}},
+		Opens:  "Say /repo in a chat to choose it; /plan and questions work on it from then on.",
+		Act: func(ctx context.Context, values map[string]string) (string, error) {
+			return s.act(ctx, func(c config.Config, env Env) error {
+				return Repo(ctx, c, env, RepoAdd, values["repository"])
+			})
+		},
+	}}}
+}
+
+func (s *Setup) peopleStep() setup.Step {
+	change := func(do Change) func(context.Context, map[string]string) (string, error) {
+		return func(ctx context.Context, values map[string]string) (string, error) {
+			return s.act(ctx, func(c config.Config, env Env) error { return ChangePerson(ctx, c, env, do, values["account"]) })
+		}
+	}
+	guide := []string{
+		"The bot prints a one-time link when it starts: whoever opens it is its owner, and no id is needed.",
+		"Or send the bot /whoami, and give the account here that it answers with.",
+		"Everybody else just writes to the bot: owners get a card with the buttons Allow and No.",
+	}
+	fields := []setup.Field{{Name: "account", Label: "Account, such as telegram/42"}}
+	return setup.Step{Name: stepPeople, Title: "People: who may use the bot", Ways: []setup.Way{
+		{Name: "owner", Title: "name an owner", Guide: guide, Fields: fields, Act: change(AddOwner), Opens: "Owners let people in, and are told of trouble."},
+		{Name: "allow", Title: "let somebody in", Guide: guide, Fields: fields, Act: change(AllowPerson), Opens: "They can write to the bot now."},
+		{Name: "remove", Title: "shut somebody out", Guide: guide, Fields: fields, Act: change(RemovePerson), Opens: "It holds at once; what they had running ends."},
+	}}
+}
+
+// act does a command as it is done from a shell, and returns what it prints.
+func (s *Setup) act(ctx context.Context, do func(c config.Config, env Env) error) (string, error) {
+	c, problems := s.now()
+	if len(problems) > 0 {
+		return "", fault.New(fault.Invalid, "Options are wrong, mend them first: "+strings.Join(problems, "; "))
+	}
+	if path := c.Database.Path; c.Database.Driver == config.DriverSQLite {
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			quiet := s.env
+			quiet.Stdout = &bytes.Buffer{}
+			if err := Migrate(ctx, c, quiet, true); err != nil {
+				return "", err
+			}
+		}
+	}
+	var out bytes.Buffer
+	env := s.env
+	env.Stdout = transcript.Visible(&out)
+	err := do(c, env)
+	return out.String(), err
+}
+
+// State implements setup.Service.
+func (s *Setup) State(ctx context.Context, step setup.Step) setup.State {
+	c, _ := s.now()
+	var state setup.State
+	seen := make(map[string]bool)
+	for _, w := range step.Ways {
+		if w.Act != nil || w.Obtain != nil {
+			continue
+		}
+		for _, f := range w.Fields {
+			if !seen[f.Name] {
+				state.Values = append(state.Values, s.Value(f.Name))
+			}
+			seen[f.Name] = true
+		}
+	}
+	switch step.Name {
+	case stepModel:
+		state.On, state.Line = c.Assistant != config.AssistantDemo && c.Assistant != "", modelState(c)
+	case stepAddress:
+		state.On, state.Line = c.PublicURL != "", cmp.Or(c.PublicURL, "none; webhooks are not possible, all else is")
+	case stepRepository:
+		state.On, state.Line = s.counted(ctx, "repository", "repositories", func(st *store.Store) (n int, err error) {
+			err = st.InRead(ctx, func(tx *store.Tx) error {
+				list, err := tx.Codebases(ctx)
+				n = len(list)
+				return err
+			})
+			return n, err
+		})
+	case stepPeople:
+		state.On, state.Line = s.owners(ctx, c)
+	default:
+		state.On, state.Line = platformState(c, step.Name)
+	}
+	return state
+}
+
+func modelState(c config.Config) string {
+	switch c.Assistant {
+	case config.AssistantDemo, "":
+		return "demo: scripted replies, not an AI"
+	case config.AssistantOpenAI:
+		return "openai, " + c.OpenAI.Model
+	case config.AssistantAnthropic:
+		return "anthropic, " + c.Anthropic.Model
+	}
+	return c.Assistant
+}
+
+func platformState(c config.Config, name string) (on bool, line string) {
+	for _, k := range kindsOf(c) {
+		if string(k.Platform()) != name {
+			continue
+		}
+		if !k.On() {
+			return false, "off"
+		}
+		way := map[platform.Intake]string{platform.Polled: "by polling", platform.OverHTTP: "by webhook", platform.OverSocket: "by socket"}[k.Intake()]
+		return true, "on, " + way
+	}
+	return false, "off"
+}
+
+// counted says how many there are of something in the database.
+func (s *Setup) counted(ctx context.Context, one, many string, count func(st *store.Store) (int, error)) (on bool, line string) {
+	c, _ := s.now()
+	if _, err := os.Stat(c.Database.Path); c.Database.Driver == config.DriverSQLite && err != nil {
+		return false, "none"
+	}
+	n := 0
+	err := withStore(ctx, c, s.env, false, func(st *store.Store) (err error) {
+		n, err = count(st)
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, "not known: " + fault.Public(err)
+	case n == 0:
+		return false, "none"
+	}
+	return true, wording.Count(n, one, many)
+}
+
+func (s *Setup) owners(ctx context.Context, c config.Config) (on bool, line string) {
+	n := 0
+	for _, k := range kindsOf(c) {
+		if k.On() {
+			n += len(k.People().Owners)
+		}
+	}
+	if n == 0 {
+		var err error
+		if n, err = newExamination(c, s.env).countOwners(ctx); err != nil {
+			return false, "not known: " + fault.Public(err)
+		}
+	}
+	if n == 0 {
+		return false, "no owner: nobody but the console gets an answer"
+	}
+	return true, fmt.Sprintf("%s; others are let in by them", wording.Count(n, "owner", "owners"))
+}

@@ -1,0 +1,174 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"strconv"
+	"strings"
+
+	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/setup"
+)
+
+// SetUp implements platform.Guided.
+func (k *kind) SetUp(string) setup.Step {
+	return setup.Step{Name: "telegram", Title: "Telegram", Ways: []setup.Way{{
+		Name: "token", Title: "a bot of your own, from @BotFather",
+		Guide: []string{
+			"Open https://t.me/BotFather and send /newbot.",
+			"Choose a name, then a username that ends in bot.",
+			"Copy the token from the answer: digits, a colon, letters.",
+		},
+		Fields: []setup.Field{{Name: "TELEGRAM_BOT_TOKEN", Label: "Bot token", Secret: true}},
+		Proof:  setup.Proof{Areas: []string{string(Name)}, Later: []string{"webhook"}},
+		Opens:  "People can write to the bot on Telegram once you are its owner: open the one-time link that the bot prints.",
+	}, {
+		Name: "off", Title: "turn Telegram off",
+		Set:   map[string]string{"TELEGRAM_BOT_TOKEN": ""},
+		Opens: "The bot does not use Telegram any more.",
+	}}}
+}
+
+// What a chat with the bot shows before the first message (at most 512 characters), and
+// its profile (at most 120).
+const (
+	description      = "I am your team's coding assistant. Ask about your repositories, have a change planned, approve it, and watch it being made.\n\nOnly people whom an owner has let in get an answer. /help shows what I can do."
+	shortDescription = "A coding assistant for teams, run by yourselves."
+)
+
+// Introduce implements platform.Introducer.
+func (a *Adapter) Introduce(ctx context.Context) (string, error) {
+	var did []string
+	steps := []struct {
+		what string
+		do   func(ctx context.Context) (bool, error)
+	}{
+		{"description", a.describe}, {"short description", a.describeShortly}, {"picture", a.givePicture},
+	}
+	for _, s := range steps {
+		done, err := s.do(ctx)
+		if err != nil {
+			return strings.Join(did, ", "), err
+		}
+		if done {
+			did = append(did, s.what)
+		}
+	}
+	return strings.Join(did, ", "), nil
+}
+
+func (a *Adapter) describe(ctx context.Context) (bool, error) {
+	var now models.BotDescription
+	err := a.call(ctx, "getMyDescription", true, func(ctx context.Context) (err error) {
+		now, err = a.api.GetMyDescription(ctx, &bot.GetMyDescriptionParams{})
+		return err
+	})
+	if err != nil || now.Description != "" {
+		return false, err
+	}
+	return true, a.call(ctx, "setMyDescription", true, func(ctx context.Context) error {
+		_, err := a.api.SetMyDescription(ctx, &bot.SetMyDescriptionParams{Description: description})
+		return err
+	})
+}
+
+func (a *Adapter) describeShortly(ctx context.Context) (bool, error) {
+	var now models.BotShortDescription
+	err := a.call(ctx, "getMyShortDescription", true, func(ctx context.Context) (err error) {
+		now, err = a.api.GetMyShortDescription(ctx, &bot.GetMyShortDescriptionParams{})
+		return err
+	})
+	if err != nil || now.ShortDescription != "" {
+		return false, err
+	}
+	return true, a.call(ctx, "setMyShortDescription", true, func(ctx context.Context) error {
+		_, err := a.api.SetMyShortDescription(ctx, &bot.SetMyShortDescriptionParams{ShortDescription: shortDescription})
+		return err
+	})
+}
+
+// givePicture leaves a picture that somebody has chosen.
+func (a *Adapter) givePicture(ctx context.Context) (bool, error) {
+	account, err := a.Check(ctx)
+	if err != nil {
+		return false, err
+	}
+	id, err := strconv.ParseInt(account.ID, 10, 64)
+	if err != nil {
+		return false, err
+	}
+	var now *models.UserProfilePhotos
+	err = a.call(ctx, "getUserProfilePhotos", true, func(ctx context.Context) (err error) {
+		now, err = a.api.GetUserProfilePhotos(ctx, &bot.GetUserProfilePhotosParams{UserID: id, Limit: 1})
+		return err
+	})
+	if err != nil || now.TotalCount > 0 {
+		return false, err
+	}
+	data, err := picture()
+	if err != nil {
+		return false, err
+	}
+	return true, a.call(ctx, "setMyProfilePhoto", true, func(ctx context.Context) error {
+		_, err := a.api.SetMyProfilePhoto(ctx, &bot.SetMyProfilePhotoParams{Photo: &models.InputProfilePhotoStatic{
+			Photo: "attach://picture.jpg", MediaAttachment: bytes.NewReader(data),
+		}})
+		return err
+	})
+}
+
+// pictureSize is its width and height; Telegram shows it in a circle.
+const pictureSize = 640
+
+// picture draws a speech bubble with a prompt in it.
+func picture() ([]byte, error) {
+	ground, bubble, ink := color.RGBA{31, 41, 55, 255}, color.RGBA{243, 244, 246, 255}, color.RGBA{37, 99, 235, 255}
+	img := image.NewRGBA(image.Rect(0, 0, pictureSize, pictureSize))
+	for y := range pictureSize {
+		for x := range pictureSize {
+			c := ground
+			switch {
+			case inPrompt(x, y):
+				c = ink
+			case inBubble(x, y):
+				c = bubble
+			}
+			img.SetRGBA(x, y, c)
+		}
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 90}); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "draw the picture")
+	}
+	return b.Bytes(), nil
+}
+
+// inBubble is a rectangle with round corners, and a tail below its left side.
+func inBubble(x, y int) bool {
+	const left, right, top, bottom, round = 130, 510, 170, 430, 60
+	if y >= bottom && y < bottom+70 && x >= left+70 && x < left+70+(bottom+70-y) {
+		return true
+	}
+	if x < left || x > right || y < top || y > bottom {
+		return false
+	}
+	dx := max(left+round-x, x-(right-round), 0)
+	dy := max(top+round-y, y-(bottom-round), 0)
+	return dx*dx+dy*dy <= round*round
+}
+
+// inPrompt is ">_".
+func inPrompt(x, y int) bool {
+	const left, middle, height, thick = 215, 300, 65, 26
+	dy := max(middle-y, y-middle)
+	if tip := left + height - dy; dy <= height && x >= tip-thick/2 && x <= tip+thick {
+		return true
+	}
+	return x >= 330 && x <= 430 && y >= middle+height-thick && y <= middle+height
+}

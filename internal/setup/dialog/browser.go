@@ -1,0 +1,178 @@
+package dialog
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/setup"
+)
+
+// obtain has a service give the values to a browser: on this machine by a page that is
+// served as long as it takes, and from another one by the address that it ends at.
+func (d *Dialog) obtain(ctx context.Context, w setup.Way, typed map[string]string) (values map[string]string, next string, err error) {
+	visit, err := openVisit(ctx, w.Obtain, typed)
+	if err != nil {
+		d.say("✖ %s\n", fault.Public(err))
+		return nil, "", d.afterBad(ctx)
+	}
+	defer visit.close()
+	d.say("  Open this in a browser on this machine:\n\n  %s\n\n", visit.address())
+	for {
+		query, err := d.comesBack(ctx, visit)
+		if err != nil {
+			return nil, "", err
+		}
+		values, next, err = w.Obtain.Exchange(ctx, query)
+		if err == nil {
+			return values, next, nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", ctx.Err()
+		}
+		d.say("✖ %s\n", fault.Public(err))
+	}
+}
+
+// comesBack waits for the browser, or for the address that it ended at elsewhere.
+func (d *Dialog) comesBack(ctx context.Context, v *visit) (url.Values, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	came := make(chan url.Values, 1)
+	go func() {
+		defer cancel()
+		select {
+		case query := <-v.back:
+			came <- query
+		case <-waiting.Done():
+		}
+	}()
+	for {
+		answer, err := d.Screen.Line(waiting, "Waiting for the browser. If it is on another machine, paste the address that it ends at; s to skip: ")
+		select {
+		case query := <-came:
+			d.say("\n")
+			return query, nil
+		default:
+		}
+		answer = strings.TrimSpace(answer)
+		if strings.EqualFold(answer, "s") && err == nil {
+			return nil, errSkip
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) { // nobody types; the browser may still come
+				select {
+				case query := <-came:
+					return query, nil
+				case <-time.After(pipeWait):
+				case <-ctx.Done():
+				}
+			}
+			return nil, err
+		}
+		u, bad := url.Parse(answer)
+		if bad == nil && v.isOurs(u.Query().Get("state")) {
+			return u.Query(), nil
+		}
+		d.say("✖ That is not the address: it begins with %s and has a code in it.\n", v.backAddress())
+	}
+}
+
+// pipeWait is how long a browser is waited for when nobody can paste anything.
+const pipeWait = 10 * time.Minute
+
+// visit is a small server for one person's browser.
+type visit struct {
+	state  string
+	host   string
+	back   chan url.Values
+	server *http.Server
+}
+
+// openVisit serves the form of o on a free port of this machine.
+func openVisit(ctx context.Context, o *setup.Obtain, typed map[string]string) (*visit, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "listen on a port of this machine")
+	}
+	v := &visit{state: rand.Text(), host: l.Addr().String(), back: make(chan url.Values, 1)}
+	form, err := o.Form(typed, v.backAddress(), v.state)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /start", func(w http.ResponseWriter, r *http.Request) {
+		if v.guard(w, r) {
+			writePage(w, form)
+		}
+	})
+	mux.HandleFunc("GET /back", func(w http.ResponseWriter, r *http.Request) {
+		if !v.guard(w, r) {
+			return
+		}
+		select {
+		case v.back <- r.URL.Query():
+		default: // a page that was loaded again
+		}
+		writeText(w, "<p>Done. Go back to the terminal.</p>")
+	})
+	v.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+	go v.server.Serve(l) //nolint:errcheck // until close
+	return v, nil
+}
+
+func (v *visit) close() { _ = v.server.Close() }
+
+// address is where the person begins. Who cannot see it cannot make use of the page.
+func (v *visit) address() string { return "http://" + v.host + "/start?state=" + v.state }
+
+func (v *visit) backAddress() string { return "http://" + v.host + "/back" }
+
+func (v *visit) isOurs(state string) bool {
+	return subtle.ConstantTimeCompare([]byte(state), []byte(v.state)) == 1
+}
+
+// guard refuses pages of others that reach this port through the person's browser.
+func (v *visit) guard(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "origin")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.Host != v.host || !v.isOurs(r.URL.Query().Get("state")) {
+		http.Error(w, "This address is not complete: copy the whole of it from the terminal.", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// writePage shows the form as one button.
+func writePage(w http.ResponseWriter, form setup.Form) {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<form method="post" action="%s">`, html.EscapeString(form.Action))
+	for _, name := range slices.Sorted(maps.Keys(form.Fields)) {
+		fmt.Fprintf(&b, `<input type="hidden" name="%s" value="%s">`, html.EscapeString(name), html.EscapeString(form.Fields[name]))
+	}
+	host := form.Action
+	if u, err := url.Parse(form.Action); err == nil {
+		host = u.Host
+	}
+	fmt.Fprintf(&b, `<button>Go on to %s</button></form>`, html.EscapeString(host))
+	writeText(w, b.String())
+}
+
+func writeText(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Remote Agent</title><h1>Remote Agent</h1>`+body) // the browser may be gone
+}

@@ -1,0 +1,119 @@
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// maxAnswer bounds an answer in bytes.
+const maxAnswer = 64 << 10
+
+var errLongAnswer = errors.New("the answer is longer than 64 KiB")
+
+// Asker asks questions and reads answers, a line each, at a terminal or from a pipe. It
+// is for one goroutine.
+type Asker struct {
+	in      io.Reader
+	out     io.Writer
+	lines   *bufio.Reader
+	pending chan answer // of a question that nobody waits for any more
+}
+
+type answer struct {
+	text string
+	err  error
+}
+
+// NewAsker returns one that reads from in and prints to out.
+func NewAsker(in io.Reader, out io.Writer) *Asker {
+	return &Asker{in: in, out: out, lines: bufio.NewReader(in)}
+}
+
+// Print shows a text. A closed terminal shows nothing.
+func (a *Asker) Print(text string) { _, _ = io.WriteString(a.out, text) }
+
+// Line asks for a line and returns it without its end. The error is io.EOF when nothing
+// more comes, and that of ctx when it ends: an answer that comes then is that to the next
+// question.
+func (a *Asker) Line(ctx context.Context, prompt string) (string, error) {
+	a.Print(prompt)
+	if a.pending == nil {
+		a.read(a.line)
+	}
+	return a.await(ctx)
+}
+
+// Secret does so, and a terminal does not show what is typed.
+func (a *Asker) Secret(ctx context.Context, prompt string) (string, error) {
+	f, ok := a.in.(*os.File)
+	if !ok || !IsTerminal(a.in) {
+		return a.Line(ctx, prompt)
+	}
+	if a.pending != nil { // what reads now would show what it gets
+		if _, err := a.Line(ctx, "Press Enter. "); err != nil {
+			return "", err
+		}
+	}
+	a.Print(prompt)
+	fd := int(f.Fd()) //nolint:gosec // a descriptor fits
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	a.read(func() (string, error) {
+		text, err := term.ReadPassword(fd)
+		return string(text), err
+	})
+	text, err := a.await(ctx)
+	if ctx.Err() != nil {
+		_ = term.Restore(fd, before) // the reader still waits, in its own state
+	}
+	a.Print("\n")
+	return text, err
+}
+
+// read has a goroutine read one answer. It ends with the process if none comes.
+func (a *Asker) read(read func() (string, error)) {
+	pending := make(chan answer, 1)
+	a.pending = pending
+	go func() {
+		text, err := read()
+		pending <- answer{text, err}
+	}()
+}
+
+func (a *Asker) await(ctx context.Context) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	select {
+	case got := <-a.pending:
+		a.pending = nil
+		return got.text, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// line reads one line; what follows the last end of line is one, too.
+func (a *Asker) line() (string, error) {
+	var b strings.Builder
+	for {
+		part, more, err := a.lines.ReadLine()
+		b.Write(part)
+		switch {
+		case err != nil && b.Len() == 0:
+			return "", err
+		case b.Len() > maxAnswer:
+			return "", errLongAnswer
+		case err != nil || !more:
+			return b.String(), nil //nolint:nilerr // the next question hears of it
+		}
+	}
+}
