@@ -175,3 +175,20 @@ func TestLargePicturesFit(t *testing.T) {
 		}
 	}
 }
+
+// A PDF of nothing but counts, or pages, or empty streams, is read as it is looked at.
+func TestHostilePDFTakesLittle(t *testing.T) {
+	for name, unit := range map[string]string{
+		"counts":  "/Count 7 ",
+		"pages":   "/Type/Page ",
+		"streams": "/ObjStm stream\n" + packed("") + " ",
+		"bombs":   "/ObjStm stream\n" + packed(strings.Repeat("/Count 7 ", 50_000)) + " ",
+	} {
+		file := pdf(strings.Repeat(unit, (media.MaxPDFSize-100)/len(unit)))
+		var pages int
+		var err error
+		if took := allocated(func() { pages, err = media.CheckPDF(bytes.NewReader(file), int64(len(file))) }); took > mostMemory {
+			t.Errorf("%s take %d MB: %d pages, %v", name, took/1_000_000, pages, err)
+		}
+	}
+}

@@ -43,8 +43,9 @@ func CheckPDF(r io.ReaderAt, size int64) (pages int, err error) {
 		return 0, refused("the PDF is protected with a password; send it without one")
 	}
 	pages = countPages(data)
+	u := unpacker{buffer: make([]byte, maxObjects)}
 	for left := maxUnpacked; left > 0; {
-		objects, rest, found := nextObjects(data)
+		objects, rest, found := u.nextObjects(data)
 		if !found {
 			break
 		}
@@ -61,20 +62,38 @@ func CheckPDF(r io.ReaderAt, size int64) (pages int, err error) {
 // countPages returns the largest count that a tree of pages has, or how many pages
 // there are where no tree is.
 func countPages(data []byte) (pages int) {
-	for _, found := range pdfCount.Regexp().FindAllSubmatch(data, -1) {
-		if n, err := strconv.Atoi(string(found[1])); err == nil {
+	for rest := data; ; {
+		found := pdfCount.Regexp().FindSubmatchIndex(rest)
+		if found == nil {
+			break
+		}
+		if n, err := strconv.Atoi(string(rest[found[2]:found[3]])); err == nil {
 			pages = max(pages, n)
 		}
+		rest = rest[found[1]:]
 	}
-	if pages == 0 {
-		pages = len(pdfPage.Regexp().FindAllIndex(data, -1))
+	if pages > 0 {
+		return pages
 	}
-	return pages
+	for rest := data; ; pages++ {
+		found := pdfPage.Regexp().FindIndex(rest)
+		if found == nil {
+			return pages
+		}
+		rest = rest[found[1]:]
+	}
+}
+
+// unpacker unpacks one stream after the other in the same memory: a document may have
+// thousands.
+type unpacker struct {
+	zlib   io.ReadCloser // nil at first
+	buffer []byte
 }
 
 // nextObjects unpacks the next stream of objects, as newer documents have them, and
-// returns what comes behind its beginning.
-func nextObjects(data []byte) (objects, rest []byte, found bool) {
+// returns what comes behind its beginning. The objects are good until the next call.
+func (u *unpacker) nextObjects(data []byte) (objects, rest []byte, found bool) {
 	i := bytes.Index(data, []byte("/ObjStm"))
 	if i < 0 {
 		return nil, nil, false
@@ -85,10 +104,16 @@ func nextObjects(data []byte) (objects, rest []byte, found bool) {
 		return nil, nil, false
 	}
 	data = data[j+len("stream"):]
-	packed, err := zlib.NewReader(bytes.NewReader(bytes.TrimLeft(data, "\r\n")))
+	packed := bytes.NewReader(bytes.TrimLeft(data, "\r\n"))
+	var err error
+	if u.zlib == nil {
+		u.zlib, err = zlib.NewReader(packed)
+	} else {
+		err = u.zlib.(zlib.Resetter).Reset(packed, nil)
+	}
 	if err != nil {
 		return nil, data, true // packed in another way
 	}
-	objects, _ = io.ReadAll(io.LimitReader(packed, maxObjects)) // what is there counts
-	return objects, data, true
+	n, _ := io.ReadFull(u.zlib, u.buffer) // what is there counts
+	return u.buffer[:n], data, true
 }
