@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -15,7 +16,9 @@ import (
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
+	"remote-agent/internal/transcript"
 )
 
 // operator is whoever is at the machine.
@@ -103,4 +106,47 @@ func (d *daemon) sayPages(ctx context.Context) {
 }
 
 // about are the facts of the pages that only the program as a whole knows.
-func (d *daemon) about() pages.About { return pages.About{} }
+func (d *daemon) about() pages.About {
+	return pages.About{
+		Platforms: d.lights,
+		Budget:    func() spend.Budget { return spend.Budget(d.current().Budget) },
+		RemoveSession: func(ctx context.Context, id, by string) error {
+			err := d.store.InTx(ctx, func(tx *store.Tx) error {
+				if _, err := tx.RemoveSession(ctx, id); err != nil {
+					return err
+				}
+				entry := auditRemoval(id)
+				entry.Actor = by
+				return tx.Audit(ctx, entry)
+			})
+			if err != nil {
+				return err
+			}
+			env := d.env
+			env.daemon = d
+			return finishErasing(ctx, d.current(), env, d.store)
+		},
+		Export: func(ctx context.Context, id string, all bool) ([]byte, error) {
+			var out bytes.Buffer
+			options := transcript.Options{Redact: d.redact, Whole: all}
+			if !all {
+				options.For = transcript.Everybody
+			}
+			err := transcript.Write(ctx, d.store, &out, id, options)
+			return out.Bytes(), err
+		},
+	}
+}
+
+// lights say how the platforms stand.
+func (d *daemon) lights() (list []pages.Light) {
+	for _, k := range kindsOf(d.current()) {
+		account, answered := d.accounts[k.Platform()]
+		l := pages.Light{Name: string(k.Platform()), On: k.On(), Works: answered, Detail: strings.TrimPrefix(k.Banner(account), "off. ")}
+		if k.On() && !answered {
+			l.Detail = "on, but it has not answered since the start"
+		}
+		list = append(list, l)
+	}
+	return list
+}

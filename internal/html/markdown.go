@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer"
+	markdownhtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
 
 	"remote-agent/internal/markup"
@@ -32,7 +33,7 @@ type Renderer struct {
 func NewRenderer() *Renderer {
 	links := renderer.WithNodeRenderers(util.Prioritized(linkRenderer{}, 100))
 	return &Renderer{
-		markdown: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithRendererOptions(links)),
+		markdown: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithRendererOptions(links, markdownhtml.WithHardWraps())),
 		policy:   policy(),
 	}
 }

@@ -17,6 +17,8 @@ type place struct {
 
 var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/", name: "Overview"},
+	{path: "/sessions", name: "Sessions"},
+	{path: "/approvals", name: "Approvals"},
 }
 
 // layout puts a page into what is around all of them.

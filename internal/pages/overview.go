@@ -1,13 +1,204 @@
 package pages
 
 import (
+	"context"
+	"time"
+
 	"remote-agent/internal/html"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
+	"remote-agent/internal/store"
 )
 
 // About are facts that only the program as a whole knows. Members may be nil.
-type About struct{}
+type About struct {
+	// Platforms says how each platform stands.
+	Platforms func() []Light
+
+	// Budget is what may be spent.
+	Budget func() spend.Budget
+
+	// RemoveSession deletes a session for somebody who is named as in the audit log.
+	RemoveSession func(ctx context.Context, id, by string) error
+
+	// Export returns the transcript of a session as Markdown: all of it, or what could be
+	// read in its conversation.
+	Export func(ctx context.Context, id string, all bool) ([]byte, error)
+}
+
+// Light is how a platform stands.
+type Light struct {
+	Name   string
+	On     bool
+	Works  bool   // it answered last
+	Detail string // one line
+}
+
+const (
+	maxOpen   = 50 // messages that wait or run, on a page
+	maxFailed = 5
+	maxRecent = 10
+
+	failedFor = 7 * 24 * time.Hour // how long a failed session needs somebody
+)
 
 // overview is the first page: what needs a person, then what runs.
 func (p *Pages) overview(r *request) (view, error) {
-	return view{title: "Overview", body: html.El("h1", html.Text("Overview"))}, nil
+	var (
+		entries        []store.OpenEntry
+		failed, recent []store.SessionRow
+		today          spend.Sum
+	)
+	open, err := p.openQuestions(r)
+	if err != nil {
+		return view{}, err
+	}
+	ctx, now := r.Context(), p.Now()
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if entries, err = tx.OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
+			return err
+		}
+		if failed, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Limit: maxFailed}); err != nil {
+			return err
+		}
+		if recent, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Limit: maxRecent}); err != nil {
+			return err
+		}
+		f := store.UsageFilter{Since: spend.Today(now)}
+		if !r.owner() {
+			f.Actor = r.actor()
+		}
+		today, err = tx.SumUsage(ctx, f)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{html.El("h1", html.Text("Overview")), p.needsYou(r, open, failed)}
+	body = append(body, p.atWork(r, entries)...)
+	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")))
+	if len(recent) == 0 {
+		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
+	} else {
+		body = append(body, p.sessionList(recent))
+	}
+	badge := ""
+	if n := open.count(); n > 0 {
+		badge = "◆" + html.String(html.Textf("%d", n))
+	}
+	return view{title: "Overview", body: body, badge: badge}, nil
+}
+
+// needsYou is what waits for a person.
+func (p *Pages) needsYou(r *request, open questions, failed []store.SessionRow) html.Node {
+	items := html.Group{}
+	item := func(mark html.Node, what, about, to, label string) {
+		items = append(items, html.El("li", mark,
+			html.El("span", html.Class("what"), html.El("a", html.Href(to), html.Text(what))),
+			html.El("span", html.Class("meta"), html.Text(about)),
+			html.El("a", html.Class("button"), html.Href(to), html.Text(label))))
+	}
+	for _, a := range open.approvals {
+		item(state("waiting", "◆", a.Name()), p.head200(a.Question()), "asked for "+a.Requester, "/approvals#"+a.Name(), "Decide")
+	}
+	for _, pl := range open.plans {
+		item(state("waiting", "☰", pl.Name()), p.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
+	}
+	for _, s := range failed {
+		if p.Now().Sub(s.StartedAt) < failedFor {
+			item(state("error", "✖", "failed"), p.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
+		}
+	}
+	if len(items) == 0 {
+		return html.Group{html.El("h2", html.Text("Needs you")), empty(html.Text("Nothing waits for you. Approvals, plans and failed turns appear here first."))}
+	}
+	return html.Group{html.El("h2", html.Text("Needs you")), html.El("ul", html.Class("list"), items)}
+}
+
+// atWork is what runs and what waits.
+func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
+	var running, waiting html.Group
+	now := p.Now()
+	for _, e := range entries {
+		about := []any{chatName(string(e.Key.Platform), e.Key.ID)}
+		parked := e.NextAt.After(now)
+		switch {
+		case e.State == sessions.EntryRunning && !parked:
+			about = append(about, clock(now.Sub(e.AcceptedAt)))
+			if e.LastTool != "" {
+				about = append(about, "last: "+e.LastTool)
+			}
+		case parked:
+			about = append(about, "waits until "+e.NextAt.UTC().Format("15:04 UTC"))
+		default:
+			about = append(about, p.when(e.AcceptedAt))
+		}
+		what := html.Node(html.Text(p.head200(e.In.Text)))
+		var stop html.Node
+		if e.SessionID != "" {
+			what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
+			stop = p.form(r, "/sessions/"+e.SessionID+"/stop", hidden("back", "/"), button("Stop", "danger"))
+		}
+		mark := state("muted", "◦", "waiting")
+		if e.State == sessions.EntryRunning {
+			mark = state("running", "◐", "running")
+		}
+		if parked {
+			mark = state("waiting", "⏳", "parked")
+		}
+		line := html.El("li", mark, html.El("span", html.Class("what"), what), p.meta(about...), stop)
+		if e.State == sessions.EntryRunning {
+			running = append(running, line)
+		} else {
+			waiting = append(waiting, line)
+		}
+	}
+	body := html.Group{html.El("h2", html.Text("Running"))}
+	if len(running) == 0 {
+		body = append(body, empty(html.Text("Nothing runs.")))
+	} else {
+		body = append(body, html.El("ul", html.Class("list"), running))
+	}
+	if len(waiting) > 0 {
+		body = append(body, html.El("h2", html.Text("Waiting")), html.El("ul", html.Class("list"), waiting))
+	}
+	return body
+}
+
+// today is what was spent since midnight UTC, against what may be.
+func (p *Pages) today(r *request, sum spend.Sum) html.Node {
+	title, parts := "Today, all people", html.Group{}
+	if !r.owner() {
+		title = "Today, you"
+	}
+	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)))
+	if p.About.Budget != nil {
+		b := p.About.Budget()
+		most := b.DayMicros
+		if !r.owner() {
+			most = b.PersonMicros
+		}
+		if most > 0 {
+			parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
+				html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
+		}
+	}
+	return parts
+}
+
+// lights are the platforms.
+func (p *Pages) lights() html.Node {
+	if p.About.Platforms == nil {
+		return nil
+	}
+	return html.Group{html.El("h2", html.Text("Platforms")), html.El("ul", html.Class("list"), html.Map(p.About.Platforms(), func(l Light) html.Node {
+		mark := state("muted", "○", "off")
+		switch {
+		case l.On && l.Works:
+			mark = state("ok", "●", "on")
+		case l.On:
+			mark = state("warn", "▲", "no answer")
+		}
+		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), html.Text(p.Redact(l.Detail))))
+	}))}
 }

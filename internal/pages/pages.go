@@ -110,7 +110,16 @@ func (p *Pages) routes() {
 	p.mux.HandleFunc("POST /sign-in", p.open(p.signIn))
 
 	p.page("GET /{$}", p.overview)
+	p.page("GET /approvals", p.approvals)
+	p.page("GET /sessions", p.sessions)
+	p.page("GET /sessions/{id}", p.session)
 	p.page("GET /account", p.account)
+	p.file("GET /sessions/{id}/export", p.export)
+	p.act("POST /decide", p.decide)
+	p.act("POST /sessions/{id}/stop", p.stop)
+	p.act("POST /sessions/{id}/retry", p.retry)
+	p.act("POST /sessions/{id}/message", p.message)
+	p.act("POST /sessions/{id}/delete", p.remove)
 	p.act("POST /account/end", p.endSession)
 	p.act("POST /sign-out", p.signOut)
 	p.act("POST /theme", p.chooseTheme)
@@ -201,6 +210,22 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 			return
 		}
 		p.write(w, r, http.StatusOK, v)
+	})
+}
+
+// file adds something that is not a page, for people who are signed in.
+func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request) error) {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
+		r, err := p.authenticate(w, plain)
+		if errors.Is(err, errNobody) {
+			err = fault.New(fault.Unauthorized, "You are not signed in.")
+		}
+		if err == nil {
+			err = send(w, r)
+		}
+		if err != nil {
+			p.fail(w, r, err)
+		}
 	})
 }
 

@@ -50,7 +50,7 @@ type world struct {
 func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *world {
 	tb.Helper()
 	w := &world{
-		Store: s, t: tb, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Store: s, t: tb, now: time.Now().UTC().Truncate(time.Second),
 		roles: map[signin.Account]sessions.Role{ann: sessions.Owner, bob: sessions.User, cat: sessions.Reader},
 		reply: func(messages.Inbound) (command.Reply, bool, error) { return command.Reply{Text: "Done."}, true, nil },
 	}
@@ -199,3 +199,8 @@ func wants(tb testing.TB, page string, parts ...string) {
 		}
 	}
 }
+
+var (
+	sessionLink = regexp.MustCompile(`<a href="/sessions/([0-9a-f-]{36})">`)
+	olderLink   = regexp.MustCompile(`href="(/sessions\?[^"]*before=[^"]*)"`)
+)

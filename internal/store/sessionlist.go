@@ -22,6 +22,12 @@ type SessionFilter struct {
 	ConversationID string
 	Status         sessions.Status
 	Within         []string // nil: all; else only these conversations, none if it is empty
+	Viewer         Viewer   // only what this account sees
+	Person         Viewer   // only where this account has written
+	Platform       messages.Platform
+	CodebaseID     string
+	Assistant      string
+	Sessions       []string // nil: all; else only these sessions, none if it is empty
 	Before         string   // id of a session: only those that are listed after it
 	Limit          int      // 1 to 1000; 0 is 50
 }
@@ -51,6 +57,7 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 	if f.Within != nil {
 		c.list = append(c.list, within(f.Within, &c.args))
 	}
+	c.listed(f)
 	if f.Before != "" {
 		if err := checkID(f.Before, "session"); err != nil {
 			return nil, err

@@ -47,3 +47,33 @@ func TestFinding10MetricsAnswersItsOwnHostsOnly(t *testing.T) {
 		})
 	}
 }
+
+// TestPagesAnswerNamesOfThisServerOnly has other names refused, before anything is said.
+func TestPagesAnswerNamesOfThisServerOnly(t *testing.T) {
+	t.Parallel()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a page")) })
+	s := start(t, web.Config{Pages: pages, Hosts: []string{"bot.example.com"}})
+	for host, want := range map[string]int{
+		"127.0.0.1": 200, "localhost:9": 200, "[::1]:3000": 200, "bot.example.com": 200, "BOT.example.com:443": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "192.0.2.7": 421, "bot": 421, "bot.example.com.evil.example": 421,
+	} {
+		for _, path := range []string{"/", "/sessions"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s at %q: %s, want %d", path, host, resp.Status, want)
+			}
+		}
+	}
+	if status, _, _ := do(t, "GET", s.url+"/healthz", nil); status != http.StatusOK {
+		t.Errorf("what is no page: %d", status)
+	}
+}

@@ -1,0 +1,81 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// outside is a command of somebody who is not in the team's room, as in the browser.
+func outside(event, who, text string) messages.Inbound {
+	return messages.Inbound{
+		Event: messages.EventID(event), Kind: messages.KindMessage, Conversation: messages.ConversationKey{Platform: ot.PlatformName, ID: team},
+		Sender: messages.Sender{ID: messages.UserID(who), Platform: "desk"}, Text: text, SentAt: time.Now(),
+	}
+}
+
+// TestCommandsFromOutside has people of another platform give commands in a conversation:
+// they have the role of their own platform, and the answer is told to them only.
+func TestCommandsFromOutside(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		who, text string
+		answer    string // begins with; empty: none is known
+		state     string // of the plan
+		runs      bool
+	}{
+		"an owner executes":       {"boss", "/execute p-1", "", "done desk/boss", true},
+		"an owner approves":       {"boss", "/approve p-1", "✔ Approved plan p-1", "approved desk/boss", false},
+		"an owner asks":           {"boss", "/status", "", "proposed ", false},
+		"a member of the desk":    {"clerk", "/approve p-1", "✖ Only the person who asked", "proposed ", false},
+		"a stranger":              {"passer-by", "/approve p-1", "", "proposed ", false},
+		"a namesake of the owner": {string(ot.Ann), "/approve p-1", "", "proposed ", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Access["desk"] = orchestrator.AccessRule{
+						Owners: map[messages.UserID]bool{"boss": true}, IDs: map[messages.UserID]bool{"clerk": true},
+					}
+				}
+				planned(w)
+				before := len(w.Chat.Posts(team))
+				in := outside("web:1", tt.who, tt.text)
+				answer, known, err := w.Process().Engine.Command(w.T.Context(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Pass(10 * time.Second)
+				if tt.answer != "" && (!known || !strings.HasPrefix(answer.Text, tt.answer)) {
+					t.Errorf("the answer: %t %q", known, answer.Text)
+				}
+				if got := strings.TrimSpace(planState(w)); got != strings.TrimSpace(tt.state) {
+					t.Errorf("the plan is %q", got)
+				}
+				texts := strings.Join(w.Chat.Texts(team), "\n")
+				if got := strings.Contains(texts, "I packed and went."); got != tt.runs {
+					t.Errorf("the room has:\n%s", texts)
+				}
+				if after := len(w.Chat.Posts(team)); !tt.runs && after != before {
+					t.Errorf("the room has %d posts, %d before:\n%s", after, before, texts)
+				}
+				if tt.state == "approved desk/boss" && !strings.Contains(texts, "Approved by desk/boss") {
+					t.Errorf("the room does not show the decision:\n%s", texts)
+				}
+				if err := w.Process().Engine.Accept(w.T.Context(), in); err != nil { // once more, as after a lost answer
+					t.Fatal(err)
+				}
+				w.Pass(10 * time.Second)
+				if again := strings.Join(w.Chat.Texts(team), "\n"); again != texts {
+					t.Errorf("the same command again changes the room:\n%s", again)
+				}
+			})
+		})
+	}
+}

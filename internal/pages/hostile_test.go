@@ -1,0 +1,383 @@
+//nolint:thelper // each runs tests, not helpers
+package pages_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+)
+
+// evil is what strangers write. Every text of the database that a page shows has it.
+const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)><a href="javascript:alert(3)">x</a>` + "\u202Egpj\x1b[2J" + `'"&lt;` +
+	"\n\n[x](javascript:alert(4)) ![y](http://192.0.2.9/p.png) <style>*{}</style> {{.}} </textarea></title></pre>"
+
+// evilName is the same in the length and letters that names may have.
+const evilName = `"><script>alert(1)</script>`
+
+// settled are the things of a database in which all that was said is evil.
+type settled struct {
+	conversation sessions.Conversation
+	session      sessions.Session
+	entry        string
+	question     approval.Approval
+	plan         plan.Plan
+}
+
+// fill fills a database. Bob wrote what is there.
+func (w *world) fill() (s settled) {
+	w.t.Helper()
+	w.do(func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		key := messages.ConversationKey{Platform: "telegram", ID: "42" + evilName}
+		if s.conversation, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+			return err
+		}
+		if _, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: evilName, RepositoryURL: "https://example.com/" + evilName, DefaultCwd: "/srv/x", Assistant: "demo"}); err != nil {
+			return err
+		}
+		s.session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", AgentName: evilName, Model: evilName, UserPrompt: evil})
+		if err != nil {
+			return err
+		}
+		e := sessions.Entry{
+			ID: "0198c2d1-7a3b-7c4d-8e5f-0123456789ab", ConversationID: s.conversation.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, AcceptedAt: w.now,
+			In: messages.Inbound{Event: "1", Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: "42", Name: evil}, Text: evil},
+		}
+		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return err
+		}
+		s.entry = e.ID
+		running := sessions.EntryRunning
+		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &running, SessionID: &s.session.ID}); err != nil {
+			return err
+		}
+		_, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: s.session.ID, EntryID: e.ID, Model: evilName},
+			messages.NewText(messages.RoleUser, evil),
+			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
+				messages.Thinking{Text: evil}, messages.Text{Text: evil}, messages.ToolCall{ID: "c1", Name: "bash", Arguments: `{"command":"` + strings.ReplaceAll(evilName, `"`, `\"`) + `"}`},
+			}},
+			messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c1", Content: evil, Summary: evil, IsError: true}}},
+			messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Attachment{Name: evil, MediaType: evilName, Note: evil}}})
+		if err != nil {
+			return err
+		}
+		if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.session.ID, CallID: "c1", Name: evilName, Request: "{}"}); err != nil {
+			return err
+		}
+		s.question = approval.Approval{
+			ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: e.ID, CallID: "c2", Tool: evilName, Arguments: evil, Title: evil, Detail: evil, Rule: evilName,
+			Requester: "telegram/42", ExpiresAt: w.now.Add(time.Hour),
+		}
+		if err := tx.InsertApproval(ctx, &s.question); err != nil {
+			return err
+		}
+		s.plan = plan.Plan{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: e.ID, Goal: evil, Text: evil, Author: evilName, Requester: "telegram/42"}
+		return tx.InsertPlan(ctx, &s.plan)
+	})
+	return s
+}
+
+// every are all pages, over a database that was filled.
+func every(s settled) []string {
+	return []string{
+		"/", "/approvals", "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
+		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
+	}
+}
+
+func TestNothingComesThroughUnescaped(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		for _, who := range []signin.Account{ann, bob, cat} {
+			w.mu.Lock()
+			w.roles[bob] = sessions.User
+			w.mu.Unlock()
+			b := w.as(who)
+			for _, path := range every(s) {
+				r := b.send("GET", path, nil)
+				page := r.Body.String()
+				if r.Code != http.StatusOK && (who != cat || r.Code != http.StatusNotFound) {
+					t.Errorf("%s, GET %s: %d", who, path, r.Code)
+				}
+				clean(t, path, page)
+				if len(page) > 300<<10 {
+					t.Errorf("GET %s has %d bytes", path, len(page))
+				}
+			}
+		}
+		b := w.as(ann)
+		for _, path := range []string{"/sessions?state=" + url.QueryEscape(evilName), "/sessions?before=" + url.QueryEscape(evilName), "/sessions/" + url.PathEscape(evilName), "/sign-in?k=" + url.QueryEscape(evilName), "/" + url.PathEscape(evilName)} {
+			r := b.send("GET", path, nil)
+			if r.Code < 400 || r.Code >= 500 {
+				t.Errorf("GET %s: %d", path, r.Code)
+			}
+			clean(t, path, r.Body.String())
+		}
+		w.reply = func(messages.Inbound) (command.Reply, bool, error) { return command.Reply{Text: evil}, true, nil }
+		clean(t, "what was answered", b.follow(b.post("/sessions/"+s.session.ID+"/stop", url.Values{})))
+		w.reply = func(messages.Inbound) (command.Reply, bool, error) {
+			return command.Reply{}, false, fault.New(fault.Conflict, evil)
+		}
+		clean(t, "an error", b.post("/sessions/"+s.session.ID+"/stop", url.Values{}).Body.String())
+	})
+}
+
+// clean fails if a page has what only strangers could have put there.
+func clean(t testing.TB, what, page string) {
+	t.Helper()
+	low := strings.ToLower(page)
+	for _, bad := range []string{"<script>", "<img", "onerror=alert(2)>", `href="javascript:`, "<style", "\u202E", "\x1b", "src=\"http", "</textarea></title>"} {
+		if strings.Contains(low, bad) {
+			at := strings.Index(low, bad)
+			t.Errorf("%s has %q: …%s…", what, bad, page[max(0, at-200):min(len(page), at+200)])
+		}
+	}
+	if strings.Count(low, "<script") > 1 || strings.Count(low, "</title>") != 1 {
+		t.Errorf("%s has %d scripts", what, strings.Count(low, "<script"))
+	}
+}
+
+func TestOthersSeeNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(cat)
+		for _, path := range []string{"/", "/approvals", "/sessions"} {
+			if page := b.get(path); strings.Contains(page, s.session.ID) || strings.Contains(page, s.question.SHA256) {
+				t.Errorf("GET %s shows what is not theirs", path)
+			}
+		}
+		if r := b.send("GET", "/sessions/"+s.session.ID, nil); r.Code != http.StatusNotFound {
+			t.Errorf("the session of somebody else: %d", r.Code)
+		}
+		for _, path := range []string{"/stop", "/retry", "/message", "/delete"} {
+			if r := b.post("/sessions/"+s.session.ID+path, url.Values{"text": {"x"}, "sure": {"yes"}}); r.Code != http.StatusNotFound && r.Code != http.StatusForbidden {
+				t.Errorf("POST %s in the session of somebody else: %d", path, r.Code)
+			}
+		}
+		if r := b.post("/decide", s.decision("approval", string(approval.Once))); r.Code != http.StatusNotFound {
+			t.Errorf("deciding on what is not theirs: %d", r.Code)
+		}
+		if len(w.took) > 0 {
+			t.Errorf("the engine was given %+v", w.took)
+		}
+	})
+}
+
+// decision is the form of a decision.
+func (s settled) decision(on, what string) url.Values {
+	number, sum := s.question.Number, s.question.SHA256
+	if on == "plan" {
+		number, sum = s.plan.Number, s.plan.SHA256
+	}
+	return url.Values{"on": {on}, "number": {strconv.FormatInt(number, 10)}, "sha256": {sum}, "decision": {what}}
+}
+
+func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		wants(t, b.get("/approvals"), s.question.SHA256, s.plan.SHA256, "Approve and run", "Always allow this")
+		page := b.follow(b.post("/decide", s.decision("approval", string(approval.Once))))
+		wants(t, page, "Done.")
+		if len(w.took) != 1 {
+			t.Fatalf("the engine was given %+v", w.took)
+		}
+		in := w.took[0]
+		if in.Kind != messages.KindAction || in.Conversation != s.conversation.Key || in.Actor() != "console/local" || !in.Outside() || in.Message != "" {
+			t.Errorf("the event: %+v", in)
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			button, err := tx.Button(ctx, in.Action)
+			if button.Number != s.question.Number || button.SHA256 != s.question.SHA256 || button.On != command.OnApproval || button.Decision != string(approval.Once) {
+				t.Errorf("the button: %+v", button)
+			}
+			return err
+		})
+		edit := s.decision("plan", "edit")
+		edit.Set("text", "1. other\r\n2. steps")
+		b.follow(b.post("/decide", edit))
+		if in := w.took[1]; in.Text != "1. other\n2. steps" {
+			t.Errorf("the new text of a plan: %q", in.Text)
+		}
+		for name, form := range map[string]url.Values{
+			"nothing":              {},
+			"no number":            {"on": {"plan"}, "decision": {"approve"}, "sha256": {s.plan.SHA256}},
+			"an unknown decision":  s.decision("plan", "burn"),
+			"an unknown subject":   s.decision("pairing", "let_in"),
+			"an edit without text": s.decision("plan", "edit"),
+		} {
+			if r := b.post("/decide", form); r.Code != http.StatusBadRequest {
+				t.Errorf("%s: %d", name, r.Code)
+			}
+		}
+		gone := s.decision("approval", string(approval.Deny))
+		gone.Set("number", "99999")
+		if r := b.post("/decide", gone); r.Code != http.StatusNotFound {
+			t.Errorf("what there is not: %d", r.Code)
+		}
+		if len(w.took) != 2 {
+			t.Errorf("the engine was given %d events", len(w.took))
+		}
+		w.reply = func(messages.Inbound) (command.Reply, bool, error) {
+			return command.Reply{Text: "✖ a-1 is settled already."}, true, nil
+		}
+		wants(t, b.follow(b.post("/decide", s.decision("approval", string(approval.Once)))), "settled already")
+	})
+}
+
+func TestMessagesStopAndDelete(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		at := "/sessions/" + s.session.ID
+		b := w.as(bob)
+		b.follow(b.post(at+"/message", url.Values{"text": {"go on\r\nplease"}}))
+		b.follow(b.post(at+"/message", url.Values{"text": {"/status"}}))
+		b.follow(b.post(at+"/stop", url.Values{"back": {"/"}}))
+		b.follow(b.post(at+"/retry", url.Values{}))
+		var texts []string
+		for _, in := range w.took {
+			if in.Actor() != "telegram/42" || in.Conversation != s.conversation.Key {
+				t.Errorf("the event: %+v", in)
+			}
+			texts = append(texts, in.Text)
+		}
+		if got := strings.Join(texts, "|"); got != "go on\nplease|/status|/stop|/retry" {
+			t.Errorf("texts: %s", got)
+		}
+		if got := w.took[0].Opening; !strings.Contains(got, "> go on\n> please") {
+			t.Errorf("what the chat shows: %q", got)
+		}
+		if r := b.post(at+"/message", url.Values{"text": {"  "}}); r.Code != http.StatusBadRequest {
+			t.Errorf("a message without text: %d", r.Code)
+		}
+		if r := b.post(at+"/delete", url.Values{"sure": {"yes"}}); r.Code != http.StatusForbidden {
+			t.Errorf("a member deletes a session: %d", r.Code)
+		}
+		owner := w.as(ann)
+		if r := owner.post(at+"/delete", url.Values{}); r.Code != http.StatusBadRequest {
+			t.Errorf("deleting without the tick: %d", r.Code)
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			stopped := sessions.EntryStopped
+			if err := tx.UpdateEntry(ctx, s.entry, sessions.EntryUpdate{State: &stopped}); err != nil {
+				return err
+			}
+			a := s.question
+			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
+			if err := tx.SettleApproval(ctx, a); err != nil {
+				return err
+			}
+			if err := tx.EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped}); err != nil {
+				return err
+			}
+			_, err := tx.RemoveSession(ctx, s.session.ID)
+			return err
+		})
+		if r := owner.send("GET", at, nil); r.Code != http.StatusNotFound {
+			t.Errorf("a session that was deleted while it was open: %d", r.Code)
+		}
+	})
+}
+
+func TestLongTranscriptsComeInWindows(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			huge := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c9", Content: strings.Repeat("\u202E<&\x01", 2<<20)}}}
+			call := messages.NewToolCall("c9", "bash", strings.Repeat("<", 1<<20))
+			list := []messages.Message{call, huge, messages.NewText(messages.RoleAssistant, strings.Repeat("|a", 1<<20))}
+			for i := range 500 {
+				list = append(list, messages.NewText(messages.RoleAssistant, "said "+strconv.Itoa(i)+" "+strings.Repeat("`<b>` ", 300)))
+			}
+			_, err := tx.AppendMessages(ctx, s.session.ID, "", list...)
+			return err
+		})
+		b, path, seen := w.as(ann), "/sessions/"+s.session.ID, 0
+		for path != "" {
+			page := b.get(path)
+			clean(t, path, page)
+			if n := len(page); n > 300<<10 {
+				t.Errorf("GET %s has %d bytes", path, n)
+			}
+			n := strings.Count(page, `<article class="turn`)
+			if n > 200 || n == 0 {
+				t.Fatalf("GET %s has %d messages", path, n)
+			}
+			seen += n
+			before := path
+			path = ""
+			if _, rest, ok := strings.Cut(page, `href="/sessions/`+s.session.ID+`?before=`); ok {
+				number, _, _ := strings.Cut(rest, `"`)
+				path = "/sessions/" + s.session.ID + "?before=" + number
+			}
+			if path == before {
+				t.Fatalf("%s leads to itself", path)
+			}
+		}
+		if seen < 505 {
+			t.Errorf("all windows together have %d messages", seen)
+		}
+	})
+}
+
+func TestListsHaveAStableCursor(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		made := 0
+		add := func(n int) {
+			w.do(func(ctx context.Context, tx *store.Tx) error {
+				for range n {
+					made++
+					c, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "slack", ID: strconv.Itoa(made)}, "demo")
+					if err != nil {
+						return err
+					}
+					if _, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "x"}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		add(120)
+		b, path, seen := w.as(ann), "/sessions?platform=slack", map[string]bool{}
+		for path != "" {
+			page := b.get(path)
+			for _, m := range sessionLink.FindAllStringSubmatch(page, -1) {
+				if seen[m[1]] {
+					t.Errorf("%s is listed twice", m[1])
+				}
+				seen[m[1]] = true
+			}
+			add(7) // meanwhile
+			m := olderLink.FindStringSubmatch(page)
+			path = ""
+			if m != nil {
+				path = strings.ReplaceAll(m[1], "&amp;", "&")
+				wants(t, page, "platform=slack")
+			}
+		}
+		if len(seen) != 120 {
+			t.Errorf("%d sessions are listed", len(seen))
+		}
+	})
+}

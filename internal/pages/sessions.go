@@ -1,0 +1,386 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const (
+	sessionsPage = 50
+	window       = 200       // messages of a transcript at once
+	maxPage      = 200 << 10 // bytes of HTML of these messages
+	maxFound     = 500       // messages that a search looks at
+	maxText      = 16 << 10  // bytes of a text that are shown
+	maxOutput    = 4 << 10   // bytes of what a tool said
+)
+
+// filterNames are the members of a filter in an address, in order.
+var filterNames = []string{"q", "state", "platform", "person", "assistant", "repository"} //nolint:gochecknoglobals // a constant
+
+// readFilter reads what somebody wants to see.
+func (r *request) readFilter() (f store.SessionFilter, err error) {
+	q := r.URL.Query()
+	for name, values := range q {
+		if len(values) > 1 || len(values[0]) > 300 {
+			return f, fault.Newf(fault.Invalid, "The filter %q is given more than once, or too long.", wording.Head(name, 40))
+		}
+	}
+	f = store.SessionFilter{
+		Viewer: r.viewer(), Status: sessions.Status(q.Get("state")), Platform: messages.Platform(q.Get("platform")),
+		CodebaseID: q.Get("repository"), Assistant: q.Get("assistant"), Before: q.Get("before"), Limit: sessionsPage + 1,
+	}
+	if !slices.Contains([]sessions.Status{"", sessions.Running, sessions.Completed, sessions.Failed}, f.Status) {
+		return f, fault.New(fault.Invalid, "The state of a session is running, completed or failed.")
+	}
+	if person := q.Get("person"); person != "" {
+		platform, id, ok := strings.Cut(person, "/")
+		if !ok {
+			return f, fault.New(fault.Invalid, "Name a person by account, such as telegram/42.")
+		}
+		f.Person = store.Viewer{Platform: messages.Platform(platform), ID: messages.UserID(id)}
+	}
+	return f, nil
+}
+
+// sessions lists sessions, the newest first.
+func (p *Pages) sessions(r *request) (view, error) {
+	f, err := r.readFilter()
+	if err != nil {
+		return view{}, err
+	}
+	ctx, words := r.Context(), strings.TrimSpace(r.URL.Query().Get("q"))
+	var list []store.SessionRow
+	var codebases []sessions.Codebase
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		var err error
+		if codebases, err = tx.Codebases(ctx); err != nil {
+			return err
+		}
+		f.Sessions = nil
+		if words != "" {
+			hits, err := tx.SearchMessages(ctx, store.SearchFilter{Words: words, Limit: maxFound})
+			if err != nil {
+				return err
+			}
+			f.Sessions = []string{}
+			for _, h := range hits {
+				if !slices.Contains(f.Sessions, h.SessionID) {
+					f.Sessions = append(f.Sessions, h.SessionID)
+				}
+			}
+		}
+		list, err = tx.ListSessions(ctx, f)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{html.El("h1", html.Text("Sessions")), p.filterForm(r, codebases)}
+	more := len(list) > sessionsPage
+	list = list[:min(len(list), sessionsPage)]
+	switch {
+	case len(list) > 0:
+		body = append(body, p.sessionList(list))
+	case r.URL.RawQuery != "":
+		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
+	default:
+		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
+	}
+	if more {
+		q := r.URL.Query()
+		q.Set("before", list[len(list)-1].ID)
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+q.Encode()), html.Text("Older sessions"))))
+	}
+	return view{title: "Sessions", body: body}, nil
+}
+
+// filterForm shows the filter that holds, to be changed; the address keeps it.
+func (p *Pages) filterForm(r *request, codebases []sessions.Codebase) html.Node {
+	q := r.URL.Query()
+	field := func(name, label, placeholder string) html.Node {
+		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("value", q.Get(name)),
+			html.Attr("placeholder", placeholder), html.Attr("maxlength", "200"), html.Attr("size", "14")))
+	}
+	choice := func(name, label string, values [][2]string) html.Node {
+		return html.El("label", html.Text(label), html.El("br"), html.El("select", html.Attr("name", name), html.Map(values, func(v [2]string) html.Node {
+			return html.El("option", html.Attr("value", v[0]), html.On("selected", q.Get(name) == v[0]), html.Text(v[1]))
+		})))
+	}
+	repositories := [][2]string{{"", "any"}}
+	for _, c := range codebases {
+		repositories = append(repositories, [2]string{c.ID, c.Name})
+	}
+	return html.El("form", html.Class("filters"), html.Attr("action", "/sessions"),
+		field("q", "Text", "words"),
+		choice("state", "State", [][2]string{{"", "any"}, {"running", "running"}, {"completed", "completed"}, {"failed", "failed"}}),
+		field("platform", "Platform", "telegram"),
+		html.If(r.owner(), field("person", "Person", "telegram/42")),
+		field("assistant", "Assistant", "openai"),
+		html.If(len(codebases) > 0, choice("repository", "Repository", repositories)),
+		button("Filter", "primary"))
+}
+
+// sessionList is a list of sessions.
+func (p *Pages) sessionList(list []store.SessionRow) html.Node {
+	return html.El("ul", html.Class("list"), html.Map(list, func(s store.SessionRow) html.Node {
+		return html.El("li", sessionState(s.Session),
+			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(p.title(s.Session)))),
+			p.meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), p.when(s.StartedAt)))
+	}))
+}
+
+func sessionState(s sessions.Session) html.Node {
+	switch s.Status {
+	case sessions.Running:
+		return state("running", "◐", "running")
+	case sessions.Failed:
+		return state("error", "✖", "failed")
+	case sessions.Completed:
+	}
+	return state("ok", "✔", "done")
+}
+
+// title is what a session is about: what was asked first.
+func (p *Pages) title(s sessions.Session) string {
+	if text := p.head200(s.UserPrompt); text != "" {
+		return text
+	}
+	return "Session " + s.ID[len(s.ID)-8:]
+}
+
+// session shows what was said in a session.
+func (p *Pages) session(r *request) (view, error) {
+	before, err := beforeOf(r)
+	if err != nil {
+		return view{}, err
+	}
+	ctx, id := r.Context(), r.PathValue("id")
+	var (
+		row  store.SessionRow
+		list []store.TranscriptMessage
+		runs []sessions.Run
+	)
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		if row, err = p.conversationOf(ctx, tx, r, id); err != nil {
+			return err
+		}
+		if list, err = tx.TranscriptPage(ctx, id, before, window); err != nil {
+			return err
+		}
+		runs, err = tx.Runs(ctx, id, "", 0, 500)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	turns, from := p.transcript(list, r.owner())
+	body := html.Group{
+		html.El("h1", html.Text(p.title(row.Session))),
+		p.meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, row.Model, p.when(row.StartedAt)),
+		p.sessionActions(r, row),
+	}
+	if row.Error != "" && r.owner() { // its text is for operators
+		body = append(body, html.El("p", html.Class("problem"), html.Text(p.head200(row.Error))))
+	}
+	if from > 1 {
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href(fmt.Sprintf("/sessions/%s?before=%d", id, from)), html.Text("Earlier messages"))))
+	}
+	if len(turns) == 0 {
+		body = append(body, empty(html.Text("Nothing was said here yet.")))
+	}
+	body = append(body, html.El("section", html.Attr("aria-label", "Transcript"), html.ID("transcript"), turns))
+	if before > 0 {
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+id), html.Text("To the end"))))
+	}
+	body = append(body, p.sayHere(r, row), p.runList(runs))
+	badge := ""
+	if row.Status == sessions.Running {
+		badge = "◐"
+	}
+	return view{title: p.title(row.Session), body: body, badge: badge}, nil
+}
+
+func beforeOf(r *request) (int64, error) {
+	text := r.URL.Query().Get("before")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, fault.New(fault.Invalid, "\"before\" is the number of a message.")
+	}
+	return n, nil
+}
+
+// transcript shows messages, the last of them first as long as there is room, and the
+// number of the first that is shown. What tools were given and returned is shown with all
+// only: in a chat of several people it may be about one of them.
+func (p *Pages) transcript(list []store.TranscriptMessage, all bool) (turns html.Group, from int64) {
+	results := make(map[string]messages.ToolResult)
+	for _, m := range list {
+		for _, b := range m.Blocks {
+			if res, ok := b.(messages.ToolResult); ok {
+				results[res.CallID] = res
+			}
+		}
+	}
+	size := 0
+	for _, m := range slices.Backward(list) {
+		node := p.turn(m, results, all)
+		size += len(html.String(node))
+		if size > maxPage && len(turns) > 0 {
+			break
+		}
+		turns, from = append(turns, node), m.Seq
+	}
+	slices.Reverse(turns)
+	return turns, from
+}
+
+// turn shows a message. Results of tools are folded into their calls, where these are on
+// the page.
+func (p *Pages) turn(m store.TranscriptMessage, results map[string]messages.ToolResult, all bool) html.Node {
+	who, class := "Assistant", "assistant"
+	switch m.Role {
+	case messages.RoleUser:
+		who, class = "Person", "user"
+	case messages.RoleTool:
+		who, class = "Tool", "tool"
+	case messages.RoleAssistant:
+	}
+	parts := html.Group{}
+	for _, b := range m.Blocks {
+		if n := p.block(b, results, all, m.Role == messages.RoleUser); n != nil {
+			parts = append(parts, n)
+		}
+	}
+	if len(parts) == 0 {
+		return html.Group{}
+	}
+	if m.Undone {
+		who += ", taken back"
+	}
+	return html.El("article", html.Class("turn "+class), html.ID(fmt.Sprintf("m%d", m.Seq)),
+		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.when(m.At))), html.El("div", parts))
+}
+
+func (p *Pages) block(b messages.Block, results map[string]messages.ToolResult, all, plain bool) html.Node {
+	switch b := b.(type) {
+	case messages.Text:
+		if plain {
+			return p.bounded(b.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+		}
+		return p.limited(b.Text, maxText)
+	case messages.Thinking:
+		if strings.TrimSpace(b.Text) == "" || !all {
+			return nil
+		}
+		return html.El("details", html.El("summary", html.Text("Thinking")), p.output(b.Text, maxOutput))
+	case messages.ToolCall:
+		res, ok := results[b.ID]
+		mark, line := "…", ""
+		if ok {
+			mark, line = "✔", res.Summary
+			if res.IsError {
+				mark = "✖"
+			}
+		}
+		if !all {
+			return html.El("p", html.Text(mark+" "), html.El("code", html.Text(p.head200(b.Name))))
+		}
+		return html.El("details", html.El("summary", html.Text(mark+" "), html.El("code", html.Text(p.head200(b.Name))), html.Text(" "+p.head200(line))),
+			p.output(b.Arguments, maxOutput), html.If(ok, p.output(res.Content, maxOutput)))
+	case messages.ToolResult:
+		return nil // folded into its call
+	case messages.Attachment:
+		return html.El("p", html.Text("📎 "+p.head200(b.Name)), html.El("span", html.Class("meta"), html.Text(" "+p.head200(b.MediaType+" "+b.Note))))
+	}
+	return nil
+}
+
+// sessionActions is what can be done with a session.
+func (p *Pages) sessionActions(r *request, row store.SessionRow) html.Node {
+	at := "/sessions/" + row.ID
+	actions := html.Group{html.Class("actions")}
+	if row.Status == sessions.Running {
+		actions = append(actions, p.form(r, at+"/stop", button("Stop", "danger")))
+	}
+	if r.role != sessions.Reader {
+		actions = append(actions, p.form(r, at+"/retry", button("Retry the last turn", "")))
+	}
+	if p.About.Export != nil {
+		actions = append(actions, html.El("a", html.Class("button"), html.Href(at+"/export"), html.Text("Export")))
+	}
+	if r.owner() && p.About.RemoveSession != nil {
+		actions = append(actions, html.El("details", html.El("summary", html.Text("Delete")), p.form(r, at+"/delete",
+			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this session and all that was said in it")),
+			button("Delete the session", "danger"))))
+	}
+	return html.El("div", actions)
+}
+
+// sayHere is where to say something.
+func (p *Pages) sayHere(r *request, row store.SessionRow) html.Node {
+	if r.role == sessions.Reader || !row.Active {
+		return nil
+	}
+	hint := "Starts the next turn."
+	if row.Status == sessions.Running {
+		hint = "Steers the running turn."
+	}
+	return p.form(r, "/sessions/"+row.ID+"/message",
+		html.El("label", html.Text("Message. "+hint+" The chat shows it, too."),
+			html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Attr("data-draft", row.ID))),
+		button("Send", "primary"))
+}
+
+// runList is what was done to answer, run by run.
+func (p *Pages) runList(runs []sessions.Run) html.Node {
+	if len(runs) == 0 {
+		return nil
+	}
+	return html.Group{html.El("h2", html.Text("Runs")), table([]string{"Run", "Status", "Began", "At work", "Model", "Tokens"}, html.Map(runs, func(run sessions.Run) html.Node {
+		took, word := "–", string(run.Status)
+		if run.Duration != nil {
+			took = clock(*run.Duration)
+		}
+		if run.Waiting {
+			word += ", waiting"
+		}
+		return row(html.Textf("%d", run.Number), html.Text(word), p.when(run.StartedAt), html.Text(took), html.Text(run.Model), html.Textf("%d in, %d out", run.InputTokens, run.OutputTokens))
+	}))}
+}
+
+// export sends the transcript of a session as a file.
+func (p *Pages) export(w http.ResponseWriter, r *request) error {
+	ctx, id := r.Context(), r.PathValue("id")
+	if p.About.Export == nil {
+		return fault.New(fault.Unsupported, "Sessions cannot be exported here.")
+	}
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		_, err := p.conversationOf(ctx, tx, r, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	data, err := p.About.Export(ctx, id, r.owner())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="session-`+url.PathEscape(id)+`.md"`)
+	_, _ = w.Write(data) // a browser that left needs no answer
+	return nil
+}

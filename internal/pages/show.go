@@ -1,0 +1,118 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"remote-agent/internal/html"
+	"remote-agent/internal/wording"
+)
+
+// maxShown is how much HTML one text may become, in bytes: what is escaped grows.
+const maxShown = 48 << 10
+
+// limited renders a text in Markdown, and no more of it than so many bytes.
+func (p *Pages) limited(text string, most int) html.Node {
+	return p.bounded(text, most, p.markdown.Markdown)
+}
+
+// output shows what a program said, as it said it.
+func (p *Pages) output(text string, most int) html.Node {
+	return p.bounded(text, most, func(text string) html.Node {
+		return html.El("pre", html.Attr("tabindex", "0"), html.Text(text))
+	})
+}
+
+// bounded shows the beginning of a text without secrets, and how much more there is.
+func (p *Pages) bounded(text string, most int, show func(text string) html.Node) html.Node {
+	all := len(text)
+	head := p.Redact(cut(text, most))
+	shown := html.String(show(head))
+	for len(shown) > maxShown {
+		head = cut(head, len(head)/2)
+		shown = html.String(show(head))
+	}
+	if more := all - len(head); more > 0 && (all > most || len(shown) < maxShown && len(head) < len(p.Redact(cut(text, most)))) {
+		return html.Group{show(head), html.El("p", html.Class("muted"), html.Textf("%s more; the export has all of it.", bytesText(more)))}
+	}
+	return show(head)
+}
+
+// cut returns the beginning of a text, at most so many bytes, without half a character.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+func bytesText(n int) string {
+	switch {
+	case n < 1<<10:
+		return wording.Count(n, "byte", "bytes")
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// head200 is the beginning of a text on one line.
+func (p *Pages) head200(text string) string {
+	return p.Redact(wording.Head(wording.OneLine(cut(text, 2000)), 200))
+}
+
+// meta is a line of facts.
+func (p *Pages) meta(parts ...any) html.Node {
+	g := html.Group{html.Class("meta")}
+	for i, part := range parts {
+		if i > 0 {
+			g = append(g, html.Text(" · "))
+		}
+		switch part := part.(type) {
+		case string:
+			g = append(g, html.Text(part))
+		case html.Node:
+			g = append(g, part)
+		}
+	}
+	return html.El("p", g)
+}
+
+// size says how large what is decided on is.
+func (p *Pages) size(n int) html.Node {
+	return html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(n)))
+}
+
+// until says how long it is to a time.
+func until(t, now time.Time) string {
+	d := t.Sub(now)
+	switch {
+	case d <= 0:
+		return "now"
+	case d < time.Minute:
+		return "in less than a minute"
+	case d < time.Hour:
+		return "in " + wording.Count(int(d.Minutes()), "minute", "minutes")
+	}
+	return "in " + wording.Count(int(d.Hours()), "hour", "hours")
+}
+
+// clock is how long something takes: 6:12.
+func clock(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	if d >= time.Hour {
+		return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// chatName is how a conversation is called: its platform and its id there.
+func chatName(platform, id string) string {
+	id, _, _ = strings.Cut(id, "~") // what follows tells earlier conversations of a place apart
+	return platform + "/" + id
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+)
+
+// Reads for the web pages.
+
+// Viewer is an account that sees the conversations in which it has written. The zero
+// value sees all.
+type Viewer struct {
+	Platform messages.Platform
+	ID       messages.UserID
+}
+
+// hasWritten is the condition that an account has written in a conversation.
+const hasWritten = `EXISTS (
+	SELECT 1 FROM inbound_events v WHERE v.conversation_id = %s AND v.platform_type = $%%d AND v.sender = $%%d AND v.state NOT IN ('refused', 'raw'))`
+
+// seenBy adds the condition that the conversation in a column is one that v sees.
+func (c *conditions) seenBy(v Viewer, column string) {
+	if v != (Viewer{}) {
+		c.add(fmt.Sprintf(hasWritten, column), string(v.Platform), string(v.ID))
+	}
+}
+
+// Sees reports whether an account sees a conversation.
+func (t *Tx) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
+	if v == (Viewer{}) {
+		return true, nil
+	}
+	var c conditions
+	c.add("c.id = $%d", conversationID)
+	c.seenBy(v, "c.id")
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
+	return ok, wrap(err, "look who sees a conversation")
+}
+
+// OpenEntry is a message that waits or is being answered.
+type OpenEntry struct {
+	ID             string
+	ConversationID string
+	Key            messages.ConversationKey
+	Seq            int64
+	State          sessions.EntryState
+	SessionID      string // empty before its turn began
+	NextAt         time.Time
+	AcceptedAt     time.Time
+	In             messages.Inbound
+	LastTool       string // that its session called last; may be empty
+}
+
+// OpenEntries returns up to limit messages that wait or are being answered, these
+// first, the oldest of each first.
+func (t *Tx) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenEntry, err error) {
+	var c conditions
+	c.add("e.lane = 'turn' AND e.state IN ('waiting', 'running')")
+	c.seenBy(v, "e.conversation_id")
+	c.args = append(c.args, limit)
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var e OpenEntry
+		var data string
+		err := scan(text{&e.ID}, text{&e.ConversationID}, &e.Key.Platform, &e.Key.ID, &e.Seq, &e.State, text{&e.SessionID},
+			msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&data}, text{&e.LastTool})
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(data), &e.In); err != nil {
+			return fault.Wrap(err, fault.Internal, "decode event")
+		}
+		list = append(list, e)
+		return nil
+	}, `SELECT e.id, e.conversation_id, c.platform_type, c.platform_conversation_id, e.seq, e.state, e.session_id, e.next_ms, e.accepted_ms, e.data,
+			(SELECT k.tool_name FROM agent_tool_calls k WHERE k.session_id = e.session_id ORDER BY k.id DESC LIMIT 1)
+		FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id`+c.where()+
+		fmt.Sprintf(" ORDER BY CASE e.state WHEN 'running' THEN 0 ELSE 1 END, e.accepted_ms, e.id LIMIT $%d", len(c.args)), c.args...)
+	return list, wrap(err, "list open messages")
+}
+
+// OpenPlans returns up to limit plans that wait for a decision, or to be run, the oldest
+// first. They may have expired.
+func (t *Tx) OpenPlans(ctx context.Context, v Viewer, limit int) (list []plan.Plan, err error) {
+	var c conditions
+	c.add(openPlan)
+	c.seenBy(v, "plans.conversation_id")
+	c.args = append(c.args, limit)
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var p plan.Plan
+		err := scan(scanPlan(&p)...)
+		list = append(list, p)
+		return err
+	}, `SELECT `+planColumns+` FROM plans`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+	return list, wrap(err, "list open plans")
+}
+
+const transcriptPageSQL = `
+	WITH page AS MATERIALIZED (
+		SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND seq < $2 ORDER BY seq DESC LIMIT $3)
+	SELECT seq, role, kind, content, data_json, created_at, undone FROM agent_messages
+	WHERE session_id = $1 AND role <> 'system' AND seq < $2 AND seq >= (SELECT min(seq) FROM page)
+	ORDER BY seq DESC, part DESC`
+
+// TranscriptPage returns up to limit messages of a session before the one with a number
+// (0: the last ones), in their order. A page of much text has fewer, and at least one, so
+// that what it takes is bounded by a few MiB and one message.
+func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
+	if err := checkID(sessionID, "session"); err != nil {
+		return nil, err
+	}
+	if before <= 0 {
+		before = beforeFirst(true)
+	}
+	size := 0
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var r messages.Record
+		var m TranscriptMessage
+		var created int64
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
+			return err
+		}
+		last := len(list) - 1
+		if size > browseBytes && (last < 0 || list[last].Seq != r.Seq) {
+			return errPageFull
+		}
+		size += len(r.Content) + len(r.DataJSON)
+		decoded, ok, err := messages.FromRecord(r)
+		if err != nil {
+			return fault.Wrap(err, fault.Internal, "decode message")
+		}
+		switch {
+		case !ok:
+		case last >= 0 && list[last].Seq == decoded.Seq:
+			list[last].Blocks = slices.Concat(decoded.Blocks, list[last].Blocks)
+		default:
+			m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+			list = append(list, m)
+		}
+		return nil
+	}, transcriptPageSQL, sessionID, before, limit)
+	if errors.Is(err, errPageFull) {
+		err = nil
+	}
+	slices.Reverse(list)
+	return list, wrap(err, "read a page of a transcript")
+}
+
+// listed adds the conditions of a filter that only pages have.
+func (c *conditions) listed(f SessionFilter) {
+	c.seenBy(f.Viewer, "s.conversation_id")
+	c.seenBy(f.Person, "s.conversation_id")
+	if f.Platform != "" {
+		c.add("c.platform_type = $%d", string(f.Platform))
+	}
+	if f.CodebaseID != "" {
+		c.add("s.codebase_id = $%d", f.CodebaseID)
+	}
+	if f.Assistant != "" {
+		c.add("s.ai_assistant_type = $%d", f.Assistant)
+	}
+	if f.Sessions != nil {
+		places := make([]string, len(f.Sessions))
+		for i, id := range f.Sessions {
+			c.args = append(c.args, id)
+			places[i] = fmt.Sprintf("$%d", len(c.args))
+		}
+		if len(places) == 0 {
+			places = []string{"NULL"}
+		}
+		c.add("s.id IN (" + strings.Join(places, ", ") + ")")
+	}
+}
