@@ -51,6 +51,7 @@ func (r *run) killed(where moment) {
 	defer r.noting.Unlock()
 	r.report.Kills++
 	r.lastKill = time.Now()
+	r.book.Die(r.lastKill)
 }
 
 // span is a time in which what was sent could not be put on record.
@@ -154,6 +155,15 @@ func (r Report) WriteTable(w io.Writer) error {
 	row("strays", v.Strays, fmt.Sprintf("placeholders that stay; %d messages were sent of which the bot could not know", r.InDoubt))
 	row("notices", v.Notices, "messages of the bot that are no answers")
 	row("longest wait", round(v.Wait.Longest), "")
+	if v.Takeover.Longest > 0 {
+		row("taken over", round(v.Takeover.P95), fmt.Sprintf("p95 from a kill to the answer to what waited then; %s at the median, %s at the most", round(v.Takeover.P50), round(v.Takeover.Longest)))
+	}
+	if v.Crowd > 0 {
+		row("a crowd of", v.Crowd, fmt.Sprintf("accepted after %s at the median, %s at the most; answered after %s, %s",
+			round(v.CrowdAck.P50), round(v.CrowdAck.Longest), round(v.CrowdWait.P50), round(v.CrowdWait.Longest)))
+		row("others meanwhile", v.Crowded, fmt.Sprintf("answered after %s at the median, %s p95, %s at the most",
+			round(v.OthersWaitMeanwhile.P50), round(v.OthersWaitMeanwhile.P95), round(v.OthersWaitMeanwhile.Longest)))
+	}
 	if r.Refused > 0 {
 		row("refused", r.Refused, "requests that the model's API refuses")
 	}

@@ -55,8 +55,11 @@ func (t *talk) share() float64 {
 
 // people lets people talk until ctx ends.
 func (t *talk) people(ctx context.Context) {
-	for range t.run.opts.Burst {
-		t.say(t.begin(), ledger.Short)
+	for i := range t.run.opts.Burst {
+		t.say(t.run.book.OpenInCrowd(), ledger.Short)
+		if i%100 == 0 {
+			t.look()
+		}
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

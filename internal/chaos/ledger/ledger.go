@@ -75,6 +75,8 @@ type message struct {
 type Book struct {
 	mu            sync.Mutex // guards all below
 	conversations [][]*message
+	crowd         map[int]bool // conversations
+	deaths        []time.Time
 }
 
 // Open begins a conversation and returns its number.
@@ -83,6 +85,25 @@ func (b *Book) Open() int {
 	defer b.mu.Unlock()
 	b.conversations = append(b.conversations, nil)
 	return len(b.conversations) - 1
+}
+
+// OpenInCrowd is Open for one of many people who come at once.
+func (b *Book) OpenInCrowd() int {
+	n := b.Open()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.crowd == nil {
+		b.crowd = map[int]bool{}
+	}
+	b.crowd[n] = true
+	return n
+}
+
+// Die notes that a process was killed.
+func (b *Book) Die(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deaths = append(b.deaths, at)
 }
 
 // Say notes that somebody says something at a moment, and returns its number in the

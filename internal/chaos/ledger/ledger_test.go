@@ -169,3 +169,42 @@ func TestAnyBreachIsFound(t *testing.T) {
 		}
 	})
 }
+
+// TestTimesAfterAKillAndInACrowd has two people in a crowd and one who is there anyway,
+// and two kills.
+func TestTimesAfterAKillAndInACrowd(t *testing.T) {
+	t.Parallel()
+	b := &ledger.Book{}
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	talk := func(conversation, said, accepted, answered int) {
+		n, _ := b.Say(conversation, ledger.Short, at(said))
+		b.Accept(conversation, n, at(accepted))
+		b.See(ledger.Answer(conversation, n, ledger.Short)[0], at(answered))
+	}
+	regular, first, second := b.Open(), b.OpenInCrowd(), b.OpenInCrowd()
+	b.Die(at(8))
+	b.Die(at(10))
+	talk(first, 0, 1, 5)      // before any kill
+	talk(second, 0, 2, 30)    // at both: 20 s after the last one
+	talk(regular, 9, 11, 12)  // accepted after the kills
+	talk(regular, 29, 29, 32) // said before the crowd is served
+	talk(regular, 31, 31, 90) // said after
+	v := b.Judge(func(int) []string { return nil }, isDots)
+	type durations [3]int // P50, P95, longest, in seconds
+	seconds := func(t ledger.Times) durations {
+		return durations{int(t.P50.Seconds()), int(t.P95.Seconds()), int(t.Longest.Seconds())}
+	}
+	for name, got := range map[string][2]durations{
+		"taken over":       {seconds(v.Takeover), {20, 20, 20}},
+		"crowd accepted":   {seconds(v.CrowdAck), {1, 1, 2}},
+		"crowd answered":   {seconds(v.CrowdWait), {5, 5, 30}},
+		"others meanwhile": {seconds(v.OthersWaitMeanwhile), {3, 3, 3}},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: %v seconds, want %v", name, got[0], got[1])
+		}
+	}
+	if v.Crowd != 2 || v.Crowded != 2 {
+		t.Errorf("a crowd of %d with %d others, want 2 and 2", v.Crowd, v.Crowded)
+	}
+}

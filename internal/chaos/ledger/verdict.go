@@ -21,6 +21,13 @@ type Verdict struct {
 	Notices  int // messages of the service that are something else
 
 	Ack, Wait Times // from being said to being accepted, and to the complete answer
+	Takeover  Times // from the last kill at which a message waited, accepted, to its complete answer
+
+	// Where a crowd came: its own times, and those to the answers to everybody else who
+	// said something before the last of the crowd was answered.
+	Crowd, Crowded      int
+	CrowdAck, CrowdWait Times
+	OthersWaitMeanwhile Times
 
 	Problems []string // each broken promise, in words
 	Told     []string // what the first notices say
@@ -52,24 +59,75 @@ func (b *Book) Judge(shown func(conversation int) []string, stray func(text stri
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var v Verdict
-	var acks, waits []time.Duration
 	for i, c := range b.conversations {
 		seen := v.read(i, len(c), shown(i), stray)
 		for n, m := range c {
 			v.Said++
 			if !m.accepted.IsZero() {
 				v.Accepted++
-				acks = append(acks, m.accepted.Sub(m.said))
-			}
-			if !m.answered.IsZero() {
-				waits = append(waits, m.answered.Sub(m.said))
 			}
 			v.judge(Ask{Conversation: i, N: n + 1, Kind: m.kind}, !m.accepted.IsZero(), seen)
 		}
 		v.order(i, seen)
 	}
-	v.Ack, v.Wait = times(acks), times(waits)
+	b.time(&v)
 	return v
+}
+
+// time says how long everything took. The lock must be held.
+func (b *Book) time(v *Verdict) {
+	var acks, waits, takeovers, crowdAcks, crowdWaits, others []time.Duration
+	var over time.Time // the crowd is served
+	for i := range b.crowd {
+		for _, m := range b.conversations[i] {
+			if m.answered.After(over) {
+				over = m.answered
+			}
+		}
+	}
+	for i, c := range b.conversations {
+		for _, m := range c {
+			if !m.accepted.IsZero() {
+				acks = append(acks, m.accepted.Sub(m.said))
+				if b.crowd[i] {
+					crowdAcks = append(crowdAcks, m.accepted.Sub(m.said))
+				}
+			}
+			if m.answered.IsZero() {
+				continue
+			}
+			wait := m.answered.Sub(m.said)
+			waits = append(waits, wait)
+			switch {
+			case b.crowd[i]:
+				crowdWaits = append(crowdWaits, wait)
+			case m.said.Before(over):
+				others = append(others, wait)
+			}
+			if at := b.lastDeath(m); !at.IsZero() {
+				takeovers = append(takeovers, m.answered.Sub(at))
+			}
+		}
+	}
+	v.Ack, v.Wait, v.Takeover = times(acks), times(waits), times(takeovers)
+	v.Crowd, v.Crowded, v.CrowdAck, v.CrowdWait, v.OthersWaitMeanwhile = len(b.crowd), len(others), times(crowdAcks), times(crowdWaits), times(others)
+}
+
+// lastDeath returns when a process was killed last while a message was accepted and not
+// answered, the zero time if none was.
+func (b *Book) lastDeath(m *message) (last time.Time) {
+	if m.accepted.IsZero() {
+		return last
+	}
+	for _, at := range slices.Backward(b.deaths) {
+		if at.Before(m.accepted) {
+			return last
+		}
+		if at.Before(m.answered) {
+			return at
+		}
+	}
+	return last
 }
 
 // read takes the messages of a conversation apart.
