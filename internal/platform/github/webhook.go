@@ -52,7 +52,9 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
+		// What has been read is stored also if the sender has gone meanwhile: the copy that
+		// it sends again is a duplicate then, and a flood ends instead of growing.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
 		defer cancel()
 		failpoint.Hit(failpoint.Received)
 		if err := a.store(ctx, sink, a.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {

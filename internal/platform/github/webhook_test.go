@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -350,5 +351,18 @@ func BenchmarkWebhook(b *testing.B) {
 		if w.Code != http.StatusAccepted {
 			b.Fatal(w.Code)
 		}
+	}
+}
+
+// TestWhatWasReadIsStoredWithoutItsSender has a sender that has gone when its event is
+// read, as one does that has waited too long.
+func TestWhatWasReadIsStoredWithoutItsSender(t *testing.T) {
+	t.Parallel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	h := newHook(t)
+	r := h.request("issue_comment", commentBody("@remote-agent hi", ""))
+	if code, n := h.serve(r.WithContext(gone)), len(h.sink.Events()); code != http.StatusAccepted || n != 1 {
+		t.Errorf("answered %d, %d events are stored, want 202 and 1", code, n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -440,4 +441,19 @@ func TestRefusedEventIsNotConfirmed(t *testing.T) {
 		t.Errorf("answered %d", w.Code)
 	}
 	b.one(t)
+}
+
+// TestWhatWasReadIsStoredWithoutItsSender has a sender that has gone when its event is
+// read, as one does that has waited too long.
+func TestWhatWasReadIsStoredWithoutItsSender(t *testing.T) {
+	t.Parallel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	b := setup(t)
+	r := signed("events", "application/json", wrapped(`{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"hi","ts":"10.1"}`), time.Now())
+	w := httptest.NewRecorder()
+	b.hook.ServeHTTP(w, r.WithContext(gone))
+	if n := len(b.sink.Events()); w.Code != http.StatusOK || n != 1 {
+		t.Errorf("answered %d, %d events are stored, want 200 and 1", w.Code, n)
+	}
 }

@@ -39,7 +39,9 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 			w.WriteHeader(status)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
+		// What has been read is stored also if the sender has gone meanwhile: the copy that
+		// it sends again is a duplicate then, and a flood ends instead of growing.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
 		defer cancel()
 		if r.URL.Path == pathEvents {
 			if challenge, ok := challengeOf(body); ok {

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-telegram/bot"
 
@@ -22,6 +23,9 @@ const (
 	maxWebhookBody = 1 << 20
 	secretHeader   = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // a header's name
 	webhookPath    = "/webhooks/telegram"
+
+	// ackTimeout is how long storing an update may take.
+	ackTimeout = 20 * time.Second
 )
 
 // runWebhook tells Telegram where to deliver and waits for ctx.
@@ -96,7 +100,11 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 			w.WriteHeader(status)
 			return
 		}
-		w.WriteHeader(a.receive(r.Context(), sink, body))
+		// What has been read is stored also if the sender has gone meanwhile: the copy that
+		// it sends again is a duplicate then, and a flood ends instead of growing.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
+		defer cancel()
+		w.WriteHeader(a.receive(ctx, sink, body))
 	})
 }
 

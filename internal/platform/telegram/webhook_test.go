@@ -1,6 +1,7 @@
 package telegram_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -138,5 +139,21 @@ func TestFinding10OtherPathsAndContentTypesAreRefused(t *testing.T) {
 		if w := b.call(http.MethodPost, update, h); w.Code != http.StatusUnsupportedMediaType || w.Body.Len() > 0 {
 			t.Errorf("content type %q: %d %q", kinds, w.Code, w.Body)
 		}
+	}
+}
+
+// TestWhatWasReadIsStoredWithoutItsSender has a sender that has gone when its event is
+// read, as one does that has waited too long.
+func TestWhatWasReadIsStoredWithoutItsSender(t *testing.T) {
+	t.Parallel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	b := webhookBundle(t)
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/telegram", strings.NewReader(update)).WithContext(gone)
+	r.Header = withSecret(secret)
+	w := httptest.NewRecorder()
+	b.Webhook(b.sink).ServeHTTP(w, r)
+	if n := len(b.sink.Events()); w.Code != http.StatusOK || n != 1 {
+		t.Errorf("answered %d, %d events are stored, want 200 and 1", w.Code, n)
 	}
 }
