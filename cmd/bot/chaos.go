@@ -17,6 +17,7 @@ type chaosCommand struct {
 	Kills     int           `help:"Stop after so many kills on each platform (default: when the time is over)." placeholder:"N"`
 	KillEvery time.Duration `help:"Pause between kills, such as 10s (default: 50 to 1,800 ms of life)." placeholder:"DURATION"`
 	JustKill  bool          `help:"Nothing but kills goes wrong, at 50 to 1,800 ms of life, and calls that fail."`
+	OnKill    string        `help:"With --just-kill: run FILE before each kill, while the process stands still; its DATA_DIR is the argument." placeholder:"FILE"`
 	Seed      int           `help:"Repeat a run: the same messages, and the same things go wrong (default: a new one)." placeholder:"N"`
 	Platform  string        `default:"all" enum:"all,telegram,slack,slack-http,github" help:"One of telegram, slack (Socket Mode), slack-http, github, all."`
 	Database  string        `default:"sqlite" help:"sqlite, postgres for a throwaway server, or the URL of a PostgreSQL server, where a database is made for the run and dropped." placeholder:"sqlite|postgres|URL"`
@@ -60,7 +61,7 @@ func (c chaosCommand) Run(p *program) error {
 	for _, platform := range platforms {
 		report, err := chaos.Run(p.ctx, chaos.Options{
 			Command: command, Environ: systemEnviron(p.environ), With: c.With, Platform: platform, Database: c.Database, Replicas: c.Replicas,
-			For: time.Duration(c.Minutes * float64(time.Minute) / float64(len(platforms))), Kills: c.Kills, KillEach: c.KillEvery, JustKill: c.JustKill,
+			For: time.Duration(c.Minutes * float64(time.Minute) / float64(len(platforms))), Kills: c.Kills, KillEach: c.KillEvery, JustKill: c.JustKill, OnKill: c.OnKill,
 			Seed: uint64(c.Seed), Rate: c.Rate, Chats: c.Chats, Burst: c.Burst, Faults: c.Faults, Calm: c.Soak, Progress: p.stderr,
 		})
 		if chaos.IsUsage(err) {

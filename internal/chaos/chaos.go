@@ -47,6 +47,7 @@ type Options struct {
 	Faults   float64 // share of calls that fail; negative is none, zero the default of 0.05
 	Calm     bool    // nothing goes wrong: a soak
 	JustKill bool    // nothing but kills, each 50 to 1,800 ms after a start, and calls that fail
+	OnKill   string  // is run before each of these kills, while the process stands still, with its DATA_DIR as argument
 	Patience time.Duration
 
 	Progress io.Writer // gets a line now and then; may be nil
@@ -91,6 +92,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: there is no platform %q: telegram, slack, slack-http, github", errOptions, o.Platform)
 	case o.Replicas > 1 && o.Database == "sqlite":
 		return o, fmt.Errorf("%w: replicas need PostgreSQL: add --database postgres", errOptions)
+	case o.OnKill != "" && (!o.JustKill || o.Replicas > 1):
+		return o, fmt.Errorf("%w: a command before each kill needs --just-kill and one replica", errOptions)
 	case o.For <= 0 && o.Kills <= 0:
 		return o, fmt.Errorf("%w: say for how long, or how many kills", errOptions)
 	case o.Calm && o.For <= 0:

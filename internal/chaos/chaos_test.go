@@ -92,6 +92,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 		"replicas need":        {Command: command, Platform: "telegram", For: time.Second, Replicas: 2},
 		"say for how long":     {Command: command, Platform: "telegram"},
 		"a database is sqlite": {Command: command, Platform: "telegram", For: time.Second, Database: "mysql://x"},
+		"before each kill":     {Command: command, Platform: "telegram", For: time.Second, OnKill: "/bin/true"},
 		"at most 1,000":        {Command: command, Platform: "telegram", For: time.Second, Rate: 1e6},
 	} {
 		_, err := chaos.Run(t.Context(), opts)

@@ -56,6 +56,26 @@ func (b *bot) kill() {
 	}
 }
 
+// prepare runs a command while the process stands still, if there is one: what it does
+// to the data belongs to the kill that follows.
+func (b *bot) prepare(command string) error {
+	if command == "" {
+		return nil
+	}
+	if err := b.freeze(); err != nil {
+		return fmt.Errorf("%s cannot be stopped before the kill: %w", b.name, err)
+	}
+	hook, err := child.Start(b.run.dir, b.run.dir+"/on-kill.log", b.run.opts.Environ, command, b.data)
+	if err != nil {
+		return fmt.Errorf("what is to be done before a kill: %w", err)
+	}
+	<-hook.Done()
+	if err := hook.Err(); err != nil {
+		return fmt.Errorf("what is to be done before a kill: %w: %s", err, hook.Said())
+	}
+	return nil
+}
+
 // stop ends the process in order.
 func (b *bot) stop() error {
 	if err := b.process.Stop(stopsWithin); err != nil {

@@ -200,6 +200,9 @@ func (r *run) kill(ctx context.Context, d draw) error {
 	if ctx.Err() != nil && !d.victim.ended() {
 		return nil
 	}
+	if err := d.victim.prepare(r.opts.OnKill); err != nil {
+		return err
+	}
 	d.victim.kill()
 	r.killed(where)
 	return d.victim.start() //nolint:contextcheck // a process outlives the context
