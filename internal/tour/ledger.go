@@ -86,6 +86,7 @@ func (s sums) lines() []string {
 		fmt.Sprintf("lost               %d", len(s.lost)),
 		fmt.Sprintf("doubled            %d", len(s.doubled)),
 		fmt.Sprintf("stray messages     %d", s.stray),
-		fmt.Sprintf("edits              %d, in %d requests to the model", s.edits, s.requests),
+		fmt.Sprintf("edits              %d", s.edits),
+		fmt.Sprintf("model requests     %d", s.requests),
 	}
 }

@@ -58,7 +58,7 @@ func playScreenshot(ctx context.Context, t *tour) error {
 	if err != nil {
 		return err
 	}
-	t.screen.note("the model was sent the picture, %d bytes of it", len(screenshot))
+	t.screen.note("the model was sent the picture (%d bytes)", len(screenshot))
 	return nil
 }
 

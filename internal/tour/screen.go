@@ -68,14 +68,26 @@ func (s *screen) header(title string, lines ...string) {
 	defer s.mu.Unlock()
 	s.print("\n%s\n", s.paint(bold, title))
 	for _, l := range lines {
-		s.print("%s\n", l)
+		s.indented("", l, "")
 	}
 }
 
 func (s *screen) scene(n int, title, shows string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.print("\n%s\n%s\n", s.paint(bold, fmt.Sprintf("%d. %s", n, title)), s.paint(faint, "   "+shows))
+	s.print("\n%s\n", s.paint(bold, fmt.Sprintf("%d. %s", n, title)))
+	s.indented("   ", shows, faint)
+}
+
+// indented shows a text that nobody in a chat has said.
+func (s *screen) indented(indent, text, style string) {
+	lines := []string{text}
+	if room := s.width - len(indent); utf8.RuneCountInString(text) > room {
+		lines = wrap(text, room)
+	}
+	for _, l := range lines {
+		s.print("%s%s\n", indent, s.paint(style, l))
+	}
 }
 
 // note is a remark of the narrator.
@@ -177,7 +189,7 @@ func (s *screen) freeze() {
 
 // block shows a text below each other, with a name before it.
 func (s *screen) block(name, text, style string) {
-	for _, l := range wrap(text, s.width-speaker) {
+	for _, l := range wrap(text, s.width-speaker-1) { // an emoji takes two columns
 		if l == "" {
 			s.print("\n")
 			continue

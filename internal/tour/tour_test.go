@@ -195,3 +195,17 @@ func TestWrap(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What the narrator says breaks between words, as what is said in the chats does.
+func TestTheNarratorFitsTheScreen(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := newScreen(Options{Out: &out, Width: 40})
+	s.header("A title", "The bot, its database, its sandbox and git are real.", "answers            12")
+	s.scene(1, "A scene", "A placeholder comes at once and is edited while the model writes.")
+	want := "\nA title\nThe bot, its database, its sandbox and\ngit are real.\nanswers            12\n" +
+		"\n1. A scene\n   A placeholder comes at once and is\n   edited while the model writes.\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
