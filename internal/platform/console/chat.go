@@ -15,6 +15,11 @@ import (
 )
 
 const (
+	// A text that grows takes at most a fifth of a processor, and is never more than
+	// maxRest behind for that.
+	restFactor = 4
+	maxRest    = 250 * time.Millisecond
+
 	statusEvery = 250 * time.Millisecond
 	askEvery    = time.Second // how often a backend is asked what is under way
 )
@@ -122,10 +127,24 @@ func (s *session) show(ctx context.Context, w Watcher, end func()) error {
 			continue
 		}
 		s.stirred.Store(true)
+		began := time.Now()
 		if err := s.terminal.Show(e.Message, e.Text, e.Final); err != nil {
 			end()
 			return fault.Wrap(err, fault.Gone, "write to the terminal")
 		}
+		if !e.Final {
+			rest(ctx, time.Since(began))
+		}
+	}
+}
+
+// rest leaves the processor to what is typed after a text that grows was laid out, which
+// took a time: a long one is laid out as a whole, and shown less often. Of what comes
+// meanwhile the watcher keeps the latest.
+func rest(ctx context.Context, took time.Duration) {
+	select {
+	case <-time.After(min(restFactor*took, maxRest)):
+	case <-ctx.Done():
 	}
 }
 

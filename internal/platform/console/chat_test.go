@@ -328,3 +328,28 @@ func TestAnAnswerThatIsStillOnItsWay(t *testing.T) {
 		t.Errorf("answered %q, %v", out.String(), err)
 	}
 }
+
+// An answer that grows faster than it can be laid out is complete in the end, and in time.
+func TestALongAnswerThatGrows(t *testing.T) {
+	t.Parallel()
+	a := console.New(console.Config{})
+	out := &screen{}
+	in, w := io.Pipe()
+	chat := console.Chat{Conversation: console.Local, Terminal: terminal.Config{In: in, Out: out, Prompt: "you> "}, Greeting: "Hello."}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- chat.Run(ctx, a) }()
+	waittest.Until(t, "the greeting", func() bool { return out.shows("Hello.") })
+	ref := send(t, a, console.Conversation, "1", platform.Placeholder)
+	text := strings.Repeat("A line with **bold** words.\n\n", 1500)
+	for n := 0; n < len(text); n += len(text) / 50 {
+		edit(t, a, ref, text[:n], true)
+	}
+	edit(t, a, ref, text+"The end.", false)
+	waittest.Until(t, "the end", func() bool { return out.shows("The end.") })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	_ = w.Close()
+}
