@@ -67,8 +67,8 @@ func run(ctx context.Context, opts Options) error {
 	defer t.close()
 
 	t.screen.header("Remote Agent "+opts.Version+": a tour",
-		"Telegram, GitHub and the model are emulated and the answers are scripted, not an AI.",
-		"The bot, its database, its sandbox and git are real. Nothing leaves this machine.")
+		"Telegram, GitHub and the model are emulated. Answers are scripted, not an AI.",
+		"The bot, its database, its sandbox and git are real; nothing leaves the machine.")
 	if err := t.start(ctx); err != nil {
 		return err
 	}
