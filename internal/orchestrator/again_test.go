@@ -141,11 +141,12 @@ func TestTurnIsParkedUntilALimitEnds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		act   func(w *ot.World)
+		stays bool   // a process is there until the end
 		soon  bool   // it goes on at once
 		want  string // in the end
 		asked int
 	}{
-		"Nothing": {act: func(*ot.World) {}, want: "At last.", asked: 2},
+		"Nothing": {act: func(*ot.World) {}, stays: true, want: "At last.", asked: 2},
 		"Restart": {act: func(w *ot.World) { w.Restart() }, want: "At last.", asked: 2},
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, want: "At last.", asked: 2},
 		"TryNow":  {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("I'll continue"), "Retry now") }, soon: true, want: "At last.", asked: 2},
@@ -169,8 +170,12 @@ func TestTurnIsParkedUntilALimitEnds(t *testing.T) {
 				if owner := w.Value(`SELECT count(*) FROM remote_agent_conversations WHERE lease_owner IS NOT NULL`); owner != "0" {
 					t.Error("the lease is held")
 				}
+				pass := func(d time.Duration) { w.Away(d) }
+				if tt.stays {
+					pass = w.Pass
+				}
 				calls := len(w.Chat.Calls())
-				w.Pass(time.Hour)
+				pass(time.Hour)
 				if n := len(w.Chat.Calls()); n != calls {
 					t.Errorf("%d calls in an hour", n-calls)
 				}
@@ -182,7 +187,8 @@ func TestTurnIsParkedUntilALimitEnds(t *testing.T) {
 				if n := len(w.Model.Requests()) - 1; tt.soon != (n == tt.asked) {
 					t.Errorf("the model was asked %d times by now", n)
 				}
-				w.Pass(2*time.Hour + time.Minute)
+				pass(2 * time.Hour)
+				w.Pass(time.Minute)
 				w.Chat.Find(tt.want)
 				if n := len(w.Model.Requests()) - 1; n != tt.asked {
 					t.Errorf("the model was asked %d times, want %d", n, tt.asked)
@@ -206,7 +212,11 @@ func TestLimitThatEndsTooLate(t *testing.T) {
 		w.Pass(time.Second)
 		w.Chat.Find("does not end within a day of your message.")
 		w.Chat.Say("again", ot.In("team"))
-		w.Pass(25 * time.Hour)
+		w.Pass(10 * time.Second)
+		for range 3 { // the third time nothing waits any more
+			w.Away(10 * time.Hour)
+			w.Pass(10 * time.Second)
+		}
 		if n := len(w.Model.Requests()); n != 4 {
 			t.Errorf("the model was asked %d times, want 4", n)
 		}
@@ -226,7 +236,10 @@ func TestParkedWhereNothingIsShown(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(10 * time.Second)
 		w.Chat.Want("I'll continue at ")
-		w.Pass(3 * time.Hour)
+		for range 2 {
+			w.Away(time.Hour)
+			w.Pass(10 * time.Second)
+		}
 		w.Chat.Want("I'll continue at ", "At last.")
 	})
 }

@@ -343,7 +343,7 @@ func TestLoopIsMarkedAndNotAnswered(t *testing.T) {
 		if text := w.Chat.Find("**Idle**").Text; !strings.Contains(text, "1 message was not answered, because each came right after an answer") {
 			t.Errorf("/status says %q", text)
 		}
-		w.Pass(25 * time.Hour)
+		w.Away(25 * time.Hour)
 		w.Chat.Say("/status")
 		w.Pass(5 * time.Second)
 		if posts := w.Chat.Posts(ot.Room); strings.Contains(posts[len(posts)-1].Text, "not answered") {

@@ -84,6 +84,7 @@ func drawMove(t *rapid.T, kinds []string) move {
 // and the last one that starts has to pick up all they have left, within 5 s of its start
 // or of the moment that it is due, and to bring each answer out once.
 func TestWhateverIsLeftIsPickedUp(t *testing.T) {
+	t.Parallel()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue { // more with -rapid.checks
 		_ = checks.Value.Set("50")
 		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })

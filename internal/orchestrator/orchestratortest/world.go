@@ -84,6 +84,15 @@ func (w *World) Pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// Away lets time pass in which no process runs: the newest one stops, and the next one
+// starts then. Hours of a process that has nothing to do are most of what a test costs.
+func (w *World) Away(d time.Duration) *Process {
+	w.T.Helper()
+	w.process.Stop()
+	w.Pass(d)
+	return w.Start()
+}
+
 // Start starts the process that owns the database, once an earlier one has ended. The
 // platform delivers to it what was not acknowledged.
 func (w *World) Start() *Process {
