@@ -23,7 +23,7 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 		return h.pressedStop(ctx, r, upTo)
 	}
 	if seq, what, ok := command.TurnPressed(in.Action, r.Conv.ID); ok {
-		if r.Role == sessions.Reader { // as /retry and /model
+		if r.Role == sessions.Reader && what != command.Full { // as /retry and /model
 			return command.Reply{}, errReadOnly()
 		}
 		return h.pressedTurn(ctx, r, seq, what)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 )
@@ -25,10 +28,19 @@ func (h *Handler) fullCommand() command.Command {
 // lookBack is how many messages are read at a time to find the last answer.
 const lookBack = 50
 
-// runFull shows the last answer again, all of it.
+// runFull shows the last answer again, all of it; or, for the button under one, the
+// answer to the entry with a number of the inbox.
 func (h *Handler) runFull(ctx context.Context, r command.Request) (command.Reply, error) {
+	seq, err := answerNumber(r.Call.Args)
+	if err != nil {
+		return command.Reply{}, err
+	}
 	text := ""
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+		if seq > 0 {
+			text, err = answerTo(ctx, tx, r.Conv.ID, seq)
+			return err
+		}
 		session, ok, err := tx.ActiveSession(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return err
@@ -39,10 +51,47 @@ func (h *Handler) runFull(ctx context.Context, r command.Request) (command.Reply
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last answer: %w", err)
 	}
-	if text == "" {
+	switch {
+	case text == "" && seq > 0:
+		return command.Reply{Text: "That answer is no longer kept."}, nil
+	case text == "":
 		return command.Reply{Text: "There is no answer in this session yet."}, nil
 	}
 	return command.Reply{Text: text, Whole: true}, nil
+}
+
+// answerNumber returns the number that a button has put behind the command; 0 for none.
+func answerNumber(args []string) (int64, error) {
+	if len(args) == 0 {
+		return 0, nil
+	}
+	seq, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil || seq <= 0 || len(args) > 1 {
+		return 0, fault.New(fault.Invalid, "This command takes no arguments; it shows all of the last answer.")
+	}
+	return seq, nil
+}
+
+// answerTo returns the text of what the assistant answered to an entry last; empty if
+// nothing of it is kept.
+func answerTo(ctx context.Context, tx *store.Tx, conversationID string, seq int64) (string, error) {
+	entry, err := tx.EntryNumbered(ctx, conversationID, seq)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	said, err := tx.RunMessages(ctx, entry.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range slices.Backward(said) {
+		if text := m.PlainText(); m.Role == messages.RoleAssistant && text != "" {
+			return text, nil
+		}
+	}
+	return "", nil
 }
 
 // lastAnswer returns the text of the newest message of the assistant that says

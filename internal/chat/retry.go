@@ -72,7 +72,7 @@ func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (c
 	return command.Reply{Text: "↻ Trying again now."}, nil
 }
 
-// pressedTurn answers the buttons of a turn that failed.
+// pressedTurn answers the buttons of a turn that failed, or whose answer was abridged.
 func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64, what command.TurnAction) (command.Reply, error) {
 	if seq <= 0 || seq > r.Conv.InboxSeq {
 		return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
@@ -89,6 +89,8 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` tries again with it, at once.", h.prefix(r.Conv.Key))}, nil
 	case command.Retry:
 		return h.pressedRetry(ctx, r, seq)
+	case command.Full:
+		return command.Reply{Then: fmt.Sprintf("/full %d", seq)}, nil
 	}
 	return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 }

@@ -88,7 +88,7 @@ func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix string, w
 	return text, buttons, err
 }
 
-// TurnAction is what a button does to a turn that failed.
+// TurnAction is what a button does to a turn that failed, or whose answer was abridged.
 type TurnAction string
 
 // The actions.
@@ -96,6 +96,7 @@ const (
 	Retry      TurnAction = "retry" // it has failed for good: as /retry
 	RetryNow   TurnAction = "now"   // it waits for its next try
 	OtherModel TurnAction = "model" // likewise: with another model
+	Full       TurnAction = "full"  // its answer was abridged: as /full
 )
 
 const turnPrefix = "turn-"

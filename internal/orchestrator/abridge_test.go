@@ -67,6 +67,39 @@ func TestLongAnswersAreAbridged(t *testing.T) {
 	})
 }
 
+// TestButtonOfAnAbridgedAnswerPostsAllOfIt: that answer, also when others came since.
+func TestButtonOfAnAbridgedAnswerPostsAllOfIt(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		brief(w)
+		long := sentences(60)
+		w.Model.On("hello", ot.Say(long))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		posts := w.Chat.Posts(ot.Room)
+		last := posts[len(posts)-1]
+		if labels(last) != "All as text" {
+			t.Fatalf("under %q are the buttons %q", last.Text, labels(last))
+		}
+		w.Chat.Say("something else")
+		w.Pass(time.Minute)
+		before := len(w.Chat.Posts(ot.Room))
+		w.Chat.Press(last, "All as text")
+		w.Pass(time.Minute)
+		var all []string
+		for _, p := range w.Chat.Posts(ot.Room)[before:] {
+			all = append(all, p.Text)
+		}
+		if got := strings.Join(all, "\n\n"); got != long {
+			t.Errorf("the button posts %q", all)
+		}
+		w.Chat.Say("/full first")
+		w.Pass(time.Minute)
+		w.Chat.Find("This command takes no arguments")
+	})
+}
+
 // TestAnswersOfFourMessagesAreWhole: the limit is above four.
 func TestAnswersOfFourMessagesAreWhole(t *testing.T) {
 	t.Parallel()

@@ -253,3 +253,109 @@ func TestAnAlbumIsOneTurn(t *testing.T) {
 		}
 	})
 }
+
+// hearing writes down the same of every recording, and can do something else before.
+type hearing struct {
+	calls  int
+	before func(call int)
+}
+
+func (h *hearing) Transcribe(context.Context, string, io.Reader) (string, error) {
+	h.calls++
+	if h.before != nil {
+		h.before(h.calls)
+	}
+	return fmt.Sprint("recording ", h.calls), nil
+}
+
+// TestARecordingIsWrittenDownOnce, however long its turn cannot be prepared.
+func TestARecordingIsWrittenDownOnce(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		h := &hearing{}
+		withFiles(w, h)
+		w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) { w.Process().Die(); return nil, nil }
+		w.Start()
+		w.Chat.Say("", attach(voice()))
+		w.Settle()
+		w.Pass(15 * time.Minute)
+		w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) { return nil, nil }
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("> recording 1")
+		w.Chat.Find("re: ")
+		if h.calls != 1 {
+			t.Errorf("it was written down %d times", h.calls)
+		}
+	})
+}
+
+// TestAKillWhileFilesAreReadCostsOne: what was read before is on record.
+func TestAKillWhileFilesAreReadCostsOne(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		h := &hearing{before: func(call int) {
+			if call == 2 {
+				w.Process().Die()
+			}
+		}}
+		withFiles(w, h)
+		w.Start()
+		second := voice()
+		second.Name = "second.ogg"
+		w.Chat.Say("listen", attach(voice(), second))
+		w.Settle()
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("> recording 1")
+		w.Chat.Find("> recording 3")
+		if h.calls != 3 {
+			t.Errorf("the recordings were written down %d times, want 3: the first once, the second twice", h.calls)
+		}
+	})
+}
+
+// TestAFileThatIsGoneIsReadAgain: what was read of it is on record, and its bytes are not.
+func TestAFileThatIsGoneIsReadAgain(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) { w.Process().Die(); return nil, nil }
+		w.Start()
+		w.Chat.Say("what is this", attach(png1("a.png")))
+		w.Settle()
+		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+			_, err := tx.DropFiles(w.T.Context(), w.Rows(`SELECT hash FROM files`), false, time.Now().Add(time.Hour))
+			return err
+		})
+		if n := w.Value(`SELECT count(*) FROM files`); err != nil || n != "0" {
+			t.Fatalf("%s files are left: %v", n, err)
+		}
+		w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) { return nil, nil }
+		w.Start()
+		w.Pass(3 * time.Second)
+		w.Chat.Find("re: what is this")
+		if got := fmt.Sprint(shown(w.Model.Requests()[0])); got != "[a.png]" {
+			t.Errorf("the model is shown %s", got)
+		}
+	})
+}
+
+// TestACaptionThatIsEditedKeepsTheAlbum has a person correct the caption, on either message,
+// before the turn begins.
+func TestACaptionThatIsEditedKeepsTheAlbum(t *testing.T) {
+	for edited := range 2 {
+		orchestratortest.Run(t, func(w *orchestratortest.World) {
+			withFiles(w, nil)
+			w.Start()
+			var said [2]messages.Inbound
+			for i, caption := range []string{"comparr them", ""} {
+				said[i] = w.Chat.Say(caption, attach(png1(fmt.Sprint(i, ".png"))), orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" }))
+			}
+			w.Chat.Edit(said[edited], "compare them")
+			w.Chat.Edit(said[1], "")
+			w.Pass(2 * time.Second)
+			w.Chat.Find("re: compare them")
+			if got := fmt.Sprint(shown(w.Model.Requests()[0])); got != "[0.png 1.png]" {
+				t.Errorf("after an edit of message %d the model is shown %s", edited, got)
+			}
+		})
+	}
+}

@@ -291,9 +291,10 @@ type Preparation struct {
 	Earlier   []messages.Quote `json:"earlier,omitempty"`
 	Notice    string           `json:"notice,omitempty"`
 
-	// Files are the attachments of the event with what was read of them at FilesAt.
-	// What was said in recordings has been shown by then. A zero FilesAt means that
-	// nobody has looked. Readings is how often that was begun and not done.
+	// Files are the first attachments of the event, with what was read of them until
+	// FilesAt. What was said in those that are recordings has been shown by then. A zero
+	// FilesAt means that nobody has looked. Readings is how often the next one was begun
+	// to be read, and not done.
 	FilesAt  time.Time             `json:"files_at,omitzero"`
 	Files    []messages.Attachment `json:"files,omitempty"`
 	Readings int                   `json:"readings,omitempty"`

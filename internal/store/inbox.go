@@ -236,6 +236,17 @@ func (t *Tx) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 	return row.decode()
 }
 
+// EntryNumbered returns the entry of a conversation that has a number of its inbox;
+// fault.NotFound if there is none.
+func (t *Tx) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
+	var row entryRow
+	ok, err := t.one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE conversation_id = $1 AND seq = $2`, conversationID, seq)
+	if _, err := found(row, ok, err, "event"); err != nil {
+		return sessions.Entry{}, err
+	}
+	return row.decode()
+}
+
 // needless is the condition that nothing needs the text of an entry any more once
 // its state is $2: a command was carried out, or a message was refused.
 const needless = `$2 = 'refused' OR lane = 'control' AND $2 IN ('done', 'failed', 'stopped')`

@@ -243,6 +243,9 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepte
 		return a, err
 	}
 	in.Kind = messages.KindMessage
+	if in.Album != "" {
+		return a, editAlbum(ctx, tx, conv.ID, in)
+	}
 	_, err = tx.ReplaceWaiting(ctx, conv.ID, in.Message, in)
 	return a, err
 }

@@ -63,6 +63,19 @@ func waitingAlbum(ctx context.Context, tx port.Tx, conversationID string, in mes
 	return sessions.Entry{}, false, err
 }
 
+// editAlbum changes what is said with an album whose turn has not begun: in.Text takes the
+// place of its caption, of which people see one, and the files of all its messages stay.
+func editAlbum(ctx context.Context, tx port.Tx, conversationID string, in messages.Inbound) error {
+	first, ok, err := waitingAlbum(ctx, tx, conversationID, in)
+	if err != nil || !ok || in.Text == "" && in.Message != first.In.Message {
+		return err // a message without the caption was changed
+	}
+	whole := first.In
+	whole.Text, whole.Cited = in.Text, in.Cited
+	_, err = tx.ReplaceWaiting(ctx, conversationID, whole.Message, whole)
+	return err
+}
+
 // joined is a message with what another one of its album has.
 func joined(first, more messages.Inbound) messages.Inbound {
 	first.Text = strings.Trim(first.Text+"\n"+more.Text, "\n")

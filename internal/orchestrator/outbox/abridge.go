@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -38,6 +39,14 @@ func (o *Outbox) abridge(conv sessions.Conversation, entry sessions.Entry, text 
 		rest = append(rest, Answer(conv.ID, entry, part))
 	}
 	return parts[0], rest
+}
+
+// wholeButtons are under an answer that was abridged, where the platform has buttons.
+func (o *Outbox) wholeButtons(conv sessions.Conversation, entry sessions.Entry) []messages.Button {
+	if !o.Caps(conv.Key.Platform).Buttons {
+		return nil
+	}
+	return []messages.Button{{ID: command.TurnButton(conv.ID, entry.Seq, command.Full), Label: "All as text"}}
 }
 
 // ending returns the last part of a text, with what comes before it as far as it would

@@ -172,7 +172,7 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 		added, last = append(added, d), d.ID
 	}
 	if n := len(rest); n > 0 {
-		rest[n-1].Buttons = word.Buttons
+		rest[n-1].Buttons = slices.Concat(word.Buttons, o.wholeButtons(conv, entry))
 		added, last = append(added, rest...), rest[n-1].ID
 	}
 	for _, f := range files {

@@ -236,6 +236,9 @@ type messageTx interface {
 	// keeps it until the transaction ends.
 	HoldFile(ctx context.Context, hash string) (bool, error)
 
+	// HasFile reports whether a file is kept.
+	HasFile(ctx context.Context, hash string) (bool, error)
+
 	// WithdrawMessages takes the messages of a session from a sequence number on out of
 	// the message array: they stay stored and are left out of MessagesBefore and
 	// RunMessages. Once more it changes nothing.

@@ -38,8 +38,8 @@ const (
 	// maxFiles is how many files of a message are read.
 	maxFiles = 20
 
-	// maxReadings is how often the files of a message are begun to be read: a process
-	// that ends meanwhile may have been ended by one of them.
+	// maxReadings is how often a file is begun to be read: a process that ends meanwhile
+	// may have been ended by it.
 	maxReadings = 3
 
 	// maxHeard is how much of what was said in a recording is shown, in bytes.
@@ -60,21 +60,14 @@ func (w *worker) readsAny(list []messages.Attachment) bool {
 // turn begins. What cannot be read is named to the model and to the person with the
 // reason; if nothing else came, the person is answered with that.
 func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *ready) {
-	p, at := &entry.Preparation, time.Now()
 	if !w.readsAny(entry.In.Attachments) {
 		r.attachments = entry.In.Attachments
 		return
 	}
-	if !within(p.FilesAt, at, trustReading) || len(p.Files) != len(entry.In.Attachments) {
-		p.Readings++
-		w.keep(ctx, *entry)
-		p.FilesAt, p.Files, p.Readings = at, w.readAttachments(ctx, *entry), 0
-		w.keepFiles(ctx, *entry)
-	}
-	r.attachments = p.Files
-	failed := failures(p.Files)
+	r.attachments = w.readAttachments(ctx, entry)
+	failed := failures(r.attachments)
 	r.work.Notice = joinNotices(failed...)
-	usable := slices.ContainsFunc(p.Files, func(a messages.Attachment) bool {
+	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
 		return a.Text != "" || a.File != "" || a.Source == "" || isSticker(a)
 	})
 	if len(failed) > 0 && !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
@@ -82,53 +75,81 @@ func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *read
 	}
 }
 
-// keepFiles is keep, and puts what was said in recordings into the chat.
-func (w *worker) keepFiles(ctx context.Context, entry sessions.Entry) {
-	var said []string
-	for _, a := range entry.Preparation.Files {
-		if a.Spoken() {
-			said = append(said, heard(a))
+// readAttachments reads the files of an entry, up to a limit. What was read of one is on
+// record before the next one is fetched, and is good for as long as the file is kept. That
+// one is begun is on record as well, so that a file that ends the process is left out.
+func (w *worker) readAttachments(ctx context.Context, entry *sessions.Entry) []messages.Attachment {
+	p, list := &entry.Preparation, slices.Clone(entry.In.Attachments)
+	fetcher, ok := w.adapter().(platform.Fetcher)
+	read, begun := 0, false
+	for i, a := range list {
+		switch {
+		case !ok || a.Source == "" || a.Text != "" || a.Note != "": // Note: by the adapter
+			continue
+		case read == maxFiles:
+			list[i].Note = tooMany
+			continue
 		}
+		read++
+		known := i < len(p.Files) && p.Files[i].Source == a.Source
+		if known && w.stillKept(ctx, p.Files[i]) {
+			list[i] = p.Files[i]
+			continue
+		}
+		if !begun {
+			begun, p.Readings = true, p.Readings+1
+			w.keep(ctx, *entry)
+		}
+		if p.Readings > maxReadings {
+			list[i].Note = endsReading
+		} else {
+			list[i] = w.readOne(ctx, *entry, fetcher, a)
+		}
+		if known {
+			p.Files[i] = list[i]
+		} else {
+			p.Files = slices.Clone(list[:i+1])
+		}
+		p.FilesAt, p.Readings = time.Now(), 1 // the next one is begun with that, if there is one
+		w.keepFile(ctx, *entry, list[i], !known)
 	}
+	return list
+}
+
+// stillKept reports whether what was read of an attachment can be used: its file may
+// have been deleted since, with another message that had it.
+func (w *worker) stillKept(ctx context.Context, a messages.Attachment) bool {
+	if a.File == "" {
+		return true
+	}
+	kept := false
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+		var err error
+		kept, err = tx.HasFile(ctx, a.File)
+		return err
+	})
+	return err != nil || kept // holdFiles looks again
+}
+
+// keepFile is keep, and puts what was said in a recording that is new into the chat.
+func (w *worker) keepFile(ctx context.Context, entry sessions.Entry, a messages.Attachment, fresh bool) {
 	err := w.hold(ctx, func(tx port.Tx) error {
-		if len(said) > 0 {
-			if err := w.notice(ctx, tx, entry, joinNotices(said...)); err != nil {
+		if fresh && a.Spoken() {
+			if err := w.notice(ctx, tx, entry, heard(a)); err != nil {
 				return err
 			}
 		}
 		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
-		w.o.config.Log.WarnContext(ctx, "could not keep what was read of attachments", "entry", entry.ID, "err", err)
+		w.o.config.Log.WarnContext(ctx, "could not keep what was read of an attachment", "entry", entry.ID, "err", err)
 	}
-}
-
-// readAttachments reads the files of an entry, up to a limit.
-func (w *worker) readAttachments(ctx context.Context, entry sessions.Entry) []messages.Attachment {
-	list := slices.Clone(entry.In.Attachments)
-	fetcher, ok := w.adapter().(platform.Fetcher)
-	read := 0
-	for i, a := range list {
-		switch {
-		case !ok || a.Source == "" || a.Text != "" || a.Note != "": // Note: by the adapter
-			continue
-		case read == maxFiles:
-			a.Note = tooMany
-		case entry.Preparation.Readings > maxReadings:
-			a.Note = endsReading
-		default:
-			read++
-			a = w.readOne(ctx, entry, fetcher, a)
-		}
-		list[i] = a
-	}
-	return list
 }
 
 // tooMany is the note of files beyond the limit.
 var tooMany = fmt.Sprintf("only the first %d files of a message are read", maxFiles)
 
-// endsReading is the note of files of which one may end the process.
+// endsReading is the note of a file that may end the process.
 var endsReading = fmt.Sprintf("it was not read, because I was interrupted %d times while reading the files of this message", maxReadings)
 
 // failures says what was not read, each reason once.
