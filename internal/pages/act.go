@@ -293,7 +293,7 @@ func (p *Pages) approvalCard(r *request, a approval.Approval) html.Node {
 	fields := func() html.Node {
 		return html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
 	}
-	choices := html.Node(html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide.")))
+	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
 	if r.role != sessions.Reader {
 		choices = p.form(r, "/decide", html.Class("inline"), fields(),
 			decision("Allow once", "decision", string(approval.Once), "primary"),
@@ -315,7 +315,7 @@ func (p *Pages) planCard(r *request, pl plan.Plan) html.Node {
 	fields := func() html.Node {
 		return html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
 	}
-	choices := html.Node(html.El("p", html.Class("muted"), html.Text("Only the person who asked or an owner can decide.")))
+	choices := html.El("p", html.Class("muted"), html.Text("Only the person who asked or an owner can decide."))
 	if r.role != sessions.Reader && (r.owner() || pl.Requester == r.actor()) {
 		choices = html.Group{
 			p.form(r, "/decide", html.Class("inline"), fields(),

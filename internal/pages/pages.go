@@ -130,11 +130,11 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-		p.fail(w, &request{Request: r}, fault.New(fault.NotFound, "There is no such page."))
+		p.fail(w, &request{Request: r}, fault.New(fault.NotFound, "There is no such page.")) //nolint:contextcheck // it has the request's
 		return
 	}
 	if err := p.guard.Check(r); err != nil {
-		p.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done."))
+		p.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done.")) //nolint:contextcheck // as above
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -147,7 +147,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Allow", seen.header.Get("Allow"))
 			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
 		}
-		p.fail(w, &request{Request: r}, err)
+		p.fail(w, &request{Request: r}, err) //nolint:contextcheck // as above
 		return
 	}
 	p.mux.ServeHTTP(w, r)
@@ -299,7 +299,7 @@ func statusOf(err error) int {
 }
 
 // fail shows an error by its public text.
-func (p *Pages) fail(w http.ResponseWriter, r *request, err error) { //nolint:contextcheck // it has the request's
+func (p *Pages) fail(w http.ResponseWriter, r *request, err error) {
 	status := statusOf(err)
 	if status == http.StatusInternalServerError && r.Context().Err() == nil {
 		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)

@@ -94,7 +94,7 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	if wait := p.uses.Take(hash, now); wait > 0 {
 		return r, tooMany(w, wait)
 	}
-	p.touch(r, session, now)
+	p.touch(r, session, now) //nolint:contextcheck // it has the request's
 	r.session, r.token, r.role, r.said = session, cookie.Value, role, p.heard(w, plain)
 	return r, nil
 }

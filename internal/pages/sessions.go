@@ -25,9 +25,6 @@ const (
 	maxOutput    = 4 << 10   // bytes of what a tool said
 )
 
-// filterNames are the members of a filter in an address, in order.
-var filterNames = []string{"q", "state", "platform", "person", "assistant", "repository"} //nolint:gochecknoglobals // a constant
-
 // readFilter reads what somebody wants to see.
 func (r *request) readFilter() (f store.SessionFilter, err error) {
 	q := r.URL.Query()

@@ -145,7 +145,7 @@ func (p *Pages) account(r *request) (view, error) {
 			if s.ID == r.session.ID {
 				end = html.Text("this browser")
 			}
-			return row(html.Text(s.Account.String()), html.Text(s.Client), p.when(s.CreatedAt), p.when(s.LastUsedAt), end)
+			return row(html.Text(s.String()), html.Text(s.Client), p.when(s.CreatedAt), p.when(s.LastUsedAt), end)
 		})),
 		p.form(r, "/sign-out", button("Sign out here", "")),
 	}}, nil
@@ -178,9 +178,9 @@ func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
 		if ended = s; !done {
 			return nil
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "web.revoke", Target: s.Account.String(), Detail: `{"session":"` + s.ID + `"}`})
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "web.revoke", Target: s.String(), Detail: `{"session":"` + s.ID + `"}`})
 	})
-	return outcome{to: "/account", said: "Signed out " + ended.Account.String() + " (" + wording.Head(ended.Client, 60) + ")."}, err
+	return outcome{to: "/account", said: "Signed out " + ended.String() + " (" + wording.Head(ended.Client, 60) + ")."}, err
 }
 
 // signOut ends the session of the request.
