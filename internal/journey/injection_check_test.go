@@ -72,7 +72,7 @@ func (i *injection) checkCalls() {
 	}
 	for _, query := range []string{
 		"SELECT tool_name FROM allow_rules", "SELECT settings FROM remote_agent_conversations WHERE settings <> '' AND settings <> '{}'",
-		"SELECT actor, action, target FROM audit_log WHERE action NOT IN ('approval.ask', 'approval.denied', 'branch.push', 'pull.open', 'tool.run', 'comment.post', 'conversation.codebase')",
+		"SELECT actor, action, target FROM audit_log WHERE action NOT IN ('approval.ask', 'approval.denied', 'branch.push', 'pull.open', 'tool.run', 'comment.post', 'conversation.codebase', 'web.link')",
 	} {
 		if got := i.w.rows(query); len(got) > 0 {
 			i.t.Errorf("%s: %q", query, got)
