@@ -201,12 +201,12 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 			return
 		}
 		if err != nil {
-			p.fail(w, r, err)
+			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
 		v, err := show(r)
 		if err != nil {
-			p.fail(w, r, err)
+			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
 		p.write(w, r, http.StatusOK, v)
@@ -224,7 +224,7 @@ func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request
 			err = send(w, r)
 		}
 		if err != nil {
-			p.fail(w, r, err)
+			p.fail(w, r, err) //nolint:contextcheck // r carries it
 		}
 	})
 }
@@ -247,7 +247,7 @@ func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (
 			done, err = do(w, r)
 		}
 		if err != nil {
-			p.fail(w, r, err)
+			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
 		p.say(w, r, done.said)

@@ -26,7 +26,7 @@ func (p *Pages) open(do func(w http.ResponseWriter, r *request) (view, error)) h
 		r := &request{Request: plain}
 		v, err := do(w, r)
 		if err != nil {
-			p.fail(w, r, err)
+			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
 		if v.body != nil {
