@@ -47,7 +47,7 @@ func TestAgentProfilesFromTheCommandLine(t *testing.T) {
 		{args: "agent create -f " + two, code: exitUsage, want: "2 profiles"},
 		{args: "agent list", want: "there are no profiles"},
 		{args: "agent create -f " + good, want: "created reviewer"},
-		{args: "agent create -f " + good, code: exitFailed, want: "a profile reviewer already"},
+		{args: "agent create -f " + good, code: exitFailed, want: "A profile reviewer already exists"},
 		{args: "agent show Reviewer", want: "JIRA_TOKEN: (hidden"},
 		{args: "agent export reviewer", want: "JIRA_TOKEN: hunter2"},
 		{args: "agent export", code: exitUsage, want: "--all"},

@@ -13,21 +13,21 @@ import (
 // chaosCommand tries the promises of the program: it runs it, in processes of its own,
 // against the emulators and lets go wrong whatever can.
 type chaosCommand struct {
-	Minutes   float64       `default:"1" help:"How long, over all platforms; parts of a minute are fine. 0 with --kills is until those are done."`
-	Kills     int           `help:"Stop after so many kills on each platform (default: when the time is over)." placeholder:"N"`
+	Minutes   float64       `default:"1" help:"Minutes to run over all platforms, fractions allowed; 0 with --kills runs until those are done."`
+	Kills     int           `help:"Stop after this many kills on each platform (default: when the time is up)." placeholder:"N"`
 	KillEvery time.Duration `help:"Pause between kills, such as 10s (default: 50 to 1,800 ms of life)." placeholder:"DURATION"`
 	JustKill  bool          `help:"Nothing but kills goes wrong, at 50 to 1,800 ms of life, and calls that fail."`
 	OnKill    string        `help:"With --just-kill: run FILE before each kill, while the process stands still; its DATA_DIR is the argument." placeholder:"FILE"`
 	Seed      int           `help:"Repeat a run: the same messages, and the same things go wrong (default: a new one)." placeholder:"N"`
 	Platform  string        `default:"all" enum:"all,telegram,slack,slack-http,github" help:"One of telegram, slack (Socket Mode), slack-http, github, all."`
 	Database  string        `default:"sqlite" help:"sqlite, postgres for a throwaway server, or the URL of a PostgreSQL server, where a database is made for the run and dropped." placeholder:"sqlite|postgres|URL"`
-	Replicas  int           `default:"1" help:"How many processes; more than one needs PostgreSQL."`
-	Rate      float64       `default:"6" help:"Messages a second."`
+	Replicas  int           `default:"1" help:"Number of processes; more than one needs PostgreSQL."`
+	Rate      float64       `default:"6" help:"Messages per second."`
 	Chats     int           `help:"Chats at the same time (default: 40, on GitHub 12)."`
-	Burst     int           `help:"As many further people each say one message at the start."`
-	Faults    float64       `default:"0.05" help:"Share of the calls to platforms and model that fail; 0 is none."`
+	Burst     int           `help:"Additional people who each send one message at the start."`
+	Faults    float64       `default:"0.05" help:"Share of platform and model calls that fail; 0 for none."`
 	With      []string      `help:"Options of the program for the run." placeholder:"NAME=VALUE" sep:"none"`
-	Soak      bool          `help:"Nothing goes wrong; say how memory, goroutines and descriptors change."`
+	Soak      bool          `help:"Inject no faults; report how memory, goroutines and descriptors change."`
 	JSON      bool          `help:"Print JSON, an object for each platform."`
 }
 

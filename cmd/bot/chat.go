@@ -20,14 +20,14 @@ const maxPiped = 1 << 20
 // chatCommand talks to the bot: to the one that runs on the data directory, or to one
 // that lives as long as the chat.
 type chatCommand struct {
-	Conversation string   `help:"Conversation to talk in; without it a question has one of its own, and a chat has local." placeholder:"NAME" short:"c"`
-	Text         []string `arg:"" help:"A question. With text from a pipe behind it; the answer goes to stdout, and the exit code is 1 if there is none." optional:""`
+	Conversation string   `help:"Conversation to use. Default: a new one for a question, local for a chat." placeholder:"NAME" short:"c"`
+	Text         []string `arg:"" help:"A question; text from a pipe is added to it. The answer goes to stdout; without one the exit code is 1." optional:""`
 }
 
 // Help implements commandline.Explained.
 func (chatCommand) Help() string {
-	return "Without a question it is a chat in this terminal. It talks to the bot that runs on DATA_DIR; if none does, it runs one for as long as it takes. " +
-		`For example: git diff | bot chat "review this". A file is sent with @path.`
+	return "Without a question, it opens a chat in this terminal. It uses the bot that runs on DATA_DIR, or runs one meanwhile. " +
+		`Example: git diff | bot chat "review this". Send a file with @path.`
 }
 
 // Run implements the command.
@@ -66,7 +66,7 @@ type talk func(ctx context.Context, b console.Backend, env *app.Env) error
 func (c chatCommand) chat(p *program, cfg config.Config, text, quoted string) (talk, error) {
 	if text == "" && quoted == "" {
 		return func(ctx context.Context, b console.Backend, env *app.Env) error {
-			greeting := "No bot runs on " + cfg.DataDir + ": this chat runs one while it is open."
+			greeting := "No bot is running on " + cfg.DataDir + ", so this chat runs one while it is open."
 			if env == nil {
 				greeting = "Connected to the bot on " + cfg.DataDir + "."
 				own := p.env(nil, true)

@@ -38,7 +38,7 @@ func TestChatInAScript(t *testing.T) {
 		"a failure":         {"", []string{"chat", "demo unauthorized"}, exitFailed, nil, "bot: The question was not answered."},
 		"nothing":           {"\n", []string{"chat"}, exitUsage, nil, "there is nothing to ask"},
 		"too much":          {strings.Repeat("x", maxPiped+1), []string{"chat", "a"}, exitUsage, nil, "longer than 1 MiB"},
-		"a bad name":        {"", []string{"chat", "-c", "../x", "a"}, exitUsage, nil, "no name of a conversation"},
+		"a bad name":        {"", []string{"chat", "-c", "../x", "a"}, exitUsage, nil, "not a valid conversation name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -15,7 +15,7 @@ type commandLine struct {
 	Resume resumeCommand `cmd:"" group:"Run" help:"Resume after a halt."`
 
 	Setup     setupCommand     `cmd:"" group:"Set up" help:"Set up the model, platforms and people, step by step."`
-	Doctor    doctorCommand    `cmd:"" group:"Set up" help:"Check everything, and say what fixes what is wrong."`
+	Doctor    doctorCommand    `cmd:"" group:"Set up" help:"Check the installation and show how to fix what is wrong."`
 	Config    configCommand    `cmd:"" group:"Set up" help:"Show the options in effect, or an example .env file."`
 	Repo      repoCommand      `cmd:"" group:"Set up" help:"Add, list, fetch and remove repositories."`
 	Agent     agentCommand     `cmd:"" group:"Set up" help:"Create, list, change and remove agent profiles."`

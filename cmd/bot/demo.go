@@ -12,7 +12,7 @@ import (
 
 // demoCommand plays a conversation against the emulators.
 type demoCommand struct {
-	Fast        bool `help:"No pauses."`
+	Fast        bool `help:"Skip the pauses."`
 	Interactive bool `help:"Chat with the bot yourself afterwards."`
 }
 

@@ -16,13 +16,13 @@ var errUnwell = errors.New("a check failed")
 // doctorCommand examines the installation.
 type doctorCommand struct {
 	JSON    bool `help:"Print JSON."`
-	Offline bool `help:"Ask nothing over the network."`
+	Offline bool `help:"Make no network requests."`
 }
 
 // Help implements commandline.Explained.
 func (doctorCommand) Help() string {
 	return "Every check proves something or says why it was skipped; each failure names a command or a link that fixes it. " +
-		"The daemon may run. Exit code 5 if a check failed."
+		"The daemon can keep running. Exit code 5 if a check failed."
 }
 
 // Run implements the command.

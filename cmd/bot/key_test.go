@@ -28,7 +28,7 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 		{"key create --name ci --scope sessions:read --expires 99999999d", exitUsage, "to ten years"},
 		{"key list", exitOK, "no keys"},
 		{"key create --name ci --scope sessions:read,memories:read --scope agents:read --expires 90d", exitOK, "for sessions:read,memories:read,agents:read; it expires 20"},
-		{"key create --name ci --scope sessions:read", exitFailed, "There is a key named ci already"},
+		{"key create --name ci --scope sessions:read", exitFailed, "A key named ci already exists"},
 		{"key list", exitOK, "live     ci  sessions:read,memories:read,agents:read  made 20"},
 		{"key list", exitOK, "never used"},
 		{"key revoke ci", exitUsage, "not a key ID"},

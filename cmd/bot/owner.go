@@ -75,7 +75,7 @@ func (p *program) changePerson(do app.Change, account string) error {
 
 // haltCommand stops everything.
 type haltCommand struct {
-	Reason string `help:"What to tell people who write meanwhile." placeholder:"TEXT"`
+	Reason string `help:"The reason, shown to people who write meanwhile." placeholder:"TEXT"`
 }
 
 // Run implements the command.

@@ -26,8 +26,8 @@ func (startCommand) Run(p *program) error {
 // serveCommand is the daemon. It reads only a terminal: what a service manager
 // connects to its input is not meant for it.
 type serveCommand struct {
-	NoConsole bool   `help:"No chat in the terminal."`
-	PprofAddr string `help:"Serve Go's profiles under /debug/pprof/ on this loopback address, such as 127.0.0.1:6060 (default: nowhere)." placeholder:"HOST:PORT"`
+	NoConsole bool   `help:"Do not open a chat in the terminal."`
+	PprofAddr string `help:"Serve Go's profiles under /debug/pprof/ on this loopback address, such as 127.0.0.1:6060 (default: off)." placeholder:"HOST:PORT"`
 }
 
 // Run implements the command.

@@ -148,7 +148,7 @@ func (a *API) answer(r *http.Request, c *call) (any, error) {
 		return nil, err
 	}
 	if !acceptable(r.Header.Values("Accept"), c.route.media()) {
-		return nil, &problem{Status: http.StatusNotAcceptable, Code: codeNotAcceptable, Detail: "This answers with " + c.route.media() + "; Accept has to allow that."}
+		return nil, &problem{Status: http.StatusNotAcceptable, Code: codeNotAcceptable, Detail: "This endpoint returns " + c.route.media() + "; the Accept header must allow that."}
 	}
 	if r.ContentLength > 0 || len(r.TransferEncoding) > 0 {
 		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: codeTooLarge, Detail: "This request takes no body."}
@@ -182,7 +182,7 @@ func match(all []route, r *http.Request) (route, map[string]string, error) {
 	}
 	if len(methods) > 0 {
 		return route{}, nil, &problem{
-			Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "Here one can " + strings.Join(methods, ", ") + ".",
+			Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "Methods allowed here: " + strings.Join(methods, ", ") + ".",
 			header: map[string]string{"Allow": strings.Join(methods, ", ")},
 		}
 	}

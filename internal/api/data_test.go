@@ -335,10 +335,10 @@ func TestDeleting(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"/sessions/" + w.busy.ID, 409, "at work"},
+			{"/sessions/" + w.busy.ID, 409, "running"},
 			{"/sessions/" + w.done.ID, 200, `{"deleted":{"sessions":1,"messages":4,"tool_calls":3,"deliveries":0,"inbox_texts":0,"plans":0,"approvals":0}}`},
 			{"/sessions/" + w.done.ID, 404, "There is no such session."},
-			{"/conversations/" + w.conversation.ID, 409, "at work"},
+			{"/conversations/" + w.conversation.ID, 409, "running"},
 			{"/conversations/" + w.other.ID, 200, `{"deleted":{"sessions":1,"messages":4,"tool_calls":3,`},
 			{"/conversations/" + w.other.ID, 404, "no such conversation"},
 			{"/memories/1?person=telegram/77", 404, "has no such memory"},

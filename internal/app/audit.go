@@ -138,7 +138,7 @@ func VerifyAudit(ctx context.Context, cfg config.Config, env Env, expect string)
 			say(env.Stdout, "row %d: a backup was restored at %s: %s\n", r.Seq, r.At.Format(time.RFC3339), r.Detail)
 		}
 		for _, a := range lost {
-			say(env.Stdout, "lost by a restore: rows up to %d, which %s has\n", a.Head.Seq, a.Name)
+			say(env.Stdout, "lost in a restore: rows up to %d, which %s contains\n", a.Head.Seq, a.Name)
 		}
 		return nil
 	})

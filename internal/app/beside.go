@@ -84,7 +84,7 @@ func (d *daemon) perform(ctx context.Context, name string, given []byte, out io.
 		return with(given, func(c importCall) error {
 			f, err := os.Open(c.File)
 			if err != nil {
-				return fault.Newf(fault.Invalid, "The bot cannot read %s: put it where the user that it runs as can.", c.File)
+				return fault.Newf(fault.Invalid, "The bot cannot read %s: move it to a folder that the bot's user can read.", c.File)
 			}
 			return errors.Join(Import(ctx, cfg, env, f), f.Close())
 		})
@@ -93,7 +93,7 @@ func (d *daemon) perform(ctx context.Context, name string, given []byte, out io.
 	case callMigrate:
 		return showMigrations(ctx, d.store, out, false)
 	}
-	return fault.Newf(fault.Unsupported, "The running bot does not know %q: it is of another version. Restart it.", name)
+	return fault.Newf(fault.Unsupported, "The running bot is another version and has no command %q. Restart it.", name)
 }
 
 // with decodes what a command was given.
@@ -102,7 +102,7 @@ func with[C any](given []byte, do func(c C) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(given))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
-		return fault.Newf(fault.Invalid, "The command is not understood: %v.", err)
+		return fault.Newf(fault.Invalid, "The command is not valid: %v.", err)
 	}
 	return do(c)
 }
@@ -212,7 +212,7 @@ func classified(ctx context.Context, err error) error {
 		return known
 	}
 	return &fault.Error{Kind: fault.Unavailable, Err: err,
-		Public: "The bot stopped before it was done. Start it, look at what is there, and try again."}
+		Public: "The bot stopped before the command finished. Start it, check what was done, and try again."}
 }
 
 // absoluteMaps does so for the new folder of each OLD=NEW.

@@ -120,7 +120,7 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 		missing = scoped.MissingPermissions()
 	}
 	if len(missing) > 0 {
-		d.log.WarnContext(ctx, "the app lacks scopes; some things will not work until it is installed again with them",
+		d.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
 }

@@ -51,7 +51,7 @@ func TerminalChat(cfg config.Config, env Env) console.Chat {
 	c := terminalOf(env)
 	history, err := terminal.OpenHistory(historyPath(cfg), console.Keeps(newRedactor(cfg, env)))
 	if err != nil {
-		say(env.Stderr, "What was typed before is not known: %s\n", fault.Public(err))
+		say(env.Stderr, "Cannot load the input history: %s\n", fault.Public(err))
 	}
 	c.Prompt, c.History, c.Signals = "you> ", history, env.Catch
 	return console.Chat{Terminal: c, Conversation: console.Local, Quit: env.Interrupt}

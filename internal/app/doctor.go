@@ -75,22 +75,22 @@ func one(f doctor.Finding) []doctor.Finding { return []doctor.Finding{f} }
 func (d *daemon) examineFolder(context.Context) []doctor.Finding {
 	dir := d.config.DataDir
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return one(doctor.Found("folder", doctor.Skip, dir+" is not there yet; the first start makes it", ""))
+		return one(doctor.Found("folder", doctor.Skip, dir+" does not exist yet; the first start creates it", ""))
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
-		return one(doctor.Found("folder", doctor.Fail, "cannot write to DATA_DIR "+dir, "give the bot's user this folder: chown -R $(id -un) "+dir))
+		return one(doctor.Found("folder", doctor.Fail, "cannot write to DATA_DIR "+dir, "make the bot's user its owner: chown -R $(id -un) "+dir))
 	}
 	_ = f.Close()
 	_ = os.Remove(f.Name())
-	found := one(doctor.Found("folder", doctor.OK, dir+" can be written to", ""))
+	found := one(doctor.Found("folder", doctor.OK, dir+" is writable", ""))
 	if err := d.diskCheck(); err != nil {
 		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
 	}
 	if free, ok := resource.DiskFree(dir); ok {
 		return append(found, doctor.Found("disk", doctor.OK, fmt.Sprintf("%.1f GB free", float64(free)/1e9), ""))
 	}
-	return append(found, doctor.Found("disk", doctor.Skip, "the free space is not known on this system", ""))
+	return append(found, doctor.Found("disk", doctor.Skip, "cannot measure the free space on this system", ""))
 }
 
 // Clocks that are further off fail: GitHub refuses what an App signs a minute ahead,
@@ -119,10 +119,10 @@ func (d *daemon) examineClock(ctx context.Context) []doctor.Finding {
 	_ = resp.Body.Close()
 	theirs, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		return one(doctor.Found("clock", doctor.Skip, "the server to compare with does not tell the time", ""))
+		return one(doctor.Found("clock", doctor.Skip, "the server to compare with does not send the time", ""))
 	}
 	off := time.Since(theirs).Abs().Round(time.Second)
-	text, fix := fmt.Sprintf("%s away from that of %s", off, req.URL.Host), "timedatectl set-ntp true"
+	text, fix := fmt.Sprintf("differs by %s from that of %s", off, req.URL.Host), "timedatectl set-ntp true"
 	switch {
 	case off > clockFail:
 		return one(doctor.Found("clock", doctor.Fail, text, fix))
@@ -146,7 +146,7 @@ func (d *daemon) clockServer() string {
 func (d *daemon) examineGit(ctx context.Context) []doctor.Finding {
 	root, err := os.MkdirTemp("", "doctor-*") // nothing is made in WORKSPACE_PATH
 	if err != nil {
-		return one(doctor.Found("git", doctor.Skip, "there is no folder for temporary files", ""))
+		return one(doctor.Found("git", doctor.Skip, "cannot create a temporary folder", ""))
 	}
 	defer os.RemoveAll(root) //nolint:errcheck // it is temporary
 	cfg := d.config
@@ -175,14 +175,14 @@ func (d *daemon) examineSandbox(context.Context) []doctor.Finding {
 	if level := runner.Level(); !level.Full() {
 		return one(doctor.Found("sandbox", doctor.Warn, level.String(), fix))
 	}
-	return one(doctor.Found("sandbox", doctor.OK, "programs of assistants are fully confined", ""))
+	return one(doctor.Found("sandbox", doctor.OK, "assistants' programs are fully confined", ""))
 }
 
 func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
 	db := d.config.Database
 	if db.Driver == config.DriverSQLite {
 		if _, err := os.Stat(db.Path); os.IsNotExist(err) {
-			return one(doctor.Found("database", doctor.Skip, "there is none yet; the first start makes it", ""))
+			return one(doctor.Found("database", doctor.Skip, "none yet; the first start creates it", ""))
 		}
 	}
 	s, err := openStore(ctx, d.config, d.env, false)
@@ -194,7 +194,7 @@ func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
 	if err := s.CheckSchema(ctx); err != nil {
 		found = append(found, doctor.Failed("schema", err, "bot migrate up"))
 	} else {
-		found = append(found, doctor.Found("schema", doctor.OK, "the one of this program", ""))
+		found = append(found, doctor.Found("schema", doctor.OK, "up to date", ""))
 	}
 	if err := explainDamage(d.config, s.CheckIntegrity(ctx)); err != nil {
 		return append(found, doctor.Failed("integrity", err, "bot backup restore, or bot salvage"))
@@ -205,17 +205,17 @@ func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
 // examineBackup looks for a backup that is new enough.
 func (d *daemon) examineBackup(now time.Time) doctor.Finding {
 	if _, err := os.Stat(d.config.Database.Path); d.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
-		return doctor.Found("backup", doctor.Skip, "there is nothing to back up yet", "")
+		return doctor.Found("backup", doctor.Skip, "nothing to back up yet", "")
 	}
 	newest, ok := newestBackup(d.config.BackupDir)
 	if !ok {
-		return doctor.Found("backup", doctor.Warn, "there is no backup in "+d.config.BackupDir, "bot backup create")
+		return doctor.Found("backup", doctor.Warn, "no backup in "+d.config.BackupDir, "bot backup create")
 	}
 	age := now.Sub(newest.Manifest.CreatedAt).Round(time.Minute)
 	if age > oldBackup {
-		return doctor.Found("backup", doctor.Warn, fmt.Sprintf("the newest one is %s old", age), "bot backup create")
+		return doctor.Found("backup", doctor.Warn, fmt.Sprintf("the newest is %s old", age), "bot backup create")
 	}
-	return doctor.Found("backup", doctor.OK, fmt.Sprintf("the newest one is %s old", age), "")
+	return doctor.Found("backup", doctor.OK, fmt.Sprintf("the newest is %s old", age), "")
 }
 
 // modelChecks ask each model API once.
@@ -244,14 +244,14 @@ func examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
 	err := ask(ctx, m, []messages.ToolSpec{{Name: "now", Description: "Returns the time.", Schema: []byte(`{"type":"object","properties":{}}`)}})
 	took := time.Since(begin).Round(time.Millisecond)
 	answers := func() doctor.Finding {
-		return doctor.Found(string(m.Name()), doctor.OK, fmt.Sprintf("%s answers, after %s", m.Model(), took), "")
+		return doctor.Found(string(m.Name()), doctor.OK, fmt.Sprintf("%s answered in %s", m.Model(), took), "")
 	}
 	switch {
 	case err == nil:
-		return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.OK, m.Model()+" takes tools", "")}
+		return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.OK, m.Model()+" supports tools", "")}
 	case fault.Is(err, fault.Invalid):
 		if ask(ctx, m, nil) == nil {
-			return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.Warn, m.Model()+" takes no tools: it can talk, and change nothing", "choose a model with tool calling")}
+			return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.Warn, m.Model()+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")}
 		}
 	}
 	return one(doctor.Failed(string(m.Name()), err, "check "+option+" and the model's name: bot config show"))
@@ -296,12 +296,12 @@ func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.
 	}
 	checker, ok := a.(platform.Checker)
 	if !ok {
-		return one(doctor.Found("account", doctor.Skip, "this platform cannot be asked", ""))
+		return one(doctor.Found("account", doctor.Skip, "this platform has no check", ""))
 	}
 	account, err := checker.Check(ctx)
 	switch {
 	case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
-		return one(doctor.Failed("account", err, "bot config show tells where the value comes from"))
+		return one(doctor.Failed("account", err, "see where the value comes from: bot config show"))
 	case err != nil:
 		return one(doctor.Found("account", doctor.Warn, fault.Public(err), "try again: bot doctor"))
 	}
@@ -346,10 +346,10 @@ func (d *daemon) examineAgents(context.Context) []doctor.Finding {
 			found = append(found, doctor.Failed(string(name), err, "see \"External agents\" in docs/assistants.md"))
 			continue
 		}
-		found = append(found, doctor.Found(string(name), doctor.OK, "installed; its login is only known when it works", ""))
+		found = append(found, doctor.Found(string(name), doctor.OK, "installed; its login is checked only when it runs", ""))
 	}
 	for _, name := range slices.Sorted(maps.Keys(probe.missing)) {
-		found = append(found, doctor.Found(string(name), doctor.Skip, "not installed, and nothing asks for it", ""))
+		found = append(found, doctor.Found(string(name), doctor.Skip, "not installed, and not used", ""))
 	}
 	return found
 }
@@ -360,9 +360,9 @@ func (d *daemon) examineMCP(context.Context) []doctor.Finding {
 	case err != nil:
 		return one(doctor.Failed("MCP servers", err, "mend "+d.config.Tools.MCPConfig))
 	case len(servers) == 0:
-		return one(doctor.Found("MCP servers", doctor.Skip, "none are configured", ""))
+		return one(doctor.Found("MCP servers", doctor.Skip, "none configured", ""))
 	}
-	return one(doctor.Found("MCP servers", doctor.Skip, "configured: "+strings.Join(slices.Sorted(maps.Keys(servers)), ", ")+"; they are started when the daemon runs", ""))
+	return one(doctor.Found("MCP servers", doctor.Skip, "configured: "+strings.Join(slices.Sorted(maps.Keys(servers)), ", ")+"; the daemon starts them", ""))
 }
 
 // examineAddress asks the daemon under the address that the internet knows it by.
@@ -370,16 +370,16 @@ func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
 	if d.config.PublicURL == "" {
 		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
 	}
-	const fix = "start the daemon, and have the proxy pass PUBLIC_URL to LISTEN_ADDR"
+	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+"/healthz", http.NoBody)
 	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is no address", fix))
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is not a valid address", fix))
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nobody answers at "+req.URL.Host, fix))
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nothing answers at "+req.URL.Host, fix))
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -400,11 +400,11 @@ func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
 		let := k.People()
 		owners += len(let.Owners)
 		if let.Everyone {
-			found = append(found, doctor.Found("strangers", doctor.Warn, "everyone may use the bot on "+string(k.Platform()), "name people in "+let.AllowOption))
+			found = append(found, doctor.Found("strangers", doctor.Warn, "everyone may use the bot on "+string(k.Platform()), "list people in "+let.AllowOption))
 		}
 	}
 	if on == 0 {
-		return one(doctor.Found("access", doctor.Skip, "no platform is on: only the person at the console gets in", ""))
+		return one(doctor.Found("access", doctor.Skip, "no platform is on: only the console can be used", ""))
 	}
 	if len(found) == 0 {
 		found = one(doctor.Found("strangers", doctor.OK, "strangers are refused", ""))
@@ -412,10 +412,10 @@ func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
 	if owners == 0 {
 		n, err := d.countOwners(ctx)
 		if err != nil {
-			return append(found, doctor.Found("owners", doctor.Skip, "they cannot be counted: "+fault.Public(err), ""))
+			return append(found, doctor.Found("owners", doctor.Skip, "cannot count them: "+fault.Public(err), ""))
 		}
 		if n == 0 {
-			return append(found, doctor.Found("owners", doctor.Warn, "the bot has no owner: nobody is told of trouble, and nobody lets people in",
+			return append(found, doctor.Found("owners", doctor.Warn, "the bot has no owner: nobody gets notices of problems or can let people in",
 				"bot owner add PLATFORM/ID, or use the link that bot serve prints"))
 		}
 		owners = n

@@ -133,7 +133,7 @@ func ChangePerson(ctx context.Context, cfg config.Config, env Env, do Change, na
 			return s.Answer(ctx, people.By{}, people.Request{Code: named}, role)
 		}
 		if do == DenyPerson {
-			return "", fault.Newf(fault.Invalid, "%q is not the code of a request; `bot person list` shows them, and `bot person remove` shuts somebody out for good.", named)
+			return "", fault.Newf(fault.Invalid, "%q is not the code of a request; `bot person list` shows them, and `bot person remove` blocks someone permanently.", named)
 		}
 		a, err := s.Parse(named, "")
 		if err != nil {

@@ -103,7 +103,7 @@ func (d *daemon) intakeOf(a platform.Adapter) platform.Intake {
 func (d *daemon) sayPlatforms() {
 	for _, k := range kindsOf(d.config) {
 		account, answers := d.accounts[k.Platform()]
-		line := "on, but it does not answer yet; trying again"
+		line := "on, but not responding yet; retrying"
 		if answers || !k.On() {
 			line = k.Banner(account)
 		}

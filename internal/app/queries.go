@@ -83,7 +83,7 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 func messageLine(m store.ListedMessage) string {
 	parts := make([]string, 0, len(m.Blocks)+1)
 	if m.Undone {
-		parts = append(parts, "(taken back)")
+		parts = append(parts, "(undone)")
 	}
 	for _, b := range m.Blocks {
 		switch b := b.(type) {

@@ -154,7 +154,7 @@ func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 			return
 		}
 		if d.env.Terminal {
-			d.say("The chat here has ended; the bot goes on. Ctrl-C quits.\n")
+			d.say("This chat has ended; the bot keeps running. Press Ctrl-C to stop it.\n")
 		}
 	}
 }

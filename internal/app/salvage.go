@@ -13,7 +13,7 @@ import (
 )
 
 // salvageNotice is what people read in conversations that had something open.
-const salvageNotice = "My database was damaged and partly recovered on %s. Some messages may be lost, and open requests will not be answered: please send them again."
+const salvageNotice = "The bot's database was damaged and partly recovered on %s. Some messages may be lost, and open requests will not be answered: please send them again."
 
 // Salvage copies what can be read of the SQLite database that cfg names into a new
 // file, to, or if that is empty one beside it, and prints what was copied and what was

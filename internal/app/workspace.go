@@ -183,7 +183,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 	}
 	verb := "added"
 	if !created {
-		verb = "was there already:"
+		verb = "already registered:"
 	}
 	fmt.Fprintf(out, "%s %s in %s\n", verb, added.Name, repo.Dir) //nolint:errcheck // as above
 	for _, p := range problems {

@@ -5,6 +5,7 @@
 package approval
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -79,6 +80,7 @@ type Approval struct {
 	State          State
 	DeliveryID     string // the message that asks
 	DecidedBy      string // actor
+	DecidedName    string // how they call themselves; not stored
 	DecidedAt      time.Time
 	Note           string // given with the decision
 	CreatedAt      time.Time
@@ -110,17 +112,17 @@ func (a Approval) Question() string {
 func (a Approval) Outcome() string {
 	by := ""
 	if a.DecidedBy != "" && a.DecidedBy != "system" {
-		by = " by " + a.DecidedBy
+		by = " by " + cmp.Or(a.DecidedName, a.DecidedBy)
 	}
 	switch a.State {
 	case Allowed:
-		return "✔ Allowed" + by
+		return "✔ Approved" + by
 	case Denied:
-		return "✖ Not allowed" + by
+		return "✖ Denied" + by
 	case Expired:
-		return "Expired: it was not run"
+		return "Expired; not run"
 	default:
-		return "The turn ended; it was not run"
+		return "The turn ended; not run"
 	}
 }
 

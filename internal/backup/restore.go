@@ -42,7 +42,7 @@ type Restored struct {
 
 // notice is what people read in conversations that had something open when the
 // backup was made.
-const notice = "I was restored from a backup of %s. Messages from around then or later may be lost, and I will not answer them: please send them again."
+const notice = "The bot was restored from a backup of %s. Messages from around then or later may be lost and will not be answered: please send them again."
 
 // Restore verifies a backup and puts it where nothing is: a target that has data
 // is fault.Conflict, and so is one that a daemon works on. The schema is brought

@@ -51,6 +51,11 @@ func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Repl
 	err := h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		rules, err = tx.Rules(ctx, r.Conv.CodebaseID)
+		for i := range rules {
+			if err == nil {
+				rules[i].CreatedBy, err = nameOf(ctx, tx, rules[i].CreatedBy)
+			}
+		}
 		return err
 	})
 	if err != nil || len(rules) == 0 {

@@ -29,10 +29,21 @@ func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.
 		where = ""
 	}
 	var list []approval.Approval
+	var names []string
 	err := h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		list, err = tx.WaitingApprovals(ctx, where, 50)
-		return err
+		names = nil
+		if list, err = tx.WaitingApprovals(ctx, where, 50); err != nil {
+			return err
+		}
+		for _, a := range list {
+			name, err := askedBy(ctx, tx, a)
+			if err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return nil
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -42,12 +53,12 @@ func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.
 	}
 	var b strings.Builder
 	b.WriteString("Pending approvals:\n\n")
-	for _, a := range list {
+	for i, a := range list {
 		elsewhere := ""
 		if a.ConversationID != r.Conv.ID {
 			elsewhere = ", in another conversation"
 		}
-		fmt.Fprintf(&b, "- **%s** %s (asked for %s%s)\n", a.Name(), a.Question(), a.Requester, elsewhere)
+		fmt.Fprintf(&b, "- **%s** %s (for %s%s)\n", a.Name(), a.Question(), names[i], elsewhere)
 	}
 	prefix := h.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())

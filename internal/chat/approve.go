@@ -13,10 +13,10 @@ func (h *Handler) approveCommand() command.Command {
 	return command.Command{
 		Name:    "approve",
 		Usage:   "approve [name] [note]",
-		Summary: "approve a plan, or allow what was asked",
+		Summary: "approve a plan or a request",
 		Example: "approve p-3",
 		Rank:    11,
-		Details: "`approve` alone is for the one thing that waits here. `approve a-7` approves that request; `approve a-7 always` also allows the same from now on.",
+		Details: "`approve` alone approves the only thing waiting here. `approve a-7` approves that request; `approve a-7 always` also allows the same from now on.",
 		Menu:    true,
 		Run:     h.runApprove,
 	}

@@ -23,7 +23,7 @@ const (
 // what it would have done.
 func (h *Handler) busy(r command.Request, then string) error {
 	return &fault.Error{Kind: fault.Conflict, Err: sessions.ErrBusy, Public: fmt.Sprintf(
-		"Something still runs or waits here. Send `%sstop`, or wait for it, and then %s.", h.prefix(r.Conv.Key), then)}
+		"Something is still running or queued here. Send `%sstop`, or wait for it, and then %s.", h.prefix(r.Conv.Key), then)}
 }
 
 // whenIdle runs fn in a transaction, and again for a moment while the conversation is

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // verdict is a decision that somebody took.
@@ -116,15 +117,15 @@ func settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan
 		return nil, nil
 	}
 	d.Buttons = nil
-	d.Text += "\n\n**" + planOutcome(p) + "**"
+	d.Text += "\n\n**" + planOutcome(r, p) + "**"
 	return []messages.Delivery{d}, nil
 }
 
-// planOutcome says what became of a plan.
-func planOutcome(p plan.Plan) string {
+// planOutcome says what became of a plan that somebody decides on.
+func planOutcome(r command.Request, p plan.Plan) string {
 	by := ""
-	if p.DecidedBy != "" && p.DecidedBy != "system" {
-		by = " by " + p.DecidedBy
+	if p.DecidedBy == r.Actor() {
+		by = " by " + wording.Who(r.Entry.In.Sender.Name, p.DecidedBy)
 	}
 	switch p.State {
 	case plan.Approved:

@@ -17,7 +17,7 @@ func (h *Handler) fullCommand() command.Command {
 	return command.Command{
 		Name:    "full",
 		Usage:   "full",
-		Summary: "all of the last answer as text, where only its beginning and end were shown",
+		Summary: "show all of the last answer where only its beginning and end were posted",
 		Example: "full",
 		Lane:    command.Job, // behind what is being answered, and in as many messages as it takes
 		Reading: command.ReadingAnywhere,

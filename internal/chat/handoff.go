@@ -139,7 +139,7 @@ func (h *Handler) handOver(ctx context.Context, tx *store.Tx, r command.Request,
 }
 
 func handedOver(from, to string, carried int) string {
-	text := fmt.Sprintf("🔁 **%s** answers from here on instead of %s.", to, from)
+	text := fmt.Sprintf("🔁 **%s** now answers here instead of %s.", to, from)
 	if carried > 0 {
 		text += fmt.Sprintf(" It has the history: %s.", wording.Count(carried, "message", "messages"))
 	}

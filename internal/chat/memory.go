@@ -214,9 +214,12 @@ func forPeople(m memory.Memory, now time.Time, sources map[string]string) string
 		memory.ByPerson: "from you", memory.ByAssistant: "noted by the assistant", memory.Learned: "learned" + sources[m.RunID],
 	}[m.Origin])
 	if m.Codebase != "" {
-		parts = append(parts, "one repository only")
+		parts = append(parts, "only in one repository")
 	}
-	parts = append(parts, wording.Ago(m.UpdatedAt, now), fmt.Sprintf("%.2f sure", m.Certainty()))
+	parts = append(parts, wording.Ago(m.UpdatedAt, now))
+	if m.Origin != memory.ByPerson { // what they said themselves is not a guess
+		parts = append(parts, fmt.Sprintf("confidence %.0f%%", 100*m.Certainty()))
+	}
 	line := fmt.Sprintf("- `%d` %s (%s)", m.Number, literal(m.Text), strings.Join(parts, ", "))
 	if n := len(m.History); n > 0 {
 		line += "; before: " + literal(wording.Cut(m.History[n-1].Text, 100))

@@ -111,7 +111,7 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/remember I like *green* tea", "memory 1")
 	d.says("ann", "/remember i like *green* TEA.", "Already saved as memory 1") // the new spelling is kept
 	d.says("ann", "/remember I do not like *green* tea", "Updated memory 1, which said something different")
-	d.says("ann", "/memory", `I do not like \*green\* tea`, "0.50 sure", "just now", "from you", "before:")
+	d.says("ann", "/memory", `I do not like \*green\* tea`, "(from you, just now)", "before:")
 	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
 	d.says("ann", "/memory cocoa", "I drink cocoa")
 	d.says("ann", "/memory whisky", "No matching memories")
@@ -145,7 +145,7 @@ func TestRememberHasItsEffectOnce(t *testing.T) {
 	if err != nil || err2 != nil || first != again {
 		t.Errorf("%q, %v, then %q, %v", first, err, again, err2)
 	}
-	d.says("ann", "/memory", "Memories about you: 1", "0.50 sure")
+	d.says("ann", "/memory", "Memories about you: 1", "(from you, just now)")
 }
 
 func TestListsArePrivate(t *testing.T) {

@@ -16,8 +16,8 @@ func (h *Handler) peopleCommand() command.Command {
 	return command.Command{
 		Name:    "people",
 		Usage:   "people [allow|deny|remove <id|code>]",
-		Summary: "who may use the bot, and who asks to",
-		Details: "`people allow WDJ-BMJ read-only` lets somebody ask questions and change nothing; `people deny WDJ-BMJ` does not let them in.",
+		Summary: "list and change who can use the bot",
+		Details: "`people allow WDJ-BMJ read-only` allows questions only; `people deny WDJ-BMJ` refuses the request.",
 		Example: "people allow WDJ-BMJ",
 		Rank:    5,
 		Owners:  true,
@@ -45,7 +45,7 @@ func (h *Handler) runPeople(ctx context.Context, r command.Request) (command.Rep
 		return h.answerRequest(ctx, r, people.Request{Code: args[1]}, role)
 	}
 	if verb == "deny" {
-		return command.Reply{}, fault.New(fault.Invalid, "Name the code of who asks: `/people deny WDJ-BMJ`. `/people` lists who waits, and `/people remove <id>` shuts somebody out for good.")
+		return command.Reply{}, fault.New(fault.Invalid, "Specify the code of a request: `/people deny WDJ-BMJ`. `/people` lists the requests, and `/people remove <id>` blocks someone permanently.")
 	}
 	return h.changePeople(ctx, r, "people", args, map[string]change{
 		"allow": func(ctx context.Context, by people.By, a people.Account) (string, error) {
@@ -122,7 +122,7 @@ func (h *Handler) listPeople(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{Text: text}, err
 	}
 	var b strings.Builder
-	b.WriteString(text + "\nThese ask to be let in; `/people allow <code>` or `/people deny <code>` answers:\n\n")
+	b.WriteString(text + "\nWaiting for an owner; decide with `/people allow <code>` or `/people deny <code>`:\n\n")
 	for _, p := range waiting {
 		fmt.Fprintf(&b, "- %s\n", people.WaitingLine(p))
 	}

@@ -20,7 +20,7 @@ func (h *Handler) retryCommand() command.Command {
 		Usage:   "retry [note]",
 		Summary: "run the last turn again from its start",
 		Example: "retry use the other library",
-		Details: "While a turn waits for its next try, or for the end of a provider's limit, it goes on at once.",
+		Details: "A turn that waits to retry, or for a provider's limit to end, continues immediately.",
 		Lane:    command.Job,
 		Hurries: true,
 		Run:     h.runRetry,
@@ -67,7 +67,7 @@ func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (c
 	case err != nil:
 		return command.Reply{}, err
 	case !waited:
-		return command.Reply{}, fault.New(fault.NotFound, "Nothing waits to be tried again here.")
+		return command.Reply{}, fault.New(fault.NotFound, "No turn is waiting to retry here.")
 	}
 	return command.Reply{Text: "↻ Trying again now."}, nil
 }
@@ -86,7 +86,7 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 		return reply, err
 	case command.OtherModel:
 		a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
-		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` tries again with it, at once.", h.prefix(r.Conv.Key))}, nil
+		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` retries with it immediately.", h.prefix(r.Conv.Key))}, nil
 	case command.Retry:
 		return h.pressedRetry(ctx, r, seq)
 	case command.Full:
@@ -120,7 +120,7 @@ func (h *Handler) pressedRetry(ctx context.Context, r command.Request, seq int64
 	case failed.Seq != seq || failed.State != sessions.EntryFailed:
 		return command.Reply{}, fault.New(fault.NotFound, "This is no longer the last turn, so nothing was done.")
 	case busy:
-		return command.Reply{}, fault.New(fault.Conflict, "Something else runs or waits here. Press again afterwards.")
+		return command.Reply{}, fault.New(fault.Conflict, "Something else is running or queued here. Press again afterwards.")
 	}
 	return command.Reply{Then: "/retry", Once: "retry-" + failed.ID}, nil
 }

@@ -185,7 +185,7 @@ func TestConversations(t *testing.T) {
 			{say: "/agent watch", want: "**watch** is in use here now"},
 			{say: "/schedule", want: "No standing task is on here."},
 			{say: "/schedule on", want: "⏰ **watch** runs its standing task here"},
-			{say: "/schedule on", want: "is already on, started by chat/ann"},
+			{say: "/schedule on", want: "is already on, started by ANN"},
 			{say: "/schedule show", want: "watch"},
 			{say: "/schedule list", want: "watch"},
 			{who: ot.Olga, in: "team", say: "/schedule list", want: "watch"},
@@ -209,7 +209,7 @@ func TestConversations(t *testing.T) {
 		},
 		"Plans": {
 			{say: "/approve", want: "There is no plan here yet."},
-			{say: "/execute", want: "✖ There is no plan to carry out here. `/plan <task>` makes one."},
+			{say: "/execute", want: "✖ There is no plan to run here. `/plan <task>` writes one."},
 			{say: "/plan a bridge", want: "📋 **Plan p-1, version 1.**"},
 			{say: "/edit p-1 1. Swim.", want: "**Plan p-1, version 2.**"},
 			{say: "/edit", want: "✖"},
@@ -234,11 +234,11 @@ func TestConversations(t *testing.T) {
 			{say: "/reject a-5", want: "✖"},
 			{say: "/allow", want: "There is no repository here"},
 			{say: "run it", want: "a-1: run `it`?"},
-			{say: "/approvals", want: "- **a-1** run `it`? (asked for chat/ann)"},
+			{say: "/approvals", want: "- **a-1** run `it`? (for ANN)"},
 			{who: ot.Olga, in: "team", say: "/approvals", want: "in another conversation"},
 			{who: ot.Bob, in: "team", say: "/approvals", want: "No pending approvals."},
 			{say: "/approve a-1 always", want: "✖"},
-			{say: "/approve a-1", want: "a-1: ✔ Allowed by chat/ann."},
+			{say: "/approve a-1", want: "a-1: ✔ Approved by ANN."},
 			{say: "/approve a-1", want: "✖"},
 		},
 		"People": {
@@ -399,7 +399,7 @@ func TestStatusAndStopWhileATurnRuns(t *testing.T) {
 		talk(w,
 			line{say: "/status", want: "**Running for 1 s; 1 queued**"},
 			line{say: "/agent default", want: "is already in use here"},
-			line{say: "/fork", want: "Something still runs or waits here. Send `/stop`, or wait for it, and then fork."},
+			line{say: "/fork", want: "Something is still running or queued here. Send `/stop`, or wait for it, and then fork."},
 			line{say: "/new", want: "The running turn finishes in the old one; 1 waiting message starts the new one."},
 			line{say: "/stop", want: "⏹ Stopped. What was said so far is kept. 1 queued message was dropped"},
 			line{say: "/stop", want: "Nothing is running here."},
@@ -442,7 +442,7 @@ func TestForkIntoAThread(t *testing.T) {
 	}{
 		"Away":        {fault.New(fault.Unavailable, "The platform is away."), "✖ The platform is away."},
 		"Opened":      {nil, "🍴 [A new thread](https://chat.example/topic) continues with 2 messages"},
-		"Forbidden":   {fault.New(fault.Forbidden, "I may not open topics here."), "✖ I may not open topics here."},
+		"Forbidden":   {fault.New(fault.Forbidden, "The bot cannot open topics here."), "✖ The bot cannot open topics here."},
 		"Unsupported": {fault.New(fault.Unsupported, "There are no topics here."), "✖ There are no topics here."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -483,7 +483,7 @@ func TestButtonsOfAPlan(t *testing.T) {
 		}
 		w.Chat.Press(w.Chat.Find("Plan p-1, version 2."), "Approve")
 		w.Pass(2 * time.Second)
-		w.Chat.Find("✔ Approved by chat/ann")
+		w.Chat.Find("✔ Approved by Ann")
 		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "nonsense" }))
 		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "stop-nonsense" }))
 		w.Pass(2 * time.Second)
@@ -564,22 +564,22 @@ func TestApproveTakesWhatWaits(t *testing.T) {
 			{say: "/approve", want: "✔ Approved plan p-1, version 1."},
 			{say: "do it", want: "a-1: run `make it so`?"},
 			{say: "/status", want: "**Waiting for your approval (a-1)**"},
-			{say: "/approve", want: "a-1: ✔ Allowed by chat/ann."},
+			{say: "/approve", want: "a-1: ✔ Approved by ANN."},
 		},
 		"WhichOfThem": {
 			{say: "/plan a bridge", want: "**Plan p-1, version 1.**"},
 			{say: "do it", want: "a-1: run `make it so`?"},
-			{say: "/approve", want: "Which one? These wait for a decision:\n\n- **a-1** run `make it so`?\n- **p-1** the plan\n\nName it: `/approve a-1`."},
-			{say: "/approve a-1", want: "a-1: ✔ Allowed by chat/ann."},
+			{say: "/approve", want: "Which one? These are waiting for a decision:\n\n- **a-1** run `make it so`?\n- **p-1** the plan\n\nName it: `/approve a-1`."},
+			{say: "/approve a-1", want: "a-1: ✔ Approved by ANN."},
 			{say: "/approve", want: "✔ Approved plan p-1, version 1."},
 		},
 		"WithANote": {
 			{say: "do it", want: "a-1: run `make it so`?"},
-			{say: "/deny use the staging database", want: "a-1: ✖ Not allowed by chat/ann."},
+			{say: "/deny use the staging database", want: "a-1: ✖ Denied by ANN."},
 		},
 		"RejectMeansItToo": {
 			{say: "do it", want: "a-1: run `make it so`?"},
-			{say: "/reject", want: "a-1: ✖ Not allowed by chat/ann."},
+			{say: "/reject", want: "a-1: ✖ Denied by ANN."},
 		},
 		"NotWhatWaitsElsewhere": {
 			{say: "do it", want: "a-1: run `make it so`?"},
@@ -605,14 +605,14 @@ func TestPlainWordsAtAnOpenQuestion(t *testing.T) {
 		did   int
 		state string // of the question
 	}{
-		"No":         {[]line{{say: "no", want: "a-1: ✖ Not allowed by chat/ann."}}, 0, "denied"},
-		"NoBecause":  {[]line{{say: "No, use the staging database", want: "a-1: ✖ Not allowed by chat/ann."}}, 0, "denied"},
+		"No":         {[]line{{say: "no", want: "a-1: ✖ Denied by ANN."}}, 0, "denied"},
+		"NoBecause":  {[]line{{say: "No, use the staging database", want: "a-1: ✖ Denied by ANN."}}, 0, "denied"},
 		"Yes":        {[]line{{say: "yes", want: "To allow a-1 (run `make it so`), use its button, or send `/approve a-1`."}}, 0, "waiting"},
 		"Stop":       {[]line{{say: "stop!", want: "⏹ Stop"}, {say: "/status", want: "**Idle**"}}, 0, "canceled"},
-		"Why":        {[]line{{say: "why do you need that?", want: "**a-1** waits for a decision: run `make it so`?\n\n- It is for this message: \"do it\""}}, 0, "waiting"},
+		"Why":        {[]line{{say: "why do you need that?", want: "**a-1** is waiting for a decision: run `make it so`?\n\n- It is for this message: \"do it\""}}, 0, "waiting"},
 		"OtherWords": {[]line{{say: "and be quick", want: ""}, {say: "/status", want: "**Waiting for your approval (a-1); 1 queued**"}}, 0, "waiting"},
 		"Then": {
-			[]line{{say: "why?", want: "`/approve a-1` runs it once, `/deny a-1` refuses it"}, {say: "/approve", want: "a-1: ✔ Allowed by chat/ann."}, {say: "no", want: "re: no"}}, 1, "allowed",
+			[]line{{say: "why?", want: "`/approve a-1` runs it once, `/deny a-1` refuses it"}, {say: "/approve", want: "a-1: ✔ Approved by ANN."}, {say: "no", want: "re: no"}}, 1, "allowed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -653,7 +653,7 @@ func TestApproveAfterACrash(t *testing.T) {
 		}
 		w.Start()
 		w.Pass(10 * time.Second)
-		w.Chat.Find("a-1: ✔ Allowed by chat/ann.")
+		w.Chat.Find("a-1: ✔ Approved by Ann.")
 		if got := w.Tools.Did(); len(got) != 1 {
 			t.Errorf("the tool ran: %q", got)
 		}

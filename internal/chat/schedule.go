@@ -81,7 +81,7 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, err
 	}
 	if was {
-		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is already on, started by %s; next run at %s.", p.Title(), s.CreatedBy, wording.Moment(s.NextAt))}, nil
+		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is already on, started by %s; next run at %s.", p.Title(), wording.Who(s.Origin.Sender.Name, s.CreatedBy), wording.Moment(s.NextAt))}, nil
 	}
 	return command.Reply{Text: fmt.Sprintf("⏰ **%s** runs its standing task here %s on your behalf, first at %s. Turn it off with `%sschedule off`.",
 		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key))}, nil
@@ -190,6 +190,6 @@ func (h *Handler) scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Sch
 	if p.Interval <= 0 {
 		when = "paused: the profile no longer has an interval"
 	}
-	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), s.CreatedBy, wording.Moment(s.CreatedAt),
+	return fmt.Sprintf("**%s** %s, by %s since %s, %s so far, %s", p.Title(), p.Often(), wording.Who(s.Origin.Sender.Name, s.CreatedBy), wording.Moment(s.CreatedAt),
 		wording.Count(int(s.Runs), "run", "runs"), when), nil
 }

@@ -101,7 +101,7 @@ func (h *Handler) line(m store.ListedMessage) string {
 	}
 	undone := ""
 	if m.Undone {
-		undone = " (taken back)"
+		undone = " (undone)"
 	}
 	return fmt.Sprintf("- %s%s: %s\n", m.Role, undone, strings.Join(parts, ", "))
 }

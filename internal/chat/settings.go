@@ -2,11 +2,37 @@ package chat
 
 import (
 	"context"
+	"strings"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
+
+// nameOf names an actor for people: by name if the database has one.
+func nameOf(ctx context.Context, tx *store.Tx, actor string) (string, error) {
+	platform, id, _ := strings.Cut(actor, "/")
+	who, _, err := tx.Identity(ctx, messages.Platform(platform), messages.UserID(id))
+	return wording.Who(who.Name, actor), err
+}
+
+// askedBy names the person whose turn asks for an approval.
+func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, error) {
+	if a.EntryID != "" {
+		e, err := tx.Entry(ctx, a.EntryID)
+		if err == nil && e.In.Actor() == a.Requester {
+			return wording.Who(e.In.Sender.Name, a.Requester), nil
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return "", err
+		}
+	}
+	return nameOf(ctx, tx, a.Requester)
+}
 
 // choose changes the settings of a conversation and audits it.
 func (h *Handler) choose(ctx context.Context, r command.Request, what, value string, change func(s *sessions.Settings)) error {

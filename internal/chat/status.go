@@ -53,6 +53,9 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		if halt, err = tx.ServiceState(ctx); err != nil {
 			return err
 		}
+		if halt.HaltedBy, err = nameOf(ctx, tx, halt.HaltedBy); err != nil {
+			return err
+		}
 		if asked, err = tx.WaitingApprovals(ctx, r.Conv.ID, maxNamed); err != nil {
 			return err
 		}
@@ -68,7 +71,7 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", h.headline(r, waiting, asked))
 	if loops > 0 {
-		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs answer each other. The last one was at %s. Send it again to have it answered.\n",
+		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs were answering each other. The last one was at %s. Send it again to have it answered.\n",
 			wording.Count(loops, "message was not answered", "messages were not answered"), wording.Moment(looped))
 	}
 	if halt.Halted() {

@@ -14,7 +14,7 @@ func (h *Handler) verboseCommand() command.Command {
 	return command.Command{
 		Name:    "verbose",
 		Usage:   "verbose 0|1|2",
-		Summary: "how much detail to show during work",
+		Summary: "set how much detail to show during work",
 		Example: "verbose 2",
 		Reading: command.ReadingAside,
 		Run:     h.runVerbose,

@@ -47,7 +47,7 @@ func (h *Handler) openQuestions(ctx context.Context, r command.Request) (asked [
 // which asks on which of several questions somebody wants to decide.
 func (h *Handler) which(r command.Request, verb string, asked []approval.Approval, planned string) (command.Reply, error) {
 	var b strings.Builder
-	b.WriteString("Which one? These wait for a decision:\n\n")
+	b.WriteString("Which one? These are waiting for a decision:\n\n")
 	for _, a := range asked {
 		fmt.Fprintf(&b, "- **%s** %s\n", a.Name(), a.Question())
 	}
@@ -89,7 +89,7 @@ func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, 
 		if h.caps(r.Conv.Key.Platform).Buttons {
 			how = "use its button, or " + how
 		}
-		return reply("To allow %s (%s), %s. A plain yes is not taken, so that nothing runs that you have not seen.", asked[0].Name(), trimQuestion(asked[0]), how)
+		return reply("To allow %s (%s), %s. A plain yes does not count, so that nothing runs unseen.", asked[0].Name(), trimQuestion(asked[0]), how)
 	}
 	return h.explain(ctx, r, asked[0])
 }
@@ -133,7 +133,7 @@ func (h *Handler) explain(ctx context.Context, r command.Request, a approval.App
 		return command.Reply{}, fmt.Errorf("read what was asked: %w", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** waits for a decision: %s\n\n", a.Name(), a.Question())
+	fmt.Fprintf(&b, "**%s** is waiting for a decision: %s\n\n", a.Name(), a.Question())
 	if entry = strings.TrimSpace(entry); entry != "" {
 		fmt.Fprintf(&b, "- It is for this message: %q\n", wording.Head(strings.Join(strings.Fields(entry), " "), 200))
 	}
@@ -144,10 +144,10 @@ func (h *Handler) explain(ctx context.Context, r command.Request, a approval.App
 	case approval.ToolClone, approval.ToolContinue, approval.ToolBudget:
 		fmt.Fprintf(&b, "- %s\n", wording.Head(strings.Join(strings.Fields(a.Detail), " "), 400))
 	default:
-		fmt.Fprintf(&b, "- It asks because the mode here is %s: %s.\n", h.modeOf(r.Conv), modeText(h.modeOf(r.Conv)))
+		fmt.Fprintf(&b, "- Approval is needed because the mode here is %s: %s.\n", h.modeOf(r.Conv), modeText(h.modeOf(r.Conv)))
 	}
 	prefix := h.prefix(r.Conv.Key)
-	fmt.Fprintf(&b, "\n`%[1]sapprove %[2]s` runs it once, `%[1]sdeny %[2]s` refuses it; then the assistant goes on either way. `%[1]sstop` ends the turn.", prefix, a.Name())
+	fmt.Fprintf(&b, "\n`%[1]sapprove %[2]s` runs it once, `%[1]sdeny %[2]s` refuses it; the assistant continues either way. `%[1]sstop` ends the turn.", prefix, a.Name())
 	return command.Reply{Text: b.String()}, nil
 }
 

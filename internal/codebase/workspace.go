@@ -106,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*Workspace, error) {
 	}
 	cfg = withDefaults(cfg)
 	if !filepath.IsAbs(cfg.Root) {
-		return nil, fault.New(fault.Invalid, "The workspace has to be an absolute path (WORKSPACE_PATH).")
+		return nil, fault.New(fault.Invalid, "The workspace must be an absolute path (WORKSPACE_PATH).")
 	}
 	hosts, err := remote.ParseHosts(cfg.AllowedHosts)
 	if err != nil {
@@ -126,7 +126,7 @@ func New(ctx context.Context, cfg Config) (*Workspace, error) {
 	}
 	version, err := git.Version(ctx)
 	if err == nil && version < oldestGit {
-		err = fault.Newf(fault.Unsupported, "git %d.%d is too old; I need %d.%d.", version/1000, version%1000, oldestGit/1000, oldestGit%1000)
+		err = fault.Newf(fault.Unsupported, "git %d.%d is too old; version %d.%d or newer is needed.", version/1000, version%1000, oldestGit/1000, oldestGit%1000)
 	}
 	if err != nil {
 		return nil, errors.Join(err, git.Close(), root.Close())

@@ -72,8 +72,8 @@ func Offer(ctx context.Context, tx ButtonStore, b Button, choices ...Choice) ([]
 // is shown.
 func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix string, withButtons bool) (string, []messages.Button, error) {
 	name := p.Name()
-	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` runs exactly this; `%sedit %s <text>` replaces it; `%sreject %s` drops it. "+
-		"Only the person who asked or an owner can decide. Expires in %d hours.",
+	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` to run · `%sedit %s <text>` to replace · `%sreject %s` to drop\n\n"+
+		"The person who asked or an owner can decide. Expires in %d hours.",
 		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))
 	if !withButtons {
 		return text, nil, nil

@@ -8,8 +8,8 @@ const groupFiles = "Pictures, documents and voice messages"
 
 var fileOptions = []Option{
 	{
-		Name: "TRANSCRIBE_BASE_URL", Empty: "the official API if TRANSCRIBE_API_KEY is set, else voice messages are not understood", Group: groupFiles,
-		Help:    "Address of any server with an OpenAI-compatible transcription API, with its /v1. It gets the voice messages (OGG, M4A, MP3, WAV) that people send.",
+		Name: "TRANSCRIBE_BASE_URL", Empty: "the official API if TRANSCRIBE_API_KEY is set, otherwise voice messages are not transcribed", Group: groupFiles,
+		Help:    "Base URL of an OpenAI-compatible transcription API, including /v1. Voice messages (OGG, M4A, MP3, WAV) are sent to it.",
 		Example: "http://127.0.0.1:8000/v1",
 		parse:   setURL(func(c *Config) *string { return &c.Transcribe.BaseURL }),
 	},
@@ -20,12 +20,12 @@ var fileOptions = []Option{
 	},
 	{
 		Name: "TRANSCRIBE_API_KEY", Empty: "no key", Secret: true, Group: groupFiles,
-		Help:  "Key of the transcription API.",
+		Help:  "API key for the transcription API.",
 		parse: setSecret(func(c *Config) *Secret { return &c.Transcribe.APIKey }),
 	},
 	{
 		Name: "RETENTION_FILES", Default: "90d", Group: groupFiles,
-		Help:  "How long pictures and documents are kept after somebody attached them last, such as 90d or 720h, at least 1d; off keeps them as long as a message has them. They are deleted with the last session that has them in any case.",
+		Help:  "How long pictures and documents are kept after they were last attached, such as 90d or 720h, at least 1d; off keeps them as long as a message refers to them. They are always deleted with the last session that contains them.",
 		parse: setRetention(func(c *Config) *time.Duration { return &c.Retention.Files }),
 	},
 }

@@ -79,7 +79,7 @@ func rules002() []rule {
 func tell002(c *check) {
 	person{c, owner}.says("/clone "+c.repo, "Cloned")
 	p := c.person()
-	p.says("/handoff robot", "robot answers from here on")
+	p.says("/handoff robot", "robot now answers here")
 	p.says("before the restart", "before the restart")
 	p.rests()
 	c.end(c.T)

@@ -81,7 +81,7 @@ func Run(ctx context.Context, checks []Check, offline bool, clean func(string) s
 	var group sync.WaitGroup
 	for i, c := range checks {
 		if offline && c.Online {
-			found[i] = []Finding{Found("network", Skip, "not asked, because of --offline", "")}
+			found[i] = []Finding{Found("network", Skip, "skipped because of --offline", "")}
 			continue
 		}
 		group.Go(func() {

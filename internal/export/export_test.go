@@ -247,21 +247,21 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 		twice := strings.Join(append(append(append([]string(nil), lines[:message+1]...), lines[message]), lines[message+1:]...), "")
 		s := open(t)
 		for name, c := range map[string]struct{ text, want string }{
-			"torn between lines": {strings.Join(lines[:len(lines)-2], ""), "torn"},
-			"torn in a line":     {text[:len(text)-10], "torn"},
+			"torn between lines": {strings.Join(lines[:len(lines)-2], ""), "incomplete"},
+			"torn in a line":     {text[:len(text)-10], "incomplete"},
 			"a missing row":      {without, "some are missing"},
-			"a row twice":        {twice, "there twice"},
-			"a changed row":      {strings.Replace(text, "Running.", "Sleeping", 1), "not those that were written"},
-			"a newer format":     {strings.Replace(text, `"version":2`, `"version":3`, 1), "newer bot"},
+			"a row twice":        {twice, "twice"},
+			"a changed row":      {strings.Replace(text, "Running.", "Sleeping", 1), "changed after the export"},
+			"a newer format":     {strings.Replace(text, `"version":2`, `"version":3`, 1), "newer version"},
 			"a newer schema":     {strings.Replace(text, `"schema":`, `"schema":9`, 1), "schema version"},
-			"something else":     {"{}\n", "no export"},
+			"something else":     {"{}\n", "not an export"},
 			"no JSON":            {"hello\n", "not JSON"},
-			"nothing":            {"", "torn"},
-			"no counts":          {strings.Replace(text, `"counts":{"conversation"`, `"count":{"conversation"`, 1), "there twice"},
+			"nothing":            {"", "incomplete"},
+			"no counts":          {strings.Replace(text, `"counts":{"conversation"`, `"count":{"conversation"`, 1), "twice"},
 			"no shared end":      {strings.Replace(text, lines[memoryEnd], "", 1), "before the conversations is missing"},
 			"a missing memory":   {strings.Replace(text, lines[memoryEnd-1], "", 1), "1 of 2 rows of type semantic_memory"},
-			"a memory twice":     {strings.Replace(text, lines[memoryEnd-1], lines[memoryEnd-1]+lines[memoryEnd-1], 1), "there twice"},
-			"a changed memory":   {strings.Replace(text, "I prefer tabs", "I prefer tags", 1), "not those that were written"},
+			"a memory twice":     {strings.Replace(text, lines[memoryEnd-1], lines[memoryEnd-1]+lines[memoryEnd-1], 1), "twice"},
+			"a changed memory":   {strings.Replace(text, "I prefer tabs", "I prefer tags", 1), "changed after the export"},
 			"a row in between":   {strings.Replace(text, lines[memoryEnd], lines[memoryEnd]+lines[memoryEnd-1], 1), "outside of a conversation"},
 			"a foreign line":     {strings.Replace(text, `"type":"tool_call"`, `"type":"tool"`, 1), "tool"},
 		} {
@@ -451,7 +451,7 @@ func brokenMemories(t *testing.T, to *store.Store, text string) {
 		"extra":    strings.Replace(text, `"fact":`, `"more":1,"fact":`, 1),
 	} {
 		_, err := export.Import(t.Context(), to, strings.NewReader(resealed(t, bad)))
-		if err == nil || !strings.Contains(fault.Public(err), "Line ") || strings.Contains(fault.Public(err), "not those that were written") {
+		if err == nil || !strings.Contains(fault.Public(err), "Line ") || strings.Contains(fault.Public(err), "changed after the export") {
 			t.Errorf("%s: %v, want an error about a line", name, err)
 		}
 		if got := known(t, to, "test/43", "prefer tabs dog"); len(got) != 0 {

@@ -51,7 +51,7 @@ func Import(ctx context.Context, s *store.Store, in io.ReadSeeker) (Imported, er
 	}
 	if shared.schema > store.LatestSchema() {
 		return done, fault.Newf(fault.Invalid,
-			"The export was made with schema version %d and this bot knows only %d: import it with that version or newer.", shared.schema, store.LatestSchema())
+			"The export has schema version %d, but this version supports only %d: import it with that version or newer.", shared.schema, store.LatestSchema())
 	}
 	codebases, memories, err := importShared(ctx, s, in, shared)
 	if err != nil {
@@ -179,7 +179,7 @@ func examine(in io.ReadSeeker) (sharedPart, []block, error) {
 		return e.shared, nil, err
 	}
 	if !e.ended {
-		return e.shared, nil, fault.New(fault.Invalid, "The export is torn: its last line is missing. Nothing was imported; make it again.")
+		return e.shared, nil, fault.New(fault.Invalid, "The export is incomplete: its last line is missing. Nothing was imported; export again.")
 	}
 	return e.shared, e.blocks, nil
 }
@@ -192,15 +192,15 @@ func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
 	case !e.begun:
 		e.begun = true
 		if l.Type != typeHeader || l.Format != format {
-			return refuse("this is no export of this program; one is made by `bot export`.")
+			return refuse("this is not an export of this program; `bot export` creates one.")
 		}
 		if l.Version > version {
-			return refuse("a newer bot made the export (format %d, I know %d).", l.Version, version)
+			return refuse("the export was made by a newer version (format %d; this version supports %d).", l.Version, version)
 		}
 		e.version, e.sharing, e.counts = l.Version, l.Version > 1, make(map[string]int64)
 		e.shared = sharedPart{offset: offset + int64(len(raw)), line: number + 1, schema: l.Schema}
 	case e.ended:
-		return refuse("there is something behind the end.")
+		return refuse("there is data after the end.")
 	case e.sharing && l.Type == typeSharedEnd:
 		e.sharing = false
 		return e.complete("the part before the conversations", l, refuse)
@@ -214,10 +214,10 @@ func (e *examiner) take(number int, offset int64, l line, raw []byte) error {
 	case l.Type == typeConversationEnd:
 		return e.endConversation(l, refuse)
 	case l.Row == nil:
-		return refuse("it is not known what a line of type %q is.", l.Type)
+		return refuse("unknown type of line %q.", l.Type)
 	case l.Type == typeConversation:
 		if e.open {
-			return refuse("the end of the conversation before is missing.")
+			return refuse("the end of the previous conversation is missing.")
 		}
 		return e.beginConversation(number, offset, l, raw, refuse)
 	default:
@@ -240,10 +240,10 @@ func (e *examiner) beginConversation(number int, offset int64, l line, raw []byt
 	b := block{offset: offset, line: number}
 	if errors.Join(json.Unmarshal(l.Row["id"], &b.id), json.Unmarshal(l.Row["platform_type"], &b.platform),
 		json.Unmarshal(l.Row["platform_conversation_id"], &b.platformID)) != nil {
-		return refuse("the conversation has no id or no address.")
+		return refuse("the conversation has no ID or no address.")
 	}
 	if first, twice := e.seen[b.id]; twice {
-		return refuse("the conversation %s is there twice, first in line %d.", b.id, first)
+		return refuse("the conversation %s appears twice, first in line %d.", b.id, first)
 	}
 	e.seen[b.id] = number
 	e.blocks = append(e.blocks, b)
@@ -271,11 +271,11 @@ func (e *examiner) complete(part string, l line, refuse func(string, ...any) err
 		case have < want:
 			return refuse("%s has %d of %d rows of type %s: some are missing.", part, have, want, kind)
 		case have > want:
-			return refuse("%s has %d rows of type %s where %d were written: some are there twice.", part, have, kind, want)
+			return refuse("%s has %d rows of type %s where %d were written: some appear twice.", part, have, kind, want)
 		}
 	}
 	if hex.EncodeToString(e.sum.Sum(nil)) != l.SHA256 {
-		return refuse("the rows of %s are not those that were written.", part)
+		return refuse("the rows of %s were changed after the export.", part)
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func eachLine(in io.ReadSeeker, offset int64, number int, visit func(number int,
 		case errors.Is(err, io.EOF) && len(raw) == 0:
 			return nil
 		case errors.Is(err, io.EOF):
-			return fault.Newf(fault.Invalid, "Line %d: the export is torn here. Nothing was imported; make it again.", number)
+			return fault.Newf(fault.Invalid, "Line %d: the export is incomplete here. Nothing was imported; export again.", number)
 		case err != nil:
 			return inLine(number, err)
 		}

@@ -150,12 +150,12 @@ func Retry(err error) (after time.Duration, ok bool) {
 }
 
 var defaultText = map[Kind]string{
-	Internal:     "Something went wrong on my side.",
+	Internal:     "Something went wrong in the bot.",
 	Invalid:      "That is not valid.",
 	NotFound:     "Not found.",
 	Conflict:     "Someone else just changed this. Try again.",
 	Forbidden:    "You are not allowed to do that here.",
-	Unauthorized: "I am not set up correctly; an owner needs to check the configuration.",
+	Unauthorized: "The bot is not set up correctly; an owner needs to check the configuration.",
 	RateLimited:  "The service is busy.",
 	Unavailable:  "The service is not responding right now.",
 	Exhausted:    "A limit has been reached.",

@@ -60,7 +60,7 @@ func TestPublicNeverShowsForeignText(t *testing.T) {
 		err  error
 		want string
 	}{
-		"Foreign":       {secret, "Something went wrong on my side."},
+		"Foreign":       {secret, "Something went wrong in the bot."},
 		"Wrapped":       {fault.Wrap(secret, fault.Unavailable, "ask the model"), "The service is not responding right now."},
 		"PublicInside":  {fault.Wrap(fault.New(fault.Invalid, "Too long."), fault.Internal, "send"), "Too long."},
 		"PublicOutside": {&fault.Error{Kind: fault.Invalid, Public: "No.", Err: secret}, "No."},

@@ -259,7 +259,7 @@ func TestTake(t *testing.T) {
 		},
 		"silence": {
 			in: messages.Attachment{Name: "voice", MediaType: "audio/ogg"}, data: ogg(12), transcribe: speech(func(string, []byte) (string, error) { return " ", nil }),
-			want: messages.Attachment{Name: "voice", MediaType: "audio/ogg", Seconds: 12, Note: "nothing was said in it that could be understood"},
+			want: messages.Attachment{Name: "voice", MediaType: "audio/ogg", Seconds: 12, Note: "no speech was recognized in it"},
 		},
 		"the API is down": {
 			in: messages.Attachment{Name: "voice", MediaType: "audio/ogg"}, data: ogg(12),
@@ -327,7 +327,7 @@ func TestShowBoundsWhatARequestHolds(t *testing.T) {
 		a := m.Blocks[1].(messages.Attachment)
 		switch {
 		case i == 29:
-			if a.Data != "" || !strings.Contains(a.Note, "not kept") {
+			if a.Data != "" || !strings.Contains(a.Note, "no longer kept") {
 				t.Errorf("the file that is gone: %+v", a)
 			}
 		case i >= 10:

@@ -75,7 +75,7 @@ func (i *Intake) Take(ctx context.Context, a messages.Attachment, open func(cont
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		a.Note = "it was not read, because the turn ended before"
+		a.Note = "it was not read because the turn ended first"
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound), fault.Is(err, fault.Unsupported):
 		a.Note = short(fault.Public(err))
 	default:
@@ -183,11 +183,11 @@ func (i *Intake) recording(ctx context.Context, a messages.Attachment, file *os.
 		return a, err
 	}
 	if text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); text == "" {
-		return a, fault.New(fault.Invalid, "nothing was said in it that could be understood")
+		return a, fault.New(fault.Invalid, "no speech was recognized in it")
 	}
 	if len(text) > maxTranscript {
 		text = strings.ToValidUTF8(text[:maxTranscript], "")
-		a.Note = "only the beginning was written down"
+		a.Note = "only the beginning was transcribed"
 	}
 	a.Text = text
 	return a, nil
@@ -222,7 +222,7 @@ func (s *Store) Show(ctx context.Context, array []messages.Message) ([]messages.
 				data, err := s.Get(ctx, a.File)
 				switch {
 				case fault.Is(err, fault.NotFound):
-					a.Note = joined(a.Note, "the file is not kept any more")
+					a.Note = joined(a.Note, "the file is no longer kept")
 				case err != nil:
 					return nil, err
 				}

@@ -106,7 +106,7 @@ func Import(ctx context.Context, to *store.Store, rows Rows, o Options) (report 
 		p := decide(all, there, o)
 		report = p.report
 		if len(report.Unmapped) > 0 {
-			return fault.Newf(fault.Invalid, "Nothing was imported: no folder of the database is in %s, which --map names.", strings.Join(report.Unmapped, ", "))
+			return fault.Newf(fault.Invalid, "Nothing was imported: --map names %s, but no folder of the database is in it.", strings.Join(report.Unmapped, ", "))
 		}
 		if len(report.Refused) > 0 && !o.Skip {
 			return refusal(report.Refused)
@@ -121,7 +121,7 @@ const maxNamed = 200
 
 func refusal(rows []Refusal) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Nothing was imported: %s cannot be taken. Correct them in the other database, or leave them out with --skip.", plural(len(rows), "row"))
+	fmt.Fprintf(&b, "Nothing was imported: %s cannot be imported. Correct them in the other database, or leave them out with --skip.", plural(len(rows), "row"))
 	for i, r := range rows {
 		if i == maxNamed {
 			fmt.Fprintf(&b, "\n  and %d more; --dry-run names all", len(rows)-i)
@@ -141,7 +141,7 @@ func (p *plan) store(ctx context.Context, tx *store.Tx) error {
 		why := "the database refuses it"
 		switch {
 		case fault.Is(err, fault.Conflict):
-			why = "something with the same id, name or place is here already"
+			why = "something with the same ID, name or place already exists"
 		case fault.Is(err, fault.NotFound):
 			why = "a row that it refers to is missing"
 		case fault.Is(err, fault.Invalid):

@@ -422,17 +422,17 @@ func TestRowsThatCannotBeTaken(t *testing.T) {
 				t.Fatalf("error = %v, want invalid", err)
 			}
 			for _, want := range []string{
-				"Nothing was imported: 12 rows cannot be taken",
-				"remote_agent_codebases not-an-id: its id is not a UUID",
+				"Nothing was imported: 12 rows cannot be imported",
+				"remote_agent_codebases not-an-id: its ID is not a UUID",
 				"00000000000a: name is NULL",
 				"00000000000b: commands is not a JSON object: [1]",
 				`00000000000c: commands: "x" is not an object`,
 				`00000000000d: ai_assistant_type has 27 characters and 20 are possible; created_at is "yesterday", which is not a time`,
-				"00000000000a: codebase_id is 10000000-0000-4000-8000-00000000000b, which cannot be taken itself",
+				"00000000000a: codebase_id is 10000000-0000-4000-8000-00000000000b, which cannot be imported itself",
 				"00000000000b: codebase_id is 10000000-0000-4000-8000-0000000000ff, which is not in remote_agent_codebases",
-				"00000000000c: telegram/42 is there twice, also as " + chat,
+				"00000000000c: telegram/42 appears twice, also as " + chat,
 				"00000000000d: platform_type is empty",
-				"00000000000a: conversation_id is 20000000-0000-4000-8000-00000000000a, which cannot be taken itself",
+				"00000000000a: conversation_id is 20000000-0000-4000-8000-00000000000a, which cannot be imported itself",
 				"00000000000b: conversation_id is NULL",
 				`00000000000c: active is "perhaps", which is neither true nor false; metadata is not a JSON object: x`,
 			} {

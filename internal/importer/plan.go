@@ -62,7 +62,7 @@ func (p *plan) known(all tables, column, table, id string) string {
 	case id == "":
 		return ""
 	case p.refused[table+" "+id]:
-		return fmt.Sprintf("%s is %s, which cannot be taken itself", column, id)
+		return fmt.Sprintf("%s is %s, which cannot be imported itself", column, id)
 	case !all.known[table][id]:
 		return fmt.Sprintf("%s is %s, which is not in %s", column, id, table)
 	}
@@ -227,7 +227,7 @@ func (p *plan) decideConversations(all tables) {
 			p.refuse(store.SeedConversations, c.ID, "%s is another conversation here already, %s; `bot sessions rm --conversation %s --yes` deletes that one", place, other, place)
 			continue
 		case places[place] != "":
-			p.refuse(store.SeedConversations, c.ID, "%s is there twice, also as %s", place, places[place])
+			p.refuse(store.SeedConversations, c.ID, "%s appears twice, also as %s", place, places[place])
 			continue
 		}
 		places[place] = c.ID
@@ -333,7 +333,7 @@ func (p *plan) decideSessions(all tables) {
 		case why != "":
 			p.refuse(store.SeedSessions, s.ID, "%s", why)
 		case p.there.sessions[s.ID]:
-			p.refuse(store.SeedSessions, s.ID, "a session with this id is here already, of another conversation")
+			p.refuse(store.SeedSessions, s.ID, "a session of another conversation already has this ID")
 		default:
 			if to := p.merged[s.CodebaseID]; to != "" {
 				s.CodebaseID = to

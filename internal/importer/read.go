@@ -98,14 +98,14 @@ func (t *tables) reader(table string, row store.SeedRow) *reader {
 		t.known[table] = make(map[string]bool)
 	}
 	if raw := row["id"]; raw == nil {
-		r.refuse("it has no id")
+		r.refuse("it has no ID")
 	} else if id, ok := canonicalID(*raw); !ok {
 		r.id = *raw
-		r.refuse("its id is not a UUID")
+		r.refuse("its ID is not a UUID")
 	} else {
 		r.id = id
 		if t.known[table][id] {
-			r.refuse("its id is there twice")
+			r.refuse("its ID appears twice")
 		}
 		t.known[table][id] = true
 	}

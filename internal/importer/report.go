@@ -68,7 +68,7 @@ type Refusal struct{ Table, ID, Why string }
 func (r Refusal) String() string {
 	id := r.ID
 	if id == "" {
-		id = "(no id)"
+		id = "(no ID)"
 	}
 	return fmt.Sprintf("%s %s: %s", r.Table, clip(id), r.Why)
 }
@@ -84,7 +84,7 @@ func (r *Report) add(list *[]Unknown, name, kind string) {
 
 // Summary returns the line that an import ends with.
 func (r Report) Summary() string {
-	text := fmt.Sprintf("imported %s and %s with %s; %d were here already",
+	text := fmt.Sprintf("imported %s and %s with %s; %d already existed",
 		plural(r.Codebases.New, "codebase"), plural(r.Conversations.New, "conversation"), plural(r.Sessions.New, "session"), r.Conversations.Here)
 	return text + r.rest()
 }
@@ -92,7 +92,7 @@ func (r Report) Summary() string {
 func (r Report) rest() string {
 	text := ""
 	if r.Codebases.Here+r.Conversations.Here+r.Sessions.Here > 0 {
-		text += fmt.Sprintf("\nhere already, not changed: %s, %s, %s",
+		text += fmt.Sprintf("\nalready existed, not changed: %s, %s, %s",
 			plural(r.Codebases.Here, "codebase"), plural(r.Conversations.Here, "conversation"), plural(r.Sessions.Here, "session"))
 	}
 	if r.Codebases.Merged > 0 {
@@ -139,15 +139,15 @@ func (r Report) Write(out io.Writer, done, clone bool) error {
 			p.line("  %s: %s", u.Name, u.counts())
 		}
 	}
-	title := "rows that cannot be taken, which refuse the import"
+	title := "rows that cannot be imported, which block the import"
 	if r.Skip {
-		title = "rows that cannot be taken, which are left out"
+		title = "rows that cannot be imported, which are left out"
 	}
 	p.section(len(r.Refused), title)
 	for _, row := range r.Refused {
 		p.line("  %s", row)
 	}
-	p.section(len(r.Unmapped), "--map without any folder in it, which refuses the import")
+	p.section(len(r.Unmapped), "--map that matches no folder, which blocks the import")
 	for _, folder := range r.Unmapped {
 		p.line("  %s", folder)
 	}

@@ -37,7 +37,7 @@ func TestOwnerLinkLetsOnePersonInOnce(t *testing.T) {
 		w.says(ann, "again")
 		w.seesText(ann, "echo: again")
 		texts := w.tg.ChatView(eve).BotTexts() // one for each code, the second once it has arrived
-		if len(texts) > 2 || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(text, "That code is not valid") }) {
+		if len(texts) > 2 || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(text, "That code has expired") }) {
 			t.Errorf("the stranger sees %q", texts)
 		}
 	})

@@ -47,9 +47,9 @@ func TestApprovalAskedInTelegramIsGrantedOnTheConsole(t *testing.T) {
 		w.types("/approvals")
 		w.prints("a-1", "sh test.sh", "in another conversation")
 		w.types("/approve a-1")
-		w.prints("a-1: ✔ Allowed by console/")
+		w.prints("a-1: ✔ Approved by ")
 		w.seesText(ann, "It fails.")
-		w.seesText(ann, "a-1", "Allowed by console/")
+		w.seesText(ann, "a-1", "Approved by ")
 
 		t.Log("a second person is needed, where that is the rule")
 		w.shutdown()

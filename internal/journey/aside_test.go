@@ -60,7 +60,7 @@ func TestForkIntoATopicOfItsOwn(t *testing.T) {
 		w.seesText(forumChat, "✖ This chat has no topics.")
 		w.tg.AddChat(telegram.Chat{ID: forumChat, Type: telegram.Supergroup, Title: "Team", IsForum: true})
 		here.Says("/fork@acme_bot 4 topic")
-		w.seesText(forumChat, "✖ I may not open topics here. Make me an administrator")
+		w.seesText(forumChat, "✖ The bot cannot open topics here. Make it an administrator")
 		here.Says("/fork@acme_bot 99 topic")
 		w.seesText(forumChat, "✖ The session has 6 messages: choose 1 to 6.")
 		if got := w.rows("SELECT count(*) FROM remote_agent_conversations")[0]; got != "1" || len(w.tg.Topics(forumChat)) != 0 {

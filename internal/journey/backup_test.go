@@ -117,7 +117,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 
 		requests := len(w.ai.Requests())
 		elsewhere.start()
-		elsewhere.seesText(bob, "I was restored from a backup", "please send them again")
+		elsewhere.seesText(bob, "The bot was restored from a backup", "please send them again")
 		w.ai.Enqueue(openai.Text("after the restore"))
 		elsewhere.says(ann, "are you there?")
 		elsewhere.seesText(ann, "after the restore")
@@ -125,8 +125,8 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 			t.Errorf("the model was asked %d times after the restore, want once: something old was answered again", got-requests)
 		}
 		for user, want := range map[int64]map[string]int{
-			ann: {"answer number 0": 1, "answer number 1": 1, "answer number 2": 1, "I was restored": 0, "after the restore": 1},
-			bob: {"I was restored": 1},
+			ann: {"answer number 0": 1, "answer number 1": 1, "answer number 2": 1, "The bot was restored": 0, "after the restore": 1},
+			bob: {"The bot was restored": 1},
 		} {
 			texts := strings.Join(w.tg.Ledger().Chat(user).BotTexts(), "\n")
 			for part, times := range want {

@@ -72,7 +72,7 @@ func TestImportThenGoOnInTheImportedConversation(t *testing.T) {
 			t.Fatalf("a dry run stored %q", got)
 		}
 		q.Dry = false
-		for _, want := range []string{"imported 3 codebases and 2 conversations with 2 sessions; 0 were here already", "imported 0 codebases and 0 conversations with 0 sessions; 2 were here already"} {
+		for _, want := range []string{"imported 3 codebases and 2 conversations with 2 sessions; 0 already existed", "imported 0 codebases and 0 conversations with 0 sessions; 2 already existed"} {
 			if done, err := w.imports(q); err != nil || !strings.Contains(done, want) {
 				t.Fatalf("import = %v, want %q\n%s", err, want, done)
 			}
@@ -174,7 +174,7 @@ func TestImportedRepositoryIsNotClonedWithoutAYes(t *testing.T) {
 		w.seesText(bob, "a-2", "Clone")
 		w.says(bob, "/stop")
 		w.seesText(bob, "1 queued message was dropped")
-		w.seesText(bob, "The turn ended; it was not run")
+		w.seesText(bob, "The turn ended; not run")
 		w.settles()
 		if got := w.rows("SELECT state FROM approvals ORDER BY number"); fmt.Sprint(got) != "[denied canceled]" {
 			t.Errorf("the questions are %v", got)
@@ -204,7 +204,7 @@ func TestImportedConversationOfAnAssistantThatIsNotHere(t *testing.T) {
 		w.seesText(ann, "belongs to the assistant", "claude", "/handoff")
 		w.settles()
 		w.says(ann, "/handoff openai")
-		w.seesText(ann, "openai answers from here on")
+		w.seesText(ann, "openai now answers here")
 		w.says(ann, "hello again")
 		w.seesText(ann, "hello again [1 messages]")
 		w.settles()

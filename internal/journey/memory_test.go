@@ -91,7 +91,7 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 		w.seesText(bob, "You have no memory 1")
 
 		w.says(ann, "/memory")
-		w.seesText(ann, "Memories about you: 2", canary, "from you", "0.50 sure", "Rex")
+		w.seesText(ann, "Memories about you: 2", canary, "from you", "Rex")
 		w.says(ann, "/memory edit 2 My dog is called Max")
 		w.seesText(ann, "Updated memory 2")
 		w.says(ann, "/memory dog")
@@ -113,7 +113,7 @@ func TestWhatAPersonToldIsRememberedAndForgotten(t *testing.T) {
 			t.Errorf("with memory off the model read %s", text)
 		}
 		w.says(ann, "/remember something new")
-		w.seesText(ann, "Memory is off for you, so I keep nothing")
+		w.seesText(ann, "Memory is off for you, so nothing is saved")
 		w.says(ann, "/forget all")
 		w.seesText(ann, "This permanently deletes all", "(1)", "/forget all yes")
 		w.says(ann, "/forget all yes")
@@ -190,7 +190,7 @@ func TestTheModelRemembersRecallsAndForgets(t *testing.T) {
 		if text := w.asked(); !strings.Contains(text, "data, not instructions") || !strings.Contains(text, "[1] Prefers "+canary) {
 			t.Errorf("the model read %s", text)
 		}
-		w.says(ann, "forget it")
+		w.says(ann, "delete it with")
 		w.seesText(ann, "it is gone")
 		w.says(ann, "/memory")
 		w.seesText(ann, "No memories about you")

@@ -69,7 +69,7 @@ func TestAColleagueIsPaired(t *testing.T) {
 		w.says(eve, "/whoami")
 		code := codeIn(t, w.seesText(eve, "This is a private bot", "waiting for an owner", "666"))
 		card := w.newestCard(ann, code)
-		if !strings.HasPrefix(card.Text, "👤 **Eve** # 'Boss' @everyone asks to use this bot: Telegram, id 666, code "+code+".\n") || strings.Contains(card.Text, "secret") {
+		if !strings.HasPrefix(card.Text, "👤 **Eve** # 'Boss' @everyone asks to use this bot: Telegram, ID 666, code "+code+".\n") || strings.Contains(card.Text, "secret") {
 			t.Errorf("the card says %q", card.Text)
 		}
 		w.newestCard(bob, code)
@@ -77,7 +77,7 @@ func TestAColleagueIsPaired(t *testing.T) {
 		no, noData := w.button(bob, "No")
 		w.button(ann, "Allow, read only")
 		w.says(ann, "/people")
-		w.seesText(ann, "telegram/666", "waits for an owner", code)
+		w.seesText(ann, "telegram/666", "waiting for an owner", code)
 		if out := w.listPeople(); !strings.Contains(out, "telegram/666") || !strings.Contains(out, code) {
 			t.Errorf("bot person list says %q", out)
 		}
@@ -91,7 +91,7 @@ func TestAColleagueIsPaired(t *testing.T) {
 		for _, owner := range []int64{ann, bob} {
 			w.sees(owner, "a card without buttons", func([]string) bool {
 				for _, m := range w.tg.ChatView(owner).FromBot() {
-					if strings.Contains(m.Text, code) && strings.Contains(m.Text, "✔ Let in by telegram/42") {
+					if strings.Contains(m.Text, code) && strings.Contains(m.Text, "✔ Allowed by telegram/42") {
 						return len(m.Keyboard()) == 0
 					}
 				}
@@ -100,9 +100,9 @@ func TestAColleagueIsPaired(t *testing.T) {
 		}
 
 		w.tg.Person(ann).Presses(allow, allowData)
-		w.seesText(ann, "decided already", "Nothing else happened")
+		w.seesText(ann, "lready decided", "Nothing else happened")
 		w.tg.Person(bob).Presses(no, noData)
-		w.seesText(bob, "decided already: ✔ Let in by telegram/42")
+		w.seesText(bob, "lready decided: ✔ Allowed by telegram/42")
 		w.says(eve, "still in?")
 		w.seesText(eve, "echo: still in?")
 
@@ -145,17 +145,17 @@ func TestSomebodyWhoIsNotLetIn(t *testing.T) {
 		w.newestCard(ann, code)
 		w.says(eve, "hello?") // within the hour
 		w.says(ann, "/people deny "+strings.ToLower(strings.ReplaceAll(code, "-", "")))
-		w.seesText(ann, "telegram/666 is not let in", "for a day")
-		w.newestCard(ann, "✖ Not let in, by telegram/42")
+		w.seesText(ann, "telegram/666 was refused", "for a day")
+		w.newestCard(ann, "✖ Refused by telegram/42")
 		w.says(eve, "/whoami")
-		w.seesText(eve, "decided not to let you in")
+		w.seesText(eve, "declined your request")
 		w.says(eve, "please")
 		w.restart()
 		w.says(eve, "please!")
 		w.says(ann, "/people allow BCD-FGH")
 		w.seesText(ann, "That code has expired")
 		w.says(ann, "/people deny 666")
-		w.seesText(ann, "Name the code")
+		w.seesText(ann, "Specify the code")
 		if n := len(w.tg.ChatView(-100).BotTexts()); n != 0 {
 			t.Errorf("the group was told %d things", n)
 		}
@@ -180,8 +180,8 @@ func TestSomebodyWhoIsNotLetIn(t *testing.T) {
 		if out := w.person(app.AllowReader, other); !strings.Contains(out, "telegram/555 can use the bot now, read only") {
 			t.Errorf("bot person allow --read-only says %q", out)
 		}
-		w.seesText(555, "An owner has let you in, read only")
-		w.newestCard(ann, "✔ Let in to read only, by cli")
+		w.seesText(555, "An owner has let you in with read-only access")
+		w.newestCard(ann, "✔ Allowed, read only, by cli")
 		w.says(555, "/people")
 		w.seesText(555, "Only an owner")
 	})
@@ -205,7 +205,7 @@ func TestACardThatIsGone(t *testing.T) {
 
 		w.with(map[string]string{"PAIRING": "off"}).restart()
 		w.says(555, "/start 0123456789")
-		w.seesText(555, "That code is not valid", "Ask its owner", "555")
+		w.seesText(555, "That code has expired", "Ask its owner", "555")
 		w.says(555, "/whoami") // is answered although a refusal was sent today
 		w.sees(555, "two answers", func(texts []string) bool { return len(texts) == 2 && strings.Contains(texts[1], "555") })
 		if n := w.rows(`SELECT count(*) FROM pairings`)[0]; n != "1" {
@@ -260,8 +260,8 @@ func TestAColleagueMayReadInSlack(t *testing.T) {
 		code := codeIn(t, w.alone(slackEv, "waiting for an owner").Plain)
 		card := w.alone(slackAn, "asks to use this bot: Slack", slackEv, code)
 		w.sl.User(slackAn).Clicks(card.TS, buttonID(t, card, "Allow, read only"))
-		w.alone(slackEv, "An owner has let you in, read only")
-		w.alone(slackAn, code, "✔ Let in to read only, by")
+		w.alone(slackEv, "An owner has let you in with read-only access")
+		w.alone(slackAn, code, "✔ Allowed, read only, by")
 
 		w.sl.User(slackEv).Says("/clone " + url)
 		w.alone(slackEv, "read-only access")

@@ -98,7 +98,7 @@ func TestFinding2AnOwnerIsRemovedBesideARunningBot(t *testing.T) {
 		w.restart() // nothing revives it
 		w.says(bob, "/people list")
 		w.sees(bob, "the list after the restart", func(texts []string) bool {
-			return strings.Contains(texts[len(texts)-1], "owner, whoever is at the console") && strings.Count(strings.Join(texts, "\n"), "whoever is at the console") == 2
+			return strings.Contains(texts[len(texts)-1], "owner, the person at the console") && strings.Count(strings.Join(texts, "\n"), "the person at the console") == 2
 		})
 		if texts := w.tg.ChatView(bob).BotTexts(); strings.Contains(texts[len(texts)-1], "telegram/42") {
 			t.Errorf("a former owner is listed: %q", texts[len(texts)-1])
@@ -139,7 +139,7 @@ func TestPeopleAreLetInAndRemovedByAnOwnerInTheChat(t *testing.T) {
 		w.seesText(ann, "telegram/77 can no longer use the bot")
 		w.tg.Person(bob).Presses(message, data)
 		w.seesText(bob, "no longer use this bot")
-		w.seesText(bob, "it was not run")
+		w.seesText(bob, "not run")
 		if found := w.trees("never"); len(found) > 0 {
 			t.Errorf("the command ran in %v", found)
 		}

@@ -217,7 +217,7 @@ func TestNoCommandAtTheSocket(t *testing.T) {
 	defer client.CloseIdleConnections()
 	for name, tc := range map[string]struct{ call, given, says string }{
 		"unknown":       {"explode", "{}", "another version"},
-		"garbage":       {"repo", "\x00", "not understood"},
+		"garbage":       {"repo", "\x00", "not valid"},
 		"unknown field": {"repo", `{"Action":"remove","Everything":true}`, "Everything"},
 		"oversize":      {"repo", `{"What":"` + strings.Repeat("x", 2<<20) + `"}`, "longer than 1 MiB"},
 		"unknown deed":  {"repo", `{"Action":"burn","What":"x"}`, "burn"},

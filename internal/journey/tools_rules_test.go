@@ -50,7 +50,7 @@ func TestApprovedCommandDoesNotFollowToAnotherRepository(t *testing.T) {
 	w.says(ann, "touch it")
 	w.seesText(ann, "✋", "a-1")
 	w.says(ann, "/repo other")
-	w.seesText(ann, "Something still runs or waits here")
+	w.seesText(ann, "Something is still running or queued here")
 	w.press(ann, "Run it")
 	w.seesText(ann, "Done.")
 	if trees := w.trees("here"); len(trees) != 1 || !strings.Contains(trees[0], "web") {
@@ -116,7 +116,7 @@ func TestStopButtonAndStoppingWhatWaits(t *testing.T) {
 		w.says(ann, "are you there?")
 		w.says(ann, "/stop")
 		w.seesText(ann, "1 queued message was dropped")
-		w.seesText(ann, "a-1", "The turn ended; it was not run")
+		w.seesText(ann, "a-1", "The turn ended; not run")
 		w.says(ann, "hello")
 		w.seesText(ann, "echo: hello")
 		if got := w.rows("SELECT status, error_details FROM agent_tool_calls"); fmt.Sprint(got) != "[failed | not run: the turn ended before]" {

@@ -108,7 +108,7 @@ func TestToolsFindAndFixAFailingTest(t *testing.T) {
 			openai.Calls(call("bash", `{"command":"sh test.sh"}`)),
 		)
 		w.says(ann, "the test fails, please fix it")
-		w.seesText(ann, "✋", "a-1", "sh test.sh", "it is not run")
+		w.seesText(ann, "✋", "a-1", "sh test.sh", "is not run")
 		w.says(ann, "yes, looks good") // free text never approves
 		w.restart()
 		if got := w.rows("SELECT tool_name, status FROM agent_tool_calls ORDER BY id"); fmt.Sprint(got) != "[list_files | completed read_file | completed bash | pending]" {
@@ -125,7 +125,7 @@ func TestToolsFindAndFixAFailingTest(t *testing.T) {
 		)
 		w.press(ann, "Always allow this")
 		w.seesText(ann, "Fixed: the sum subtracted.")
-		w.seesText(ann, "a-1", "Allowed by telegram/42")
+		w.seesText(ann, "a-1", "Approved by User 42")
 		w.seesText(ann, "✔ Worked for", "1 edit", "2 commands", "2 reads")
 		requests := w.ai.Requests()
 		if text := requests[len(requests)-1].LastUserText(); !strings.Contains(text, "yes, looks good") {

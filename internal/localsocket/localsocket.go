@@ -260,7 +260,7 @@ func ReadError(r *http.Response) error {
 	}
 	var f failure
 	if json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxHeader)).Decode(&f) != nil || f.Kind == "" {
-		return fault.Newf(fault.Unsupported, "The running bot does not know this request (%s): it is of another version. Restart it.", r.Status)
+		return fault.Newf(fault.Unsupported, "The running bot is another version and does not support this request (%s). Restart it.", r.Status)
 	}
 	return fault.New(f.Kind, f.Error)
 }

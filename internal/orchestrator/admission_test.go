@@ -85,7 +85,7 @@ func TestStrangerIsToldOnceADayAndOnlyInPrivate(t *testing.T) {
 		w.Chat.Say("let me in", ot.From(ot.Stranger))
 		w.Chat.Say("please", ot.From(ot.Stranger))
 		w.Pass(10 * time.Second)
-		w.Chat.Want("This is a private bot. Ask its owner to let you in; your id here is `stan`.")
+		w.Chat.Want("This is a private bot. Ask its owner to let you in; your ID here is `stan`.")
 		w.Chat.WantIn("team")
 		w.Process().Stop()
 		w.Pass(24 * time.Hour)
@@ -215,7 +215,7 @@ func TestGateRefusesAndSaysWhy(t *testing.T) {
 		err   error
 		texts []string
 	}{
-		"No": {nil, []string{"Only people with write access can give me work here."}},
+		"No": {nil, []string{"Only people with write access can use the bot here."}},
 		// Each is told: they may be of people who may.
 		"CannotSay": {errUnavailable, []string{"Could not check your access, so nothing was done.", "Could not check your access, so nothing was done."}},
 	} {

@@ -344,7 +344,7 @@ func TestOtherModel(t *testing.T) {
 		}
 		w.Chat.Press(shown, "Other model")
 		w.Pass(time.Second)
-		w.Chat.Find("Then `/retry` tries again with it, at once.")
+		w.Chat.Find("Then `/retry` retries with it immediately.")
 		w.Chat.Say("/model fast")
 		w.Chat.Say("/retry")
 		w.Pass(2 * time.Second)

@@ -173,7 +173,7 @@ func TestHandoff(t *testing.T) {
 		w.Pass(2 * time.Second)
 		w.Chat.Say("and now?")
 		w.Pass(2 * time.Second)
-		w.Chat.Want("re: remember the cat", "**agent** answers from here on instead of scripted.", "agent: which animal?", "**scripted** answers from here on", "re: and now?")
+		w.Chat.Want("re: remember the cat", "**agent** now answers here instead of scripted.", "agent: which animal?", "**scripted** now answers here", "re: and now?")
 		if got := w.Agent.Turns()[0].Array; len(got) != 3 || got[0].PlainText() != "remember the cat" {
 			t.Errorf("the agent got %+v", got)
 		}
@@ -212,7 +212,7 @@ func TestHandoffIsRefused(t *testing.T) {
 			w.Settle()
 			w.Chat.Say("/handoff agent")
 			w.Pass(2 * time.Second)
-			w.Chat.Find("Something still runs or waits here.")
+			w.Chat.Find("Something is still running or queued here.")
 		})
 	})
 }

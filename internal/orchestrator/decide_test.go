@@ -213,7 +213,7 @@ func TestQuestionThatNobodyDecides(t *testing.T) {
 			t.Errorf("the question is %s, and the tools did %q", got, w.Tools.Did())
 		}
 		w.Chat.Find("It is done.")
-		w.Chat.Find("Expired: it was not run")
+		w.Chat.Find("Expired; not run")
 	})
 }
 
@@ -225,8 +225,8 @@ func TestStopOfATurnThatAsks(t *testing.T) {
 		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
 		w.Chat.Say("/stop", inTeam(ot.Ann)...)
 		w.Pass(10 * time.Second)
-		w.Chat.Find("(asked for chat/ann)")
-		w.Chat.Find("The turn ended; it was not run")
+		w.Chat.Find("(for ANN)")
+		w.Chat.Find("The turn ended; not run")
 		w.Chat.Press(question, "Run it")
 		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
 		w.Pass(10 * time.Second)

@@ -102,7 +102,7 @@ func TestWhatCannotBeReadIsSaidAndTheRestIsAnswered(t *testing.T) {
 		w.Settle()
 		w.Chat.Find("I see one.")
 		notice := w.Chat.Find("bad.png").Text
-		for _, want := range []string{"bad.png: its content is not what its name says.", "x.zip: files of this kind cannot be opened here", "I read the first 20 files of a message; 20 more came."} {
+		for _, want := range []string{"bad.png: its content is not what its name says.", "x.zip: files of this kind cannot be opened here", "Only the first 20 files of a message are read; 20 more were left out."} {
 			if !strings.Contains(notice, want) {
 				t.Errorf("the notice lacks %q:\n%s", want, notice)
 			}

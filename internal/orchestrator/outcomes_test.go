@@ -81,7 +81,7 @@ func outcomes() map[string]outcome {
 		"RetryAfter":   passes(&fault.Error{Kind: fault.RateLimited, RetryAfter: 40 * time.Second}, 40*time.Second),
 		"Unavailable":  passes(unavailable, time.Second),
 		"Conflict":     passes(fault.New(fault.Conflict, ""), time.Second),
-		"Unauthorized": fails(fault.Unauthorized, "I am not set up correctly"),
+		"Unauthorized": fails(fault.Unauthorized, "The bot is not set up correctly"),
 		"Invalid":      fails(fault.Invalid, "That is not valid."),
 		"NotFound":     fails(fault.NotFound, "Not found."),
 		"Forbidden":    fails(fault.Forbidden, "You are not allowed to do that here."),
@@ -89,10 +89,10 @@ func outcomes() map[string]outcome {
 		"Unsupported":  fails(fault.Unsupported, "That is not possible here."),
 		"Gone":         fails(fault.Gone, "That no longer exists."),
 		"Canceled":     fails(fault.Canceled, "Stopped."),
-		"Internal":     fails(fault.Internal, "Something went wrong on my side."),
+		"Internal":     fails(fault.Internal, "Something went wrong in the bot."),
 		"Panic": {
 			steps: []ot.Step{ot.Panic()}, silent: true,
-			shown: "✖ Something went wrong on my side.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
+			shown: "✖ Something went wrong in the bot.", state: sessions.EntryFailed, run: sessions.RunFailed, session: sessions.Failed,
 		},
 		"NeverAvailable": {
 			steps: []ot.Step{ot.Fail("Once more I ", unavailable)}, requests: 5, waits: 15 * time.Second,
@@ -155,7 +155,7 @@ func outcomes() map[string]outcome {
 				w.Chat.Say("/approve a-1")
 				return true
 			},
-			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✔ Allowed"}, maybe: []string{worked}, did: []string{"run make it so"}, waits: time.Minute,
+			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✔ Approved"}, maybe: []string{worked}, did: []string{"run make it so"}, waits: time.Minute,
 			state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
 		},
 		"Denial": {
@@ -167,7 +167,7 @@ func outcomes() map[string]outcome {
 				w.Chat.Say("/deny a-1")
 				return true
 			},
-			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✖ Not allowed"}, maybe: []string{worked},
+			shown: theAnswer, besides: []string{"a-1: run `make it so`?", "a-1: ✖ Denied"}, maybe: []string{worked},
 			state: sessions.EntryDone, run: sessions.RunCompleted, session: sessions.Completed,
 		},
 		"ToolWithoutAsking": {
@@ -201,7 +201,7 @@ func steal(w *ot.World, ttl time.Duration) {
 		if err := tx.ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
 			return err
 		}
-		_, _, err = tx.ClaimLease(w.T.Context(), c.ID, "somebody else", ttl)
+		_, _, err = tx.ClaimLease(w.T.Context(), c.ID, "someone else", ttl)
 		return err
 	})
 	if err != nil {

@@ -37,7 +37,7 @@ func TestWhoMayPress(t *testing.T) {
 		},
 		"Other model": {
 			waits,
-			func(w *ot.World) bool { return said(w, "tries again with it") },
+			func(w *ot.World) bool { return said(w, "retries with it") },
 			"requester other owner",
 		},
 		"Retry": {

@@ -340,7 +340,7 @@ func TestQuestionThatIsSettledWhereNothingCanBeEdited(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(pickedUp)
 		w.Chat.Find("re: hello")
-		w.Chat.Find("it was not run")
+		w.Chat.Find("The turn ended; not run")
 	})
 }
 

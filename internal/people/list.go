@@ -59,7 +59,7 @@ func (s *Service) List(ctx context.Context) ([]Person, error) {
 
 func configured(name messages.Platform, p Platform) string {
 	if p.Owners == "" {
-		return fmt.Sprintf("whoever is at the %s", name)
+		return fmt.Sprintf("the person at the %s", name)
 	}
 	return "by " + p.Owners
 }

@@ -65,7 +65,7 @@ func (s *Service) Waiting(ctx context.Context) (list []sessions.Pairing, err err
 
 // WaitingLine is somebody who waits in a list.
 func WaitingLine(p sessions.Pairing) string {
-	return fmt.Sprintf("%s (%s): waits for an owner since %s, code %s", p.Account(), wording.Name(p.Name), day(p.AskedAt), p.Code)
+	return fmt.Sprintf("%s (%s): waiting for an owner since %s, code %s", p.Account(), wording.Name(p.Name), day(p.AskedAt), p.Code)
 }
 
 // Answer decides the request of a stranger to be let in: with sessions.User or
@@ -87,7 +87,7 @@ func (s *Service) Answer(ctx context.Context, by By, r Request, role sessions.Ro
 			return err
 		}
 		if was.role != sessions.Stranger || !was.RemovedAt.IsZero() { // it was decided in another way meanwhile
-			said = fmt.Sprintf("%s has a role already: %s. `/people` changes it.", a, was.role)
+			said = fmt.Sprintf("%s already has a role: %s. `/people` changes it.", a, was.role)
 			return nil
 		}
 		// The one who settles it first decides: only then is a role given.
@@ -101,7 +101,7 @@ func (s *Service) Answer(ctx context.Context, by By, r Request, role sessions.Ro
 			return err
 		}
 		if role == sessions.Stranger {
-			said = fmt.Sprintf("%s is not let in, and I will not ask about them again for a day.", a)
+			said = fmt.Sprintf("%s was refused; owners are not asked about them again for a day.", a)
 			err = audit(ctx, tx, by, "person.deny", a.String(), map[string]any{"code": p.Code})
 		} else {
 			said = allowed(a, role)
@@ -133,7 +133,7 @@ func allowed(a Account, role sessions.Role) string {
 // settled is the error of deciding what was decided already.
 func settled(ctx context.Context, tx *store.Tx, by By, p sessions.Pairing) error {
 	if p.State == sessions.PairingWaiting {
-		return fault.New(fault.Conflict, "That request has expired: nobody decided within a day. If they write to me again, they get a new code.")
+		return fault.New(fault.Conflict, "That request has expired: nobody decided within a day. If they write again, they get a new code.")
 	}
 	outcome, err := outcomeOf(ctx, tx, p)
 	if err != nil {
@@ -143,7 +143,7 @@ func settled(ctx context.Context, tx *store.Tx, by By, p sessions.Pairing) error
 	if by.is(p.DecidedBy) {
 		again = "Nothing else happened."
 	}
-	return fault.Newf(fault.Conflict, "That is decided already: %s. %s", outcome, again)
+	return fault.Newf(fault.Conflict, "Already decided: %s. %s", outcome, again)
 }
 
 // outcomeOf says what became of a request that was decided, and by whom.
@@ -159,13 +159,13 @@ func outcomeOf(ctx context.Context, tx *store.Tx, p sessions.Pairing) (string, e
 		}
 	}
 	if p.State == sessions.PairingDenied {
-		return "✖ Not let in, by " + by, nil
+		return "✖ Refused by " + by, nil
 	}
 	who, _, err := tx.Identity(ctx, p.Platform, p.UserID)
 	if who.Role == sessions.Reader {
-		return "✔ Let in to read only, by " + by, err
+		return "✔ Allowed, read only, by " + by, err
 	}
-	return "✔ Let in by " + by, err
+	return "✔ Allowed by " + by, err
 }
 
 // tell shows owners on their cards what was decided, and tells who was let in.
@@ -202,9 +202,9 @@ func (s *Service) tell(ctx context.Context, tx *transaction, by By, number int64
 // welcome is what somebody reads who was let in.
 func welcome(role sessions.Role) string {
 	if role == sessions.Reader {
-		return "An owner has let you in, read only: ask whatever you like; you cannot change anything. I did not keep what you wrote before, so please send it again."
+		return "An owner has let you in with read-only access: you can ask questions but not change anything. What you wrote before was not kept, so please send it again."
 	}
-	return "An owner has let you in. Just write what you want; I did not keep what you wrote before, so please send it again."
+	return "An owner has let you in. Just write what you want; what you wrote before was not kept, so please send it again."
 }
 
 // decidedCards returns the messages that asked owners, without their buttons and with

@@ -103,8 +103,8 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 		"Expired":   {ann, people.Request{Number: old.Number}, "", "has expired"},
 		"Unknown":   {ann, people.Request{Number: 999}, "", "That code has expired"},
 		"NoCode":    {ann, people.Request{Code: "ZZZ-ZZZ"}, "", "That code has expired"},
-		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "has a role already: user", ""},
-		"Removed":   {ann, people.Request{Number: gone.Number}, "", "decided already: ✖ Not let in, by cli"},
+		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "already has a role: user", ""},
+		"Removed":   {ann, people.Request{Number: gone.Number}, "", "Already decided: ✖ Refused by cli"},
 		"NotByUser": {people.Owner(request("lou")), people.Request{Code: "BCD-FGK"}, "", "Only an owner"},
 	} {
 		said, err := s.Answer(t.Context(), tt.by, tt.r, sessions.User)
@@ -118,7 +118,7 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 	if who := roleOf(t, db, "old"); who.Role == sessions.User {
 		t.Errorf("an expired request lets in: %+v", who)
 	}
-	if list, err := s.Waiting(t.Context()); err != nil || len(list) != 1 || !strings.Contains(people.WaitingLine(list[0]), "test/lou (`Eve '#1'`): waits") {
+	if list, err := s.Waiting(t.Context()); err != nil || len(list) != 1 || !strings.Contains(people.WaitingLine(list[0]), "test/lou (`Eve '#1'`): waiting") {
 		t.Errorf("waiting: %v, %v", list, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestRolesChange(t *testing.T) {
 		told, err = tx.AllOpenDeliveries(t.Context(), woken[0])
 		return err
 	})
-	if err != nil || len(told) != 1 || !strings.Contains(told[0].Text, "An owner has let you in, read only") {
+	if err != nil || len(told) != 1 || !strings.Contains(told[0].Text, "An owner has let you in with read-only access") {
 		t.Errorf("they are told %+v, %v", told, err)
 	}
 }

@@ -106,7 +106,7 @@ func (t *Tx) CreateAgent(ctx context.Context, p profile.Profile) (profile.Profil
 }
 
 func taken(p profile.Profile) error {
-	return fault.Newf(fault.Conflict, "There is a profile %s already; choose another name, or change that one.", p.Title())
+	return fault.Newf(fault.Conflict, "A profile %s already exists; choose another name, or change that one.", p.Title())
 }
 
 // Agent returns a profile by its id; fault.NotFound if there is none.
@@ -210,7 +210,7 @@ func (t *Tx) UpdateAgent(ctx context.Context, p profile.Profile) (profile.Profil
 		return p, fmt.Errorf("update agent: %w", err)
 	}
 	if n == 0 {
-		return p, fault.Newf(fault.Conflict, "Somebody else changed the profile %s in the meantime; look at it again and repeat your change.", before.Title())
+		return p, fault.Newf(fault.Conflict, "Someone else changed the profile %s in the meantime; look at it again and repeat your change.", before.Title())
 	}
 	if p.Interval > 0 && p.Interval != before.Interval {
 		_, err := t.exec(ctx, `

@@ -39,7 +39,7 @@ func (t *Tx) InsertAPIKey(ctx context.Context, k apikey.Key) error {
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (name) WHERE revoked_ms = 0 DO NOTHING`,
 		k.ID, k.Name, k.Hash, strings.Join(scopes, " "), millis(k.CreatedAt), millis(k.ExpiresAt))
 	if err == nil && n == 0 {
-		return fault.Newf(fault.Conflict, "There is a key named %s already; revoke it first, or choose another name.", k.Name)
+		return fault.Newf(fault.Conflict, "A key named %s already exists; revoke it first, or choose another name.", k.Name)
 	}
 	return wrap(err, "store API key")
 }

@@ -148,7 +148,7 @@ func (t *Tx) SettleApproval(ctx context.Context, a approval.Approval) error {
 		return fmt.Errorf("settle approval: %w", err)
 	}
 	if n == 0 {
-		return fault.Newf(fault.Conflict, "%s is settled already.", a.Name())
+		return fault.Newf(fault.Conflict, "%s is already settled.", a.Name())
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 		return Removed{}, err
 	}
 	if busy {
-		return Removed{}, fault.New(fault.Conflict, "The session is at work; stop it first, or wait until it has answered.")
+		return Removed{}, fault.New(fault.Conflict, "The session is running; stop it first, or wait for its answer.")
 	}
 	t.erases()
 	for _, query := range []string{
@@ -174,7 +174,7 @@ func (t *Tx) RemoveConversation(ctx context.Context, id string) (Removed, error)
 		return Removed{}, fmt.Errorf("look whether the conversation works: %w", err)
 	}
 	if busy {
-		return Removed{}, fault.New(fault.Conflict, "The conversation is at work; stop it first, or wait until it has answered.")
+		return Removed{}, fault.New(fault.Conflict, "The conversation is running; stop it first, or wait for its answer.")
 	}
 	return r, t.DeleteConversation(ctx, id)
 }

@@ -64,7 +64,7 @@ func (t *Tx) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, error) {
 		if _, err := found(one, ok, err, "checkpoint"); err != nil {
 			return 0, err
 		}
-		return 0, fault.New(fault.Conflict, "That turn is undone already.")
+		return 0, fault.New(fault.Conflict, "That turn was already undone.")
 	}
 	var n int
 	if _, err := t.one(ctx, []any{&n}, `

@@ -82,9 +82,9 @@ func (t *Tx) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 		return err
 	}
 	if ok {
-		return fault.Newf(fault.Conflict, "This repository is registered already, as %s.", other.Name)
+		return fault.Newf(fault.Conflict, "This repository is already registered as %s.", other.Name)
 	}
-	return fault.Newf(fault.Conflict, "There is a codebase called %s already.", c.Name)
+	return fault.Newf(fault.Conflict, "A codebase called %s already exists.", c.Name)
 }
 
 // MoveCodebase notes that a codebase is in another folder; fault.NotFound if there

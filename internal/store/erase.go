@@ -23,7 +23,7 @@ const (
 )
 
 // errLogBusy means that a reader needs what the log has.
-var errLogBusy = fault.New(fault.Unavailable, "Somebody reads the database, so its log cannot be emptied yet; try again in a moment.")
+var errLogBusy = fault.New(fault.Unavailable, "Another program is reading the database, so its log cannot be emptied yet; try again in a moment.")
 
 // erases notes that the transaction deletes what somebody said.
 func (t *Tx) erases() { t.erased = true }

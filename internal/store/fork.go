@@ -78,7 +78,7 @@ func (t *Tx) forkable(ctx context.Context, from sessions.Session, before int64) 
 		return nil, wrap(err, "look whether the conversation works")
 	}
 	if busy {
-		return nil, &fault.Error{Kind: fault.Conflict, Err: sessions.ErrBusy, Public: "Something still runs or waits there. Send /stop, or wait for it, and then fork."}
+		return nil, &fault.Error{Kind: fault.Conflict, Err: sessions.ErrBusy, Public: "Something is still running or queued there. Send /stop, or wait for it, and then fork."}
 	}
 	all, err := t.MessagesBefore(ctx, from.ID, 1<<62, MaxFork+1)
 	switch {

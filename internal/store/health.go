@@ -38,7 +38,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	case isState(err, "42P01"), fault.Is(err, fault.Internal): // there is no such table
 		return &fault.Error{
 			Kind: fault.Invalid, Err: err,
-			Public: "The database has no schema of this bot; `bot migrate up` makes one, or point DATABASE_URL or DATA_DIR at the right database.",
+			Public: "The database has no schema of this bot; `bot migrate up` creates one, or point DATABASE_URL or DATA_DIR at the right database.",
 		}
 	case err != nil:
 		return err

@@ -251,7 +251,7 @@ func TestCheckSchemaKnowsItsOwn(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return store.Exec(ctx, tx, `UPDATE goose_db_version SET version_id = 99999 WHERE version_id = 1`)
 		})
-		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "a newer bot has used it") {
+		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "a newer version has used it") {
 			t.Errorf("a newer one: %v", err)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {

@@ -89,7 +89,7 @@ func (t *Tx) memories(ctx context.Context, table memoryTable, rest string, args 
 func (t *Tx) lockPerson(ctx context.Context, account string) (string, error) {
 	person, on, err := t.holdPerson(ctx, account)
 	if err == nil && !on {
-		return "", fault.New(fault.Forbidden, "Memory is off for you, so I keep nothing. `/memory on` turns it on.")
+		return "", fault.New(fault.Forbidden, "Memory is off for you, so nothing is saved. `/memory on` turns it on.")
 	}
 	return person, err
 }
@@ -255,14 +255,14 @@ func (t *Tx) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memo
 	case err != nil:
 		return memory.Outcome{}, err
 	case old.Kind != memory.Semantic:
-		return memory.Outcome{}, fault.Newf(fault.Unsupported, "Memory %d is of something that happened; forget it, and remember what is right.", number)
+		return memory.Outcome{}, fault.Newf(fault.Unsupported, "Memory %d is of an event and cannot be edited; delete it with `/forget` and save a new one.", number)
 	}
 	same, err := t.memories(ctx, memoryTables[memory.Semantic], sameText+` AND m.id <> $4`, old.Person, orNull(old.Codebase), memory.Hash(f.Text), old.ID)
 	if err != nil {
 		return memory.Outcome{}, err
 	}
 	if len(same) > 0 {
-		return memory.Outcome{}, fault.Newf(fault.Conflict, "Memory %d says that already; forget %d.", same[0].Number, number)
+		return memory.Outcome{}, fault.Newf(fault.Conflict, "Memory %d already says that; `/forget %d` deletes the other one.", same[0].Number, number)
 	}
 	out := f.Update(memory.Candidate{Memory: old, Similarity: 1})
 	return out, t.saveFact(ctx, out, f.Embedding)

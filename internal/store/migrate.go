@@ -272,6 +272,6 @@ func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error
 
 func newerSchema(current, target int64) error {
 	return fault.Newf(fault.Invalid,
-		"The database has schema version %d and this bot knows only %d: a newer bot has used it. Start that version or newer, or point DATABASE_URL or DATA_DIR at another database.",
+		"The database has schema version %d, but this version supports only %d: a newer version has used it. Start that version or newer, or point DATABASE_URL or DATA_DIR at another database.",
 		current, target)
 }

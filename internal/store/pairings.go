@@ -109,7 +109,7 @@ func (t *Tx) SettlePairing(ctx context.Context, number int64, state sessions.Pai
 		UPDATE pairings SET state = $2, decided_by = $3, decided_ms = {now} WHERE number = $1 AND state = 'waiting'`,
 		number, string(state), by)
 	if err == nil && n == 0 {
-		return fault.New(fault.Conflict, "That was decided already.")
+		return fault.New(fault.Conflict, "That was already decided.")
 	}
 	return wrap(err, "decide a request to be let in")
 }

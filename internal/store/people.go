@@ -172,7 +172,7 @@ func (t *Tx) holdBoth(ctx context.Context, a, b string) (first, second held, err
 		people[name] = h
 	}
 	if first, second = people[a], people[b]; first.person == second.person {
-		return first, second, fault.Newf(fault.Conflict, "%s and %s are linked already.", a, b)
+		return first, second, fault.Newf(fault.Conflict, "%s and %s are already linked.", a, b)
 	}
 	return first, second, nil
 }

@@ -148,7 +148,7 @@ func refuseOtherSchema(ctx context.Context, db *sql.DB) error {
 		return nil //nolint:nilerr // it cannot be read, and most likely it is ours
 	}
 	if latest := LatestSchema(); version != latest {
-		return fault.Newf(fault.Invalid, "The database has schema version %d and this bot makes %d: salvage it with the version of the bot that used it last.", version, latest)
+		return fault.Newf(fault.Invalid, "The database has schema version %d, but this version uses %d: salvage it with the version that used it last.", version, latest)
 	}
 	return nil
 }

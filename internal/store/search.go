@@ -47,7 +47,7 @@ func (t *Tx) SearchMessages(ctx context.Context, f SearchFilter) ([]Hit, error) 
 	f.Limit = page(f.Limit)
 	terms := searchTerms(f.Words)
 	if len(terms) == 0 {
-		return nil, fault.New(fault.Invalid, "Say at least one word to look for.")
+		return nil, fault.New(fault.Invalid, "Specify at least one word to search for.")
 	}
 	if f.ConversationID != "" {
 		if err := checkID(f.ConversationID, "conversation"); err != nil {

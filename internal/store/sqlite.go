@@ -104,7 +104,7 @@ func unreadable(path string, err error) error {
 	}
 	return &fault.Error{
 		Kind:   fault.Or(err, fault.Unavailable),
-		Public: "I cannot use the database file " + path + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
+		Public: "Cannot use the database file " + path + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
 		Err:    fmt.Errorf("open database: %w", err),
 	}
 }

@@ -226,7 +226,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		})
 		_, err := b.Migrate(t.Context())
 		wantKind(t, err, fault.Invalid)
-		for _, part := range []string{"99999", "newer bot", "DATABASE_URL"} {
+		for _, part := range []string{"99999", "newer version", "DATABASE_URL"} {
 			if !strings.Contains(fault.Public(err), part) {
 				t.Errorf("the text %q does not have %q", fault.Public(err), part)
 			}

@@ -48,7 +48,7 @@ func New(config Config) (*Client, error) {
 	}
 	u, err := url.Parse(config.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fault.New(fault.Invalid, "TRANSCRIBE_BASE_URL is not an address; it is like https://api.openai.com/v1.")
+		return nil, fault.New(fault.Invalid, "TRANSCRIBE_BASE_URL is not a valid address; use one like https://api.openai.com/v1.")
 	}
 	if config.Model == "" {
 		return nil, fault.New(fault.Invalid, "TRANSCRIBE_MODEL is empty; name a model that transcribes, such as whisper-1.")
@@ -95,7 +95,7 @@ type doer struct{ *http.Client }
 func (d doer) Do(req *http.Request) (*http.Response, error) {
 	res, err := d.Client.Do(req) //nolint:gosec // to the address that the operator set
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Unavailable, Public: "The transcription API does not answer.", Err: fmt.Errorf("reach the transcription API: %w", err)}
+		return nil, &fault.Error{Kind: fault.Unavailable, Public: "The transcription API is not responding.", Err: fmt.Errorf("reach the transcription API: %w", err)}
 	}
 	defer res.Body.Close() //nolint:errcheck // read as far as it is wanted
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
@@ -120,14 +120,14 @@ func refused(res *http.Response, raw []byte) error {
 	}
 	switch code := res.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		f.Kind, f.Public = fault.Unauthorized, "The transcription API refuses the key; an operator has to check TRANSCRIBE_API_KEY."
+		f.Kind, f.Public = fault.Unauthorized, "The transcription API rejected the key; an operator needs to check TRANSCRIBE_API_KEY."
 	case code == http.StatusTooManyRequests:
 		f.Kind, f.Public = fault.RateLimited, "The transcription API is at its rate limit; send it again in a minute."
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
 			f.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
 		}
 	case code == http.StatusNotFound:
-		f.Kind, f.Public = fault.NotFound, "The transcription API does not know this model or address; an operator has to check TRANSCRIBE_MODEL and TRANSCRIBE_BASE_URL."
+		f.Kind, f.Public = fault.NotFound, "The transcription API does not know this model or address; an operator needs to check TRANSCRIBE_MODEL and TRANSCRIBE_BASE_URL."
 	case code == http.StatusRequestEntityTooLarge:
 		f.Kind, f.Public = fault.Invalid, "The recording is too large for the transcription API; send it in parts."
 	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:

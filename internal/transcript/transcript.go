@@ -167,7 +167,7 @@ func (w *writer) message(m store.TranscriptMessage) {
 	}
 	undone := ""
 	if m.Undone {
-		undone = ", taken back"
+		undone = ", undone"
 	}
 	w.printf("\n## %s, %s (message %d%s)\n", m.Role, moment(m.At), m.Seq, undone)
 	for _, b := range m.Blocks {
@@ -267,7 +267,7 @@ func (w *writer) rest(calls []sessions.ToolCall) {
 			continue
 		}
 		if first {
-			w.printf("\n## Other calls of tools\n")
+			w.printf("\n## Other tool calls\n")
 			first = false
 		}
 		w.printf("\n### Call of %s `%s`: %s\n", c.Name, c.CallID, w.about(c))

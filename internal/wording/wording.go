@@ -69,8 +69,10 @@ func Ago(then, now time.Time) string {
 // OneLine puts a text on one line, with single spaces.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// maxName is how many characters of a name are shown.
-const maxName = 60
+const (
+	maxName  = 60 // characters of a name that are shown
+	nameless = "someone without a name"
+)
 
 // Name shows how somebody calls themselves, in a code span, so that nothing in it is
 // taken for markup, a mention or a line of its own, and no character that is not seen
@@ -88,9 +90,25 @@ func Name(name string) string {
 		return r
 	}, strings.ToValidUTF8(name, "")))
 	if clean == "" {
-		return "somebody without a name"
+		return nameless
 	}
 	return "`" + Head(clean, maxName) + "`"
+}
+
+// Who names somebody in a text: as they call themselves, or by their account where that
+// is not known. A name that could be markup stands in a code span.
+func Who(name, account string) string {
+	clean := Name(name)
+	plain := strings.Trim(clean, "`")
+	switch {
+	case strings.TrimSpace(name) == "" || clean == nameless:
+		return account
+	case strings.ContainsFunc(plain, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != ' ' && r != '-' && r != '\''
+	}):
+		return clean
+	}
+	return plain
 }
 
 // Because puts a reason behind a statement; none is left out.

@@ -40,14 +40,26 @@ func TestName(t *testing.T) {
 		"  Ann\n# B\t`c`  ":               "`Ann # B 'c'`",
 		"\u202eevil\u2066\u200b\ufeff":    "`evil`",
 		"a\u2028b\u2029c\u0000\x1b[2J":    "`a b c [2J`",
-		"\U000E0041\U000E0042":            "somebody without a name",
-		"":                                "somebody without a name",
+		"\U000E0041\U000E0042":            "someone without a name",
+		"":                                "someone without a name",
 		"\xff\xfeé 日本":                    "`é 日本`",
 		strings.Repeat("x", 60) + "yz":    "`" + strings.Repeat("x", 60) + "`",
 		"<!channel> @everyone **b** <b>x": "`<!channel> @everyone **b** <b>x`",
 	} {
 		if got := wording.Name(name); got != want {
 			t.Errorf("Name(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWho(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"Ann": "Ann", "Jean-Luc O'Neil": "Jean-Luc O'Neil", "Ḥana 2": "Ḥana 2", "": "telegram/42", " \u200b": "telegram/42",
+		"*Ann*": "`*Ann*`", "@ann": "`@ann`", "a`b": "a'b", "ann.com": "`ann.com`", "x\ny": "x y",
+	} {
+		if got := wording.Who(name, "telegram/42"); got != want {
+			t.Errorf("Who(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

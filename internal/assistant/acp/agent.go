@@ -194,7 +194,7 @@ func (g *agent) initialize(ctx context.Context) error {
 	}
 	if hello.ProtocolVersion != sdk.ProtocolVersionNumber {
 		g.end()
-		return fault.Newf(fault.Unsupported, "The agent %q speaks version %d of the Agent Client Protocol; I speak version %d.",
+		return fault.Newf(fault.Unsupported, "The agent %q uses version %d of the Agent Client Protocol; the bot supports version %d.",
 			g.a.config.Name, hello.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
 	g.conn.ready.Store(true)

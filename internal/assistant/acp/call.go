@@ -21,7 +21,7 @@ const (
 // What stands for a result that the agent did not report.
 const (
 	noResult   = "The agent reported no result of this call."
-	noReason   = "The agent reported that this failed, and nothing more."
+	noReason   = "The agent reported that this failed, without a reason."
 	notAllowed = "This was not allowed, so it did not run."
 )
 

@@ -77,11 +77,11 @@ func (g *agent) classify(at stage, err error) error {
 	}
 	switch {
 	case errors.Is(err, errSilent) && at == atPrompt:
-		return fail(fault.Unavailable, "The agent %q went silent for %s, so I stopped it. What it did so far is kept.", name, g.a.config.SilenceTimeout)
+		return fail(fault.Unavailable, "The agent %q sent nothing for %s and was stopped. What it did so far is kept.", name, g.a.config.SilenceTimeout)
 	case errors.Is(err, errSilent):
-		return fail(fault.Unavailable, "The agent %q did not answer within %s of its start, so I stopped it.", name, g.a.config.InitTimeout)
+		return fail(fault.Unavailable, "The agent %q did not answer within %s of its start and was stopped.", name, g.a.config.InitTimeout)
 	case errors.Is(err, errGarbage):
-		return fail(fault.Unavailable, "The agent %q sent something that is not the Agent Client Protocol, so I stopped it.", name)
+		return fail(fault.Unavailable, "The agent %q sent something that is not the Agent Client Protocol and was stopped.", name)
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMuch):
 		return fail(fault.Unavailable, "The agent %q sent too much at once and was stopped.", name)
 	}
@@ -109,7 +109,7 @@ func (g *agent) died(at stage, err error, fail func(fault.Kind, string, ...any) 
 	case at == atPrompt:
 		return fail(fault.Unavailable, "The agent %q ended before its answer was complete (%s). What it did so far is kept.", name, how)
 	}
-	return fail(fault.Unavailable, "The agent %q ended while it started (%s). The reason is in the log.", name, how)
+	return fail(fault.Unavailable, "The agent %q ended during startup (%s). The reason is in the log.", name, how)
 }
 
 // exitOf says how a process ended, by what Wait returned. The code is -1 if it is
@@ -164,7 +164,7 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 	case saysQuota.MatchString(text):
 		return fail(fault.Exhausted, "The quota of the agent %q is used up. An operator needs to check its account.", name)
 	case saysFull.MatchString(text):
-		return fail(fault.Exhausted, "This is more than the model of the agent %q can read. /new starts a fresh conversation; nothing is deleted.", name)
+		return fail(fault.Exhausted, "This conversation is too long for the model of the agent %q. /new starts a new session; nothing is deleted.", name)
 	case saysLimit.MatchString(text):
 		return fail(fault.RateLimited, "The model of the agent %q is busy.", name)
 	case saysOverload.MatchString(text):
@@ -174,7 +174,7 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 	case at == atSession:
 		return fail(fault.Unavailable, "The agent %q could not open a session. The reason is in the log.", name)
 	}
-	return fail(fault.Unavailable, "The agent %q gave up with an error of its own. What it did so far is kept; the reason is in the log.", name)
+	return fail(fault.Unavailable, "The agent %q ended with an error. What it did so far is kept; the reason is in the log.", name)
 }
 
 // withWait adds how long to wait to an error of fail.

@@ -30,7 +30,7 @@ func (g *agent) blocks(prompt string, array []messages.Message) (blocks []sdk.Co
 		}
 	}
 	if len(names) > 0 {
-		unseen = fmt.Sprintf("The agent %s cannot look at %s, so it answers without. Choose another assistant with /handoff, or describe what is to be seen.",
+		unseen = fmt.Sprintf("The agent %s cannot look at %s, so it answers without. Choose another assistant with /handoff, or describe what is in it.",
 			g.a.config.Name, strings.Join(names, ", "))
 	}
 	return blocks, unseen

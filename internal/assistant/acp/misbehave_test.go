@@ -39,14 +39,14 @@ func TestMisbehavior(t *testing.T) {
 		"half a message":              {[]acpagent.Step{say, {Line: `{"jsonrpc":"2.0","method":"session/upd`}, {Hang: true}}, fault.Unavailable, "not the Agent Client Protocol"},
 		"a line of 10 MB":             {[]acpagent.Step{say, {Fill: 10 << 20}, {Hang: true}}, fault.Unavailable, "too much at once"},
 		"an endless answer":           {[]acpagent.Step{{Times: 17, Say: strings.Repeat("x", 64<<10)}, {Hang: true}}, fault.Unavailable, "too much at once"},
-		"a hang":                      {[]acpagent.Step{say, {Hang: true}}, fault.Unavailable, "went silent for"},
-		"a hang that resists":         {[]acpagent.Step{say, {Deaf: true}, {Hang: true}}, fault.Unavailable, "went silent for"},
+		"a hang":                      {[]acpagent.Step{say, {Hang: true}}, fault.Unavailable, "sent nothing for"},
+		"a hang that resists":         {[]acpagent.Step{say, {Deaf: true}, {Hang: true}}, fault.Unavailable, "sent nothing for"},
 		"exit 0":                      {[]acpagent.Step{say, exit(0)}, fault.Unavailable, "exit status 0"},
 		"exit 3":                      {[]acpagent.Step{say, exit(3)}, fault.Unavailable, "exit status 3"},
 		"exit 0 with an error":        {[]acpagent.Step{say, {Stderr: "error: " + secret}, exit(0)}, fault.Unavailable, "exit status 0"},
 		"exit in a message":           {[]acpagent.Step{say, {Raw: `{"jsonrpc":"2.0","me`}, exit(1)}, fault.Unavailable, "in the middle of a message"},
 		"a flood on stderr":           {[]acpagent.Step{say, {Times: 200, Stderr: strings.Repeat("noise ", 4096)}, exit(1)}, fault.Unavailable, "exit status 1"},
-		"a JSON-RPC error":            {[]acpagent.Step{say, answers(-32603, "Internal error: "+secret)}, fault.Unavailable, "gave up with an error"},
+		"a JSON-RPC error":            {[]acpagent.Step{say, answers(-32603, "Internal error: "+secret)}, fault.Unavailable, "ended with an error"},
 		"no login":                    {[]acpagent.Step{answers(-32000, "Authentication required")}, fault.Unauthorized, "Log it in."},
 		"a refused key":               {[]acpagent.Step{answers(-32603, "authentication_failed")}, fault.Unauthorized, "Log it in."},
 		"a rate limit":                {[]acpagent.Step{answers(-32603, "rate_limit")}, fault.RateLimited, "busy"},
@@ -59,7 +59,7 @@ func TestMisbehavior(t *testing.T) {
 			t.Parallel()
 			w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Match: "bad", Steps: test.steps}}},
 				func(c *acp.Config) {
-					if strings.HasPrefix(test.public, "went silent") {
+					if strings.HasPrefix(test.public, "sent nothing") {
 						c.SilenceTimeout = waittest.Scaled(1500 * time.Millisecond)
 					}
 				})

@@ -88,7 +88,7 @@ func (q *ask) unanswerable() string {
 	if q.option("allow_once", "allow_always") != "" {
 		return ""
 	}
-	return "The agent asked for permission but offered no way to give it, so it did not get it: " + q.call.summary()
+	return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
 }
 
 // request is what a person is asked.
@@ -100,7 +100,7 @@ func (q *ask) request() assistant.Permission {
 	}
 	detail := c.detail()
 	if q.option("allow_once") == "" {
-		detail += "\n\nThe agent offers this only together with everything of the same kind from now on."
+		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
 	return assistant.Permission{
 		Call: c.block(), Kind: kind, Title: c.summary(), Detail: detail, Always: q.option("allow_always") != "",
@@ -156,7 +156,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 	if !v.Allow {
 		return nil
 	}
-	return r.t.emit(assistant.Notice{Text: "The agent can only be allowed this for good, not once, so it did not get it: " + q.call.summary()})
+	return r.t.emit(assistant.Notice{Text: "The agent accepts only a permanent permission for this, so it was denied: " + q.call.summary()})
 }
 
 // withdraw ends a request that the agent took back.
@@ -225,7 +225,7 @@ func (c *call) detail() string {
 		blocks = append(blocks, fenced("json", string(c.input)))
 	}
 	if len(blocks) == 0 {
-		return "The agent does not say more than the title."
+		return "The agent gave no details."
 	}
 	return strings.Join(blocks, "\n\n")
 }

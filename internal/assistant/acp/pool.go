@@ -23,7 +23,7 @@ type place struct {
 	idleFrom time.Time // guarded by Assistant.mu; zero while a turn runs
 }
 
-var errClosing = fault.New(fault.Unavailable, "I am shutting down.")
+var errClosing = fault.New(fault.Unavailable, "The bot is shutting down.")
 
 // enter waits until the conversation has no other turn, and takes its place.
 // leave gives it back.

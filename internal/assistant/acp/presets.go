@@ -28,7 +28,7 @@ func Claude(command string) (Config, error) {
 	return Config{
 		Name: ClaudeName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/claude-agent-acp@0.100.0",
-		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log in with Claude Code as the user that I run as.",
+		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log in with Claude Code as the bot's user.",
 		Env: []string{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 			// By default it repeats a refused request for the better part of a
@@ -45,7 +45,7 @@ func Codex(command string) (Config, error) {
 	return Config{
 		Name: CodexName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
-		LoginHint:   "Set CODEX_API_KEY for it, or log in with Codex as the user that I run as.",
+		LoginHint:   "Set CODEX_API_KEY for it, or log in with Codex as the bot's user.",
 	}, err
 }
 
@@ -58,7 +58,7 @@ func commandOr(command, otherwise, option string) ([]string, error) {
 	case err != nil:
 		return nil, fault.Newf(fault.Invalid, "%s: %v.", option, err)
 	case len(parts) != 1:
-		return nil, fault.Newf(fault.Invalid, "%s holds more than one command. Quote a semicolon that belongs to it.", option)
+		return nil, fault.Newf(fault.Invalid, "%s contains more than one command. Quote a semicolon that is part of it.", option)
 	}
 	return parts[0], nil
 }
@@ -82,9 +82,9 @@ func ParseAgents(text string) ([]Config, error) {
 		case !validName.MatchString(name):
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q cannot be a name: use 1 to 20 of a-z, 0-9, _ and -.", name)
 		case slices.Contains(reserved, agent):
-			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q belongs to an assistant that is built in. Choose another one.", name)
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is that of a built-in assistant. Choose another one.", name)
 		case slices.ContainsFunc(configs, func(c Config) bool { return c.Name == agent }):
-			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is there twice.", name)
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q appears twice.", name)
 		case program == "":
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q has no command after the =.", name)
 		}

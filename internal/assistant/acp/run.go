@@ -376,7 +376,7 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 }
 
 // silentEnd is what a person reads when an agent worked and then said nothing.
-const silentEnd = "(The agent finished its work without saying anything about it.)"
+const silentEnd = "(The agent finished without a message.)"
 
 // nothingSaid handles a turn without a closing text.
 func (r *run) nothingSaid() error {
@@ -394,9 +394,9 @@ func (r *run) stopped(reason string) error {
 	case sdk.StopReasonEndTurn:
 		return nil
 	case sdk.StopReasonMaxTokens:
-		return fault.New(fault.Exhausted, "The agent reached its limit of tokens in the middle of the answer. What it did so far is kept; ask it to go on.")
+		return fault.New(fault.Exhausted, "The agent reached its limit of tokens in the middle of the answer. What it did so far is kept; ask it to continue.")
 	case sdk.StopReasonMaxTurnRequests:
-		return fault.New(fault.Exhausted, "The agent reached its limit of steps for one turn. What it did so far is kept; ask it to go on.")
+		return fault.New(fault.Exhausted, "The agent reached its limit of steps for one turn. What it did so far is kept; ask it to continue.")
 	case sdk.StopReasonRefusal:
 		return fault.New(fault.Invalid, "The agent refused this request. Try wording it differently.")
 	case sdk.StopReasonCancelled:

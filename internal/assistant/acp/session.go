@@ -14,7 +14,7 @@ import (
 
 // contextLost is what a person reads when the agent does not know its session
 // any more.
-const contextLost = "The agent's own context was lost; I started it afresh with a summary of this conversation."
+const contextLost = "The agent lost its context and was restarted with a summary of this conversation."
 
 // opened is an agent with a session for a turn.
 type opened struct {
@@ -299,7 +299,7 @@ func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, 
 	_, refused := errors.AsType[*sdk.RequestError](err)
 	switch {
 	case id == "" || refused:
-		return []assistant.Event{assistant.Notice{Text: "The agent does not offer the model " + oneLine(model, 60) + "; it goes on with its own."}}, nil
+		return []assistant.Event{assistant.Notice{Text: "The agent does not offer the model " + oneLine(model, 60) + "; it uses its own."}}, nil
 	case err != nil:
 		return nil, g.broken(ctx, atSession, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"remote-agent/internal/messages"
 )
 
-const lost = "The agent's own context was lost; I started it afresh with a summary of this conversation."
+const lost = "The agent lost its context and was restarted with a summary of this conversation."
 
 func TestOneProcessForAConversation(t *testing.T) {
 	t.Parallel()

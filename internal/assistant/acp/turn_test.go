@@ -179,7 +179,7 @@ func TestParallelAndUnfinishedTools(t *testing.T) {
 		`read {"path":"a"} -> false ""`:                                                              true,
 		`fetch {"input":["u"]} -> false "{\"n\":1}"`:                                                 true,
 		`tool {"title":"never ends"} -> true "The agent reported no result of this call."`:           true,
-		`tool {"title":"surprise"} -> true "The agent reported that this failed, and nothing more."`: true,
+		`tool {"title":"surprise"} -> true "The agent reported that this failed, without a reason."`: true,
 	}
 	for _, c := range list {
 		if !want[c] {

@@ -17,7 +17,7 @@ import (
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
 	Prefix: "ANTHROPIC", Example: "https://api.example.com",
-	NotStream: "What answers at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator needs to check the address.",
+	NotStream: "The server at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator needs to check the address.",
 }
 
 // errThinking is in the chain of an error that says that the API does not take
@@ -124,7 +124,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status == http.StatusTooManyRequests:
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: f.retryAfter, Err: err}
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model provider's content filter refused this message. Please put it another way.")
+		return fail(fault.Invalid, "The model provider's content filter refused this message. Try wording it differently.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check ANTHROPIC_API_KEY.")
 	case status == http.StatusNotFound, badModel.MatchString(text):

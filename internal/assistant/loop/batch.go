@@ -100,8 +100,8 @@ func (r *run) end(ctx context.Context, rest []item, again messages.ToolCall) err
 	if err := r.flush(ctx, rest); err != nil {
 		return err
 	}
-	return fault.Newf(fault.Exhausted, "I stopped, because the model made the same call of the tool %s again and again. "+
-		"What was done so far is kept; tell me how to go on.", again.Name)
+	return fault.Newf(fault.Exhausted, "Stopped: the model kept making the same call of the tool %s. "+
+		"What was done so far is kept; send a message to continue.", again.Name)
 }
 
 func refusals(calls []messages.ToolCall) []item {

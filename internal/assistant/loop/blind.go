@@ -36,7 +36,7 @@ func (r *run) hideFiles() error {
 			continue
 		}
 		if assistant.ShowsFiles(m) && !r.yield(assistant.Notice{Text: fmt.Sprintf(
-			"The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is to be seen.", r.asked())}, nil) {
+			"The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is in it.", r.asked())}, nil) {
 			return errStopped
 		}
 		break

@@ -267,7 +267,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			Err: fmt.Errorf("the answer of %s ended without a message or without its end", r.assistant.model.Name()),
 		}
 	case len(callsOf(*msg)) == 0 && strings.TrimSpace(msg.PlainText()) == "":
-		return messages.Message{}, assistant.Finished{}, fault.New(fault.Unavailable, "The model sent an empty answer.")
+		return messages.Message{}, assistant.Finished{}, fault.New(fault.Unavailable, "The model returned an empty answer.")
 	}
 	r.assistant.log.DebugContext(ctx, "request of a turn", "conversation", r.turn.Conversation, "run", r.turn.Run,
 		"request", r.requests, "messages", len(request.Array), "calls", len(callsOf(*msg)), "duration", time.Since(started))
@@ -306,7 +306,7 @@ func unsupported(calls []messages.ToolCall) error {
 	if len(names) > maxListed {
 		names = append(names[:maxListed], "...")
 	}
-	return fault.Newf(fault.Unsupported, "The model wanted to use a tool (%s), but there are no tools here. Nothing was run.",
+	return fault.Newf(fault.Unsupported, "The model called a tool (%s), but there are no tools here. Nothing was run.",
 		strings.Join(names, ", "))
 }
 

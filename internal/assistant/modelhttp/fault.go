@@ -40,7 +40,7 @@ func (a API) Address(raw string) (string, error) {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return "", fault.Newf(fault.Invalid, "%s_BASE_URL is not a URL like %s.", a.Prefix, a.Example)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", fault.Newf(fault.Invalid, "%s_BASE_URL must not hold a user, a query or a fragment. A key belongs into %s_API_KEY.", a.Prefix, a.Prefix)
+		return "", fault.Newf(fault.Invalid, "%s_BASE_URL must not contain a user name, a query or a fragment. Put the key in %s_API_KEY.", a.Prefix, a.Prefix)
 	}
 	return raw, nil
 }
@@ -48,7 +48,7 @@ func (a API) Address(raw string) (string, error) {
 // CheckKey returns fault.Invalid if a header cannot hold the key.
 func (a API) CheckKey(key string) error {
 	if strings.ContainsFunc(key, NotHeaderRune) {
-		return fault.Newf(fault.Invalid, "%s_API_KEY holds a space, a line break or another character that a key cannot have.", a.Prefix)
+		return fault.Newf(fault.Invalid, "%s_API_KEY contains a space, a line break or another character that a key cannot have.", a.Prefix)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (a API) Fault(err, cause error, idle time.Duration) error {
 		// Nobody else cancels: the turn's own context is still alive.
 		return &fault.Error{
 			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model went silent for %s, so the request was canceled.", idle),
+			Public: fmt.Sprintf("The model sent nothing for %s, so the request was canceled.", idle),
 		}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return CutOff(cause)

@@ -19,7 +19,7 @@ import (
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
 	Prefix: "OPENAI", Example: "https://api.example.com/v1",
-	NotStream: "What answers at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
+	NotStream: "The server at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
 }
 
 // classify turns whatever ended a request into a fault. The texts of the API
@@ -86,7 +86,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		}
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: wait, Err: err}
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model provider's content filter refused this message. Please put it another way.")
+		return fail(fault.Invalid, "The model provider's content filter refused this message. Try wording it differently.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(text):
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check OPENAI_API_KEY.")
 	case status == http.StatusNotFound, noModel.MatchString(text) && status < http.StatusInternalServerError:

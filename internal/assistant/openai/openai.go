@@ -217,14 +217,14 @@ func (c *completion) finish(ctx context.Context) error {
 	case reason == "":
 		return modelhttp.CutOff(errors.New("the stream ended without a finish reason"))
 	case reason == api.FinishReasonContentFilter:
-		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Please put it another way.")
+		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Try wording it differently.")
 	case reason == finishOverflow, reason == api.FinishReasonLength && empty && c.answer.usage.OutputTokens == 0:
 		return assistant.Overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit before it wrote an answer. Ask for something smaller.")
 	case reason == finishError, reason == finishNoResources:
 		return &fault.Error{
-			Kind: fault.Unavailable, Public: "The model broke off its answer.",
+			Kind: fault.Unavailable, Public: "The model's answer was cut off.",
 			Err: errors.New("finish reason " + string(reason)),
 		}
 	case reason == api.FinishReasonLength:
@@ -236,7 +236,7 @@ func (c *completion) finish(ctx context.Context) error {
 			return errStopped
 		}
 	case empty && len(c.answer.calls) == 0:
-		return fault.New(fault.Unavailable, "The model sent an empty answer.")
+		return fault.New(fault.Unavailable, "The model returned an empty answer.")
 	}
 	if !c.yield(assistant.MessageDone{Message: c.answer.message()}, nil) {
 		return errStopped

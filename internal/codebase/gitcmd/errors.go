@@ -111,7 +111,7 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 	case has("SSL certificate", "server certificate verification failed", "TLS"):
 		return fault.Unavailable, host + " does not have a valid certificate."
 	}
-	return fault.Unavailable, host + " did not give me the repository. Try again later."
+	return fault.Unavailable, host + " did not send the repository. Try again later."
 }
 
 // clean takes credentials and control characters out of what git printed.

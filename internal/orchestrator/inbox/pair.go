@@ -174,9 +174,9 @@ func wantsAnswer(in messages.Inbound) bool {
 
 // strangerText is what a stranger reads; p is zero if no owner is asked about them.
 func strangerText(in messages.Inbound, p sessions.Pairing) string {
-	text, id := "This is a private bot. ", fmt.Sprintf("Your id here is `%s`.", in.Sender.ID)
+	text, id := "This is a private bot. ", fmt.Sprintf("Your ID here is `%s`.", in.Sender.ID)
 	if access.OwnerCode(in) != "" {
-		text = "That code is not valid: it has expired or somebody has used it. " + text
+		text = "That code has expired or was already used. " + text
 	}
 	switch p.State {
 	case sessions.PairingWaiting:
@@ -185,9 +185,9 @@ func strangerText(in messages.Inbound, p sessions.Pairing) string {
 			text += " " + id
 		}
 	case sessions.PairingDenied:
-		text += "An owner has decided not to let you in. " + id
+		text += "An owner declined your request. " + id
 	default:
-		text += fmt.Sprintf("Ask its owner to let you in; your id here is `%s`.", in.Sender.ID)
+		text += fmt.Sprintf("Ask its owner to let you in; your ID here is `%s`.", in.Sender.ID)
 	}
 	return text
 }
@@ -235,10 +235,10 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 // not kept. The first paragraph stays when the request is decided.
 func cardText(p sessions.Pairing, prefix string, caps platform.Capabilities) string {
 	platform := strings.ToUpper(string(p.Platform[:1])) + string(p.Platform[1:])
-	text := fmt.Sprintf("👤 %s asks to use this bot: %s, id `%s`, code **%s**.", wording.Name(p.Name), platform, p.UserID, p.Code)
+	text := fmt.Sprintf("👤 %s asks to use this bot: %s, ID `%s`, code **%s**.", wording.Name(p.Name), platform, p.UserID, p.Code)
 	how := "Their message is withheld. Names can be faked: let them in only if they told you the code, or if you expect them."
 	if !caps.Buttons {
-		how += fmt.Sprintf(" `%[1]speople allow %[2]s` lets them in, `%[1]speople allow %[2]s read-only` to ask questions only, and `%[1]speople deny %[2]s` does not.", prefix, p.Code)
+		how += fmt.Sprintf(" `%[1]speople allow %[2]s` lets them in, `%[1]speople allow %[2]s read-only` allows questions only, and `%[1]speople deny %[2]s` refuses.", prefix, p.Code)
 	}
 	return text + "\n\n" + how
 }

@@ -116,7 +116,7 @@ const TextUnchecked = "Could not check your access, so nothing was done. Try aga
 // RefuseUnadmitted tells someone whom the platform does not admit so; why says why
 // it did not answer, if it did not.
 func (o *Outbox) RefuseUnadmitted(in messages.Inbound, why error) {
-	text := "Only people with write access can give me work here."
+	text := "Only people with write access can use the bot here."
 	if why != nil {
 		text = TextUnchecked
 	}

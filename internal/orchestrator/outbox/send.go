@@ -18,8 +18,8 @@ import (
 const maxEditTries = 3
 
 // refusedText replaces a text that the platform refuses to show.
-const refusedText = "I have an answer, but this platform refuses to show its text. " +
-	"It is kept in the session; ask me to put it more plainly."
+const refusedText = "The answer is ready, but this platform refuses to show its text. " +
+	"It is kept in the session; ask for it in plainer words."
 
 // Record writes down where the message of a delivery is and, in the same
 // transaction, with moved that its conversation has another id from now on. It may be

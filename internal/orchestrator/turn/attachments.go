@@ -165,7 +165,7 @@ func failures(list []messages.Attachment) (failed []string) {
 		}
 	}
 	if over > 0 {
-		failed = append(failed, fmt.Sprintf("⚠ I read the first %d files of a message; %d more came.", maxFiles, over))
+		failed = append(failed, fmt.Sprintf("⚠ Only the first %d files of a message are read; %d more were left out.", maxFiles, over))
 	}
 	return failed
 }
@@ -201,7 +201,7 @@ func (w *worker) readOne(ctx context.Context, entry sessions.Entry, fetcher plat
 	case w.o.config.Files != nil && w.o.config.Files.Reads(a):
 		return w.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
 	}
-	a.Note = "files of this kind cannot be opened here; I read text, JPEG, PNG, WebP, GIF, PDF and voice messages"
+	a.Note = "files of this kind cannot be opened here; supported are text, JPEG, PNG, WebP, GIF, PDF and voice messages"
 	return a
 }
 

@@ -77,7 +77,7 @@ func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entr
 			"You can no longer use this bot, so this was not started.")
 	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
 		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
-			fmt.Sprintf("This failed %d times and was given up. Your message is saved; try asking in another way.", entry.Attempts))
+			fmt.Sprintf("This failed %d times and will not be tried again. Your message is saved; try asking in another way.", entry.Attempts))
 	case v.State.Halted():
 		return w.waitHalted(ctx, tx, entry, v.State)
 	case w.needsPreparing(entry):
@@ -214,7 +214,7 @@ func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
 	entry, b := r.d.entry, &r.d.begun
 	r.w.o.choosePrompt(b)
 	if b.executes && b.role == sessions.Reader {
-		return &refusal{err: fault.New(fault.Forbidden, "You have read-only access: you can ask for a plan, but somebody else has to carry it out.")}
+		return &refusal{err: fault.New(fault.Forbidden, "You have read-only access: you can ask for a plan, but someone else has to run it.")}
 	}
 	var err error
 	if b.executes && entry.State != sessions.EntryRunning {

@@ -71,7 +71,7 @@ func (r *run) needsPlan(ctx context.Context, tx port.Tx) error {
 		return err
 	}
 	prefix := r.w.o.outbox.Prefix(r.w.conv.Key)
-	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to carry out here. `%[1]splan <task>` makes one.", prefix)}
+	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to run here. `%[1]splan <task>` writes one.", prefix)}
 }
 
 // choosePrompt decides which prompt a turn runs, and whether it carries a plan

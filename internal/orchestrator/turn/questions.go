@@ -121,9 +121,9 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 	}
 	always := ""
 	if a.Rule != "" {
-		always = fmt.Sprintf(" `%sapprove %s always` also allows the same from now on.", prefix, name)
+		always = fmt.Sprintf(" · `%sapprove %s always` to allow it from now on", prefix, name)
 	}
-	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` runs exactly this; `%sdeny %s` does not.%s %s decides; without an answer it is not run. It expires in %d hours.",
+	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` to run · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.",
 		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
 	if adapter := o.outbox.Adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
 		return text, nil, nil
@@ -266,12 +266,13 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 			refused = err
 			if state == a.State {
 				if a.DecidedBy == r.Actor() && !a.DecidedAt.Before(r.Entry.AcceptedAt.Truncate(time.Millisecond)) {
-					refused = nil // this very command, before a crash
+					refused, a.DecidedName = nil, wording.Who(r.Entry.In.Sender.Name, "") // this very command, before a crash
 				}
 				return nil
 			}
 		}
 		a.State, a.DecidedBy, a.DecidedAt, a.Note = state, r.Actor(), time.Now(), wording.Head(v.Note, 500)
+		a.DecidedName = wording.Who(r.Entry.In.Sender.Name, "")
 		if refused != nil {
 			a.DecidedBy, a.Note = "system", ""
 		}

@@ -128,13 +128,13 @@ func TestBadRequests(t *testing.T) { //nolint:tparallel // see below
 		status     int
 		says       string
 	}{
-		"garbage":            {"local/messages", "\x00{", 400, "no message in JSON"},
+		"garbage":            {"local/messages", "\x00{", 400, "not a message in JSON"},
 		"unknown field":      {"local/messages", `{"text":"a","sender":"telegram/1"}`, 400, "sender"},
 		"no text":            {"local/messages", `{"text":" \n"}`, 400, "no text"},
 		"too long":           {"local/messages", `{"text":"` + strings.Repeat("x", 1<<20+1) + `"}`, 400, "at most 1 MiB"},
 		"oversize":           {"local/messages", `{"text":"` + strings.Repeat("x", 8<<20) + `"}`, 400, "too long"},
-		"name":               {"..%2Fx/messages", `{"text":"a"}`, 400, "no name"},
-		"long name":          {strings.Repeat("x", 101) + "/messages", `{"text":"a"}`, 400, "no name"},
+		"name":               {"..%2Fx/messages", `{"text":"a"}`, 400, "not a valid conversation name"},
+		"long name":          {strings.Repeat("x", 101) + "/messages", `{"text":"a"}`, 400, "not a valid conversation name"},
 		"relative file":      {"local/messages", `{"text":"a","files":[{"name":"b","source":"b"}]}`, 400, "not absolute"},
 		"file out of reach":  {"local/messages", `{"text":"a","files":[{"name":"b","source":"/nowhere/b"}]}`, 404, "/nowhere/b"},
 		"files without end":  {"local/messages", `{"text":"a","files":[{}` + strings.Repeat(",{}", 100) + `]}`, 400, "101 files"},

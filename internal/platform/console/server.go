@@ -28,7 +28,7 @@ var conversationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // CheckConversation returns an error if a conversation cannot be called that.
 func CheckConversation(name string) error {
 	if !conversationName.MatchString(name) {
-		return fault.Newf(fault.Invalid, "%q is no name of a conversation: use up to 100 letters, digits, dots, dashes and underscores.", name)
+		return fault.Newf(fault.Invalid, "%q is not a valid conversation name: use up to 100 letters, digits, dots, dashes and underscores.", name)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func say(w http.ResponseWriter, r *http.Request, b Backend, name string) error {
 		return fault.New(fault.Invalid, "The message is too long: send at most 1 MiB.")
 	}
 	if err != nil {
-		return fault.Newf(fault.Invalid, "The request is no message in JSON: %v.", err)
+		return fault.Newf(fault.Invalid, "The request is not a message in JSON: %v.", err)
 	}
 	if m, err = checked(m); err != nil {
 		return err
@@ -113,7 +113,7 @@ func checked(m Message) (Message, error) {
 		}
 		file, ok := attachment(f.Source) // as this process sees it
 		if !ok {
-			return m, fault.Newf(fault.NotFound, "The bot cannot read %s, which may be out of its reach: put it into another folder.", f.Source)
+			return m, fault.Newf(fault.NotFound, "The bot cannot read %s: move it to a folder that the bot's user can read.", f.Source)
 		}
 		files = append(files, file)
 	}

@@ -131,13 +131,13 @@ func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCl
 		}
 		u = next
 	}
-	return nil, fault.New(fault.Unsupported, "GitHub redirects to the file without an end.")
+	return nil, fault.New(fault.Unsupported, "GitHub redirects endlessly for this file.")
 }
 
 func downloadRefused(status int) error {
-	f := &fault.Error{Kind: fault.NotFound, Public: "GitHub does not hand this file to the bot.", Err: fmt.Errorf("downloading a file: status %d", status)}
+	f := &fault.Error{Kind: fault.NotFound, Public: "GitHub does not let the bot download this file.", Err: fmt.Errorf("downloading a file: status %d", status)}
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
-		f.Kind, f.Public = fault.Unavailable, "GitHub does not hand out the file now."
+		f.Kind, f.Public = fault.Unavailable, "GitHub cannot provide the file right now."
 	}
 	return f
 }

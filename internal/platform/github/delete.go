@@ -19,7 +19,7 @@ func (a *Adapter) Delete(ctx context.Context, ref messages.Ref) error {
 		return err
 	}
 	if p.kind != postComment && p.kind != postLine {
-		return fault.Newf(fault.NotFound, "%q is not a comment of mine.", ref.Message)
+		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", ref.Message)
 	}
 	_, _, err = inRepo(ctx, a, at.repo, op{name: "deleting a comment"}, func(g api) (nothing, *github.Response, error) {
 		if p.kind == postLine {

@@ -82,7 +82,7 @@ func (a *Adapter) classify(ctx context.Context, who caller, o op, err error, see
 	case status >= 300 && status < 500:
 		f.Kind = fault.Invalid
 		if strings.Contains(text, "too long") {
-			f.Public = "The text is longer than GitHub takes."
+			f.Public = "The text is longer than GitHub allows."
 		}
 	default:
 		return seen.Failure(ctx, o.name, err)
@@ -104,9 +104,9 @@ func forbidden(h http.Header, text string) string {
 	case strings.Contains(lower, "suspended"):
 		return "The installation of the GitHub App is suspended."
 	case needs != "" && regexp.MustCompile(`^[a-z_=;, ]{1,200}$`).MatchString(needs):
-		return "GitHub does not let me do that: I need the permission " + needs + "."
+		return "GitHub does not allow that: the bot needs the permission " + needs + "."
 	}
-	return "GitHub does not let me do that here: a permission is missing."
+	return "GitHub does not allow that here: a permission is missing."
 }
 
 // refusedByLimit reports whether a call was refused because of a rate limit, and

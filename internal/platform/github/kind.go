@@ -52,7 +52,7 @@ func (k *kind) Options() []option.Option {
 	return []option.Option{
 		{
 			Name: "GITHUB_MODE", Empty: "webhook if GITHUB_WEBHOOK_SECRET is set, else GitHub is off", Group: group,
-			Help:  "How comments come in: webhook (needs GITHUB_WEBHOOK_SECRET and an address that GitHub reaches), or poll (works everywhere, takes up to a minute).",
+			Help:  "How comments are received: webhook (needs GITHUB_WEBHOOK_SECRET and an address that GitHub reaches), or poll (works everywhere, takes up to a minute).",
 			Parse: option.Choice(func(v string) { k.mode = v }, modePoll, modeWebhook),
 		},
 		{
@@ -63,12 +63,12 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "GITHUB_APP_ID", Empty: "no app", Group: group,
-			Help:  "Id or client id of a GitHub App; `bot github manifest` makes one. Better than a token: its own name, short-lived rights.",
+			Help:  "ID or client ID of a GitHub App; `bot github manifest` helps create one. Better than a token: it has its own name and short-lived permissions.",
 			Parse: option.Text(&k.appID),
 		},
 		{
 			Name: "GITHUB_APP_PRIVATE_KEY", Empty: "no app", Secret: true, Group: group,
-			Help:  "Private key of the app, as GitHub gave it (PEM); usually as a file.",
+			Help:  "Private key of the app, as downloaded from GitHub (PEM); usually as a file.",
 			Parse: k.parseKey,
 		},
 		{
@@ -78,7 +78,7 @@ func (k *kind) Options() []option.Option {
 			Parse:   option.URL(&k.apiURL),
 		},
 		{
-			Name: "GITHUB_WEB_URL", Empty: "what belongs to GITHUB_API_URL", Group: group,
+			Name: "GITHUB_WEB_URL", Empty: "the site that belongs to GITHUB_API_URL", Group: group,
 			Help:    "Address where repositories are cloned from and people read, for a stand-in.",
 			Example: "https://github.example.com",
 			Parse:   option.URL(&k.webURL),
@@ -100,19 +100,19 @@ func (k *kind) Options() []option.Option {
 			Parse:   k.parseMention,
 		},
 		{
-			Name: "GITHUB_ALLOWED_LOGINS", Empty: "everybody with write access to the repository", Group: group, Live: true,
+			Name: "GITHUB_ALLOWED_LOGINS", Empty: "everyone with write access to the repository", Group: group, Live: true,
 			Help:    "Limits who can use the bot: numeric IDs or logins (resolved to IDs at start), comma-separated. They also need write access.",
 			Example: "583231,octocat",
 			Parse:   k.parseLogins,
 		},
 		{
-			Name: "GITHUB_OWNER_IDS", Empty: "whom `bot owner add` names", Group: group, Live: true,
+			Name: "GITHUB_OWNER_IDS", Empty: "people added with `bot owner add`", Group: group, Live: true,
 			Help:    "Numeric account IDs of the owners, comma-separated. If set, nobody else is an owner on GitHub. They also need write access.",
 			Example: "583231",
-			Parse:   option.Owners(numericID, "the numeric id that /whoami tells", &k.owners),
+			Parse:   option.Owners(numericID, "the numeric ID that /whoami shows", &k.owners),
 		},
 		{
-			Name: "GITHUB_REPOSITORIES", Empty: "all that the app is installed on", Group: group,
+			Name: "GITHUB_REPOSITORIES", Empty: "all repositories that the app is installed on", Group: group,
 			Help:    "Repositories to poll with a token, as owner/name, comma-separated.",
 			Example: "acme/web,acme/api",
 			Parse:   k.parseRepositories,
@@ -154,7 +154,7 @@ var mentionOption = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
 
 func (k *kind) parseMention(text string) error {
 	if !mentionOption.MatchString(text) {
-		return fmt.Errorf("is %q: use a name as GitHub has them, such as @remote-agent", text)
+		return fmt.Errorf("is %q: use a GitHub name, such as @remote-agent", text)
 	}
 	k.mention = "@" + strings.TrimPrefix(text, "@")
 	return nil
@@ -166,11 +166,11 @@ func (k *kind) parseLogins(text string) error {
 	names := option.List(text)
 	for _, n := range names {
 		if !loginOption.MatchString(strings.TrimPrefix(n, "@")) {
-			return fmt.Errorf("has %q in it, which is neither a numeric id nor a login", n)
+			return fmt.Errorf("contains %q, which is neither a numeric ID nor a login", n)
 		}
 	}
 	if len(names) == 0 {
-		return errors.New("names nobody: list ids or logins with commas, or take the option out")
+		return errors.New("is empty: list IDs or logins separated by commas, or remove the option")
 	}
 	k.allowed = names
 	return nil
@@ -253,7 +253,7 @@ func (k *kind) People() platform.People {
 func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
-		return "off. `bot github manifest` makes an app; or set GITHUB_MODE=poll and GITHUB_TOKEN."
+		return "off. `bot github manifest` helps create an app; or set GITHUB_MODE=poll and GITHUB_TOKEN."
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " by webhook at /webhooks/github"
 	}

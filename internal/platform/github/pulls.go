@@ -29,7 +29,7 @@ func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.Conversation
 	}
 	title, body := quietTitle(pr.Title), a.pullBody(pr.Body, at.number)
 	if units(body) > maxComment {
-		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub takes.", maxComment)
+		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub allows.", maxComment)
 	}
 	if title == "" {
 		title = pr.Head

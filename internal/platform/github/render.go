@@ -51,7 +51,7 @@ func (a *Adapter) compose(text string, buttons []messages.Button, delivery strin
 		b.WriteString("\n\n" + markPrefix + "delivery=" + delivery + " -->")
 	}
 	if n := units(b.String()); n > maxComment {
-		return "", fault.Newf(fault.Invalid, "The message is longer than the %d characters that GitHub takes.", maxComment)
+		return "", fault.Newf(fault.Invalid, "The message is longer than the %d characters that GitHub allows.", maxComment)
 	}
 	return b.String(), nil
 }

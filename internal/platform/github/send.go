@@ -115,7 +115,7 @@ func (a *Adapter) Edit(ctx context.Context, e platform.Edit) error {
 		return err
 	}
 	if p.kind != postComment && p.kind != postLine {
-		return fault.Newf(fault.NotFound, "%q is not a comment of mine.", e.Ref.Message)
+		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", e.Ref.Message)
 	}
 	delivery, err := a.deliveryOf(ctx, at, p, e)
 	if err != nil {

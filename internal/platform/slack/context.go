@@ -212,7 +212,7 @@ func downloadable(resp *http.Response, kind string) error {
 	case resp.StatusCode == http.StatusOK && (got != "text/html" || want == "text/html"):
 		return nil
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
-		return fault.Newf(fault.Unavailable, "Slack does not hand out the file now (HTTP status %d).", resp.StatusCode)
+		return fault.Newf(fault.Unavailable, "Slack cannot provide the file right now (HTTP status %d).", resp.StatusCode)
 	case resp.StatusCode == http.StatusNotFound:
 		return fault.New(fault.NotFound, "Slack no longer has the file.")
 	default:

@@ -88,10 +88,10 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 		}
 		return fault.Forbidden, ""
 	case "not_in_channel":
-		return fault.Forbidden, "I am not in that channel. Invite me with /invite, then ask again."
+		return fault.Forbidden, "The bot is not in that channel. Invite it with /invite, then ask again."
 	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
 		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "team_access_not_granted":
-		return fault.Forbidden, "The workspace does not let me post there."
+		return fault.Forbidden, "The workspace does not allow the bot to post there."
 	case "channel_not_found", "is_archived", "thread_not_found", "invalid_thread_ts", "cannot_reply_to_message", "messages_tab_disabled",
 		"user_not_in_channel", "cannot_dm_bot", "user_disabled":
 		return fault.Gone, ""

@@ -50,9 +50,9 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	}
 	switch {
 	case len(f.Data) == 0:
-		return messages.Ref{}, fault.New(fault.Invalid, "Slack takes no empty files.")
+		return messages.Ref{}, fault.New(fault.Invalid, "Slack does not accept empty files.")
 	case len(f.Data) > maxUpload:
-		return messages.Ref{}, fault.New(fault.Invalid, "Slack takes files of at most 1 GB.")
+		return messages.Ref{}, fault.New(fault.Invalid, "Slack accepts files of at most 1 GB.")
 	}
 	name := uploadName(f.Name)
 	if f.Again {
@@ -169,7 +169,7 @@ func unshared(err error) error {
 	case "invalid_channel":
 		return fault.Wrap(err, fault.Gone, "sharing a file")
 	case "posting_to_channel_denied":
-		return &fault.Error{Kind: fault.Forbidden, Public: "The workspace does not let me post there.", Err: err}
+		return &fault.Error{Kind: fault.Forbidden, Public: "The workspace does not allow the bot to post there.", Err: err}
 	case "file_not_found": // not what NotFound means to the caller; it starts over
 		return fault.Wrap(errNoFile, fault.Unavailable, "sharing a file")
 	}

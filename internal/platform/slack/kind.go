@@ -35,7 +35,7 @@ func (k *kind) Options() []option.Option {
 	return []option.Option{
 		{
 			Name: "SLACK_BOT_TOKEN", Empty: "Slack is off", Secret: true, Group: group,
-			Help:  "Bot token of the installed app, xoxb-...; `bot slack manifest` makes the app.",
+			Help:  "Bot token of the installed app, xoxb-...; `bot slack manifest` helps create the app.",
 			Parse: option.Prefixed("xoxb-", &k.botToken),
 		},
 		{
@@ -128,7 +128,7 @@ func (k *kind) People() platform.People {
 func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
-		return "off. `bot slack manifest` makes the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
+		return "off. `bot slack manifest` helps create the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " over HTTP at /webhooks/slack/"
 	}

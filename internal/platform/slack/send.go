@@ -144,7 +144,7 @@ func within(markdown string) error {
 	if len(markdown) <= 4*maxText && measure(markdown) <= maxText {
 		return nil
 	}
-	return fault.Newf(fault.Invalid, "The message is longer than the %d characters that Slack takes.", maxText)
+	return fault.Newf(fault.Invalid, "The message is longer than the %d characters that Slack allows.", maxText)
 }
 
 func blocksRefused(err error) bool {
@@ -197,7 +197,7 @@ func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
 	}
 	text := fault.Public(err)
 	if fault.Is(err, fault.Gone) {
-		text = "Cannot post in this channel: it is archived, or I am not a member. Invite me with /invite, then ask again."
+		text = "Cannot post in this channel: it is archived, or the bot is not a member. Invite it with /invite, then ask again."
 	}
 	if address, ok := a.replyTo.Get(makeKey(to).ID); ok {
 		if err := a.respond(ctx, address, render(text, nil)); err != nil {

@@ -31,7 +31,7 @@ func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {
 	case err != nil:
 		return doctor.Unanswered("privacy", err, tokenFix)
 	case user.CanReadAllGroupMessages:
-		return doctor.Found("privacy", doctor.Warn, "privacy mode is off: Telegram sends the bot all that is written in its groups",
+		return doctor.Found("privacy", doctor.Warn, "privacy mode is off: Telegram sends the bot everything written in its groups",
 			"send /setprivacy to @BotFather and choose Enable")
 	}
 	return doctor.Found("privacy", doctor.OK, "privacy mode is on: in groups the bot sees commands, mentions and replies only", "")
@@ -55,7 +55,7 @@ func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
 	}
 	switch {
 	case !a.cfg.Webhook && info.URL == "":
-		return doctor.Found("webhook", doctor.OK, "polling, and no webhook takes the updates away", "")
+		return doctor.Found("webhook", doctor.OK, "polling, and no webhook is in the way", "")
 	case !a.cfg.Webhook:
 		return doctor.Found("webhook", doctor.Fail, "another program set a webhook at "+host(info.URL)+", so polling gets nothing",
 			"stop that program; the bot removes the webhook when it starts")
@@ -64,7 +64,7 @@ func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
 	case info.URL != a.webhookURL():
 		return doctor.Found("webhook", doctor.Fail, "Telegram sends to "+host(info.URL)+" and not to PUBLIC_URL", "restart the bot with the right PUBLIC_URL")
 	case info.LastErrorMessage != "" && time.Since(time.Unix(int64(info.LastErrorDate), 0)) < recently:
-		return doctor.Found("webhook", doctor.Warn, "Telegram could not deliver the last time: "+info.LastErrorMessage,
+		return doctor.Found("webhook", doctor.Warn, "Telegram's last delivery failed: "+info.LastErrorMessage,
 			"have "+host(info.URL)+webhookPath+" reach the bot")
 	}
 	return doctor.Found("webhook", doctor.OK, "Telegram delivers to PUBLIC_URL", "")

@@ -64,9 +64,9 @@ func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.Fil
 func uploadable(data []byte) error {
 	switch {
 	case len(data) == 0:
-		return fault.New(fault.Invalid, "Telegram takes no empty files.")
+		return fault.New(fault.Invalid, "Telegram does not accept empty files.")
 	case len(data) > maxUpload:
-		return fault.New(fault.Invalid, "Telegram takes files of at most 50 MB from bots.")
+		return fault.New(fault.Invalid, "Telegram accepts files of at most 50 MB from bots.")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "TELEGRAM_MODE", Default: modePoll, Group: group,
-			Help:  "How messages come in: poll (works everywhere), or webhook (needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET).",
+			Help:  "How messages are received: poll (works everywhere), or webhook (needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET).",
 			Parse: option.Choice(func(v string) { k.mode = v }, modePoll, modeWebhook),
 		},
 		{
@@ -116,7 +116,7 @@ func (k *kind) parseAllowed(text string) error {
 	k.everyone, k.allowed = false, nil
 	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t\n", r) })
 	if len(fields) == 0 {
-		return fmt.Errorf("is %q: use numeric ids with commas, or leave it empty", text)
+		return fmt.Errorf("is %q: use numeric IDs separated by commas, or leave it empty", text)
 	}
 	for _, f := range fields {
 		switch {
@@ -127,9 +127,9 @@ func (k *kind) parseAllowed(text string) error {
 				k.allowed = append(k.allowed, f)
 			}
 		case numericID.MatchString(strings.TrimPrefix(f, "-")):
-			return fmt.Errorf("has %q in it, which is a group and not a person: use the numbers of people, which /whoami shows", f)
+			return fmt.Errorf("contains %q, which is a group and not a person: use the IDs of people, which /whoami shows", f)
 		default:
-			return fmt.Errorf("has %q in it, which is not a numeric id: names can change hands, so use the number that /whoami shows", f)
+			return fmt.Errorf("contains %q, which is not a numeric ID: names can change hands, so use the number that /whoami shows", f)
 		}
 	}
 	return nil

@@ -272,5 +272,5 @@ func (a *Adapter) renderWithin(markdown string) (rendered, error) {
 			return r, nil
 		}
 	}
-	return rendered{}, fault.Newf(fault.Invalid, "The message is longer than the %d characters that Telegram takes.", maxText)
+	return rendered{}, fault.Newf(fault.Invalid, "The message is longer than the %d characters that Telegram allows.", maxText)
 }

@@ -39,8 +39,8 @@ func (a *Adapter) Open(ctx context.Context, o platform.Opening) (messages.Conver
 		return messages.ConversationKey{}, &fault.Error{Kind: fault.Unsupported, Err: err, Public: "This chat has no topics. " +
 			"In a group an administrator can turn them on in its settings."}
 	case fault.Is(err, fault.Forbidden):
-		return messages.ConversationKey{}, &fault.Error{Kind: fault.Forbidden, Err: err, Public: "I may not open topics here. " +
-			"Make me an administrator of the group who may manage topics."}
+		return messages.ConversationKey{}, &fault.Error{Kind: fault.Forbidden, Err: err, Public: "The bot cannot open topics here. " +
+			"Make it an administrator of the group with permission to manage topics."}
 	case err != nil:
 		return messages.ConversationKey{}, err
 	case topic.MessageThreadID <= 0:
