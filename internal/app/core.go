@@ -8,6 +8,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/chat"
 	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
@@ -82,6 +83,7 @@ func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 		Work:        d.work,
 		Workspace:   d.space,
 		Link:        d.signInLink,
+		Doctor:      func(ctx context.Context) doctor.Report { return Doctor(ctx, *d.live.Load(), d.env, false) },
 		Version:     d.env.Version,
 		Now:         d.env.Now,
 		Log:         d.log,

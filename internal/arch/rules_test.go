@@ -124,7 +124,7 @@ var allowed = map[string][]string{
 	},
 
 	"internal/chat": {
-		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/commandfile", "internal/codebase/confine", "internal/command", "internal/failpoint",
+		"internal/approval", "internal/assistant", "internal/codebase", "internal/codebase/commandfile", "internal/codebase/confine", "internal/command", "internal/doctor", "internal/failpoint",
 		"internal/fault", "internal/memory", "internal/messages", "internal/orchestrator", "internal/people", "internal/plan", "internal/platform", "internal/profile",
 		"internal/recollect", "internal/sessions", "internal/signin", "internal/spend", "internal/store", "internal/transcript", "internal/work",
 	},

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/people"
@@ -96,6 +97,8 @@ type Config struct {
 	Memory    *recollect.Service
 	Work      *work.Service
 	Workspace *codebase.Workspace // goes with Work
+
+	Doctor func(ctx context.Context) doctor.Report // examines the installation until ctx ends
 
 	// Link makes a link that signs an account in to the pages in the browser, once, and
 	// says whether it works on the machine of the bot only. Nil: there are no pages.

@@ -47,6 +47,7 @@ func (h *Handler) commands() []command.Command {
 		h.unlinkCommand(),
 		h.peopleCommand(),
 		h.ownerCommand(),
+		h.doctorCommand(),
 		h.haltCommand(),
 		h.resumeCommand(),
 		h.modeCommand(),

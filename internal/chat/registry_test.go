@@ -215,7 +215,7 @@ func TestWhoMayGiveACommand(t *testing.T) {
 		"execute": members, "approve": members, "edit": members, "reject": members, "deny": members, "allow": members, "clone": members,
 		"undo": members, "retry": members, "pull": members, "pr": members, "mode": members, "model": members, "agent": members, "schedule": members,
 		"handoff": members, "fork": members, "command_set": members, "load_commands": members,
-		"people": owners, "owner": owners, "halt": owners, "resume": owners,
+		"people": owners, "owner": owners, "doctor": owners, "halt": owners, "resume": owners,
 	}
 	h := whole(t)
 	for _, c := range h.list {

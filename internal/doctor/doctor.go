@@ -33,6 +33,8 @@ type Finding struct {
 	Status Status `json:"status"`
 	Detail string `json:"detail"`        // what was proven, what is wrong, or why nothing was tried
 	Fix    string `json:"fix,omitempty"` // one command or link, of Warn and Fail
+
+	Late bool `json:"-"` // the time for all checks was over before this one ended
 }
 
 // Found makes a finding without its area.
@@ -74,8 +76,8 @@ type Report struct {
 	Skipped  int       `json:"skipped"`
 }
 
-// Run runs the checks, all at once. Offline, those that need the network are skipped.
-// clean takes secrets out of every text.
+// Run runs the checks, all at once. Offline, those that need the network are skipped. What
+// has not ended when ctx does is skipped, too. clean takes secrets out of every text.
 func Run(ctx context.Context, checks []Check, offline bool, clean func(string) string) Report {
 	found := make([][]Finding, len(checks))
 	var group sync.WaitGroup
@@ -85,9 +87,12 @@ func Run(ctx context.Context, checks []Check, offline bool, clean func(string) s
 			continue
 		}
 		group.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, Patience)
+			once, cancel := context.WithTimeout(ctx, Patience)
 			defer cancel()
-			found[i] = c.Run(ctx)
+			found[i] = c.Run(once)
+			if ctx.Err() != nil { // what it found says no more than that it was stopped
+				found[i] = []Finding{{Check: "stopped", Status: Skip, Detail: "not finished in time", Late: true}}
+			}
 		})
 	}
 	group.Wait()

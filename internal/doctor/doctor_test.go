@@ -70,3 +70,23 @@ func TestPatience(t *testing.T) {
 		}
 	})
 }
+
+// What has not ended with the time for all checks is left out, and no failure; what ended
+// before is there.
+func TestTimeForAllChecks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		slow := doctor.Check{Area: "slow", Run: func(ctx context.Context) []doctor.Finding {
+			<-ctx.Done()
+			return []doctor.Finding{doctor.Failed("hangs", ctx.Err(), "")}
+		}}
+		quick := doctor.Check{Area: "quick", Run: finds(doctor.Found("one", doctor.Warn, "so so", "do this"))}
+		begin := time.Now()
+		r := doctor.Run(ctx, []doctor.Check{slow, quick}, false, strings.TrimSpace)
+		if took := time.Since(begin); took != time.Second || r.Failed != 0 || r.Skipped != 1 || r.Warnings != 1 || !r.Findings[0].Late {
+			t.Errorf("after %s: %+v", took, r)
+		}
+	})
+}
