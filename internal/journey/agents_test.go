@@ -86,7 +86,7 @@ func TestHandoffCarriesTheConversationOver(t *testing.T) {
 		w.seesText(ann, "no assistant \"gemini\"", "anthropic")
 		w.settles()
 		w.says(ann, "/handoff anthropic")
-		w.seesText(ann, "anthropic answers from here on", "It has the history")
+		w.seesText(ann, "anthropic now answers here", "It has the history")
 		w.restart()
 		claude.Enqueue(
 			anthropic.Calls(anthropic.Call{Name: "read_file", Arguments: `{"path":"notes.txt"}`}),
