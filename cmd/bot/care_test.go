@@ -84,7 +84,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"person forget telegram/42 --yes", exitOK, "kept: conversations"},
 		{"person forget /42 --yes", exitUsage, "is not an account ID"},
 		{"backup list", exitOK, "no backups"},
-		{"backup create", exitOK, "1 files"},
+		{"backup create", exitOK, "1 file"},
 		{"backup list", exitOK, "sqlite"},
 		{"backup verify nothing", exitUsage, "is not a backup"},
 		{"backup restore " + firstOf(dir), exitUsage, "is not a backup"},

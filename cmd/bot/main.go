@@ -141,6 +141,10 @@ func (p *program) exitCode(err error) int {
 		}
 		return exitUsage
 	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Canceled && f.Public != "" {
+		say(f.Public) // the person who stopped it needs no cause
+		return exitFailed
+	}
 	say(err.Error())
 	return exitFailed
 }

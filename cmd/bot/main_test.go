@@ -257,6 +257,7 @@ func TestExitCodeOfErrors(t *testing.T) {
 		"names option": {&fault.Error{Kind: fault.Unavailable, Public: "DATABASE_URL: nobody answers at db", Err: errors.New("x")}, exitUsage, "bot: DATABASE_URL: nobody answers at db\n"},
 		"unavailable":  {fault.Wrap(errors.New("DATABASE_URL x"), fault.Unavailable, "ping"), exitFailed, "bot: unavailable: ping: DATABASE_URL x\n"},
 		"failed":       {errors.New("post bot" + token + "/x:\nEOF"), exitFailed, "bot: post bot[redacted]/x: EOF\n"},
+		"stopped":      {&fault.Error{Kind: fault.Canceled, Public: "Stopped. What was saved stays.", Err: context.Canceled}, exitFailed, "bot: Stopped. What was saved stays.\n"},
 	}
 	for name, tc := range cases {
 		var stderr bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // postgresTools is how to copy the PostgreSQL database of cfg.
@@ -47,7 +48,7 @@ func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
 		for _, p := range m.Problems {
 			say(env.Stderr, "not copied: %s\n", p)
 		}
-		say(env.Stdout, "%s  %d files, %d bytes\n", dir, len(m.Files), m.Size())
+		say(env.Stdout, "%s  %s, %d bytes\n", dir, wording.Count(len(m.Files), "file", "files"), m.Size())
 		return nil
 	})
 }
@@ -79,7 +80,7 @@ func BackupVerify(ctx context.Context, cfg config.Config, env Env, named string)
 	if err != nil {
 		return err
 	}
-	say(env.Stdout, "sound: %s of %s, schema %d, %d files, %d bytes\n", m.Database, m.CreatedAt.Format(time.RFC3339), m.Schema, len(m.Files), m.Size())
+	say(env.Stdout, "sound: %s of %s, schema %d, %s, %d bytes\n", m.Database, m.CreatedAt.Format(time.RFC3339), m.Schema, wording.Count(len(m.Files), "file", "files"), m.Size())
 	return nil
 }
 
@@ -97,7 +98,7 @@ func BackupList(_ context.Context, cfg config.Config, env Env) error {
 			say(env.Stdout, "%s  unusable: %s\n", l.Dir, fault.Public(l.Err))
 			continue
 		}
-		say(env.Stdout, "%s  %s  schema %d  %d files, %d bytes\n", l.Dir, l.Manifest.Database, l.Manifest.Schema, len(l.Manifest.Files), l.Manifest.Size())
+		say(env.Stdout, "%s  %s  schema %d  %s, %d bytes\n", l.Dir, l.Manifest.Database, l.Manifest.Schema, wording.Count(len(l.Manifest.Files), "file", "files"), l.Manifest.Size())
 	}
 	return nil
 }
