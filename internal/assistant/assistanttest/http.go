@@ -72,7 +72,7 @@ func (h HTTPHarness) silence(t *testing.T) {
 		_, _ = io.WriteString(w, h.Hello)
 		<-ctx.Done()
 	}, func(t *testing.T, got Result, took time.Duration) {
-		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "silent") || len(got.Messages) != 0 {
+		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "sent nothing for") || len(got.Messages) != 0 {
 			t.Errorf("turn: %+v", got)
 		}
 		if took != 90*time.Second {
