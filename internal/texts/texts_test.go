@@ -275,7 +275,7 @@ func joined(e ast.Expr) (string, bool) {
 
 // readable reports whether a text is one for a person.
 func readable(text string) bool {
-	if sql(text) || strings.HasPrefix(text, "{") || strings.Contains(text, "2006") { // SQL, JSON schemas, layouts of times
+	if sql(text) || strings.HasPrefix(text, "{") || strings.Contains(text, "2006") || strings.ContainsRune(text, 0) { // SQL, JSON schemas, layouts of times, formats of files
 		return false
 	}
 	words, letters := 0, 0
