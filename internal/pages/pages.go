@@ -16,6 +16,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/time/rate"
 
@@ -267,8 +268,10 @@ func readForm(r *http.Request) error {
 }
 
 // localPath returns where to go next: a path of the pages, whatever was asked for.
+// Browsers leave out tabs and line breaks, and take a backslash for a slash: what they
+// make of "/\t/example.com" is another site.
 func localPath(to string) string {
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\x00") {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) || strings.ContainsFunc(to, unicode.IsControl) {
 		return "/"
 	}
 	return to

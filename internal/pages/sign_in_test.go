@@ -101,7 +101,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 func TestLinksLeadNowhereElse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
-		for _, to := range []string{"https://example.com", "//example.com", `/\example.com`, "javascript:alert(1)", "/a\r\nSet-Cookie: x=y"} {
+		for _, to := range []string{"https://example.com", "//example.com", `/\example.com`, "javascript:alert(1)", "/\t/example.com", "/a\r\nSet-Cookie: x=y"} {
 			r := w.browser().send("POST", "/sign-in", url.Values{"k": {w.link(bob)}, "to": {to}})
 			if got := r.Header().Get("Location"); got != "/" {
 				t.Errorf("%q leads to %q", to, got)
