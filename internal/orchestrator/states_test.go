@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/heavytest"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -86,7 +87,7 @@ func drawMove(t *rapid.T, kinds []string) move {
 func TestWhateverIsLeftIsPickedUp(t *testing.T) {
 	t.Parallel()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue { // more with -rapid.checks
-		_ = checks.Value.Set("50")
+		_ = checks.Value.Set(strconv.Itoa(heavytest.Size(15, 60)))
 		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 	}
 	rapid.Check(t, func(rt *rapid.T) {
