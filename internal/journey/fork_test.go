@@ -72,7 +72,7 @@ func TestForkGoesOnFromAMessage(t *testing.T) {
 		w.says(ann, "long")
 		w.seesText(ann, shown)
 		w.says(ann, "/fork")
-		w.seesText(ann, "✖ Something still runs or waits here.")
+		w.seesText(ann, "✖ Something is still running or queued here.")
 		w.says(ann, "/stop")
 		w.seesText(ann, "⏹ Stopped")
 		w.settles()

@@ -45,7 +45,7 @@ func TestEarlierSessionsAreListedSearchedAndShown(t *testing.T) {
 		w.says(ann, "/sessions words that nobody said")
 		w.seesText(ann, "No messages here contain")
 		w.says(ann, "/sessions ...")
-		w.seesText(ann, "✖ Say at least one word")
+		w.seesText(ann, "✖ Specify at least one word")
 
 		w.says(ann, "/sessions show 1")
 		shown := w.seesText(ann, "Session 1", "openai test-model", "user: what does the deploy script do? [click]", "calls read_file", "assistant: It adds numbers", "The full session is attached")

@@ -352,8 +352,8 @@ func TestARestartInTheMiddleOfLearning(t *testing.T) {
 		w.shutdown()
 		held.Store(false)
 		w.start()
-		w.shows(ann, "/memory", "Memories about you: 1", canary, "0.50 sure")
+		w.shows(ann, "/memory", "Memories about you: 1", canary, "confidence 50%")
 		w.restart()
-		w.shows(ann, "/memory", "Memories about you: 1", "0.50 sure")
+		w.shows(ann, "/memory", "Memories about you: 1", "confidence 50%")
 	})
 }

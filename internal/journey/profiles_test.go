@@ -249,7 +249,7 @@ func TestAStandingTaskRunsOnSchedule(t *testing.T) {
 		w.says(ann, "/schedule on")
 		w.seesText(ann, "every hour on your behalf, first at 2026-11-21 13:00 UTC")
 		w.says(ann, "/schedule list")
-		w.seesText(ann, "here, watcher every hour, by telegram/42", "0 runs so far")
+		w.seesText(ann, "here, watcher every hour, by User 42", "0 runs so far")
 
 		c.pass(time.Hour)
 		w.seesText(ann, "report 1")
