@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -146,4 +147,12 @@ func notFound(what string) error { return fault.New(fault.NotFound, "There is no
 func isNull(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return isState(err, pgNotNull) || ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_NOTNULL
+}
+
+// wrap adds what was being done to err, and leaves nil alone.
+func wrap(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }

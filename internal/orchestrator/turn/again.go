@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -309,4 +310,50 @@ func (o *Turns) Waiting(ctx context.Context, tx port.Tx, conversationID string, 
 	}
 	_, ok, err := waitingTurn(ctx, tx, conversationID)
 	return ok, err
+}
+
+// showParked shows that a turn waits, in its placeholder, which is posted for that if
+// the turn was too short to need one. It waits its turn with the platform: somebody waits
+// for this. It is best effort.
+func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e ending) {
+	w, text, buttons := r.w, e.parked, e.buttons
+	w.retries = e.again
+	if t := e.again; t != nil {
+		t.placed = placed
+		text, buttons = t.text(w.o, time.Until(t.until), w.how()), t.buttons
+	}
+	editor, ok := w.adapter().(platform.Editor)
+	if !ok || placed == nil || text == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if placed.Message == "" {
+		d := *placed
+		d.Placeholder = text
+		_, err := w.o.outbox.Place(ctx, w.conv.Key, &d, func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
+			d.Placeholder = placed.Placeholder
+			return w.hold(ctx, func(tx port.Tx) error {
+				if err := moved.Apply(ctx, tx); err != nil {
+					return err
+				}
+				return tx.UpdateDelivery(ctx, d)
+			})
+		})
+		if err != nil {
+			w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
+			return
+		}
+		placed.Message, placed.State = d.Message, d.State
+		if len(buttons) == 0 && w.caps().SilentEdits {
+			return // else it says nothing yet
+		}
+	}
+	err := editor.Edit(ctx, platform.Edit{
+		Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Buttons: buttons,
+		Progress: e.again == nil && len(buttons) == 0,
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
+	}
 }

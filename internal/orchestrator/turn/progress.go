@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/sessions"
 )
 
 // typingAfter is how long a turn runs until the typing indication begins. A
@@ -63,63 +61,6 @@ var placing = fault.Policy{Longest: time.Minute, Tries: 5, Uncertain: true}
 // that ends sooner records it with its end. Until it is on record nothing of the
 // answer is shown in it, so that a crash leaves a stray placeholder and no text.
 const recordAfter = 100 * time.Millisecond
-
-// placeholder returns the delivery that shows the turn until it ends: that of
-// an earlier attempt, or a new one. It is nil where messages cannot be edited.
-func (w *worker) placeholder(ctx context.Context, tx port.Tx, entry sessions.Entry) (*messages.Delivery, error) {
-	if !w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
-		return nil, nil
-	}
-	if entry.State == sessions.EntryRunning {
-		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
-			return d, err
-		}
-	}
-	d := outbox.Answer(w.conv.ID, entry, "")
-	d.Final = false
-	if err := w.addFirst(ctx, tx, &d); err != nil {
-		return nil, err
-	}
-	d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
-	return &d, nil
-}
-
-// notice stores a notice that comes before the placeholder. A number that was kept
-// for that is not the last one any more, and is left out.
-func (w *worker) notice(ctx context.Context, tx port.Tx, entry sessions.Entry, text string) error {
-	w.numbered = 0
-	return outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, text)
-}
-
-// addFirst stores the placeholder, under the number that was kept for it if there
-// is one, and knows then that it is the last delivery.
-func (w *worker) addFirst(ctx context.Context, tx port.Tx, d *messages.Delivery) error {
-	if w.numbered > 0 {
-		w.numbered--
-		return tx.AddNumbered(ctx, d)
-	}
-	if err := tx.AddDelivery(ctx, d); err != nil {
-		return err
-	}
-	if d.Seq == w.conv.DeliverySeq+1 { // else notices came before it
-		w.conv.DeliverySeq = d.Seq
-	}
-	return nil
-}
-
-// openPlaceholder finds the placeholder of an entry that has not ended.
-func openPlaceholder(ctx context.Context, tx port.Tx, entry sessions.Entry) (*messages.Delivery, error) {
-	all, err := tx.EntryDeliveries(ctx, entry.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range all {
-		if !d.Final && !d.Control && d.State != messages.DeliveryFailed {
-			return &d, nil
-		}
-	}
-	return nil, nil
-}
 
 func (w *worker) adapter() platform.Adapter { return w.o.outbox.Adapters[w.conv.Key.Platform] }
 
@@ -461,52 +402,6 @@ func (p *progress) summary(took time.Duration, used string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.card.summary(took, used)
-}
-
-// showParked shows that a turn waits, in its placeholder, which is posted for that if
-// the turn was too short to need one. It waits its turn with the platform: somebody waits
-// for this. It is best effort.
-func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e ending) {
-	w, text, buttons := r.w, e.parked, e.buttons
-	w.retries = e.again
-	if t := e.again; t != nil {
-		t.placed = placed
-		text, buttons = t.text(w.o, time.Until(t.until), w.how()), t.buttons
-	}
-	editor, ok := w.adapter().(platform.Editor)
-	if !ok || placed == nil || text == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if placed.Message == "" {
-		d := *placed
-		d.Placeholder = text
-		_, err := w.o.outbox.Place(ctx, w.conv.Key, &d, func(ctx context.Context, d messages.Delivery, moved *outbox.Move) error {
-			d.Placeholder = placed.Placeholder
-			return w.hold(ctx, func(tx port.Tx) error {
-				if err := moved.Apply(ctx, tx); err != nil {
-					return err
-				}
-				return tx.UpdateDelivery(ctx, d)
-			})
-		})
-		if err != nil {
-			w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
-			return
-		}
-		placed.Message, placed.State = d.Message, d.State
-		if len(buttons) == 0 && w.caps().SilentEdits {
-			return // else it says nothing yet
-		}
-	}
-	err := editor.Edit(ctx, platform.Edit{
-		Ref: messages.Ref{Conversation: w.conv.Key, Message: placed.Message}, Text: text, Buttons: buttons,
-		Progress: e.again == nil && len(buttons) == 0,
-	})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		w.o.config.Log.DebugContext(ctx, "could not show that a turn waits", "err", err)
-	}
 }
 
 // maxThoughts is how much reasoning is kept to show its newest line, in bytes.

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+)
+
+const openWorkSQL = `
+	(SELECT next_ms FROM inbound_events WHERE conversation_id = $1 AND ` + openTurn + ` ORDER BY seq LIMIT 1),
+	EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND lane = 'control' AND state = 'waiting'),
+	EXISTS (SELECT 1 FROM deliveries WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed'))`
+
+// OpenWork returns what there is to do in a conversation, and its active session.
+func (t *Tx) OpenWork(ctx context.Context, conversationID string) (w sessions.OpenWork, err error) {
+	var row sessionRow
+	var next *int64
+	open := []any{&next, &w.Control, &w.Deliveries}
+	w.Active, err = t.one(ctx, append(open, row.dest()...), `
+		SELECT `+openWorkSQL+`, `+sessionColumns+` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`, conversationID)
+	if err == nil && w.Active {
+		w.Session, err = row.decode()
+	} else if err == nil {
+		_, err = t.one(ctx, open, `SELECT `+openWorkSQL, conversationID)
+	}
+	if w.Waiting = next != nil; w.Waiting && *next != 0 {
+		w.NextAt = time.UnixMilli(*next).UTC()
+	}
+	return w, wrap(err, "look for open work")
+}
+
+const waitingEntriesSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE conversation_id = $1 AND ` + openTurn + ` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`
+
+// WaitingEntries returns entries of lane turn that wait behind a sequence
+// number, oldest first.
+func (t *Tx) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
+	return t.entries(ctx, waitingEntriesSQL, conversationID, after, limit)
+}
+
+// CountWaiting returns how many entries of lane turn wait or run.
+func (t *Tx) CountWaiting(ctx context.Context, conversationID string) (int, error) {
+	var n int
+	_, err := t.one(ctx, []any{&n}, `
+		SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND `+openTurn, conversationID)
+	return n, wrap(err, "count waiting events")
+}
+
+// The condition is that of the partial index idx_inbound_events_person.
+const waitingOfSQL = `
+	SELECT count(*), COALESCE(sum(CASE WHEN conversation_id = $3 THEN 1 ELSE 0 END), 0), COALESCE(min(accepted_ms), 0) FROM (
+		SELECT conversation_id, accepted_ms FROM inbound_events
+		WHERE platform_type = $1 AND sender = $2 AND lane = 'turn' AND state = 'waiting' LIMIT $4) AS own`
+
+// WaitingOf counts, up to most, the entries of lane turn that wait and came from
+// the sender of in on its platform: all of them, and those in one conversation. It
+// says when the oldest of them was accepted.
+func (t *Tx) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
+	_, err = t.one(ctx, []any{&all, &here, msTime{&since}}, waitingOfSQL,
+		string(in.Conversation.Platform), string(in.Sender.ID), conversationID, most)
+	return all, here, since, wrap(err, "count what waits of a person")
+}
+
+// The condition is that of the partial index idx_inbound_events_refused.
+const refusedSinceSQL = `
+	SELECT 1 FROM inbound_events
+	WHERE platform_type = $1 AND sender = $2 AND state = 'refused' AND error = $3 AND accepted_ms >= $4 LIMIT 1`
+
+// RefusedSince reports whether a message of the sender of in was refused with an
+// error text at or after a time.
+func (t *Tx) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, refusedSinceSQL, string(in.Conversation.Platform), string(in.Sender.ID), reason, millis(since))
+	return ok, wrap(err, "look for refused messages")
+}
+
+const controlWorkSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE lane = 'control' AND state = 'waiting' AND accepted_ms < $1
+	ORDER BY accepted_ms, seq LIMIT $2`
+
+// ControlWork returns entries of lane control that are still waiting and were
+// accepted before the given time, oldest first: left over by a crash.
+func (t *Tx) ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error) {
+	return t.entries(ctx, controlWorkSQL, millis(before), limit)
+}
+
+// The plus keeps the planners from looking through the whole inbox by number: few
+// entries wait, and they have an index.
+const controlBeforeSQL = `
+	SELECT ` + entryColumns + ` FROM inbound_events
+	WHERE conversation_id = $1 AND lane = 'control' AND state = 'waiting' AND +seq < $2
+	ORDER BY +seq`
+
+// ControlBefore returns entries of lane control of a conversation that wait and have
+// a sequence number below seq, oldest first.
+func (t *Tx) ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error) {
+	return t.entries(ctx, controlBeforeSQL, conversationID, seq)
+}
+
+// A head is due: the first open entry of a conversation, or a final delivery
+// with none before it that has to wait. A delivery whose text is not decided is
+// its entry's work.
+const conversationsWithWorkSQL = `
+	SELECT c.id FROM (
+		SELECT e.conversation_id AS id, e.accepted_ms AS since
+		FROM inbound_events e
+		WHERE e.lane = 'turn' AND e.state IN ('waiting', 'running')
+			AND e.conversation_id IS NOT NULL AND e.next_ms <= {now}
+			AND (SELECT halted_ms FROM service_state WHERE id = 1) = 0
+			AND NOT EXISTS (
+				SELECT 1 FROM inbound_events h
+				WHERE h.conversation_id = e.conversation_id
+					AND h.lane = 'turn' AND h.state IN ('waiting', 'running') AND h.seq < e.seq)
+		UNION ALL
+		SELECT d.conversation_id AS id, d.created_ms AS since
+		FROM deliveries d
+		WHERE d.state IN ('pending', 'sending', 'placed') AND d.final AND d.next_ms <= {now}
+			AND (d.control OR NOT EXISTS (
+				SELECT 1 FROM deliveries h
+				WHERE h.conversation_id = d.conversation_id AND h.state IN ('pending', 'sending', 'placed')
+					AND NOT h.control AND h.seq < d.seq AND h.next_ms > {now}))
+	) AS work
+	JOIN remote_agent_conversations c ON c.id = work.id
+	WHERE c.lease_owner IS NULL OR c.lease_until <= {now}
+	GROUP BY c.id
+	ORDER BY min(work.since), c.id
+	LIMIT $1`
+
+// ConversationsWithWork returns ids of conversations that have no live lease and
+// either a due entry at the head of their inbox or a due open delivery, the
+// longest waiting first. While the service is halted entries do not count.
+func (t *Tx) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
+	ids, err := t.ids(ctx, conversationsWithWorkSQL, limit)
+	return ids, wrap(err, "find conversations with work")
+}
+
+// The newest entries of a conversation, so that the time does not grow with it.
+const unansweredSQL = `
+	SELECT count(*), COALESCE(max(accepted_ms), 0) FROM inbound_events
+	WHERE conversation_id = $1 AND seq > (SELECT inbox_seq FROM remote_agent_conversations WHERE id = $1) - 100
+		AND state = 'refused' AND error = $2 AND accepted_ms >= $3`
+
+// Unanswered counts the entries of a conversation that were refused with
+// sessions.ErrorLoop at or after a time, among its newest hundred, and says when the
+// last of them came.
+func (t *Tx) Unanswered(ctx context.Context, conversationID string, since time.Time) (n int, last time.Time, err error) {
+	_, err = t.one(ctx, []any{&n, msTime{&last}}, unansweredSQL, conversationID, sessions.ErrorLoop, millis(since))
+	return n, last, wrap(err, "count unanswered messages")
+}
+
+const begunBehindSQL = `
+	SELECT
+		EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND session_id = $2 AND seq < $3),
+		EXISTS (SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND session_id = $2 AND seq > $3)`
+
+// BegunBehind reports whether all turns of a session are behind a place in the inbox of
+// its conversation, and there are some: it began after what has that place. No clock is
+// asked, for that of the database and those of processes differ.
+func (t *Tx) BegunBehind(ctx context.Context, s sessions.Session, seq int64) (bool, error) {
+	var before, behind bool
+	_, err := t.one(ctx, []any{&before, &behind}, begunBehindSQL, s.ConversationID, s.ID, seq)
+	return behind && !before, wrap(err, "look for the first turn of a session")
+}
