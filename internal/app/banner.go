@@ -35,7 +35,7 @@ func (d *daemon) banner(ctx context.Context) {
 	d.say("  http      http://%s  /healthz /readyz /metrics\n", d.web.Addr())
 	d.sayPages(ctx)
 	if c.Assistant == config.AssistantDemo {
-		d.say("  model     DEMO: scripted replies, not an AI. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local model.\n")
+		d.say("  model     DEMO: scripted replies, not an AI. Run `bot setup model`, or set OPENAI_API_KEY.\n")
 	} else {
 		d.say("  model     %s\n", d.modelLine())
 	}

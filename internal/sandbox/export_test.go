@@ -52,6 +52,3 @@ func ParseStat(text string) (parent, group, threads int, pages int64, ok bool) {
 	p, ok := parseStat(1, text)
 	return p.parent, p.group, p.threads, p.pages, ok
 }
-
-// Globally reports whether we are root whom the kernel's limit of processes spares.
-func Globally() bool { return globalRoot() }

@@ -253,7 +253,7 @@ func (k *kind) People() platform.People {
 func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
-		return "off. `bot github manifest` helps create an app; or set GITHUB_MODE=poll and GITHUB_TOKEN."
+		return "off. `bot setup github` makes the app and connects it, or set GITHUB_MODE=poll and GITHUB_TOKEN."
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " by webhook at /webhooks/github"
 	}

@@ -129,7 +129,7 @@ func TestGitHubsBanner(t *testing.T) {
 	t.Parallel()
 	account := platform.Account{Name: "@agent"}
 	for want, k := range map[string]kind{
-		"off. `bot github manifest` helps create an app; or set GITHUB_MODE=poll and GITHUB_TOKEN.": {},
+		"off. `bot setup github` makes the app and connects it, or set GITHUB_MODE=poll and GITHUB_TOKEN.": {},
 		"@agent by polling":                     {mode: "poll"},
 		"@agent by webhook at /webhooks/github": {webhookSecret: option.NewSecret("s")},
 	} {

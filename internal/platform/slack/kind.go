@@ -128,7 +128,7 @@ func (k *kind) People() platform.People {
 func (k *kind) Banner(account platform.Account) string {
 	switch {
 	case !k.On():
-		return "off. `bot slack manifest` helps create the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
+		return "off. `bot setup slack` makes the app and connects it, or set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
 	case k.Intake() == platform.OverHTTP:
 		return account.Name + " over HTTP at /webhooks/slack/"
 	}

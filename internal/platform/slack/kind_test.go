@@ -30,7 +30,7 @@ func TestHowSlacksEventsComeIn(t *testing.T) {
 		intake platform.Intake
 		banner string
 	}{
-		"off":     {nil, false, platform.OverHTTP, "off. `bot slack manifest` helps create the app; set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."},
+		"off":     {nil, false, platform.OverHTTP, "off. `bot setup slack` makes the app and connects it, or set SLACK_BOT_TOKEN and SLACK_APP_TOKEN."},
 		"sockets": {[]string{"SLACK_BOT_TOKEN=xoxb-1", "SLACK_APP_TOKEN=xapp-1"}, true, platform.OverSocket, "@agent by Socket Mode"},
 		"HTTP":    {[]string{"SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET=s"}, true, platform.OverHTTP, "@agent over HTTP at /webhooks/slack/"},
 		"both": {

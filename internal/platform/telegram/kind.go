@@ -189,7 +189,7 @@ func (k *kind) People() platform.People {
 // Banner implements platform.Kind.
 func (k *kind) Banner(account platform.Account) string {
 	if !k.On() {
-		return "off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN."
+		return "off. `bot setup telegram` connects it, or set TELEGRAM_BOT_TOKEN."
 	}
 	who := "for its owner"
 	switch {

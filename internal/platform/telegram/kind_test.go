@@ -70,7 +70,7 @@ func TestTelegramsBanner(t *testing.T) {
 	t.Parallel()
 	account := platform.Account{Name: "@acme_bot"}
 	for want, env := range map[string][]string{
-		"off. Get a token from @BotFather and set TELEGRAM_BOT_TOKEN.":      nil,
+		"off. `bot setup telegram` connects it, or set TELEGRAM_BOT_TOKEN.": nil,
 		"@acme_bot by poll, for its owner":                                  {"TELEGRAM_BOT_TOKEN=1:x"},
 		"@acme_bot by poll, for the people in TELEGRAM_ALLOWED_USER_IDS":    {"TELEGRAM_BOT_TOKEN=1:x", "TELEGRAM_ALLOWED_USER_IDS=1"},
 		"@acme_bot by poll, open to EVERYONE (TELEGRAM_ALLOWED_USER_IDS=*)": {"TELEGRAM_BOT_TOKEN=1:x", "TELEGRAM_ALLOWED_USER_IDS=*"},
