@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,14 +113,8 @@ func (b *Bot) Option(name string) string { return b.env[name] }
 // Start runs the bot and waits until it says that it is ready.
 func (b *Bot) Start() {
 	b.t.Helper()
-	var env []string
-	for name, value := range b.env {
-		if value != "" {
-			env = append(env, name+"="+value)
-		}
-	}
 	// There is no .env in its home.
-	b.running = process.Start(b.t, b.env["HOME"], env, b.program, "serve", "--no-console")
+	b.running = process.Start(b.t, b.env["HOME"], b.environ(), b.program, "serve", "--no-console")
 	b.t.Cleanup(b.Stop) // before it is killed
 	b.running.Answers("http://" + b.env["LISTEN_ADDR"] + "/readyz")
 }
@@ -209,4 +204,29 @@ func (b *Bot) Rows(query string) (all []string) {
 		b.t.Fatal(err)
 	}
 	return all
+}
+
+// Address is where the bot answers browsers, such as http://127.0.0.1:8080.
+func (b *Bot) Address() string { return "http://" + b.env["LISTEN_ADDR"] }
+
+// OwnerLink returns a link that signs a browser in, as an operator gets it.
+func (b *Bot) OwnerLink() string {
+	b.t.Helper()
+	cmd := exec.Command(b.program, "owner-link")
+	cmd.Dir, cmd.Env = b.env["HOME"], b.environ()
+	out, err := cmd.Output()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// environ is the environment that the bot and its commands run with.
+func (b *Bot) environ() (env []string) {
+	for name, value := range b.env {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }

@@ -1,0 +1,179 @@
+// Package browser uses the web pages as people do: in a real browser, with and without
+// JavaScript, with keys and pointer, and lets axe look for what shuts people out.
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"remote-agent/e2e/internal/bot"
+	"remote-agent/e2e/internal/need"
+	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/openai"
+)
+
+// started returns a bot that runs, and a browser that is signed in as an owner.
+func started(t *testing.T) (*bot.Bot, *window) {
+	t.Helper()
+	need.Chromium(t)
+	b := bot.New(t).With(map[string]string{"TELEGRAM_OWNER_IDS": "42"})
+	b.Start()
+	w := open(t, b.Address())
+	return b, w
+}
+
+// signsIn follows a link and begins a session.
+func (w *window) signsIn(link string) {
+	w.t.Helper()
+	w.visit(link)
+	w.presses("Sign in")
+	w.sees("Needs you")
+}
+
+func TestAPlanInTheBrowser(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	link := b.OwnerLink()
+	w.signsIn(link)
+
+	other := open(t, b.Address())
+	other.visit(link)
+	other.sees("already used")
+	other.visit("/sessions")
+	other.sees("You need a link to sign in")
+
+	decide(b, w)
+	w.visit("/account")
+	w.presses("Sign out here")
+	w.sees("You need a link to sign in")
+	w.visit("/sessions")
+	w.sees("You need a link to sign in")
+}
+
+func TestWithoutJavaScript(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.withoutScript()
+	w.size(320, 640)
+	w.signsIn(b.OwnerLink())
+	decide(b, w)
+}
+
+// decide reads a plan, changes it, lets it be executed, reads what came of it, and goes on.
+func decide(b *bot.Bot, w *window) {
+	w.t.Helper()
+	b.Model.Enqueue(openai.Text("1. Add the flag.\n2. Test it."))
+	b.Says("/plan add a --json flag")
+	b.Sees("Plan p-1, version 1")
+	w.finds("/", "p-1")
+	w.presses("Review")
+	w.sees("Add the flag.")
+	w.presses("Edit the plan")
+	w.writes("textarea[name=text]", "1. Add the flag.\n2. Test it twice.")
+	w.presses("Save as a new version")
+	b.Sees("Test it twice", "Plan p-1, version 2")
+	w.finds("/approvals", "Test it twice")
+
+	gate := emulator.NewGate()
+	b.Model.Enqueue(openai.Reply(openai.Delta("The first step is done. "), openai.Gate(gate), openai.Delta("Both steps are done.")))
+	w.presses("Approve and run")
+	b.Sees("The first step is done.")
+	w.finds("/approvals", "Nothing waits for a decision.")
+	w.finds("/", "Running")
+	gate.Open()
+	b.Sees("Both steps are done.")
+
+	w.finds("/sessions", "/execute p-1")
+	w.presses("/execute p-1")
+	w.sees("Test it twice", "Both steps are done.")
+	b.Model.Enqueue(openai.Text("You are welcome."))
+	w.writes("textarea[name=text]", "thank you")
+	w.presses("Send")
+	b.Sees("You are welcome.")
+	w.finds(w.path(), "thank you", "You are welcome.")
+}
+
+// What shuts people out is found in every page that the navigation names, empty and with
+// something in it, on a phone and on a desk, in both themes.
+func TestNobodyIsShutOut(t *testing.T) {
+	t.Parallel()
+	source := axe(t)
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.audit(source, w.links("nav a"))
+
+	b.Model.Enqueue(openai.Text("# What it does\n\nIt adds, and `sum.sh` prints:\n\n```sh\nsh sum.sh 2 3\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"))
+	b.Says("what does it do? " + strings.Repeat("verylongword", 20))
+	b.Sees("What it does")
+	b.Model.Enqueue(openai.Text("1. Add the flag.\n2. Test it."))
+	b.Says("/plan add a --json flag")
+	b.Sees("Plan p-1, version 1")
+	pages := append(w.links("nav a"), "/account", "/no-such-page")
+	w.visit("/sessions")
+	w.audit(source, append(pages, w.links("main .list a")...))
+}
+
+// audit looks at pages as axe and as a narrow screen do.
+func (w *window) audit(axe string, pages []string) {
+	w.t.Helper()
+	if len(pages) < 3 {
+		w.t.Fatalf("pages: %q", pages)
+	}
+	for _, width := range []int64{320, 1280} {
+		w.size(width, 800)
+		for _, theme := range []string{"light", "dark"} {
+			w.likes(theme)
+			for _, page := range pages {
+				w.visit(page)
+				at := fmt.Sprintf("%s, %d px, %s", page, width, theme)
+				for _, f := range w.findings(axe) {
+					w.t.Errorf("%s: %s", at, f)
+				}
+				if wide := w.number("document.documentElement.scrollWidth"); wide > width {
+					w.t.Errorf("%s: the page is %d px wide", at, wide)
+				}
+				w.picture(strings.NewReplacer("/", "_", ",", "", " ", "_").Replace(at))
+			}
+		}
+	}
+}
+
+func axe(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(need.Package(t, "axe-core") + "/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// violation is what axe says about a page.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// findings are what shuts people out of the page that is open.
+func (w *window) findings(axe string) (found []string) {
+	w.t.Helper()
+	w.run(chromedp.Evaluate[chromedp.Void](axe))
+	all, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]violation](
+		`axe.run(document, {resultTypes: ["violations"]}).then((r) => { if (!r.passes.length) throw "axe looked at nothing"; return r.violations; })`,
+		chromedp.EvalAwaitPromise))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, v := range all {
+		if v.Impact != "serious" && v.Impact != "critical" {
+			continue
+		}
+		for _, n := range v.Nodes {
+			found = append(found, fmt.Sprintf("%s (%s): %s\n%s\n%s", v.ID, v.Impact, v.Help, n.HTML, n.FailureSummary))
+		}
+	}
+	return found
+}
