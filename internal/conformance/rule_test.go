@@ -114,6 +114,9 @@ func (r rule) run(t *testing.T, w *world) {
 		r.holds(c)
 	}()
 	<-done
+	if t.Skipped() { // the server has not what the rule is about
+		return
+	}
 	if len(c.failed) == 0 {
 		t.Error("this holds now: remove its mark `open`")
 		return
