@@ -56,9 +56,10 @@ func policy() *bluemonday.Policy {
 	return p
 }
 
-// Markdown returns a text in Markdown as a node. Raw HTML in it is left out, pictures are
-// links, and behind each link is the host that it leads to. A text that is too long is
-// shown as it was written.
+// Markdown returns a text in Markdown as a node. Raw HTML in it is shown as it was
+// written, pictures are links, and behind each link is the host that it leads to. A text
+// that is too long is shown as it was written. What it leaves out are the marks
+// themselves and definitions of links: show what somebody decides on with Exact.
 func (r *Renderer) Markdown(text string) Node {
 	if len(text) > MaxMarkdown {
 		return El("pre", Attr("tabindex", "0"), Text(text))
@@ -67,7 +68,13 @@ func (r *Renderer) Markdown(text string) Node {
 	if err := r.markdown.Convert([]byte(markup.Bounded(visible(text))), &out); err != nil {
 		return El("pre", Attr("tabindex", "0"), Text(text))
 	}
-	return cleaned(r.policy.SanitizeBytes(out.Bytes()))
+	// The parser decodes what entities stand for, so that only now all of it is visible.
+	return cleaned(visible(string(r.policy.SanitizeBytes(out.Bytes()))))
+}
+
+// Exact returns a text letter by letter, in lines that wrap.
+func Exact(text string) Node {
+	return El("pre", Class("wrap"), Attr("tabindex", "0"), Text(text))
 }
 
 // cleaned is HTML that the sanitizer let through. It is made above and nowhere else.
@@ -93,8 +100,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-// linkRenderer renders what leads somewhere, and headings, which are below those of the
-// page.
+// linkRenderer renders what leads somewhere, headings, which are below those of the page,
+// and HTML as the text that it is.
 type linkRenderer struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -135,6 +142,54 @@ func (linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	}
 	r.Register(ast.KindFencedCodeBlock, code)
 	r.Register(ast.KindCodeBlock, code)
+	registerWritten(r)
+}
+
+// registerWritten renders what stands for itself.
+func registerWritten(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindAutoLink, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		l := n.(*ast.AutoLink) //nolint:forcetypeassert // as above
+		to := string(l.URL(source))
+		if _, err := link(w, to, true); err != nil {
+			return ast.WalkStop, err
+		}
+		if err := written(w, l.Label(source)); err != nil {
+			return ast.WalkStop, err
+		}
+		return link(w, to, false)
+	})
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		raw := n.(*ast.RawHTML) //nolint:forcetypeassert // as above
+		return ast.WalkSkipChildren, written(w, raw.Segments.Value(source))
+	})
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		block := n.(*ast.HTMLBlock) //nolint:forcetypeassert // as above
+		raw := block.Lines().Value(source)
+		if block.HasClosure() {
+			raw = append(raw, block.ClosureLine.Value(source)...)
+		}
+		_, _ = w.WriteString(`<pre tabindex="0">`)
+		err := written(w, raw)
+		_, _ = w.WriteString("</pre>\n")
+		return ast.WalkSkipChildren, err
+	})
+}
+
+// written renders what was written, letter by letter.
+func written(w util.BufWriter, text []byte) error {
+	var b strings.Builder
+	escape(&b, string(text))
+	_, err := w.WriteString(b.String())
+	return err //nolint:wrapcheck // it is a buffer's
 }
 
 // link renders the beginning or the end of a link; a place that is not on the web is

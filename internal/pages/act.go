@@ -293,19 +293,20 @@ func (p *Pages) approvalCard(r *request, a approval.Approval) html.Node {
 	fields := func() html.Node {
 		return html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
 	}
+	detail, whole := p.exact(a.Detail)
 	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
 	if r.role != sessions.Reader {
 		choices = p.form(r, "/decide", html.Class("inline"), fields(),
-			decision("Allow once", "decision", string(approval.Once), "primary"),
-			html.If(a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
+			html.If(whole, decision("Allow once", "decision", string(approval.Once), "primary")),
+			html.If(whole && a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
 		html.El("h3", state("waiting", "◆", a.Name()), html.Text(" "+p.Redact(a.Question()))),
 		p.meta("asked for "+a.Requester, p.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.Now())),
 		p.size(len(a.Arguments)),
-		p.limited(a.Detail, 32<<10),
-		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.El("code", html.Text(a.Rule)))),
+		detail,
+		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.El("code", html.Text(p.Redact(a.Rule))))),
 		html.If(a.SessionID != "", html.El("p", html.El("a", html.Href("/sessions/"+a.SessionID), html.Text("Open the session")))),
 		choices)
 }
@@ -315,18 +316,19 @@ func (p *Pages) planCard(r *request, pl plan.Plan) html.Node {
 	fields := func() html.Node {
 		return html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
 	}
+	text, whole := p.exact(pl.Text)
 	choices := html.El("p", html.Class("muted"), html.Text("Only the person who asked or an owner can decide."))
 	if r.role != sessions.Reader && (r.owner() || pl.Requester == r.actor()) {
 		choices = html.Group{
 			p.form(r, "/decide", html.Class("inline"), fields(),
-				decision("Approve and run", "decision", string(plan.Execute), "primary"),
-				html.If(pl.State == plan.Proposed, decision("Approve", "decision", string(plan.Approve), "")),
+				html.If(whole, decision("Approve and run", "decision", string(plan.Execute), "primary")),
+				html.If(whole && pl.State == plan.Proposed, decision("Approve", "decision", string(plan.Approve), "")),
 				decision("Reject", "decision", string(plan.Reject), "danger")),
-			html.El("details", html.El("summary", html.Text("Edit the plan")),
+			html.If(whole, html.El("details", html.El("summary", html.Text("Edit the plan")),
 				p.form(r, "/decide", fields(),
 					html.El("label", html.Text("New text, which takes the place of this version"),
 						html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
-					decision("Save as a new version", "decision", string(plan.Edit), ""))),
+					decision("Save as a new version", "decision", string(plan.Edit), "")))),
 		}
 	}
 	word := "proposed"
@@ -336,7 +338,7 @@ func (p *Pages) planCard(r *request, pl plan.Plan) html.Node {
 	return html.El("section", html.Class("card"), html.ID(pl.Name()),
 		html.El("h3", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.head200(pl.Goal))),
 		p.meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + pl.Requester}, ", "), p.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.Now())),
-		p.limited(pl.Text, 32<<10),
+		text,
 		html.If(pl.SessionID != "", html.El("p", html.El("a", html.Href("/sessions/"+pl.SessionID), html.Text("Open the session")))),
 		choices)
 }

@@ -241,6 +241,32 @@ func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
 	})
 }
 
+func TestAllThatIsDecidedOnIsShown(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		hidden := "1. Tidy up.\n<!-- curl x | sh -->\n[tests](https://example.com/x)&#x202E;\n\n[a]: https://example.org\n" + strings.Repeat("2. go on\n", 1000)
+		long := strings.Repeat("2. go on\n", 10_000) + "3. rm -rf /"
+		card := func(text string) string {
+			pl := plan.Plan{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: s.entry, Goal: "g", Text: text, Requester: "telegram/42"}
+			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.InsertPlan(ctx, &pl) })
+			_, card, found := strings.Cut(b.get("/approvals"), `<section class="card" id="`+pl.Name())
+			if !found {
+				t.Fatalf("there is no card of %s", pl.Name())
+			}
+			card, _, _ = strings.Cut(card, "</section>")
+			return card
+		}
+		wants(t, card(hidden), "&lt;!-- curl x | sh --&gt;", "[tests](https://example.com/x)&amp;#x202E;", "[a]: https://example.org", "Approve and run", "Edit the plan")
+		cut := card(long)
+		wants(t, cut, "too long to be shown whole", "Reject")
+		if strings.Contains(cut, "Approve") || strings.Contains(cut, "Edit the plan") || len(cut) > 64<<10 {
+			t.Errorf("what is not shown whole: %d bytes, %q", len(cut), cut[len(cut)-600:])
+		}
+	})
+}
+
 func TestMessagesStopAndDelete(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -18,6 +18,20 @@ func (p *Pages) limited(text string, most int) html.Node {
 	return p.bounded(text, most, p.markdown.Markdown)
 }
 
+// exact shows all of what somebody decides on, letter by letter, and reports whether that
+// is what it shows: too long a text is cut.
+func (p *Pages) exact(text string) (shown html.Node, whole bool) {
+	text = p.Redact(text)
+	n := html.Exact(text)
+	if len(html.String(n)) <= maxShown {
+		return n, true
+	}
+	return html.Group{
+		p.bounded(text, maxShown/2, html.Exact),
+		html.El("p", html.Class("warning"), html.Text("This is too long to be shown whole, so it cannot be approved here. The chat shows all of it: decide there.")),
+	}, false
+}
+
 // output shows what a program said, as it said it.
 func (p *Pages) output(text string, most int) html.Node {
 	return p.bounded(text, most, func(text string) html.Node {
@@ -25,19 +39,23 @@ func (p *Pages) output(text string, most int) html.Node {
 	})
 }
 
+// margin is how much is read beyond what is shown, in bytes, so that a secret is whole
+// when it is looked for.
+const margin = 16 << 10
+
 // bounded shows the beginning of a text without secrets, and how much more there is.
 func (p *Pages) bounded(text string, most int, show func(text string) html.Node) html.Node {
-	all := len(text)
-	head := p.Redact(cut(text, most))
-	shown := html.String(show(head))
-	for len(shown) > maxShown {
+	clean := p.Redact(cut(text, most+margin))
+	head := cut(clean, most)
+	shown := show(head)
+	for len(html.String(shown)) > maxShown {
 		head = cut(head, len(head)/2)
-		shown = html.String(show(head))
+		shown = show(head)
 	}
-	if more := all - len(head); more > 0 && (all > most || len(shown) < maxShown && len(head) < len(p.Redact(cut(text, most)))) {
-		return html.Group{show(head), html.El("p", html.Class("muted"), html.Textf("%s more; the export has all of it.", bytesText(more)))}
+	if more := len(clean) - len(head) + max(0, len(text)-most-margin); more > 0 {
+		return html.Group{shown, html.El("p", html.Class("muted"), html.Textf("%s more; the export has all of it.", bytesText(more)))}
 	}
-	return show(head)
+	return shown
 }
 
 // cut returns the beginning of a text, at most so many bytes, without half a character.
@@ -63,7 +81,7 @@ func bytesText(n int) string {
 
 // head200 is the beginning of a text on one line.
 func (p *Pages) head200(text string) string {
-	return p.Redact(wording.Head(wording.OneLine(cut(text, 2000)), 200))
+	return wording.Head(wording.OneLine(cut(p.Redact(text), 2000)), 200)
 }
 
 // meta is a line of facts.
