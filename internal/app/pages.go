@@ -135,6 +135,7 @@ func (d *daemon) about() pages.About {
 			err := transcript.Write(ctx, d.store, &out, id, options)
 			return out.Bytes(), err
 		},
+		Ring: func(ctx context.Context, conversationID string) { _ = d.core.Ring(ctx, conversationID) }, // the sweep does otherwise
 	}
 }
 

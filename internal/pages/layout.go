@@ -19,6 +19,7 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/", name: "Overview"},
 	{path: "/sessions", name: "Sessions"},
 	{path: "/approvals", name: "Approvals"},
+	{path: "/queue", name: "Queue", owners: true},
 }
 
 // layout puts a page into what is around all of them.

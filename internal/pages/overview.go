@@ -24,6 +24,9 @@ type About struct {
 	// Export returns the transcript of a session as Markdown: all of it, or what could be
 	// read in its conversation.
 	Export func(ctx context.Context, id string, all bool) ([]byte, error)
+
+	// Ring has a conversation looked after at once; without it that takes seconds.
+	Ring func(ctx context.Context, conversationID string)
 }
 
 // Light is how a platform stands.

@@ -124,6 +124,7 @@ func (p *Pages) routes() {
 	p.act("POST /account/end", p.endSession)
 	p.act("POST /sign-out", p.signOut)
 	p.act("POST /theme", p.chooseTheme)
+	p.operations()
 }
 
 // ServeHTTP implements http.Handler.

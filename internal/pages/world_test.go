@@ -44,6 +44,7 @@ type world struct {
 	roles map[signin.Account]sessions.Role
 	now   time.Time
 	took  []messages.Inbound // commands and messages
+	rang  []string           // for conversations
 	reply func(in messages.Inbound) (command.Reply, bool, error)
 }
 
@@ -82,6 +83,7 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 			return w.now
 		},
 	}
+	config.About.Ring = func(_ context.Context, id string) { w.rang = append(w.rang, id) }
 	for _, c := range change {
 		c(&config)
 	}

@@ -130,7 +130,16 @@ func HotQueries() map[string]struct {
 		query, args := listedSessionsSQL(f, from, true, f.Offset > 0)
 		return q{query, args}
 	}
+	openEntries := func() q {
+		query, args := openEntriesSQL(Viewer{}, 10)
+		return q{query, args}
+	}
 	return map[string]q{
+		"OpenEntries":           openEntries(),
+		"FailedEntries":         {failedEntriesSQL, []any{someID, 10}},
+		"WaitingDeliveries":     {waitingDeliveriesSQL, []any{10}},
+		"FailedDeliveries":      {failedDeliveriesSQL, []any{someID, 10}},
+		"CountQueue":            {queueCountsSQL, nil},
 		"BrowseSessions":        browse(BrowseSessionsQuery{}),
 		"BrowseSessionsAfter":   browse(BrowseSessionsQuery{After: place, Since: time.Unix(1, 0)}),
 		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
-	"remote-agent/internal/sessions"
 )
 
 // Reads for the web pages.
@@ -46,47 +44,6 @@ func (t *Tx) Sees(ctx context.Context, v Viewer, conversationID string) (bool, e
 	var one int
 	ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
 	return ok, wrap(err, "look who sees a conversation")
-}
-
-// OpenEntry is a message that waits or is being answered.
-type OpenEntry struct {
-	ID             string
-	ConversationID string
-	Key            messages.ConversationKey
-	Seq            int64
-	State          sessions.EntryState
-	SessionID      string // empty before its turn began
-	NextAt         time.Time
-	AcceptedAt     time.Time
-	In             messages.Inbound
-	LastTool       string // that its session called last; may be empty
-}
-
-// OpenEntries returns up to limit messages that wait or are being answered, these
-// first, the oldest of each first.
-func (t *Tx) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenEntry, err error) {
-	var c conditions
-	c.add("e.lane = 'turn' AND e.state IN ('waiting', 'running')")
-	c.seenBy(v, "e.conversation_id")
-	c.args = append(c.args, limit)
-	err = t.each(ctx, func(scan func(...any) error) error {
-		var e OpenEntry
-		var data string
-		err := scan(text{&e.ID}, text{&e.ConversationID}, &e.Key.Platform, &e.Key.ID, &e.Seq, &e.State, text{&e.SessionID},
-			msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&data}, text{&e.LastTool})
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal([]byte(data), &e.In); err != nil {
-			return fault.Wrap(err, fault.Internal, "decode event")
-		}
-		list = append(list, e)
-		return nil
-	}, `SELECT e.id, e.conversation_id, c.platform_type, c.platform_conversation_id, e.seq, e.state, e.session_id, e.next_ms, e.accepted_ms, e.data,
-			(SELECT k.tool_name FROM agent_tool_calls k WHERE k.session_id = e.session_id ORDER BY k.id DESC LIMIT 1)
-		FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id`+c.where()+
-		fmt.Sprintf(" ORDER BY CASE e.state WHEN 'running' THEN 0 ELSE 1 END, e.accepted_ms, e.id LIMIT $%d", len(c.args)), c.args...)
-	return list, wrap(err, "list open messages")
 }
 
 // OpenPlans returns up to limit plans that wait for a decision, or to be run, the oldest

@@ -1,4 +1,4 @@
--- version 35
+-- version 36
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -1002,6 +1002,12 @@ CREATE TABLE web_sessions (
 ;;
 CREATE UNIQUE INDEX idx_web_sessions_token
   ON web_sessions(token_hash)
+;;
+CREATE INDEX idx_inbound_events_failed
+  ON inbound_events(id) WHERE lane = 'turn' AND state = 'failed'
+;;
+CREATE INDEX idx_deliveries_failed
+  ON deliveries(id) WHERE state = 'failed'
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

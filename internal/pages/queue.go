@@ -1,0 +1,329 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const (
+	maxQueued = 100 // rows of one kind that wait
+	deadPage  = 25  // dead ends of one kind on a page
+)
+
+// queue shows what waits, what runs, and what failed for good.
+func (p *Pages) queue(r *request) (view, error) {
+	var (
+		open, failed []store.OpenEntry
+		out, givenUp []store.QueuedDelivery
+		tasks        []sessions.Schedule
+		places       = map[string]messages.ConversationKey{} // of tasks, by conversation
+		count        store.QueueCounts
+		service      sessions.ServiceState
+	)
+	ctx, q := r.Context(), r.URL.Query()
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if service, err = tx.ServiceState(ctx); err != nil {
+			return err
+		}
+		if count, err = tx.CountQueue(ctx); err != nil {
+			return err
+		}
+		if open, err = tx.OpenEntries(ctx, store.Viewer{}, maxQueued); err != nil {
+			return err
+		}
+		if out, err = tx.WaitingDeliveries(ctx, maxQueued); err != nil {
+			return err
+		}
+		if failed, err = tx.FailedEntries(ctx, q.Get("turns"), deadPage+1); err != nil {
+			return err
+		}
+		if givenUp, err = tx.FailedDeliveries(ctx, q.Get("answers"), deadPage+1); err != nil {
+			return err
+		}
+		if tasks, err = tx.Schedules(ctx, maxQueued); err != nil {
+			return err
+		}
+		for _, s := range tasks {
+			c, err := tx.Conversation(ctx, s.ConversationID)
+			if err != nil {
+				return err
+			}
+			places[c.ID] = c.Key
+		}
+		return nil
+	})
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{html.El("h1", html.Text("Queue"))}
+	if service.Halted() {
+		body = append(body, html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", service.HaltedBy, p.head200(service.HaltReason))))
+	}
+	body = append(body, p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places),
+		p.deadTurns(r, failed, count.FailedTurns), p.deadAnswers(r, givenUp, count.FailedDeliveries))
+	badge := ""
+	if n := count.FailedTurns + count.FailedDeliveries; n > 0 {
+		badge = fmt.Sprintf("✖%d", n)
+	}
+	return view{title: "Queue", body: body, badge: badge}, nil
+}
+
+// queuedTurns are the messages that are being answered, those that are parked and those
+// that wait.
+func (p *Pages) queuedTurns(r *request, open []store.OpenEntry, count store.QueueCounts) html.Node {
+	var running, parked, waiting html.Group
+	now := p.Now()
+	for _, e := range open {
+		switch {
+		case e.NextAt.After(now):
+			parked = append(parked, p.queuedTurn(r, e, state("waiting", "⏳", "parked"), "tries again "+until(e.NextAt, now)+", at "+wording.Moment(e.NextAt),
+				p.press(r, e, "now", "Retry now", ""), p.press(r, e, "stop", "Stop", "danger")))
+		case e.State == sessions.EntryRunning:
+			running = append(running, p.queuedTurn(r, e, state("running", "◐", "running"), "for "+clock(now.Sub(e.AcceptedAt)), p.press(r, e, "stop", "Stop", "danger")))
+		default:
+			waiting = append(waiting, p.queuedTurn(r, e, state("muted", "◦", "waiting"), ""))
+		}
+	}
+	parts := html.Group{
+		section("running", "Running", running, "Nothing runs. A message that is being answered is here, with a button to stop it."),
+		section("parked", "Parked", parked, "Nothing is parked. A turn that waits for a limit to end, or for its next try, is here with the time at which it continues."),
+		section("waiting", "Inbox", waiting, "Nothing waits. Messages to a conversation that is at work are answered in order, and wait here."),
+	}
+	if all := count.Waiting + count.Running; all > len(open) {
+		parts = append(parts, html.El("p", html.Class("muted"), html.Textf("The oldest %d of %d are shown.", len(open), all)))
+	}
+	return parts
+}
+
+// queuedTurn is the line of a message.
+func (p *Pages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when string, actions ...html.Node) html.Node {
+	what := html.Node(html.Text(p.saidIn(e)))
+	if e.SessionID != "" {
+		what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
+	}
+	about := []any{chatName(string(e.Key.Platform), e.Key.ID)}
+	if when != "" {
+		about = append(about, when)
+	}
+	if e.State == sessions.EntryRunning && e.LastTool != "" {
+		about = append(about, "last: "+e.LastTool)
+	}
+	if e.Attempts > 1 {
+		about = append(about, wording.Count(e.Attempts, "attempt", "attempts"))
+	}
+	about = append(about, p.when(e.AcceptedAt))
+	line := html.Group{mark, html.El("span", html.Class("what"), what), p.meta(about...)}
+	if e.Error != "" {
+		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.head200(e.Error))))
+	}
+	return html.El("li", line, html.Group(actions))
+}
+
+// saidIn is the beginning of a message.
+func (p *Pages) saidIn(e store.OpenEntry) string {
+	if text := p.head200(e.In.Text); text != "" {
+		return text
+	}
+	return "A message without text"
+}
+
+// press is a button for the turn of a message; it does what its button in the chat does.
+func (p *Pages) press(r *request, e store.OpenEntry, what, label, class string) html.Node {
+	return p.form(r, "/queue/turn", hidden("id", e.ID), decision(label, "do", what, class))
+}
+
+// queuedAnswers are the answers that are on their way.
+func (p *Pages) queuedAnswers(list []store.QueuedDelivery, count store.QueueCounts) html.Node {
+	now := p.Now()
+	lines := html.Map(list, func(d store.QueuedDelivery) html.Node {
+		mark := state("muted", "◦", "waiting")
+		switch {
+		case d.NextAt.After(now) && d.Attempts > 0:
+			mark = state("waiting", "⏳", "tries again "+until(d.NextAt, now))
+		case d.State == messages.DeliverySending:
+			mark = state("running", "◐", "sending")
+		case d.State == messages.DeliveryPlaced:
+			mark = state("running", "◐", "being written")
+		}
+		return p.answerLine(d, mark)
+	})
+	heading := "Deliveries"
+	if count.Deliveries > len(list) {
+		heading = fmt.Sprintf("Deliveries (the oldest %d of %d)", len(list), count.Deliveries)
+	}
+	return section("deliveries", heading, lines, "Nothing is on its way. Answers that a platform has not taken yet are here, with the number of attempts and the next one.")
+}
+
+// answerLine is the line of an answer.
+func (p *Pages) answerLine(d store.QueuedDelivery, mark html.Node, actions ...html.Node) html.Node {
+	text := p.head200(d.Text)
+	switch {
+	case d.FileName != "":
+		text = "📎 " + p.head200(d.FileName)
+	case text == "":
+		text = "An answer that has no text yet"
+	}
+	what := html.Node(html.Text(text))
+	if d.SessionID != "" {
+		what = html.El("a", html.Href("/sessions/"+d.SessionID), what)
+	}
+	line := html.Group{mark, html.El("span", html.Class("what"), what),
+		p.meta("to "+chatName(string(d.Key.Platform), d.Key.ID), wording.Count(d.Attempts, "attempt", "attempts"), p.when(d.CreatedAt))}
+	if d.Error != "" {
+		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.head200(d.Error))))
+	}
+	return html.El("li", line, html.Group(actions))
+}
+
+// queuedTasks are the standing tasks.
+func (p *Pages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey) html.Node {
+	now := p.Now()
+	lines := html.Map(tasks, func(s sessions.Schedule) html.Node {
+		key := places[s.ConversationID]
+		about := []any{"by " + s.CreatedBy, wording.Count(int(s.Runs), "run", "runs")}
+		if !s.LastAt.IsZero() {
+			about = append(about, html.Group{html.Text("last "), p.when(s.LastAt)})
+		}
+		return html.El("li", state("ok", "⏲", until(s.NextAt, now)),
+			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), p.meta(about...),
+			p.form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
+	})
+	return section("schedules", "Schedules", lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
+}
+
+// deadTurns are the messages whose turns failed.
+func (p *Pages) deadTurns(r *request, list []store.OpenEntry, all int) html.Node {
+	more := len(list) > deadPage
+	list = list[:min(len(list), deadPage)]
+	lines := html.Map(list, func(e store.OpenEntry) html.Node {
+		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", p.press(r, e, "retry", "Retry", ""), p.press(r, e, "drop", "Drop", "danger"))
+	})
+	parts := html.Group{section("failed-turns", heading("Failed turns", all), lines,
+		"No failed turns. A message that could not be answered is here, to be retried or dropped.")}
+	if more {
+		parts = append(parts, older(r, "turns", list[len(list)-1].ID, "#failed-turns", "Older failed turns"))
+	}
+	return parts
+}
+
+// deadAnswers are the answers that were given up.
+func (p *Pages) deadAnswers(r *request, list []store.QueuedDelivery, all int) html.Node {
+	more := len(list) > deadPage
+	list = list[:min(len(list), deadPage)]
+	lines := html.Map(list, func(d store.QueuedDelivery) html.Node {
+		return p.answerLine(d, state("error", "✖", "given up"),
+			p.form(r, "/queue/delivery", hidden("id", d.ID), decision("Send again", "do", "retry", "")),
+			p.form(r, "/queue/delivery", hidden("id", d.ID), decision("Drop", "do", "drop", "danger")))
+	})
+	parts := html.Group{section("failed-answers", heading("Answers that were not delivered", all), lines,
+		"Every answer was delivered. One that its platform refuses for good is here, to be sent again or dropped.")}
+	if more {
+		parts = append(parts, older(r, "answers", list[len(list)-1].ID, "#failed-answers", "Older answers"))
+	}
+	return parts
+}
+
+func heading(text string, n int) string {
+	if n == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s (%d)", text, n)
+}
+
+// older leads to what is behind a cursor; the rest of the address stays.
+func older(r *request, name, id, to, label string) html.Node {
+	q := r.URL.Query()
+	q.Set(name, id)
+	return html.El("p", html.El("a", html.Class("button"), html.Href(r.URL.Path+"?"+q.Encode()+to), html.Text(label)))
+}
+
+// queueTurn presses a button of a turn, as in its chat, or drops one that failed.
+func (p *Pages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx, id, what := r.Context(), r.PostForm.Get("id"), r.PostForm.Get("do")
+	done := outcome{to: "/queue", said: "Dropped the failed turn."}
+	if what == "drop" {
+		return done, p.settle(r, "turn.drop", id, (*store.Tx).DropFailed)
+	}
+	var e sessions.Entry
+	var conv sessions.Conversation
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if e, err = tx.Entry(ctx, id); err != nil {
+			return err
+		}
+		conv, err = tx.Conversation(ctx, e.ConversationID)
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	in := r.event(conv.Key, p.Now())
+	in.Kind = messages.KindAction
+	switch what {
+	case "stop":
+		in.Action = command.StopButton(conv.ID, e.Seq)
+	case "now":
+		in.Action = command.TurnButton(conv.ID, e.Seq, command.RetryNow)
+	case "retry":
+		in.Action = command.TurnButton(conv.ID, e.Seq, command.Retry)
+	default:
+		return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
+	}
+	done.said, err = p.give(ctx, in, "Done; what comes of it appears in the chat.")
+	return done, err
+}
+
+// queueDelivery sends an answer again that was given up, or drops it.
+func (p *Pages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, error) {
+	id := r.PostForm.Get("id")
+	switch r.PostForm.Get("do") {
+	case "retry":
+		return outcome{to: "/queue", said: "Sending it again."}, p.settle(r, "delivery.retry", id, (*store.Tx).RetryDelivery)
+	case "drop":
+		return outcome{to: "/queue", said: "Dropped the answer. The transcript still has it."}, p.settle(r, "delivery.drop", id, (*store.Tx).DropDelivery)
+	}
+	return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
+}
+
+// settling is a method of the database that ends a dead end.
+type settling func(tx *store.Tx, ctx context.Context, id string) (conversationID string, err error)
+
+// settle ends a dead end, writes that down, and has somebody look after its conversation.
+func (p *Pages) settle(r *request, action, id string, change settling) error {
+	ctx, conversation := r.Context(), ""
+	err := p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
+		if conversation, err = change(tx, ctx, id); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, ConversationID: conversation, Target: id})
+	})
+	if err == nil && p.About.Ring != nil {
+		p.About.Ring(ctx, conversation)
+	}
+	return err
+}
+
+// queueSchedule switches a standing task off, as /schedule off does in its chat.
+func (p *Pages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx := r.Context()
+	var conv sessions.Conversation
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		conv, err = tx.Conversation(ctx, r.PostForm.Get("conversation"))
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	in := r.event(conv.Key, p.Now())
+	in.Text = "/schedule off"
+	said, err := p.give(ctx, in, "Switched off; the chat says so.")
+	return outcome{to: "/queue", said: said}, err
+}

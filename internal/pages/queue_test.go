@@ -1,0 +1,136 @@
+//nolint:thelper // each runs tests, not helpers
+package pages_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// deadEnds adds a turn that failed and an answer that was given up.
+func (w *world) deadEnds(s settled) (turn sessions.Entry, answer messages.Delivery) {
+	w.t.Helper()
+	turn = sessions.Entry{ConversationID: s.conversation.ID, In: messages.Inbound{
+		Event: "2", Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "42", Name: evil}, Text: evil}}
+	failed, why := sessions.EntryFailed, evil
+	w.do(func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.InsertEntry(ctx, &turn); err != nil {
+			return err
+		}
+		if err := tx.UpdateEntry(ctx, turn.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
+			return err
+		}
+		answer = messages.Delivery{ConversationID: s.conversation.ID, EventID: turn.ID, Text: evil, State: messages.DeliveryFailed, Error: evil, FileName: evilName}
+		waits := messages.Delivery{ConversationID: s.conversation.ID, EventID: turn.ID, Text: evil, Attempts: 1, NextAt: w.now.Add(time.Hour), Error: evil}
+		if err := tx.AddDelivery(ctx, &answer); err != nil {
+			return err
+		}
+		return tx.AddDelivery(ctx, &waits)
+	})
+	return turn, answer
+}
+
+func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		owner := w.as(ann)
+		wants(t, owner.get("/queue"), "Nothing runs.", "Nothing waits.", "Nothing is parked.", "Nothing is on its way.", "No standing tasks.", "No failed turns.", "Every answer was delivered.")
+		s := w.fill()
+		w.deadEnds(s)
+		page := owner.get("/queue")
+		wants(t, page, "◐", "tries again in 1 hour", "Failed turns (1)", "Answers that were not delivered (1)", "Send again", "<title>✖2 Queue")
+		next := w.now.Add(3 * time.Hour)
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Halt(ctx, "telegram/1", evil); err != nil {
+				return err
+			}
+			return tx.UpdateEntry(ctx, s.entry, sessions.EntryUpdate{NextAt: &next})
+		})
+		page = owner.get("/queue")
+		wants(t, page, "parked", "tries again in 3 hours", "Retry now", "Halted by telegram/1")
+		clean(t, "/queue", page)
+		if r := w.as(bob).send("GET", "/queue", nil); r.Code != http.StatusForbidden || strings.Contains(r.Body.String(), "href=\"/queue\"") {
+			t.Errorf("a member sees the queue: %d\n%s", r.Code, r.Body)
+		}
+	})
+}
+
+func TestDeadEndsAreRetriedAndDropped(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		turn, answer := w.deadEnds(s)
+		owner := w.as(ann)
+		for path, form := range map[string]url.Values{
+			"/queue/turn":     {"id": {turn.ID}, "do": {"drop"}},
+			"/queue/delivery": {"id": {string(answer.ID)}, "do": {"drop"}},
+			"/queue/schedule": {"conversation": {s.conversation.ID}},
+		} {
+			if r := w.as(bob).post(path, form); r.Code != http.StatusForbidden {
+				t.Errorf("POST %s by a member: %d", path, r.Code)
+			}
+		}
+		for what, want := range map[string]string{"retry": command.TurnButton(s.conversation.ID, turn.Seq, command.Retry), "stop": command.StopButton(s.conversation.ID, turn.Seq),
+			"now": command.TurnButton(s.conversation.ID, turn.Seq, command.RetryNow)} {
+			w.took = nil
+			owner.follow(owner.post("/queue/turn", url.Values{"id": {turn.ID}, "do": {what}}))
+			if len(w.took) != 1 || w.took[0].Action != want || w.took[0].Kind != messages.KindAction || w.took[0].Conversation != s.conversation.Key || w.took[0].Actor() != "console/local" {
+				t.Errorf("%s: %+v", what, w.took)
+			}
+		}
+		w.took = nil
+		owner.follow(owner.post("/queue/schedule", url.Values{"conversation": {s.conversation.ID}}))
+		if len(w.took) != 1 || w.took[0].Text != "/schedule off" {
+			t.Errorf("the engine was given %+v", w.took)
+		}
+		wants(t, owner.follow(owner.post("/queue/delivery", url.Values{"id": {string(answer.ID)}, "do": {"retry"}})), "Sending it again.")
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			d, err := tx.Delivery(ctx, answer.ID)
+			if d.State != messages.DeliveryPending {
+				t.Errorf("the answer: %+v", d)
+			}
+			return err
+		})
+		if len(w.rang) != 1 || w.rang[0] != s.conversation.ID {
+			t.Errorf("rang for %v", w.rang)
+		}
+		wants(t, owner.follow(owner.post("/queue/turn", url.Values{"id": {turn.ID}, "do": {"drop"}})), "Dropped the failed turn.", "No failed turns.")
+		for name, r := range map[string]struct {
+			path string
+			form url.Values
+			want int
+		}{
+			"dropped already":  {"/queue/turn", url.Values{"id": {turn.ID}, "do": {"drop"}}, http.StatusConflict},
+			"sent already":     {"/queue/delivery", url.Values{"id": {string(answer.ID)}, "do": {"drop"}}, http.StatusConflict},
+			"no such turn":     {"/queue/turn", url.Values{"id": {"x"}, "do": {"drop"}}, http.StatusBadRequest},
+			"nothing to do":    {"/queue/turn", url.Values{"id": {turn.ID}}, http.StatusBadRequest},
+			"nothing to do 2":  {"/queue/delivery", url.Values{"id": {string(answer.ID)}}, http.StatusBadRequest},
+			"no such delivery": {"/queue/delivery", url.Values{"id": {"x"}, "do": {"retry"}}, http.StatusConflict},
+		} {
+			if got := owner.post(r.path, r.form); got.Code != r.want {
+				t.Errorf("%s: %d, want %d", name, got.Code, r.want)
+			}
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			var actions []string
+			rows, err := tx.AuditRows(ctx, store.AuditFilter{Limit: 100})
+			for _, row := range rows {
+				if strings.HasPrefix(row.Action, "turn.") || strings.HasPrefix(row.Action, "delivery.") {
+					actions = append(actions, row.Actor+" "+row.Action)
+				}
+			}
+			if got := strings.Join(actions, ", "); got != "console/local delivery.retry, console/local turn.drop" && got != "console/local turn.drop, console/local delivery.retry" {
+				t.Errorf("the audit log: %s", got)
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,120 @@
+//nolint:thelper // each runs tests, not helpers
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// What failed is listed page by page, the newest first, until somebody retries or drops
+// it; once only.
+func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		failed := sessions.EntryFailed
+		var turns []sessions.Entry
+		var answers []messages.Delivery
+		for i := range 5 {
+			e := b.accept(t, "chat", fmt.Sprint(i))
+			turns = append(turns, e)
+			d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "an answer", Final: true, State: messages.DeliveryFailed, Attempts: 3, Error: "refused"}
+			why := "no model"
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
+					return err
+				}
+				return tx.AddDelivery(ctx, &d)
+			})
+			answers = append(answers, d)
+		}
+		b.accept(t, "chat", "waits")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			seen := 0
+			for before := ""; ; {
+				list, err := tx.FailedEntries(ctx, before, 2)
+				if err != nil {
+					return err
+				}
+				for _, e := range list {
+					if want := turns[len(turns)-1-seen]; e.ID != want.ID || e.Error != "no model" || e.In.Text != want.In.Text || e.Key.ID != "chat" {
+						t.Errorf("%d: %+v, want %s", seen, e, want.ID)
+					}
+					seen, before = seen+1, e.ID
+				}
+				if len(list) == 0 {
+					break
+				}
+			}
+			list, err := tx.FailedDeliveries(ctx, string(answers[4].ID), 10)
+			if seen != 5 || len(list) != 4 || list[0].ID != string(answers[3].ID) || list[0].Error != "refused" || list[0].Attempts != 3 {
+				t.Errorf("%d turns, answers %+v", seen, list)
+			}
+			return err
+		})
+		settled := func(change func(tx *store.Tx, ctx context.Context, id string) (string, error), id string) {
+			t.Helper()
+			for _, first := range []bool{true, false} {
+				var conversation string
+				err := b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
+					conversation, err = change(tx, ctx, id)
+					return err
+				})
+				if first && (err != nil || conversation != turns[0].ConversationID) || !first && !fault.Is(err, fault.Conflict) {
+					t.Errorf("first %v: %q, %v", first, conversation, err)
+				}
+			}
+		}
+		settled((*store.Tx).DropFailed, turns[1].ID)
+		settled((*store.Tx).RetryDelivery, string(answers[1].ID))
+		settled((*store.Tx).DropDelivery, string(answers[2].ID))
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			d, err := tx.Delivery(ctx, answers[1].ID)
+			if err != nil || d.State != messages.DeliveryPending || d.Attempts != 0 || d.Error != "" || d.Text != "an answer" {
+				t.Errorf("sent again: %+v, %v", d, err)
+			}
+			list, err := tx.WaitingDeliveries(ctx, 10)
+			if err != nil || len(list) != 1 || list[0].ID != string(answers[1].ID) {
+				t.Errorf("on their way: %+v, %v", list, err)
+			}
+			e, err := tx.Entry(ctx, turns[1].ID)
+			if err != nil || e.State != sessions.EntryStopped {
+				t.Errorf("dropped: %+v, %v", e, err)
+			}
+			got, err := tx.CountQueue(ctx)
+			if want := (store.QueueCounts{Waiting: 1, Deliveries: 1, FailedTurns: 4, FailedDeliveries: 3}); err != nil || got != want {
+				t.Errorf("%+v, %v, want %+v", got, err, want)
+			}
+			ids, err := tx.ConversationsWithWork(ctx, 10)
+			if err != nil || len(ids) != 1 {
+				t.Errorf("work: %v, %v", ids, err)
+			}
+			return err
+		})
+	})
+}
+
+func TestOpenEntriesAreInOrder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		waits := b.accept(t, "a", "1")
+		runs := b.accept(t, "b", "2")
+		running, attempts, next := sessions.EntryRunning, 2, time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.UpdateEntry(ctx, runs.ID, sessions.EntryUpdate{State: &running, Attempts: &attempts, NextAt: &next}); err != nil {
+				return err
+			}
+			list, err := tx.OpenEntries(ctx, store.Viewer{}, 10)
+			if len(list) != 2 || list[0].ID != runs.ID || list[1].ID != waits.ID || list[0].Attempts != 2 || !list[0].NextAt.Equal(next) {
+				t.Errorf("%+v", list)
+			}
+			return err
+		})
+	})
+}
