@@ -87,7 +87,7 @@ func (d *daemon) newRunner(p places, dir string) (*sandbox.Runner, error) {
 	c := d.config.Tools
 	return sandbox.New(sandbox.Config{
 		Mode: sandbox.Mode(c.Sandbox), Log: d.log, Dir: dir,
-		ReadOnly: c.ReadPaths, Hidden: append(p.hidden, p.files(d.env.EnvFile)...), Grantable: p.areas,
+		ReadOnly: c.ReadPaths, Hidden: append(p.hidden, p.files(config.EnvFiles(d.env.EnvFile)...)...), Grantable: p.areas,
 		Env: d.env.Lookup, AllowedEnv: c.Env, Without: d.env.SandboxWithout,
 	})
 }

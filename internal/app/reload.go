@@ -23,7 +23,7 @@ func (d *daemon) awaitReload(ctx context.Context, stop context.CancelFunc) {
 		case <-d.env.Hangup:
 			d.reload(ctx)
 		case r := <-d.retakes:
-			taken, err := d.retake(ctx, r.names)
+			taken, err := d.retake(ctx, r.change)
 			r.reply <- retaken{taken, err}
 			<-r.heard // a socket that closes would swallow it
 			if taken.Restarting {

@@ -3,10 +3,14 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +21,28 @@ import (
 
 // retakeRequest asks the running daemon to read its configuration again.
 type retakeRequest struct {
-	names []string
-	reply chan<- retaken
-	heard <-chan struct{} // closed when the answer has been sent, or nobody waits for it
+	change change
+	reply  chan<- retaken
+	heard  <-chan struct{} // closed when the answer has been sent, or nobody waits for it
+}
+
+// change is what somebody wrote into a file of options.
+type change struct {
+	EnvFile string            // absolute; the file, or empty if nothing was changed
+	Sums    map[string]string // SHA-256 of the new values by their options: they may be secrets
+}
+
+func newChange(file string, values map[string]string) change {
+	c := change{EnvFile: file, Sums: make(map[string]string, len(values))}
+	for name, value := range values {
+		c.Sums[name] = valueSum(value)
+	}
+	return c
+}
+
+func valueSum(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
 }
 
 type retaken struct {
@@ -31,15 +54,19 @@ type retaken struct {
 type taken struct {
 	Life       string   // another one after a restart
 	EnvFile    string   // absolute; the file that it reads
-	Elsewhere  []string // of the options that were asked about: what it takes from its flags or environment
+	Elsewhere  []string // of the options that were changed: those whose other value it takes from its flags or environment
 	Restart    []string // options that differ and need a restart
 	Restarting bool
 }
 
 // retake reads the configuration again, takes what a running process can, and says what
-// is left. An error changes nothing.
-func (d *daemon) retake(ctx context.Context, names []string) (taken, error) {
+// is left. An error changes nothing, and neither does a change of a file that this process
+// does not read.
+func (d *daemon) retake(ctx context.Context, made change) (taken, error) {
 	t := taken{Life: d.core.Owner(), EnvFile: absolute(d.env.EnvFile)}
+	if made.EnvFile != "" && !sameFile(t.EnvFile, made.EnvFile) {
+		return t, nil
+	}
 	next, err := d.env.Reload()
 	if err != nil {
 		return t, unusable(err)
@@ -48,8 +75,8 @@ func (d *daemon) retake(ctx context.Context, names []string) (taken, error) {
 	if err := d.take(ctx, next); err != nil {
 		return t, unusable(err)
 	}
-	for _, name := range names {
-		if next.Pinned(name) {
+	for _, name := range slices.Sorted(maps.Keys(made.Sums)) {
+		if text, _ := next.Text(name); next.Pinned(name) && valueSum(text) != made.Sums[name] {
 			t.Elsewhere = append(t.Elsewhere, name)
 		}
 	}
@@ -67,9 +94,9 @@ func unusable(err error) error {
 
 // serveRetake answers tellDaemon.
 func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
-	var names []string
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCall)).Decode(&names); err != nil {
-		localsocket.WriteError(w, fault.Newf(fault.Invalid, "The request is no list of options: %v.", err))
+	var made change
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCall)).Decode(&made); err != nil {
+		localsocket.WriteError(w, fault.Newf(fault.Invalid, "The request does not say which options were changed: %v.", err))
 		return
 	}
 	if d.env.Reload == nil {
@@ -79,7 +106,7 @@ func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
 	reply, heard := make(chan retaken, 1), make(chan struct{})
 	defer close(heard)
 	select {
-	case d.retakes <- retakeRequest{names: names, reply: reply, heard: heard}:
+	case d.retakes <- retakeRequest{change: made, reply: reply, heard: heard}:
 	case <-r.Context().Done():
 		return
 	}
@@ -96,12 +123,13 @@ func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tellDaemon has the daemon on the data directory of cfg take its configuration anew;
-// names are the options that were changed. running is false if there is none.
-func tellDaemon(ctx context.Context, cfg config.Config, names []string) (t taken, running bool, err error) {
-	text, err := json.Marshal(names)
+// tellDaemon has the daemon on the data directory of cfg take its configuration anew.
+// running is false if there is none. It is a fault.Invalid if the daemon refuses what it
+// read, and goes on with what it had.
+func tellDaemon(ctx context.Context, cfg config.Config, made change) (t taken, running bool, err error) {
+	text, err := json.Marshal(made)
 	if err != nil {
-		return t, false, fault.Wrap(err, fault.Internal, "encode the names of options")
+		return t, false, fault.Wrap(err, fault.Internal, "encode what was changed")
 	}
 	client := localsocket.Client(socketPath(cfg))
 	defer client.CloseIdleConnections()
@@ -136,7 +164,7 @@ func awaitRestart(ctx context.Context, cfg config.Config, before string) bool {
 	ctx, cancel := context.WithTimeout(ctx, cfg.ShutdownGrace+restartWait)
 	defer cancel()
 	for sleep(ctx, restartAsk) {
-		if t, running, err := tellDaemon(ctx, cfg, nil); err == nil && running && t.Life != before {
+		if t, running, err := tellDaemon(ctx, cfg, change{}); err == nil && running && t.Life != before {
 			return true
 		}
 	}

@@ -104,8 +104,8 @@ func (s *Setup) CheckValue(name, value string) string {
 	return ""
 }
 
-// candidate returns the text of the file with other values, and what is wrong with the
-// configuration then that is not wrong now.
+// candidate returns the text of the file with other values, and what is wrong with them
+// or with the configuration then that is not wrong now.
 func (s *Setup) candidate(values map[string]string) (text []byte, c config.Config, fresh config.Problems) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,8 @@ func (s *Setup) candidate(values map[string]string) (text []byte, c config.Confi
 	}
 	c, problems := s.with(text)
 	for _, p := range problems {
-		if !slices.Contains(s.problems, p) {
+		name, _, _ := strings.Cut(p, " ")
+		if _, changed := set[name]; changed || !slices.Contains(s.problems, p) {
 			fresh = append(fresh, p)
 		}
 	}
@@ -141,10 +142,17 @@ func (s *Setup) Try(ctx context.Context, _ setup.Step, w setup.Way, values map[s
 	if len(fresh) > 0 {
 		return setup.Outcome{Verdict: setup.Bad, Problems: fresh}
 	}
-	if w.Proof.After {
-		return setup.Outcome{}
+	var out setup.Outcome
+	if !w.Proof.After {
+		out = s.examine(ctx, c, w.Proof)
 	}
-	return s.examine(ctx, c, w.Proof)
+	before, _ := s.now()
+	for _, warning := range c.Warnings {
+		if !slices.Contains(before.Warnings, warning) {
+			out.Warnings = append(out.Warnings, warning)
+		}
+	}
+	return out
 }
 
 // Prove implements setup.Service.
@@ -159,20 +167,25 @@ func (s *Setup) examine(ctx context.Context, c config.Config, p setup.Proof) set
 		return setup.Outcome{}
 	}
 	var out setup.Outcome
+	proven := false
 	for _, f := range examine(ctx, c, s.env, p.Areas...).Findings {
 		if !strings.HasPrefix(f.Check, p.Only) {
 			continue
 		}
 		out.Findings = append(out.Findings, f)
+		proven = proven || f.Status != doctor.Skip
 		later := slices.Contains(p.Later, f.Check)
 		switch {
 		case f.Status == doctor.Fail && later:
 			out.Later = true
-		case f.Status == doctor.Fail && refuses(f, p):
+		case f.Status == doctor.Fail && refuses(f, p) && !f.Passes:
 			out.Verdict = setup.Bad
 		case f.Status == doctor.Fail, f.Status == doctor.Warn && f.Check == "account":
 			out.Verdict = max(out.Verdict, setup.Doubtful)
 		}
+	}
+	if !proven { // nothing was tried
+		out.Verdict = max(out.Verdict, setup.Doubtful)
 	}
 	return out
 }
@@ -190,20 +203,37 @@ func (s *Setup) Keep(ctx context.Context, step setup.Step, w setup.Way, values m
 		return nil, fault.New(fault.Invalid, strings.Join(fresh, "; "))
 	}
 	s.mu.Lock()
-	file, err := s.file.Replace(text)
-	if err == nil {
-		s.file, s.config = file, c
-		_, s.problems = s.with(text)
-	}
+	earlier := s.file
 	s.mu.Unlock()
-	if err != nil {
-		return nil, fault.New(fault.Invalid, err.Error())
+	if err := s.replace(text); err != nil {
+		return nil, err
 	}
-	said := []string{"Saved in " + file.Path + "."}
+	told, err := s.tell(ctx, c, all)
+	if err != nil {
+		// What is in the file now would not let the bot start again.
+		if back := s.replace(earlier.Text); back != nil {
+			return nil, errors.Join(err, back)
+		}
+		return nil, err
+	}
+	said := []string{"Saved in " + s.File() + "."}
 	if s.introduces(step) {
 		said = append(said, s.introduce(ctx, c, messages.Platform(step.Name))...)
 	}
-	return append(said, s.tell(ctx, c, slices.Sorted(maps.Keys(all)))...), nil
+	return append(said, told...), nil
+}
+
+// replace writes another text into the file.
+func (s *Setup) replace(text []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file, err := s.file.Replace(text)
+	if err != nil {
+		return fault.New(fault.Invalid, err.Error())
+	}
+	s.file = file
+	s.config, s.problems = s.with(text)
+	return nil
 }
 
 // introduces reports whether a step is that of a platform.
@@ -256,29 +286,39 @@ func (s *Setup) introduce(ctx context.Context, c config.Config, name messages.Pl
 // tellWithin bounds how long a running bot may take to read its configuration.
 const tellWithin = 30 * time.Second
 
-// tell has the bot that runs here take what was changed, and says what came of it.
-func (s *Setup) tell(ctx context.Context, c config.Config, names []string) []string {
+// tell has the bot that runs here take what was changed, and says what came of it. It is
+// a fault.Invalid if the bot refuses that.
+func (s *Setup) tell(ctx context.Context, c config.Config, values map[string]string) ([]string, error) {
 	asking, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	t, running, err := tellDaemon(asking, c, names)
+	t, running, err := tellDaemon(asking, c, newChange(s.File(), values))
 	const restart = "Restart it: systemctl restart bot, or docker compose restart, or end it and start it."
 	switch {
-	case !running && err != nil && errors.Is(err, context.Canceled):
-		return nil
+	case ctx.Err() != nil:
+		return []string{"Stopped before a running bot could be told: it takes this when it starts."}, nil
 	case !running:
-		return []string{"It takes effect when the bot starts: bot serve"}
+		return []string{"It takes effect when the bot starts: bot serve"}, nil
+	case fault.Is(err, fault.Invalid):
+		return nil, err
 	case err != nil:
-		return []string{"A bot runs here, and cannot be told: " + fault.Public(err), restart}
+		return []string{"A bot runs here, and cannot be told: " + fault.Public(err), restart}, nil
 	case !sameFile(t.EnvFile, s.File()):
-		return []string{"The bot that runs here reads " + t.EnvFile + " and not this file: run bot setup with --env-file " + t.EnvFile}
-	case len(t.Elsewhere) > 0:
-		return []string{"The running bot takes " + strings.Join(t.Elsewhere, ", ") + " from its own flags or environment, which win: change them there."}
-	case len(t.Restart) == 0:
-		return []string{"The running bot has taken it."}
-	case !t.Restarting:
-		return []string{"The running bot needs a restart for " + strings.Join(t.Restart, ", ") + ".", restart}
-	case awaitRestart(ctx, c, t.Life):
-		return []string{"The bot has restarted with it; answers that it was writing go on."}
+		return []string{"The bot that runs here reads " + t.EnvFile + " and not this file: run bot setup with --env-file " + t.EnvFile}, nil
 	}
-	return []string{"The bot was told to restart with it and does not answer yet: look at its log."}
+	var said []string
+	if len(t.Elsewhere) > 0 {
+		said = append(said, "The running bot takes "+strings.Join(t.Elsewhere, ", ")+" from its own flags or environment, which win: change them there.")
+	}
+	switch {
+	case len(t.Restart) == 0 && len(said) > 0:
+	case len(t.Restart) == 0:
+		said = append(said, "The running bot has taken it.")
+	case !t.Restarting:
+		said = append(said, "The running bot needs a restart for "+strings.Join(t.Restart, ", ")+".", restart)
+	case awaitRestart(ctx, c, t.Life):
+		said = append(said, "The bot has restarted with it; answers that it was writing go on.")
+	default:
+		said = append(said, "The bot was told to restart with it and does not answer yet: look at its log.")
+	}
+	return said, nil
 }

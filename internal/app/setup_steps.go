@@ -74,7 +74,7 @@ func modelStep() setup.Step {
 			"Copy the key, sk-...",
 		},
 		Fields: []setup.Field{
-			{Name: "OPENAI_API_KEY", Label: "API key", Secret: true},
+			{Name: "OPENAI_API_KEY", Label: "API key", Secret: true, For: "OPENAI_BASE_URL"},
 			{Name: "OPENAI_MODEL", Label: "Model", Default: "gpt-5-mini"},
 		},
 		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI, "OPENAI_BASE_URL": ""},
@@ -86,8 +86,8 @@ func modelStep() setup.Step {
 			"Its organization needs credit: https://console.anthropic.com/settings/billing.",
 			"Copy the key, sk-ant-...",
 		},
-		Fields: []setup.Field{{Name: "ANTHROPIC_API_KEY", Label: "API key", Secret: true}},
-		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantAnthropic},
+		Fields: []setup.Field{{Name: "ANTHROPIC_API_KEY", Label: "API key", Secret: true, For: "ANTHROPIC_BASE_URL"}},
+		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantAnthropic, "ANTHROPIC_BASE_URL": ""},
 		Proof:  proof(config.AssistantAnthropic), Opens: opens,
 	}, {
 		Name: "server", Title: "a server of your own or another provider, with OpenAI's API",
@@ -98,7 +98,7 @@ func modelStep() setup.Step {
 		},
 		Fields: []setup.Field{
 			{Name: "OPENAI_BASE_URL", Label: "Address"},
-			{Name: "OPENAI_API_KEY", Label: "API key, if it asks for one", Secret: true, Optional: true},
+			{Name: "OPENAI_API_KEY", Label: "API key, if it asks for one", Secret: true, Optional: true, For: "OPENAI_BASE_URL"},
 			{Name: "OPENAI_MODEL", Label: "Model"},
 		},
 		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -232,11 +233,32 @@ func TestReplaceChangesNothingWhereItFails(t *testing.T) {
 				if text, err := os.ReadFile(path); err != nil || string(text) != "A=1\n" { //nolint:gosec // a test's own file
 					t.Errorf("%q, %v", text, err)
 				}
-				if left, _ := filepath.Glob(filepath.Join(dir, ".env-*")); len(left) > 0 {
+				if left, _ := filepath.Glob(filepath.Join(dir, partPattern)); len(left) > 0 {
 					t.Errorf("left behind: %v", left)
 				}
 			}
 		})
+	}
+}
+
+// A file that a process left when it was killed may hold secrets.
+func TestWhatWasLeftHalfWrittenIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, ".env.1.tmp"), filepath.Join(dir, ".env.2.tmp")
+	past := time.Now().Add(-2 * time.Hour)
+	err := errors.Join(os.WriteFile(old, []byte("A=1"), 0o600), os.WriteFile(fresh, []byte("A=1"), 0o600), os.Chtimes(old, past, past))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (EnvText{Path: filepath.Join(dir, ".env")}).Replace([]byte("A=2\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was left: %v", err)
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Errorf("what another process may be writing: %v", err)
 	}
 }
 

@@ -7,10 +7,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// backupSuffix is what the earlier text of a file is kept under.
-const backupSuffix = ".bak"
+// backupSuffix is what the earlier text of a file is kept under, and partPattern what a
+// file is called while it is written.
+const (
+	backupSuffix = ".bak"
+	partPattern  = ".env.*.tmp"
+)
+
+// EnvFiles returns the files that hold options where path is the one that is read: also
+// the earlier text. It is nothing for an empty path.
+func EnvFiles(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return []string{path, path + backupSuffix}
+}
 
 // EnvText is the file that options are kept in, as it was read.
 type EnvText struct {
@@ -60,7 +74,20 @@ type newFile interface {
 
 // createFile makes a file that only this user can read, beside the one that it is to
 // replace.
-func createFile(dir string) (newFile, error) { return os.CreateTemp(dir, ".env-*") }
+func createFile(dir string) (newFile, error) {
+	removeParts(dir)
+	return os.CreateTemp(dir, partPattern)
+}
+
+// removeParts removes what a process left that ended while it wrote: it may hold secrets.
+func removeParts(dir string) {
+	parts, _ := filepath.Glob(filepath.Join(dir, partPattern)) // the pattern is right
+	for _, path := range parts {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(path) // the next one tries again
+		}
+	}
+}
 
 // Replace writes text in the place of e, for this user alone (mode 0600), at once or not
 // at all; the earlier text is kept beside it, under the name with .bak. It refuses if the

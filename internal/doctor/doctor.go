@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,8 @@ type Finding struct {
 	Detail string `json:"detail"`        // what was proven, what is wrong, or why nothing was tried
 	Fix    string `json:"fix,omitempty"` // one command or link, of Warn and Fail
 
-	Late bool `json:"-"` // the time for all checks was over before this one ended
+	Late   bool `json:"-"` // the time for all checks was over before this one ended
+	Passes bool `json:"-"` // the trouble may pass by itself: a service did not answer, or not now
 }
 
 // Found makes a finding without its area.
@@ -44,13 +46,20 @@ func Found(check string, status Status, detail, fix string) Finding {
 
 // Failed makes a finding of an error, with its public text.
 func Failed(check string, err error, fix string) Finding {
-	return Found(check, Fail, fault.Public(err), fix)
+	f := Found(check, Fail, fault.Public(err), fix)
+	f.Passes = !refused(err)
+	return f
+}
+
+// refused reports whether a service refused a question for good.
+func refused(err error) bool {
+	return slices.ContainsFunc([]fault.Kind{fault.Unauthorized, fault.Invalid, fault.Forbidden, fault.NotFound}, func(k fault.Kind) bool { return fault.Is(err, k) })
 }
 
 // Unanswered makes a finding of a question that a service did not answer: a failure if
 // it refused it for good, and otherwise trouble that may pass.
 func Unanswered(check string, err error, fix string) Finding {
-	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) {
+	if refused(err) {
 		return Failed(check, err, fix)
 	}
 	return Found(check, Warn, fault.Public(err), "try again: bot doctor")

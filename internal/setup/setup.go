@@ -60,6 +60,11 @@ type Field struct {
 	Optional bool
 	File     bool   // the person names a file, and what it holds is the value
 	Default  string // shown, and taken for an empty answer
+
+	// For names the option that a secret belongs to, such as the address of the server
+	// that it opens. With another address, the secret that is set is not kept: it would be
+	// sent to a server that it is not for.
+	For string
 }
 
 // Proof names checks of doctor.
@@ -115,6 +120,7 @@ const (
 type Outcome struct {
 	Verdict  Verdict
 	Problems []string // one line each, which name the option and what to do
+	Warnings []string // the same of what is accepted
 	Findings []doctor.Finding
 	Later    bool // one of Proof.Later failed
 }
@@ -143,7 +149,8 @@ type Service interface {
 	Try(ctx context.Context, s Step, w Way, values map[string]string) Outcome
 
 	// Keep writes the values and has a running bot take them. It says, a line each, what
-	// came of that. An error changes nothing.
+	// came of that. An error changes nothing; it is a fault.Invalid if the values were
+	// refused, by the file's owner or by the bot that runs.
 	Keep(ctx context.Context, s Step, w Way, values map[string]string) ([]string, error)
 
 	// Prove runs the checks of a way on what is kept.

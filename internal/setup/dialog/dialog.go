@@ -231,7 +231,7 @@ func (d *Dialog) attempt(ctx context.Context, s setup.Step, w setup.Way, typed m
 	if err != nil {
 		return err
 	}
-	said, err := d.Service.Keep(ctx, s, w, values)
+	said, err := d.keep(ctx, s, w, values)
 	if err != nil {
 		return err
 	}
@@ -256,6 +256,20 @@ func (d *Dialog) prove(ctx context.Context, s setup.Step, w setup.Way, values ma
 		d.show(out)
 		if err := d.judge(ctx, out); !errors.Is(err, errAgain) || w.Obtain == nil {
 			return out.Later, err
+		}
+	}
+}
+
+// keep writes the values. What a service has made is tried again as it is.
+func (d *Dialog) keep(ctx context.Context, s setup.Step, w setup.Way, values map[string]string) ([]string, error) {
+	for {
+		said, err := d.Service.Keep(ctx, s, w, values)
+		if !fault.Is(err, fault.Invalid) {
+			return said, err
+		}
+		d.say("✖ %s\n", fault.Public(err))
+		if err := d.afterBad(ctx); !errors.Is(err, errAgain) || w.Obtain == nil {
+			return nil, err
 		}
 	}
 }
@@ -332,11 +346,12 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 			return nil
 		}
 	}
-	before, keep := typed[f.Name], ""
+	before, again := typed[f.Name]
+	keep := ""
 	switch {
-	case before != "":
+	case again && before != "":
 		keep = "what you entered"
-	case known.Set:
+	case !again && known.Set && !d.moved(w, f, typed):
 		keep = "what is set"
 	}
 	for {
@@ -347,6 +362,8 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 		switch {
 		case value == "" && keep != "":
 			return nil
+		case value == none && f.Optional:
+			value = ""
 		case value == "":
 			value = f.Default
 		}
@@ -365,6 +382,25 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 	}
 }
 
+// none is the answer that takes an optional value out.
+const none = "-"
+
+// moved reports whether what a field is for is another one now.
+func (d *Dialog) moved(w setup.Way, f setup.Field, typed map[string]string) bool {
+	if f.For == "" {
+		return false
+	}
+	value, given := typed[f.For]
+	if !given {
+		value, given = w.Set[f.For]
+	}
+	known := d.Service.Value(f.For)
+	if !known.Set {
+		known.Text = ""
+	}
+	return given && !known.Pinned && value != known.Text
+}
+
 // value asks for a value once.
 func (d *Dialog) value(ctx context.Context, f setup.Field, keep string) (string, error) {
 	var notes []string
@@ -374,6 +410,9 @@ func (d *Dialog) value(ctx context.Context, f setup.Field, keep string) (string,
 	switch {
 	case keep != "":
 		notes = append(notes, "Enter keeps "+keep)
+		if f.Optional {
+			notes = append(notes, none+" takes it out")
+		}
 	case f.Default != "":
 		notes = append(notes, "Enter for "+f.Default)
 	case f.Optional:
@@ -421,6 +460,9 @@ func readValue(path string) (string, error) {
 func (d *Dialog) show(out setup.Outcome) {
 	for _, p := range out.Problems {
 		d.say("✖ %s\n", p)
+	}
+	for _, w := range out.Warnings {
+		d.say("⚠ %s\n", w)
 	}
 	_ = doctor.Report{Findings: out.Findings}.WriteFindings(printer{d.Screen}) // a screen takes everything
 }
