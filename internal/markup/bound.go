@@ -17,6 +17,7 @@ const (
 	maxBars        = 1000    // with a backslash, which tables look for within code
 	maxLinks       = 200     // of a line
 	maxOpen        = 500     // brackets within each other
+	maxPairs       = 5 << 20 // of what may open and what may close an emphasis, in the same block
 )
 
 const space = " \t\n\r" // what goldmark takes for it
@@ -28,7 +29,7 @@ const space = " \t\n\r" // what goldmark takes for it
 func Bounded(source string) string {
 	for {
 		next := source
-		for _, excess := range []func(string) []int{definitions, links, brackets, tables, nesting} {
+		for _, excess := range []func(string) []int{definitions, links, brackets, emphasis, tables, nesting} {
 			next = escaped(next, excess(next))
 		}
 		if len(next) == len(source) {
@@ -128,6 +129,60 @@ func brackets(source string) (excess []int) {
 		at += len(line)
 	}
 	return excess
+}
+
+// emphasis finds what may close one when too much stands before it that may open one: all
+// of that is looked at each time.
+func emphasis(source string) (excess []int) {
+	at, open, pairs := 0, 0, 0
+	for line := range strings.Lines(source) {
+		if strings.Trim(line, space) == "" {
+			open = 0
+		}
+		for i := 0; i < len(line); i++ {
+			switch line[i] {
+			case '\\':
+				i++
+			case '*', '_', '~':
+				end := len(line) - len(strings.TrimLeft(line[i:], line[i:i+1]))
+				opens, closes := flanks(line, i, end)
+				if closes {
+					pairs += open
+				}
+				switch {
+				case closes && pairs > maxPairs:
+					for ; i < end; i++ {
+						excess = append(excess, at+i)
+					}
+				case opens:
+					open++
+				}
+				i = end - 1
+			}
+		}
+		at += len(line)
+	}
+	return excess
+}
+
+// flanks reports whether the marks at i may open and may close an emphasis. It says so too
+// often rather than too seldom.
+func flanks(line string, i, end int) (opens, closes bool) {
+	before, after := byte(' '), byte(' ')
+	if i > 0 {
+		before = line[i-1]
+	}
+	if end < len(line) {
+		after = line[end]
+	}
+	if line[i] == '_' && isWord(before) && isWord(after) {
+		return false, false // as in snake_case
+	}
+	return strings.IndexByte(space, after) < 0, strings.IndexByte(space, before) < 0
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // tables finds the rows that make tables of the lines around them, if all could have too

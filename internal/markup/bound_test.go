@@ -77,6 +77,24 @@ func cost(source string) (bytes uint64) {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// TestEmphasisThatNeverClosesIsBounded: the parser's time for it grows with the square of
+// the text, of which no time is measured here, but what makes it grow is counted.
+func TestEmphasisThatNeverClosesIsBounded(t *testing.T) {
+	for _, unit := range []string{"*a_ ", "**a~~ ", "_a* ", "~~a*\n", "é*é_ "} {
+		source := strings.Repeat(unit, 50_000)
+		bounded := markup.Bounded(source)
+		if open, closed := strings.Count(source, unit[1:]), strings.Count(bounded, unit[1:]); closed > open/10 {
+			t.Errorf("%d of %d %q can still close", closed, open, unit)
+		}
+		if strings.ReplaceAll(bounded, `\`, "") != source {
+			t.Errorf("%q: something else than a backslash was added", unit)
+		}
+		if markup.Bounded(bounded) != bounded {
+			t.Errorf("%q: doing it again changes it", unit)
+		}
+	}
+}
+
 func TestBombsCostLittle(t *testing.T) {
 	const size, most = 64 << 10, 40 << 20
 	for name, source := range bombs(size) {
@@ -122,6 +140,8 @@ func TestBoundedLeavesTextsAlone(t *testing.T) {
 		"a deep list":    stairs(800, 2, "- item"),
 		"a long thread":  strings.Repeat("> ", 20) + "the first mail\n",
 		"a log":          strings.Repeat("[INFO]: 2026-01-01 started [pid 12] - ok\n", 900),
+		"emphasis":       strings.Repeat("| **a** | _b_ | ~~c~~ |\n", 1000) + strings.Repeat("\nSome *words* of a paragraph.\n", 5000),
+		"C":              "```c\n" + strings.Repeat("\tchar *p = *q, a_b_c = _x * y; f(char* z);\n", 1000) + "```",
 		"versions":       strings.Repeat("1.", 300) + "0",
 		"JSON":           strings.Repeat(`{"a": [[1, 2], [3, [4]]]},`, 3000),
 		"code":           "```go\n" + strings.Repeat("\t\t\t\t\tx[i] = y[(i - 1)] // > 3\n", 1000) + "```",
