@@ -13,6 +13,10 @@ const (
 
 	// clockStep is how far a clock that was set back may have been ahead.
 	clockStep = 24 * time.Hour
+
+	// maxAhead is how far a platform's clock may be from ours. What says more is no
+	// clock: with such a difference there would be no TLS.
+	maxAhead = 7 * 24 * time.Hour
 )
 
 // Clock tells a platform's time from the dates of its answers, so that a search by time
@@ -20,9 +24,14 @@ const (
 // that both clocks agree until a Call with it was answered. It is safe for concurrent use.
 type Clock struct{ ahead atomic.Int64 }
 
-func (c *Clock) observe(h http.Header) {
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		c.ahead.Store(int64(time.Until(at)))
+// observe learns from an answer of success. Those of a failure may be of a proxy.
+func (c *Clock) observe(resp *http.Response) {
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return
+	}
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if ahead := time.Until(at); err == nil && ahead.Abs() <= maxAhead {
+		c.ahead.Store(int64(ahead))
 	}
 }
 

@@ -38,19 +38,46 @@ func TestClockOfThePlatform(t *testing.T) {
 	}
 }
 
-// TestClockIgnoresWhatIsNoDate keeps what an earlier answer told.
-func TestClockIgnoresWhatIsNoDate(t *testing.T) {
+// TestClockIgnoresWhatIsNoTime keeps what an earlier answer told: what has no date, none
+// that a clock shows, or comes from somebody on the way, tells nothing.
+func TestClockIgnoresWhatIsNoTime(t *testing.T) {
 	t.Parallel()
-	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
-	client, address := server(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", date) })
-	var clock exchange.Clock
-	for _, date = range []string{date, "yesterday"} {
-		if err := post((&exchange.Call{Clock: &clock}).Context(t.Context()), client, address); err != nil {
-			t.Fatal(err)
-		}
-	}
-	now := time.Now()
-	if ahead := clock.At(now).Sub(now); ahead < 59*time.Minute || ahead > 61*time.Minute {
-		t.Errorf("the platform is %v ahead, want an hour", ahead)
+	format := func(ahead time.Duration) string { return time.Now().Add(ahead).UTC().Format(http.TimeFormat) }
+	for name, later := range map[string]struct {
+		date   string
+		status int
+	}{
+		"no date":         {"", http.StatusOK},
+		"garbage":         {"yesterday", http.StatusOK},
+		"far future":      {"Fri, 31 Dec 9999 23:59:59 GMT", http.StatusOK},
+		"far past":        {"Thu, 01 Jan 1970 00:00:00 GMT", http.StatusOK},
+		"the year zero":   {"Sat, 01 Jan 0000 00:00:00 GMT", http.StatusOK},
+		"a month ahead":   {format(30 * 24 * time.Hour), http.StatusOK},
+		"a proxy's error": {format(-3 * time.Hour), http.StatusBadGateway},
+		"a portal's page": {format(-3 * time.Hour), http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			date, status := format(time.Hour), http.StatusOK
+			client, address := server(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = []string{date}
+				if date == "" {
+					w.Header()["Date"] = nil // the server sets none
+				}
+				w.WriteHeader(status)
+			})
+			var clock exchange.Clock
+			for range 2 {
+				call := &exchange.Call{Clock: &clock}
+				if err := post(call.Context(t.Context()), client, address); call.Status() != status {
+					t.Fatal(err)
+				}
+				date, status = later.date, later.status
+			}
+			now := time.Now()
+			if ahead := clock.At(now).Sub(now); ahead < 59*time.Minute || ahead > 61*time.Minute {
+				t.Errorf("the platform is %v ahead, want an hour", ahead)
+			}
+		})
 	}
 }

@@ -242,8 +242,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	now.status, now.header = resp.StatusCode, resp.Header
 	c.mu.Unlock()
-	if c.Clock != nil {
-		c.Clock.observe(resp.Header)
+	if c.Clock != nil && home {
+		c.Clock.observe(resp)
 	}
 	resp.Body = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer))
 	return resp, nil
@@ -256,8 +256,12 @@ func gather(req *http.Request) error {
 	if req.Body == nil || req.Body == http.NoBody || req.ContentLength > 0 {
 		return nil
 	}
+	stop := context.AfterFunc(req.Context(), func() { discard(req.Body) }) // who writes it may have stopped
 	var small bytes.Buffer
 	_, err := io.CopyN(&small, req.Body, smallBody+1)
+	if !stop() {
+		return req.Context().Err()
+	}
 	switch {
 	case err == nil: // there may be more
 		req.Body = &rest{Reader: io.MultiReader(&small, req.Body), Closer: req.Body}

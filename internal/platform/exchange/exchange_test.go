@@ -484,3 +484,26 @@ func TestABodyThatFailsIsNotSent(t *testing.T) {
 		t.Errorf("got %v, and written is %v", err, call.Wrote())
 	}
 }
+
+// TestABodyThatNeverEndsEndsWithItsCall: whoever writes it into the pipe has stopped.
+func TestABodyThatNeverEndsEndsWithItsCall(t *testing.T) {
+	t.Parallel()
+	client, address := server(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	r, w := io.Pipe()
+	defer w.Close() //nolint:errcheck // a pipe
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = io.WriteString(w, "half")
+		cancel()
+	}()
+	req, err := http.NewRequestWithContext((&exchange.Call{}).Context(ctx), http.MethodPost, address, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = client.Do(req); !errors.Is(err, context.Canceled) { //nolint:bodyclose // there is none
+		t.Errorf("got %v, want that it was canceled", err)
+	}
+	if _, err := io.WriteString(w, "more"); err == nil {
+		t.Error("somebody reads on")
+	}
+}
