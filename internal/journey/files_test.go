@@ -8,9 +8,13 @@ import (
 	"image"
 	"image/jpeg"
 	"io/fs"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"remote-agent/internal/app"
@@ -21,6 +25,7 @@ import (
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/emulator/transcription"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/store/storetest"
 )
 
 // holiday is a JPEG as a camera makes it, with a place in its Exif.
@@ -150,6 +155,36 @@ func TestAlbumIsOneMessage(t *testing.T) {
 			t.Fatalf("the model was asked %d times, the first time with %d pictures", len(requests), len(requests[0].Files()))
 		}
 	})
+}
+
+// TestAlbumOfAGroupAtTwoReplicas has the messages of an album arrive in turns at two
+// replicas: what has no mention is for the bot because another message of it has one.
+func TestAlbumOfAGroupAtTwoReplicas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.PostgresURL(t))
+	listens := []string{freePort(t), freePort(t)}
+	var requests atomic.Int64
+	balancer := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: listens[requests.Add(1)%2]})
+	}})
+	t.Cleanup(balancer.Close)
+	w.with(map[string]string{
+		"TELEGRAM_MODE": "webhook", "TELEGRAM_WEBHOOK_SECRET": "0123456789abcdef0123", "PUBLIC_URL": balancer.URL, "LISTEN_ADDR": listens[0],
+	})
+	second := w.replica()
+	second.env["LISTEN_ADDR"] = listens[1]
+	w.start()
+	second.start()
+	const group = int64(-1001)
+	w.tg.AddChat(telegram.Chat{ID: group, Type: telegram.Supergroup, Title: "Team"})
+	w.ai.Enqueue(openai.Text("The second."))
+	a := w.tg.Person(ann).In(group)
+	a.SendsAlbum("nobody asked the bot", holiday(t, 90, 60), holiday(t, 80, 60))
+	a.SendsAlbum("@acme_bot which is better?", holiday(t, 300, 200), holiday(t, 310, 200), holiday(t, 320, 200), holiday(t, 330, 200))
+	w.seesText(group, "The second.")
+	if asked := w.ai.Requests(); len(asked) != 1 || len(asked[0].Files()) != 4 {
+		t.Fatalf("the model was asked %d times, the first time with %d pictures", len(asked), len(asked[0].Files()))
+	}
 }
 
 // voiceNote is OGG with Opus of some seconds.

@@ -141,6 +141,10 @@ type Inbound struct {
 	// splits them; they are one turn.
 	Album string `json:"album,omitempty"`
 
+	// OnlyAlbum is set if the message is not for the bot by itself, but may be with
+	// its Album: people address the bot in one message of it.
+	OnlyAlbum bool `json:"-"`
+
 	// Cited are the parts of Text that the sender marked as a quotation or as
 	// code in a way that Text does not show.
 	Cited []string `json:"cited,omitempty"`

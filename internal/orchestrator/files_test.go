@@ -11,6 +11,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,6 +253,42 @@ func TestAnAlbumIsOneTurn(t *testing.T) {
 			t.Errorf("the first request shows %s", got)
 		}
 	})
+}
+
+// TestAnAlbumOfAGroupIsOneTurn, whichever of its messages comes first: those without the
+// mention are for the bot because one has it, which another process may have received.
+func TestAnAlbumOfAGroupIsOneTurn(t *testing.T) {
+	for name, order := range map[string][]string{
+		"in order": {"compare them", "", ""}, "the mention second": {"", "compare them", ""}, "the mention last": {"", "", "compare them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			orchestratortest.Run(t, func(w *orchestratortest.World) {
+				withFiles(w, nil)
+				w.Model.On("compare them", orchestratortest.Say("All white."))
+				w.Start()
+				part := func(album, caption string) {
+					w.Chat.Say(caption, attach(png1(caption+".png")), orchestratortest.With(func(in *messages.Inbound) {
+						in.Private, in.Album, in.OnlyAlbum = false, album, caption == ""
+					}))
+				}
+				var all sync.WaitGroup
+				for i, caption := range order {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 60 * time.Millisecond)
+						part("ours", caption)
+					})
+					all.Go(func() { part("of others", "") })
+				}
+				all.Wait()
+				w.Pass(2 * time.Second)
+				w.Chat.Find("All white.")
+				requests := w.Model.Requests()
+				if len(requests) != 1 || len(shown(requests[0])) != 3 {
+					t.Fatalf("the model was asked %q, the first time with %d pictures", w.Model.Asked(), len(shown(requests[0])))
+				}
+			})
+		})
+	}
 }
 
 // hearing writes down the same of every recording, and can do something else before.

@@ -46,7 +46,10 @@ type accepted struct {
 // that is stored already changes nothing.
 func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
-	events, err := i.screen(ctx, events)
+	events, err := i.withAlbums(ctx, events)
+	if err == nil {
+		events, err = i.screen(ctx, events)
+	}
 	if err != nil || len(events) == 0 {
 		return err
 	}
@@ -195,14 +198,18 @@ func (i *Inbox) firstOfGesture(ctx context.Context, tx port.Tx, in messages.Inbo
 		return false, err
 	}
 	for _, name := range in.Aliases {
-		alias := sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
-			Account: in.Account, Event: name, Kind: in.Kind, Conversation: in.Conversation, SentAt: in.SentAt,
-		}}
-		if fresh, err := tx.InsertEntry(ctx, &alias); err != nil || !fresh {
+		if fresh, err := claim(ctx, tx, in, name); err != nil || !fresh {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// claim stores a name that in shares with other events, and reports whether it is new.
+func claim(ctx context.Context, tx port.Tx, in messages.Inbound, name messages.EventID) (bool, error) {
+	return tx.InsertEntry(ctx, &sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
+		Account: in.Account, Event: name, Kind: in.Kind, Conversation: in.Conversation, SentAt: in.SentAt,
+	}})
 }
 
 // store inserts the entry as it is, for events that cause no work.
@@ -265,6 +272,9 @@ func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (ac
 func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v access.Verdict, atOnce bool) (accepted, error) {
 	conv, err := i.conversation(ctx, tx, &a)
 	if err != nil {
+		return a, err
+	}
+	if err := claimAlbum(ctx, tx, a.entry.In); err != nil {
 		return a, err
 	}
 	a.entry.ConversationID = conv.ID

@@ -2,11 +2,13 @@ package inbox
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -18,7 +20,68 @@ const (
 
 	// albumMost is how many files one message may come to have.
 	albumMost = 100
+
+	// albumLate is how long a message that came by itself waits for the one of its album
+	// that is for the bot, which another process may receive; it is looked for every
+	// albumLook.
+	albumLate = 300 * time.Millisecond
+	albumLook = 50 * time.Millisecond
 )
+
+// claimAlbum notes, for all processes, that the album of in is for the bot.
+func claimAlbum(ctx context.Context, tx port.Tx, in messages.Inbound) error {
+	if in.Album == "" || in.Private || in.OnlyAlbum {
+		return nil
+	}
+	_, err := claim(ctx, tx, in, albumName(in))
+	return err
+}
+
+// albumName is what claims an album, in place of an event's id.
+func albumName(in messages.Inbound) messages.EventID { return messages.EventID("album/" + in.Album) }
+
+// withAlbums leaves out messages of albums that are not for the bot. They are not stored
+// anywhere: until it is known, the platform waits for the acknowledgment, and delivers
+// them again if this process ends. What came together came in order; what came by itself
+// may have overtaken the message that addresses the bot.
+func (i *Inbox) withAlbums(ctx context.Context, events []messages.Inbound) ([]messages.Inbound, error) {
+	if !slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.OnlyAlbum }) {
+		return events, nil
+	}
+	for until := time.Now().Add(albumLate); ; {
+		ours, err := i.ofOurAlbums(ctx, events)
+		if err != nil || len(events) > 1 || len(ours) == 1 || !time.Now().Before(until) {
+			return ours, err
+		}
+		if err := platform.Sleep(ctx, albumLook); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ofOurAlbums returns the events that are for the bot by themselves or with their album.
+func (i *Inbox) ofOurAlbums(ctx context.Context, events []messages.Inbound) (ours []messages.Inbound, err error) {
+	err = i.Storage.InRead(ctx, func(tx port.Tx) error {
+		ours = ours[:0]
+		for _, in := range events {
+			known := !in.OnlyAlbum || slices.ContainsFunc(events, func(other messages.Inbound) bool {
+				return !other.OnlyAlbum && other.Album == in.Album && other.Conversation == in.Conversation && other.Sender.ID == in.Sender.ID
+			})
+			if !known {
+				name := in
+				name.Event = albumName(in)
+				if known, err = tx.HasEntry(ctx, name); err != nil {
+					return err
+				}
+			}
+			if known {
+				ours = append(ours, in)
+			}
+		}
+		return nil
+	})
+	return ours, err
+}
 
 // acceptAlbum puts a message of an album into the inbox of its conversation: into the
 // one of the same album that waits, if there is one, else as one that waits for the

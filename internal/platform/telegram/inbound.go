@@ -90,12 +90,11 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 		return in, false, nil // a service message
 	}
 	cleaned, addressed := me.addressed(m, text, entities)
-	if m.Album != "" {
-		in.Album = m.Album
-		addressed = me.albumAddressed(m, addressed)
-	}
+	in.Album = m.Album
 	if !in.Private && !addressed {
-		return in, false, nil
+		if in.OnlyAlbum = in.Album != "" && in.Kind == messages.KindMessage; !in.OnlyAlbum {
+			return in, false, nil
+		}
 	}
 	in.Text, in.Cited = cleaned, cited(text, entities)
 	in.Quotes = quotes(m)
@@ -110,21 +109,6 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 		}
 	}
 	return in, true, nil
-}
-
-// albumAddressed reports whether a message of an album is meant for the bot: the
-// mention is in the caption of one of them.
-func (me identity) albumAddressed(m *message, addressed bool) bool {
-	if me.albums == nil {
-		return addressed
-	}
-	key := strconv.FormatInt(m.Chat.ID, 10) + "/" + m.Album
-	if addressed {
-		me.albums.Put(key, true)
-		return true
-	}
-	_, known := me.albums.Get(key)
-	return known
 }
 
 // cited returns the parts of a text that are formatted as a quotation or as a

@@ -155,6 +155,14 @@ func TestTranslate(t *testing.T) {
 		"ChannelPost":    {`{"update_id":7,"channel_post":{"message_id":5,"chat":{"id":-5,"type":"channel"},"text":"/status"}}`, nil},
 		"Callback":       {`{"update_id":7,"callback_query":{"id":"1"}}`, nil},
 		"Future":         {`{"update_id":7,"from_the_future":{"id":"1"}}`, nil},
+		"PartOfAlbum": {
+			msg(annJSON, groupJSON, `"media_group_id":"g1","photo":[{"file_id":"f","file_size":9}]`),
+			base(func(in *messages.Inbound) {
+				in.Conversation.ID, in.Private, in.Album, in.OnlyAlbum = "-100", false, "g1", true
+				in.Attachments = []messages.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Size: 9, Source: "f"}}
+			}),
+		},
+		"PhotoForNobody": {msg(annJSON, groupJSON, `"photo":[{"file_id":"f","file_size":9}]`), nil},
 		"MovedAway": {
 			msg(annJSON, groupJSON, `"migrate_to_chat_id":-200`),
 			base(func(in *messages.Inbound) {

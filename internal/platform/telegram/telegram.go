@@ -96,7 +96,6 @@ type Adapter struct {
 type identity struct {
 	id       int64
 	username string
-	albums   *platform.Recent[string, bool] // that are meant for the bot; may be nil
 }
 
 var (
@@ -245,7 +244,7 @@ func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	me := identity{id: a.botID, username: user.Username, albums: platform.NewRecent[string, bool](100)}
+	me := identity{id: a.botID, username: user.Username}
 	a.self.Store(&me)
 	return me, nil
 }
