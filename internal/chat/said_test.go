@@ -3,6 +3,7 @@ package chat_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -639,16 +640,15 @@ func TestApproveAfterACrash(t *testing.T) {
 		asks(w, "do it", "make it so")
 		w.Start()
 		talk(w, line{say: "do it", want: "a-1: run `make it so`?"})
-		died := false
+		var died atomic.Bool
 		w.Process().After(func() {
-			if !died && w.Value(`SELECT state FROM approvals WHERE number = 1`) == "allowed" {
-				died = true
+			if !died.Load() && w.Value(`SELECT state FROM approvals WHERE number = 1`) == "allowed" && died.CompareAndSwap(false, true) {
 				w.Process().Die()
 			}
 		})
 		w.Chat.Say("/approve")
 		w.Settle()
-		if !died {
+		if !died.Load() {
 			t.Fatal("the process did not die")
 		}
 		w.Start()
