@@ -21,5 +21,5 @@ func (h *Handler) whoamiCommand() command.Command {
 }
 
 func (h *Handler) runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
-	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Conv.Key.Platform, r.Role)}, nil
+	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Entry.In.Home(), r.Role)}, nil
 }

@@ -13,8 +13,10 @@ const commandPatience = 5 * time.Second
 
 // Command takes in a command, or a button that was pressed, of somebody who is not in
 // its conversation, as in the browser, on the way that all others come in, and returns
-// the answer, which is not said in the conversation. known is false if there is none
-// within a few seconds: the command waits for its turn, and answers in the conversation.
+// the answer, which is not said in the conversation. known is false if there is none, or
+// none within a few seconds: what was taken in waits for its turn, was refused or came
+// before, and what follows from it is seen in the conversation. The same event twice does
+// once what it says.
 func (o *Orchestrator) Command(ctx context.Context, in messages.Inbound) (answer command.Reply, known bool, err error) {
 	answers, forget := o.control.Await(in.Event)
 	defer forget()
@@ -24,11 +26,18 @@ func (o *Orchestrator) Command(ctx context.Context, in messages.Inbound) (answer
 	patience := time.NewTimer(commandPatience)
 	defer patience.Stop()
 	select {
-	case answer = <-answers:
-		return answer, true, nil
+	case answer, known = <-answers:
+		return answer, known, nil
 	case <-patience.C:
-		return command.Reply{}, false, nil
 	case <-ctx.Done():
 		return command.Reply{}, false, ctx.Err()
 	}
+	if !forget() { // it is just being stored
+		select {
+		case answer, known = <-answers:
+		case <-ctx.Done():
+			return command.Reply{}, false, ctx.Err()
+		}
+	}
+	return answer, known, nil
 }

@@ -1,13 +1,17 @@
 package orchestrator_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/store"
 )
 
@@ -78,4 +82,98 @@ func TestCommandsFromOutside(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCommandsFromOutsideThatFail loses the commit that settles a command: the caller is
+// not told what then may not be so, and the second run answers in the conversation.
+func TestCommandsFromOutsideThatFail(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+		}
+		planned(w)
+		p := w.Process()
+		var commits atomic.Int64
+		p.After(func() {
+			if commits.Add(1) == 2 { // the first stores the command, the second begins it
+				p.Fail(&fault.Error{Kind: fault.Unavailable})
+			}
+		})
+		begin := time.Now()
+		answer, known, err := p.Engine.Command(w.T.Context(), outside("web:1", "boss", "/whoami"))
+		if err != nil || known || answer.Text != "" {
+			t.Errorf("the answer: %t %q, %v", known, answer.Text, err)
+		}
+		if waited := time.Since(begin); waited > time.Second {
+			t.Errorf("the caller waited %s", waited)
+		}
+		p.After(nil)
+		p.Fail(nil)
+		w.Pass(time.Minute)
+		if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "done" {
+			t.Errorf("the command is %s", got)
+		}
+		if texts := strings.Join(w.Chat.Texts(team), "\n"); !strings.Contains(texts, "You are `boss` on desk, role **owner**") {
+			t.Errorf("the room was not told:\n%s", texts)
+		}
+	})
+}
+
+// TestCommandsFromOutsideAtOnce: nobody waits for the answer to what has none.
+func TestCommandsFromOutsideAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ who, text string }{
+		"a message of an owner": {"boss", "hello"},
+		"a stranger":            {"passer-by", "/status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+				}
+				planned(w)
+				begin := time.Now()
+				for range 2 { // the second came before
+					if _, known, err := w.Process().Engine.Command(w.T.Context(), outside("web:1", tt.who, tt.text)); known || err != nil {
+						t.Errorf("an answer is known: %t, %v", known, err)
+					}
+				}
+				if waited := time.Since(begin); waited > time.Second {
+					t.Errorf("the caller waited %s", waited)
+				}
+			})
+		})
+	}
+}
+
+// busy is a platform that has no time to ask about whoever it does not know.
+type busy struct{ platform.Adapter }
+
+func (busy) Screen(messages.Inbound) platform.Screening { return platform.ScreenBusy }
+
+func (busy) Admits(context.Context, messages.Inbound) (bool, error) { return false, nil }
+
+// TestCommandsFromOutsideAreNotScreened: a platform is not asked about accounts of another.
+func TestCommandsFromOutsideAreNotScreened(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+		}
+		planned(w)
+		w.Process().Stop()
+		configure := w.Configure
+		w.Configure = func(c *orchestrator.Config, s *store.Store) {
+			configure(c, s)
+			for i, a := range c.Adapters {
+				c.Adapters[i] = busy{a}
+			}
+		}
+		answer, known, err := w.Start().Engine.Command(w.T.Context(), outside("web:1", "boss", "/whoami"))
+		if err != nil || !known || !strings.HasPrefix(answer.Text, "You are `boss` on desk") {
+			t.Errorf("the answer: %t %q, %v", known, answer.Text, err)
+		}
+	})
 }

@@ -131,6 +131,13 @@ func sqlStateKind(code string) fault.Kind {
 	return fault.Internal
 }
 
+// isNoTable reports whether err says that a statement names a table that does not exist.
+// SQLite has no code of its own for that.
+func isNoTable(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return isState(err, "42P01") || ok && e.Code() == sqlite3.SQLITE_ERROR && strings.Contains(e.Error(), "no such table")
+}
+
 // isState reports whether err is the PostgreSQL error with one of the codes.
 func isState(err error, codes ...string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -35,7 +35,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	version, err := s.SchemaVersion(ctx)
 	latest := LatestSchema()
 	switch {
-	case isState(err, "42P01"), fault.Is(err, fault.Internal): // there is no such table
+	case isNoTable(err):
 		return &fault.Error{
 			Kind: fault.Invalid, Err: err,
 			Public: "The database has no schema of this bot; `bot migrate up` creates one, or point DATABASE_URL or DATA_DIR at the right database.",

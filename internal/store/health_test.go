@@ -255,6 +255,12 @@ func TestCheckSchemaKnowsItsOwn(t *testing.T) {
 			t.Errorf("a newer one: %v", err)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `ALTER TABLE goose_db_version RENAME COLUMN version_id TO number`)
+		})
+		if err := b.CheckSchema(t.Context()); err == nil || fault.Is(err, fault.Invalid) {
+			t.Errorf("a table of another form: %v", err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return store.Exec(ctx, tx, `DROP TABLE goose_db_version`)
 		})
 		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "no schema of this bot") {

@@ -273,7 +273,7 @@ func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error
 	return s.InRead(ctx, func(tx *Tx) error {
 		var one int
 		_, err := tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations LIMIT 1`) // the first migration made it
-		if isState(err, "42P01") || fault.Is(err, fault.Internal) {                            // there is no such table
+		if isNoTable(err) {
 			return &fault.Error{
 				Kind: fault.Invalid, Err: err,
 				Public: "The database belongs to another program. Point DATABASE_URL or DATA_DIR at another one, or at none: it is created.",

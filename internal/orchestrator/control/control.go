@@ -111,9 +111,11 @@ func (c *Control) RunNow(ctx context.Context, entry sessions.Entry) error {
 func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 	r, over, err := c.begin(ctx, entry)
 	if err != nil || over {
+		c.Dismiss(entry.In.Event)
 		return err
 	}
 	if ok, err := c.Access.Admitted(ctx, entry.In); !ok {
+		c.Dismiss(entry.In.Event)
 		return c.Refuse(ctx, entry, err)
 	}
 	r.Call, _ = command.Parse(entry.In.Text)
@@ -123,7 +125,11 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 		known := func(name string) bool { _, ok := c.Commands.Find(name); return ok }
 		reply.Text, reply.Note = command.InPlace(reply.Text, prefix, known), command.InPlace(reply.Note, prefix, known)
 	}
-	reply = c.tell(entry.In.Event, reply)
+	answer, told := reply, c.take(entry.In.Event)
+	if told != nil {
+		defer close(told)
+		reply = leftToSay(reply)
+	}
 	defer c.Outbox.MarkEnd(entry, true)
 	if reply.Note != "" {
 		c.Outbox.Whisper(ctx, entry.In, reply.Note)
@@ -131,6 +137,9 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 	open, settled, err := c.settle(ctx, r, reply)
 	if err != nil {
 		return err
+	}
+	if told != nil && settled {
+		told <- answer // has room for the one
 	}
 	if err := c.Outbox.SendHeld(ctx, r.Conv.Key, open); err != nil || !settled || reply.Unkept == "" {
 		return err

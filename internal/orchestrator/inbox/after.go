@@ -21,6 +21,10 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	if a.notice != nil {
 		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, a.entry.In.Conversation, *a.notice) })
 	}
+	command := a.fresh && a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting
+	if !command {
+		i.Control.Dismiss(a.entry.In.Event)
+	}
 	log := i.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {
 	case !a.fresh:
@@ -32,7 +36,7 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 		a.work.Start(ctx)
 	case a.entry.State == sessions.EntryRefused:
 		i.refused(ctx, a)
-	case a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting:
+	case command:
 		i.Control.Start(a.entry)
 	case a.waits && i.Outbox.MarksOutcomes(a.entry.In.Conversation.Platform):
 		// Its mark says that it arrived, see arrive.

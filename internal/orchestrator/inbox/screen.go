@@ -120,10 +120,11 @@ func (i *Inbox) worth(in messages.Inbound) platform.Screening {
 	return platform.ScreenAsk
 }
 
-// byPerson reports whether in is something that somebody did and that needs a
-// right: what else a platform tells is never screened.
+// byPerson reports whether in is something that somebody of the platform did and that
+// needs a right: what else a platform tells is never screened, and who comes from outside
+// has an account elsewhere, which the platform does not know.
 func byPerson(in messages.Inbound) bool {
-	return in.Kind == messages.KindMessage || in.Kind == messages.KindEdit || in.Kind == messages.KindAction
+	return !in.Outside() && (in.Kind == messages.KindMessage || in.Kind == messages.KindEdit || in.Kind == messages.KindAction)
 }
 
 func (i *Inbox) dropStranger(ctx context.Context, in messages.Inbound) {
