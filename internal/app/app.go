@@ -29,6 +29,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
@@ -143,6 +144,8 @@ type daemon struct {
 	troubles    map[messages.Platform]error            // why Check failed, if it may pass
 	assistants  map[assistant.Name]assistant.Assistant
 	redact      *redact.Redactor
+	links       links                     // to the platforms, as the pages show them
+	chores      background.Group          // what the pages have done beside their requests
 	missing     map[assistant.Name]string // agents that are not installed, and how to
 	runner      *sandbox.Runner
 	outside     *outside

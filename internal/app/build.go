@@ -130,7 +130,7 @@ func (d *daemon) webhooks() map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
 	for _, a := range d.adapters {
 		if hook, ok := a.(platform.WebhookReceiver); ok && d.intakeOf(a) == platform.OverHTTP {
-			handlers[string(a.Platform())] = hook.Webhook(d.core)
+			handlers[string(a.Platform())] = d.links.watch(a.Platform(), hook.Webhook(d.core))
 		}
 	}
 	return handlers

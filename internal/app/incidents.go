@@ -281,6 +281,9 @@ func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if err != nil {
+			i.d.links.failed(a.Platform(), err, time.Now())
+		}
 		name := string(a.Platform())
 		seen = append(seen, incident.Condition{
 			Key: "platform/" + name, Bad: err != nil, After: awayAfter,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/people"
@@ -108,8 +109,14 @@ func (d *daemon) sayPages(ctx context.Context) {
 // about are the facts of the pages that only the program as a whole knows.
 func (d *daemon) about() pages.About {
 	return pages.About{
-		Platforms: d.lights,
-		Budget:    func() spend.Budget { return spend.Budget(d.current().Budget) },
+		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go,
+		Check: func(ctx context.Context, area string) doctor.Report {
+			if area == "" {
+				return Doctor(ctx, d.current(), d.env, false)
+			}
+			return examine(ctx, d.current(), d.env, area)
+		},
+		Budget: func() spend.Budget { return spend.Budget(d.current().Budget) },
 		RemoveSession: func(ctx context.Context, id, by string) error {
 			err := d.store.InTx(ctx, func(tx *store.Tx) error {
 				if _, err := tx.RemoveSession(ctx, id); err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +22,8 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stop()
 	doors, closeDoors := context.WithCancel(context.WithoutCancel(ctx))
 	defer closeDoors()
+	endChores := d.chores.Open(ctx)
+	defer d.chores.Close(endChores, 0)
 	var intake errgroup.Group
 	if err := d.beginLife(ctx, doors, &intake); err != nil {
 		return err
@@ -130,6 +133,8 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 	run := func(ctx context.Context) error {
 		d.metrics.Connected(string(a.Platform()), true)
 		defer d.metrics.Connected(string(a.Platform()), false)
+		d.links.connected(a.Platform(), time.Now())
+		defer d.links.connected(a.Platform(), time.Time{})
 		return a.Run(ctx, d.core)
 	}
 	var err error
@@ -139,6 +144,7 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 		err = run(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
+		d.links.failed(a.Platform(), err, time.Now())
 		log.ErrorContext(ctx, "a platform is off until the bot is restarted", "reason", fault.Public(err), "err", err)
 	}
 }

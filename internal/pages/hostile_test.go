@@ -95,7 +95,8 @@ func every(s settled) []string {
 	return []string{
 		"/", "/approvals", "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
 		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
-		"/queue",
+		"/queue", "/costs?since=all&by=model", "/costs?by=person", "/costs?by=codebase", "/costs?by=conversation",
+		"/platforms",
 	}
 }
 
@@ -104,6 +105,8 @@ func TestNothingComesThroughUnescaped(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		s := w.fill()
 		w.deadEnds(s)
+		w.used(s, "telegram/42", evilName, 0, 1000, 1000)
+		w.connections = platformsOf(w)
 		for _, who := range []signin.Account{ann, bob, cat} {
 			w.mu.Lock()
 			w.roles[bob] = sessions.User

@@ -20,6 +20,8 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/sessions", name: "Sessions"},
 	{path: "/approvals", name: "Approvals"},
 	{path: "/queue", name: "Queue", owners: true},
+	{path: "/costs", name: "Costs"},
+	{path: "/platforms", name: "Platforms", owners: true},
 }
 
 // layout puts a page into what is around all of them.

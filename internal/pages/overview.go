@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/html"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
@@ -14,6 +15,16 @@ import (
 type About struct {
 	// Platforms says how each platform stands.
 	Platforms func() []Light
+
+	// Connections says more of each platform than Platforms does.
+	Connections func() []Connection
+
+	// Check runs the checks of doctor: those of an area, or all of them if it is empty.
+	Check func(ctx context.Context, area string) doctor.Report
+
+	// Background runs fn beside the request and ends its context when the program stops;
+	// false if it stops already.
+	Background func(fn func(ctx context.Context)) bool
 
 	// Budget is what may be spent.
 	Budget func() spend.Budget

@@ -13,6 +13,10 @@ func (p *Pages) operations() {
 	p.act("POST /queue/turn", ownersDo(p.queueTurn))
 	p.act("POST /queue/delivery", ownersDo(p.queueDelivery))
 	p.act("POST /queue/schedule", ownersDo(p.queueSchedule))
+	p.page("GET /costs", p.costs)
+	p.file("GET /costs.csv", p.costsCSV)
+	p.page("GET /platforms", ownersSee(p.platforms))
+	p.act("POST /platforms/test", ownersDo(p.testPlatform))
 }
 
 func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {

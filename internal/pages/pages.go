@@ -83,6 +83,7 @@ type Pages struct {
 	uses     *ratelimit.Limits // of a session
 	failed   *ratelimit.Limits // of an address
 	assets   map[string]asset
+	jobs     jobs
 }
 
 // New returns Pages.

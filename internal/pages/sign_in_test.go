@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -18,8 +19,14 @@ import (
 // each runs test over both databases.
 func each(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	eachWith(t, func(*pages.Config) {}, test)
+}
+
+// eachWith does so with pages that are configured in another way.
+func eachWith(t *testing.T, change func(*pages.Config), test func(t *testing.T, w *world)) {
+	t.Helper()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
-		test(t, newWorld(t, open(t)))
+		test(t, newWorld(t, open(t), change))
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
@@ -46,6 +47,10 @@ type world struct {
 	took  []messages.Inbound // commands and messages
 	rang  []string           // for conversations
 	reply func(in messages.Inbound) (command.Reply, bool, error)
+
+	connections func() []pages.Connection
+	check       func(ctx context.Context, area string) doctor.Report
+	background  func(fn func(ctx context.Context)) bool
 }
 
 func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *world {
@@ -84,6 +89,14 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 		},
 	}
 	config.About.Ring = func(_ context.Context, id string) { w.rang = append(w.rang, id) }
+	w.background = func(fn func(ctx context.Context)) bool {
+		fn(context.Background())
+		return true
+	}
+	w.connections = func() []pages.Connection { return nil }
+	config.About.Connections = func() []pages.Connection { return w.connections() }
+	config.About.Check = func(ctx context.Context, area string) doctor.Report { return w.check(ctx, area) }
+	config.About.Background = func(fn func(ctx context.Context)) bool { return w.background(fn) }
 	for _, c := range change {
 		c(&config)
 	}
@@ -120,6 +133,7 @@ type browser struct {
 	host    string
 	cookies map[string]*http.Cookie
 	header  http.Header
+	ctx     context.Context //nolint:containedctx // of its requests; nil: the test's
 }
 
 func (w *world) browser() *browser {
@@ -138,7 +152,11 @@ func (w *world) as(a signin.Account) *browser {
 
 func (b *browser) send(method, target string, form url.Values) *httptest.ResponseRecorder {
 	b.t.Helper()
-	r := httptest.NewRequestWithContext(b.t.Context(), method, target, strings.NewReader(form.Encode()))
+	ctx := b.ctx
+	if ctx == nil {
+		ctx = b.t.Context()
+	}
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(form.Encode()))
 	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -190,7 +208,8 @@ func (b *browser) follow(r *httptest.ResponseRecorder) string {
 	if r.Code != http.StatusSeeOther {
 		b.t.Fatalf("no redirect: %d\n%s", r.Code, r.Body)
 	}
-	return b.get(r.Header().Get("Location"))
+	path, _, _ := strings.Cut(r.Header().Get("Location"), "#")
+	return b.get(path)
 }
 
 func wants(tb testing.TB, page string, parts ...string) {

@@ -35,3 +35,19 @@ type SharedLimits interface {
 	// Silence has Take refuse all calls of who for d, which a platform demanded.
 	Silence(ctx context.Context, account, who string, d time.Duration) error
 }
+
+// Headroom is how much is left of what a platform allows.
+type Headroom struct {
+	Left   float64   // of the limit that is used up most: 1 is all of it, 0 nothing
+	Silent int       // chats, methods or accounts for which the platform demanded a silence
+	Until  time.Time // when the last of these silences ends; zero without one
+}
+
+// Measured is implemented by adapters that know how much is left of what their platform
+// allows this process.
+type Measured interface {
+	Adapter
+
+	// Headroom does no I/O.
+	Headroom() Headroom
+}

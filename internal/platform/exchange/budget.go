@@ -259,6 +259,26 @@ func (b *Budget) Calm(who string) {
 	}
 }
 
+// Headroom says how much is left of the bucket that is used up most, and which silences
+// hold.
+func (b *Budget) Headroom() platform.Headroom {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, h := time.Now(), platform.Headroom{Left: 1}
+	for _, x := range b.buckets {
+		h.Left = min(h.Left, max(x.TokensAt(now), 0)/float64(max(x.Burst(), 1)))
+	}
+	for _, s := range b.silent {
+		if now.Before(s.until) {
+			h.Silent++
+		}
+		if now.Before(s.until) && s.until.After(h.Until) {
+			h.Until = s.until
+		}
+	}
+	return h
+}
+
 // bucket returns the bucket of a share. b.mu is held.
 func (b *Budget) bucket(s Share, now time.Time) *bucket {
 	found, ok := b.buckets[s.Bucket]

@@ -507,3 +507,31 @@ func TestABodyThatNeverEndsEndsWithItsCall(t *testing.T) {
 		t.Error("somebody reads on")
 	}
 }
+
+func TestBudgetSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &exchange.Budget{Platform: "X"}
+		if h := b.Headroom(); h.Left != 1 || h.Silent != 0 || !h.Until.IsZero() {
+			t.Errorf("at the start: %+v", h)
+		}
+		half, full := exchange.Share{Bucket: "a", Every: time.Hour, Burst: 4, Take: 2}, exchange.Share{Bucket: "b", Every: time.Hour, Burst: 10}
+		if err := b.Wait(t.Context(), "chat", half, full); err != nil {
+			t.Fatal(err)
+		}
+		b.Refused("chat", time.Minute)
+		b.Refused("other", time.Hour)
+		until := time.Now().Add(time.Hour)
+		if h := b.Headroom(); h.Left != 0.5 || h.Silent != 2 || !h.Until.Equal(until) {
+			t.Errorf("after a call and two refusals: %+v", h)
+		}
+		time.Sleep(2 * time.Minute)
+		if h := b.Headroom(); h.Silent != 1 || !h.Until.Equal(until) {
+			t.Errorf("two minutes later: %+v", h)
+		}
+		time.Sleep(24 * time.Hour)
+		if h := b.Headroom(); h.Left != 1 || h.Silent != 0 || !h.Until.IsZero() {
+			t.Errorf("a day later: %+v", h)
+		}
+	})
+}

@@ -156,6 +156,9 @@ func newBudget(shared platform.SharedLimits, account string) *exchange.Budget {
 	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Reserve: 0.4, Shared: shared, Account: account}
 }
 
+// Headroom implements platform.Measured.
+func (a *Adapter) Headroom() platform.Headroom { return a.limits.Headroom() }
+
 // costOf returns what GitHub counts a request for (contract C6): of 900 points a
 // minute reading takes one and writing five, of content there are 80 a minute and 500
 // an hour. A reaction counts as content: what is published does not say otherwise.

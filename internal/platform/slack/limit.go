@@ -98,6 +98,16 @@ func newLimiter(shared platform.SharedLimits, account string) *limiter {
 	return l
 }
 
+// Headroom implements platform.Measured.
+func (a *Adapter) Headroom() platform.Headroom {
+	waited, shed := a.limits.budget.Headroom(), a.limits.rest.Headroom()
+	waited.Left, waited.Silent = min(waited.Left, shed.Left), waited.Silent+shed.Silent
+	if shed.Until.After(waited.Until) {
+		waited.Until = shed.Until
+	}
+	return waited
+}
+
 // bucket returns the budget of a method with its bucket, in a channel if its limit
 // holds for each.
 func (l *limiter) bucket(method, channel string) (*exchange.Budget, exchange.Share) {

@@ -37,6 +37,9 @@ func newLimiter(all, chat float64, shared platform.SharedLimits, account string)
 	}
 }
 
+// Headroom implements platform.Measured.
+func (a *Adapter) Headroom() platform.Headroom { return a.limits.Headroom() }
+
 func every(perSecond float64) time.Duration {
 	if perSecond <= 0 {
 		return 0

@@ -1,0 +1,105 @@
+package pages
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+)
+
+const (
+	jobPatience = 30 * time.Minute // the longest that one may take
+	atOnce      = 4 * time.Second  // how long a form waits for what it began
+)
+
+// job is something that takes longer than a request may, and what came of it. It lives
+// as long as this process.
+type job struct {
+	By           string
+	Began, Ended time.Time // zero Ended: it runs
+	Said         string    // what came of it, for people
+	Err          error
+	Report       *doctor.Report
+
+	done chan struct{}
+}
+
+// jobs are the last of each name. It is safe for concurrent use.
+type jobs struct {
+	mu  sync.Mutex // guards all
+	all map[string]job
+}
+
+// of returns the last job of a name.
+func (j *jobs) of(name string) (job, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found, ok := j.all[name]
+	return found, ok
+}
+
+// begin notes that a job runs, unless one of its name does already.
+func (j *jobs) begin(name, by string, now time.Time) (job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if old, ok := j.all[name]; ok && old.Ended.IsZero() {
+		return old, fault.New(fault.Conflict, "This is running already. Reload the page to see what comes of it.")
+	}
+	if j.all == nil {
+		j.all = make(map[string]job)
+	}
+	began := job{By: by, Began: now, done: make(chan struct{})}
+	j.all[name] = began
+	return began, nil
+}
+
+func (j *jobs) end(name string, ended job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.all[name] = ended
+	close(ended.done)
+}
+
+// work runs what a form asks for beside the request, and waits for it a moment: what is
+// quick is there on the next page, and what is not keeps nobody waiting. run fills in
+// what came of it.
+func (p *Pages) work(r *request, name string, run func(ctx context.Context, j *job)) error {
+	if p.About.Background == nil {
+		return fault.New(fault.Unsupported, "This cannot be done here.")
+	}
+	j, err := p.jobs.begin(name, r.actor(), p.Now())
+	if err != nil {
+		return err
+	}
+	started := p.About.Background(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, jobPatience)
+		defer cancel()
+		defer func() {
+			if broken := recover(); broken != nil {
+				j.Err = fault.New(fault.Internal, "It failed; the log has the reason.")
+				p.Log.ErrorContext(ctx, "a job of a page panicked", "job", name, "panic", broken)
+			}
+			j.Ended = p.Now()
+			p.jobs.end(name, j)
+		}()
+		run(ctx, &j)
+		if j.Err != nil {
+			p.Log.WarnContext(ctx, "a job of a page failed", "job", name, "err", j.Err)
+		}
+	})
+	if !started {
+		j.Ended, j.Err = p.Now(), fault.New(fault.Unavailable, "The program is stopping.")
+		p.jobs.end(name, j)
+		return j.Err
+	}
+	wait := time.NewTimer(atOnce)
+	defer wait.Stop()
+	select {
+	case <-j.done:
+	case <-wait.C:
+	case <-r.Context().Done():
+	}
+	return nil
+}

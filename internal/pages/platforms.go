@@ -1,0 +1,198 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// Connection is how this process is connected to a platform.
+type Connection struct {
+	Light
+
+	Receives string    // how events come in, in a few words
+	Since    time.Time // when it began to receive; zero: it does not
+
+	Measured bool      // the three below are known
+	Left     float64   // of the limit that is used up most: 1 is all of it
+	Silent   int       // chats, methods or accounts for which the platform demanded a silence
+	Until    time.Time // when the last of these silences ends
+
+	Error   string // the last one, for people; empty: there was none
+	ErrorAt time.Time
+
+	Hooks          []Hook // the last calls of its webhook, the newest first
+	Taken, Refused int    // all calls since the start
+}
+
+// Hook is a call of a webhook.
+type Hook struct {
+	At     time.Time
+	Status int
+}
+
+// platformTest is how long the checks of a platform may take.
+const platformTest = 30 * time.Second
+
+// platforms shows how each platform stands.
+func (p *Pages) platforms(r *request) (view, error) {
+	if p.About.Connections == nil {
+		return view{}, fault.New(fault.Unsupported, "The platforms are not known here.")
+	}
+	troubled := make(map[string]store.QueuedDelivery)
+	ctx := r.Context()
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		waiting, err := tx.WaitingDeliveries(ctx, maxQueued)
+		if err != nil {
+			return err
+		}
+		failed, err := tx.FailedDeliveries(ctx, "", deadPage)
+		for _, d := range slices.Concat(waiting, failed) {
+			name := string(d.Key.Platform)
+			if known, ok := troubled[name]; d.Error != "" && (!ok || d.CreatedAt.After(known.CreatedAt)) {
+				troubled[name] = d
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{html.El("h1", html.Text("Platforms"))}
+	all := p.About.Connections()
+	for _, c := range all {
+		body = append(body, p.platform(r, c, troubled[c.Name]))
+	}
+	if len(all) == 0 {
+		body = append(body, empty(html.Text("This program knows no platforms.")))
+	}
+	body = append(body, html.El("p", html.Class("muted"), html.Text("Connections, calls and errors are those of this process since its start.")))
+	return view{title: "Platforms", body: body}, nil
+}
+
+// platform is the card of one.
+func (p *Pages) platform(r *request, c Connection, trouble store.QueuedDelivery) html.Node {
+	if !c.On {
+		return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), state("muted", "○", "off")),
+			empty(html.Text("To turn it on: "+p.Redact(c.Detail)+". bot setup "+c.Name+" leads through the steps.")))
+	}
+	mark := state("ok", "●", "on")
+	if !c.Works {
+		mark = state("warn", "▲", "no answer")
+	}
+	facts := html.Group{fact("Account", html.Text(p.head200(c.Detail))), fact("Events", html.Text(c.Receives)), fact("Connected", p.since(c)), fact("Limits", html.Text(p.limits(c)))}
+	if c.Error == "" {
+		facts = append(facts, fact("Last error", html.Text("none since the start")))
+	} else {
+		facts = append(facts, fact("Last error", html.Text(p.head200(c.Error)+" "), p.when(c.ErrorAt)))
+	}
+	if trouble.Error != "" {
+		facts = append(facts, fact("Last answer that failed", html.Text(p.head200(trouble.Error)+" "), p.when(trouble.CreatedAt), html.Text(" "), html.El("a", html.Href("/queue#deliveries"), html.Text("See the queue"))))
+	}
+	return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), mark), html.El("dl", facts),
+		p.hooks(c), p.form(r, "/platforms/test", hidden("name", c.Name), button("Test "+c.Name, "")), p.checked("platform/"+c.Name))
+}
+
+func fact(name string, parts ...html.Node) html.Node {
+	return html.Group{html.El("dt", html.Text(name)), html.El("dd", html.Group(parts))}
+}
+
+func (p *Pages) since(c Connection) html.Node {
+	if c.Since.IsZero() {
+		return html.Text("not by this process: another one receives, or it is trying")
+	}
+	return html.Group{html.Text("since "), html.Text(wording.Moment(c.Since)), html.Text(", "), p.when(c.Since)}
+}
+
+// limits says how much of what the platform allows is left.
+func (p *Pages) limits(c Connection) string {
+	switch {
+	case !c.Measured:
+		return "not measured"
+	case c.Silent > 0:
+		return fmt.Sprintf("the platform asked to wait in %s, until %s; %d %% left elsewhere",
+			wording.Count(c.Silent, "place", "places"), wording.Moment(c.Until), int(c.Left*100))
+	}
+	return fmt.Sprintf("%d %% left of the one that is used most", int(c.Left*100))
+}
+
+// hooks are the last calls of a webhook.
+func (p *Pages) hooks(c Connection) html.Node {
+	if c.Taken+c.Refused == 0 {
+		return nil
+	}
+	return html.El("details", html.El("summary", html.Textf("Webhook: %s taken, %d refused", wording.Count(c.Taken, "delivery", "deliveries"), c.Refused)),
+		table([]string{"When", "Answer"}, html.Map(c.Hooks, func(h Hook) html.Node {
+			answer := state("ok", "✔", strconv.Itoa(h.Status))
+			if h.Status >= http.StatusBadRequest {
+				answer = state("error", "✖", strconv.Itoa(h.Status))
+			}
+			return row(p.when(h.At), answer)
+		})))
+}
+
+// testPlatform runs the checks of doctor for one platform, with real calls.
+func (p *Pages) testPlatform(_ http.ResponseWriter, r *request) (outcome, error) {
+	name := r.PostForm.Get("name")
+	if p.About.Connections == nil || !slices.ContainsFunc(p.About.Connections(), func(c Connection) bool { return c.On && c.Name == name }) {
+		return outcome{}, fault.New(fault.Invalid, "There is no platform of that name that is on.")
+	}
+	return p.check(r, "platform/"+name, name, platformTest, "/platforms#"+name)
+}
+
+// check runs the checks of an area, or all of them, and goes to a page.
+func (p *Pages) check(r *request, job, area string, patience time.Duration, to string) (outcome, error) {
+	if p.About.Check == nil {
+		return outcome{}, fault.New(fault.Unsupported, "The checks are not available here. Use bot doctor on the server.")
+	}
+	err := p.work(r, job, reporting(p.About.Check, area, patience))
+	done := outcome{to: to, said: "The checks are running; reload the page to see what they find."}
+	if j, ok := p.jobs.of(job); ok && j.Report != nil {
+		done.said = "Checked: " + j.Report.Sum() + "."
+	}
+	return done, err
+}
+
+func reporting(check func(ctx context.Context, area string) doctor.Report, area string, patience time.Duration) func(ctx context.Context, j *job) {
+	return func(ctx context.Context, j *job) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		report := check(ctx, area)
+		j.Report = &report
+	}
+}
+
+// checked shows what checks found when they last ran.
+func (p *Pages) checked(name string) html.Node {
+	j, ok := p.jobs.of(name)
+	switch {
+	case !ok:
+		return nil
+	case j.Ended.IsZero():
+		return html.El("p", html.Attr("role", "status"), state("running", "◐", "running"), html.Text(" for "+clock(p.Now().Sub(j.Began))+". Reload the page to see what the checks find."))
+	case j.Report == nil:
+		return html.El("p", html.Class("problem"), html.Text(fault.Public(j.Err)))
+	}
+	return html.Group{html.El("p", html.Class("meta"), html.Text(j.Report.Sum()+", "), p.when(j.Ended)), html.El("ul", html.Class("list"), html.Map(j.Report.Findings, p.finding))}
+}
+
+var marks = map[doctor.Status][2]string{ //nolint:gochecknoglobals // a constant
+	doctor.OK: {"ok", "✔"}, doctor.Skip: {"muted", "–"}, doctor.Warn: {"warn", "⚠"}, doctor.Fail: {"error", "✖"},
+}
+
+// finding is the line of what one check found.
+func (p *Pages) finding(f doctor.Finding) html.Node {
+	mark := marks[f.Status]
+	return html.El("li", state(mark[0], mark[1], string(f.Status)),
+		html.El("span", html.Class("what"), html.El("strong", html.Text(f.Area+", "+f.Check+": ")), html.Text(p.head200(f.Detail))),
+		html.If(f.Fix != "", html.El("p", html.Class("meta wide"), html.Text("Fix: "), html.El("code", html.Text(p.head200(f.Fix))))))
+}
