@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pages"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -30,18 +31,8 @@ func postgresTools(cfg config.Config, env Env) backup.Postgres {
 
 // BackupCreate makes a backup in BACKUP_DIR; the daemon may run.
 func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
-	return withStore(ctx, cfg, env, false, func(s *store.Store) (err error) {
-		src := backup.Source{Store: s, Tools: postgresTools(cfg, env), Projects: filepath.Join(cfg.DataDir, "projects"), Bot: env.Version}
-		if !s.KeepsBytes() {
-			src.Attached = filepath.Join(cfg.DataDir, filesFolder)
-		}
-		if src.Workspace, err = backupWorkspace(ctx, cfg, env); err != nil {
-			return err
-		}
-		if src.Workspace != nil {
-			defer src.Workspace.Close() //nolint:errcheck // only read
-		}
-		dir, m, err := backup.Create(ctx, src, cfg.BackupDir, time.Now())
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		dir, m, err := createBackup(ctx, cfg, env, s)
 		if err != nil {
 			return err
 		}
@@ -51,6 +42,34 @@ func BackupCreate(ctx context.Context, cfg config.Config, env Env) error {
 		say(env.Stdout, "%s  %s, %d bytes\n", dir, wording.Count(len(m.Files), "file", "files"), m.Size())
 		return nil
 	})
+}
+
+func createBackup(ctx context.Context, cfg config.Config, env Env, s *store.Store) (dir string, m backup.Manifest, err error) {
+	src := backup.Source{Store: s, Tools: postgresTools(cfg, env), Projects: filepath.Join(cfg.DataDir, "projects"), Bot: env.Version}
+	if !s.KeepsBytes() {
+		src.Attached = filepath.Join(cfg.DataDir, filesFolder)
+	}
+	if src.Workspace, err = backupWorkspace(ctx, cfg, env); err != nil {
+		return "", m, err
+	}
+	if src.Workspace != nil {
+		defer src.Workspace.Close() //nolint:errcheck // only read
+	}
+	return backup.Create(ctx, src, cfg.BackupDir, time.Now())
+}
+
+// backups are what the pages do with backups.
+func (d *daemon) backups() *pages.Backups {
+	return &pages.Backups{
+		Folder: d.config.BackupDir,
+		Create: func(ctx context.Context) (string, backup.Manifest, error) {
+			dir, m, err := createBackup(ctx, d.config, d.env, d.store)
+			return filepath.Base(dir), m, err
+		},
+		Verify: func(ctx context.Context, dir string) (backup.Manifest, error) {
+			return backup.Verify(ctx, dir, postgresTools(d.config, d.env))
+		},
+	}
 }
 
 // backupWorkspace opens the workspace if there is one and git to read it.

@@ -109,7 +109,7 @@ func (d *daemon) sayPages(ctx context.Context) {
 // about are the facts of the pages that only the program as a whole knows.
 func (d *daemon) about() pages.About {
 	return pages.About{
-		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go,
+		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go, Backups: d.backups(), Settings: d.settings,
 		Check: func(ctx context.Context, area string) doctor.Report {
 			if area == "" {
 				return Doctor(ctx, d.current(), d.env, false)
@@ -144,6 +144,15 @@ func (d *daemon) about() pages.About {
 		},
 		Ring: func(ctx context.Context, conversationID string) { _ = d.core.Ring(ctx, conversationID) }, // the sweep does otherwise
 	}
+}
+
+// settings are the options as they are now.
+func (d *daemon) settings() (list []pages.Setting, warnings []string) {
+	cfg := d.current()
+	for _, e := range cfg.Effective() {
+		list = append(list, pages.Setting(e))
+	}
+	return list, cfg.Warnings
 }
 
 // lights say how the platforms stand.

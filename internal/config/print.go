@@ -11,20 +11,38 @@ import (
 
 const redacted = "[redacted]"
 
+// Effective is the value of an option for people, and where it came from.
+type Effective struct {
+	Name, Group, Help string
+	Text              string // of a secret only that there is one
+	Origin            string // such as "environment"
+	Live              bool   // a running process takes a change of it
+	Set               bool   // it is not the default
+}
+
+// Effective returns every option with its value, in their order; secrets are masked.
+func (c Config) Effective() []Effective {
+	list := make([]Effective, len(c.table))
+	for i, o := range c.table {
+		_, set := c.Text(o.Name)
+		list[i] = Effective{Name: o.Name, Group: o.Group, Help: o.Help, Text: c.shown(o, c.values[o.Name].text), Origin: c.values[o.Name].origin, Live: o.Live(), Set: set}
+	}
+	return list
+}
+
 // Show prints every effective value and where it came from; secrets are masked.
 func (c Config) Show(w io.Writer) error {
 	var out strings.Builder
 	group := ""
-	for _, o := range c.table {
-		if o.Group != group {
+	for _, e := range c.Effective() {
+		if e.Group != group {
 			if group != "" {
 				out.WriteByte('\n')
 			}
-			group = o.Group
+			group = e.Group
 			fmt.Fprintf(&out, "# %s\n", group)
 		}
-		v := c.values[o.Name]
-		fmt.Fprintf(&out, "%-29s %s  (%s)\n", o.Name, c.shown(o, v.text), v.origin)
+		fmt.Fprintf(&out, "%-29s %s  (%s)\n", e.Name, e.Text, e.Origin)
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(&out, "\nwarning: %s", warning)

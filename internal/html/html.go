@@ -24,7 +24,12 @@ type Node interface {
 // void are the elements that have no end.
 const void = " br hr img input link meta "
 
+// The makers of nodes are not inlined: pages are made of thousands of calls of them, and
+// each would be several times as long.
+
 // El returns an element. Attributes among the parts are its own, wherever they stand.
+//
+//go:noinline
 func El(name string, parts ...Node) Node { return element{name, parts} }
 
 type element struct {
@@ -70,6 +75,8 @@ type Group []Node
 func (g Group) render(b *strings.Builder) { eachPart(g, func(n Node) { n.render(b) }) }
 
 // If returns n, or nothing.
+//
+//go:noinline
 func If(condition bool, n Node) Node {
 	if condition {
 		return n
@@ -93,10 +100,14 @@ type Text string
 func (t Text) render(b *strings.Builder) { escape(b, string(t)) }
 
 // Textf formats a text.
+//
+//go:noinline
 func Textf(format string, args ...any) Text { return Text(fmt.Sprintf(format, args...)) }
 
 // Attr returns an attribute. One that holds an address is left out unless the address is
 // a path of this server, a fragment, or http(s).
+//
+//go:noinline
 func Attr(name, value string) Node { return attribute{name, value} }
 
 type attribute struct{ name, value string }
@@ -128,15 +139,23 @@ func safeAddress(address string) bool {
 }
 
 // Class returns the attribute of that name.
+//
+//go:noinline
 func Class(names string) Node { return Attr("class", names) }
 
 // ID returns the attribute of that name.
+//
+//go:noinline
 func ID(id string) Node { return Attr("id", id) }
 
 // Href returns the attribute of that name.
+//
+//go:noinline
 func Href(address string) Node { return Attr("href", address) }
 
 // On returns an attribute without a value, such as disabled, if it is to be there.
+//
+//go:noinline
 func On(name string, there bool) Node {
 	if !there {
 		return nil

@@ -96,7 +96,7 @@ func every(s settled) []string {
 		"/", "/approvals", "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
 		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
 		"/queue", "/costs?since=all&by=model", "/costs?by=person", "/costs?by=codebase", "/costs?by=conversation",
-		"/platforms",
+		"/platforms", "/backups", "/settings", "/settings?show=all",
 	}
 }
 
@@ -107,6 +107,8 @@ func TestNothingComesThroughUnescaped(t *testing.T) {
 		w.deadEnds(s)
 		w.used(s, "telegram/42", evilName, 0, 1000, 1000)
 		w.connections = platformsOf(w)
+		w.settings = settingsOf
+		w.hasBackup(evilName[2:10], "sqlite", evil)
 		for _, who := range []signin.Account{ann, bob, cat} {
 			w.mu.Lock()
 			w.roles[bob] = sessions.User

@@ -22,6 +22,8 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/queue", name: "Queue", owners: true},
 	{path: "/costs", name: "Costs"},
 	{path: "/platforms", name: "Platforms", owners: true},
+	{path: "/backups", name: "Backups", owners: true},
+	{path: "/settings", name: "Settings", owners: true},
 }
 
 // layout puts a page into what is around all of them.

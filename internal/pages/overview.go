@@ -26,6 +26,12 @@ type About struct {
 	// false if it stops already.
 	Background func(fn func(ctx context.Context)) bool
 
+	// Backups is what can be done with backups; nil: nothing.
+	Backups *Backups
+
+	// Settings returns all options with their values, and what is doubtful about them.
+	Settings func() (list []Setting, warnings []string)
+
 	// Budget is what may be spent.
 	Budget func() spend.Budget
 

@@ -17,6 +17,14 @@ func (p *Pages) operations() {
 	p.file("GET /costs.csv", p.costsCSV)
 	p.page("GET /platforms", ownersSee(p.platforms))
 	p.act("POST /platforms/test", ownersDo(p.testPlatform))
+	p.page("GET /settings", ownersSee(p.settings))
+	p.act("POST /settings/check", ownersDo(p.runChecks))
+	if p.About.Backups != nil {
+		p.page("GET /backups", ownersSee(p.backups))
+		p.file("GET /backups/{name}/download", p.downloadBackup)
+		p.act("POST /backups/create", ownersDo(p.createBackup))
+		p.act("POST /backups/verify", ownersDo(p.verifyBackup))
+	}
 }
 
 func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {

@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"remote-agent/internal/backup"
 	"remote-agent/internal/command"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/messages"
@@ -51,6 +53,8 @@ type world struct {
 	connections func() []pages.Connection
 	check       func(ctx context.Context, area string) doctor.Report
 	background  func(fn func(ctx context.Context)) bool
+	backups     string // their folder
+	settings    func() ([]pages.Setting, []string)
 }
 
 func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *world {
@@ -92,6 +96,19 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 	w.background = func(fn func(ctx context.Context)) bool {
 		fn(context.Background())
 		return true
+	}
+	w.settings = func() ([]pages.Setting, []string) { return nil, nil }
+	config.About.Settings = func() ([]pages.Setting, []string) { return w.settings() }
+	w.backups = tb.TempDir()
+	config.About.Backups = &pages.Backups{
+		Folder: w.backups,
+		Create: func(ctx context.Context) (string, backup.Manifest, error) {
+			dir, m, err := backup.Create(ctx, backup.Source{Store: s, Bot: "v1"}, w.backups, config.Now())
+			return filepath.Base(dir), m, err
+		},
+		Verify: func(ctx context.Context, dir string) (backup.Manifest, error) {
+			return backup.Verify(ctx, dir, backup.Postgres{})
+		},
 	}
 	w.connections = func() []pages.Connection { return nil }
 	config.About.Connections = func() []pages.Connection { return w.connections() }

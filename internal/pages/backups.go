@@ -1,0 +1,207 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"remote-agent/internal/backup"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// Backups is what can be done with backups.
+type Backups struct {
+	Folder string
+	Create func(ctx context.Context) (name string, m backup.Manifest, err error)
+	Verify func(ctx context.Context, dir string) (backup.Manifest, error)
+}
+
+const (
+	backupsPage = 50
+	createJob   = "backup" // the names of jobs
+	verifyJob   = "backup/"
+
+	// slowest is how long a browser may take for the next part of a download.
+	slowest = time.Minute
+)
+
+// backupList returns the backups behind the one with a name, the newest first.
+func (p *Pages) backupList(before string) ([]backup.Listed, error) {
+	all, err := backup.List(p.About.Backups.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if before == "" {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(l backup.Listed) bool { return filepath.Base(l.Dir) >= before }), nil
+}
+
+// backupNamed finds a backup that can be used.
+func (p *Pages) backupNamed(name string) (backup.Listed, error) {
+	all, err := p.backupList("")
+	if err != nil {
+		return backup.Listed{}, err
+	}
+	i := slices.IndexFunc(all, func(l backup.Listed) bool { return filepath.Base(l.Dir) == name })
+	if i < 0 {
+		return backup.Listed{}, fault.New(fault.NotFound, "There is no backup of that name.")
+	}
+	return all[i], all[i].Err
+}
+
+// backups lists the backups.
+func (p *Pages) backups(r *request) (view, error) {
+	if err := r.plain(); err != nil {
+		return view{}, err
+	}
+	list, err := p.backupList(r.URL.Query().Get("before"))
+	if err != nil {
+		return view{}, err
+	}
+	more := len(list) > backupsPage
+	list = list[:min(len(list), backupsPage)]
+	body := html.Group{html.El("h1", html.Text("Backups")),
+		html.El("p", html.Text("A backup holds the database, what people attached, the databases of projects and commits that were not pushed: all that was said, and no configuration. It is in "),
+			html.El("code", html.Text(p.Redact(p.About.Backups.Folder))), html.Text(" on the server.")),
+		p.form(r, "/backups/create", button("Create a backup", "primary")), p.backupJob(createJob)}
+	if len(list) == 0 {
+		body = append(body, empty(html.Text("There are no backups yet. Create one here, or every night with bot backup create; docs/operations.md has a timer for it.")))
+	} else {
+		body = append(body, table([]string{"Backup", "Made", "Size", "State", "Actions"}, html.Map(list, func(l backup.Listed) html.Node { return p.backupRow(r, l) })))
+	}
+	if more {
+		body = append(body, older(r, "before", filepath.Base(list[len(list)-1].Dir), "", "Older backups"))
+	}
+	body = append(body, html.El("h2", html.Text("Restore")),
+		html.El("p", html.Text("Restoring is done on the server while the bot is stopped: "), html.El("code", html.Text("bot backup restore NAME")),
+			html.Text(". It takes an empty place, and sends nothing again.")))
+	return view{title: "Backups", body: body}, nil
+}
+
+func (p *Pages) backupRow(r *request, l backup.Listed) html.Node {
+	name := filepath.Base(l.Dir)
+	heading := html.El("th", html.Attr("scope", "row"), html.Text(p.head200(name)))
+	if l.Err != nil {
+		return html.El("tr", heading, html.El("td", html.Text("–")), html.El("td", html.Text("–")), html.El("td", state("error", "✖", "unusable"), html.Text(": "+p.head200(fault.Public(l.Err)))), html.El("td"))
+	}
+	m := l.Manifest
+	shown := html.Node(html.Text("not verified by this process"))
+	if j, ok := p.jobs.of(verifyJob + name); ok {
+		shown = p.backupState(j)
+	}
+	actions := html.Group{p.form(r, "/backups/verify", hidden("name", name), button("Verify", ""))}
+	if m.Database == sqliteBackup {
+		actions = append(actions, html.El("a", html.Class("button"), html.Href("/backups/"+name+"/download"), html.Text("Download")))
+	} else {
+		actions = append(actions, html.El("p", html.Class("meta"), html.Text("Holds a dump of PostgreSQL: copy its folder from the server, with scp -r, or make a dump of your own with pg_dump.")))
+	}
+	if n := len(m.Problems); n > 0 {
+		shown = html.Group{shown, html.El("p", html.Class("warning"), html.Textf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.head200(m.Problems[0])))}
+	}
+	return html.El("tr", heading, html.El("td", p.when(m.CreatedAt)), html.El("td", html.Textf("%s, %s", bytesText(int(m.Size())), wording.Count(len(m.Files), "file", "files"))),
+		html.El("td", shown), html.El("td", html.El("div", html.Class("actions"), actions)))
+}
+
+// sqliteBackup is what the manifest of a backup says of one that can be downloaded.
+const sqliteBackup = "sqlite"
+
+// backupState says what came of a job.
+func (p *Pages) backupState(j job) html.Node {
+	switch {
+	case j.Ended.IsZero():
+		return html.Group{state("running", "◐", "running"), html.Text(" for " + clock(p.Now().Sub(j.Began)) + "; reload the page to see the end.")}
+	case j.Err != nil:
+		return html.Group{state("error", "✖", "failed"), html.Text(": " + p.head200(fault.Public(j.Err)) + " "), p.when(j.Ended)}
+	}
+	return html.Group{state("ok", "✔", "done"), html.Text(": " + p.head200(j.Said) + " "), p.when(j.Ended)}
+}
+
+func (p *Pages) backupJob(name string) html.Node {
+	j, ok := p.jobs.of(name)
+	if !ok {
+		return nil
+	}
+	return html.El("p", html.Attr("role", "status"), p.backupState(j))
+}
+
+// createBackup makes a backup.
+func (p *Pages) createBackup(_ http.ResponseWriter, r *request) (outcome, error) {
+	if err := p.note(r, "backup.create", ""); err != nil {
+		return outcome{}, err
+	}
+	err := p.work(r, createJob, func(ctx context.Context, j *job) {
+		name, m, err := p.About.Backups.Create(ctx)
+		j.Said, j.Err = fmt.Sprintf("%s, %s, %s", name, wording.Count(len(m.Files), "file", "files"), bytesText(int(m.Size()))), err
+	})
+	return outcome{to: "/backups"}, err
+}
+
+// verifyBackup examines a backup.
+func (p *Pages) verifyBackup(_ http.ResponseWriter, r *request) (outcome, error) {
+	name := r.PostForm.Get("name")
+	l, err := p.backupNamed(name)
+	if err != nil {
+		return outcome{}, err
+	}
+	err = p.work(r, verifyJob+name, func(ctx context.Context, j *job) {
+		var m backup.Manifest
+		m, j.Err = p.About.Backups.Verify(ctx, l.Dir)
+		j.Said = fmt.Sprintf("sound, schema %d", m.Schema)
+	})
+	return outcome{to: "/backups"}, err
+}
+
+// note writes down what somebody does.
+func (p *Pages) note(r *request, action, target string) error {
+	ctx := r.Context()
+	return p.Storage.InTx(ctx, func(tx *store.Tx) error {
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, Target: target})
+	})
+}
+
+// downloadBackup sends a backup as an archive, as fast as the browser takes it.
+func (p *Pages) downloadBackup(w http.ResponseWriter, r *request) error {
+	if !r.owner() {
+		return fault.New(fault.Forbidden, "Only owners can do this.")
+	}
+	name := r.PathValue("name")
+	l, err := p.backupNamed(name)
+	switch {
+	case err != nil:
+		return err
+	case l.Manifest.Database != sqliteBackup:
+		return fault.New(fault.Unsupported, "A backup of PostgreSQL cannot be downloaded here. Copy its folder from the server, or make a dump of your own with pg_dump.")
+	}
+	if err := p.note(r, "backup.download", name); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-tar")
+	w.Header().Set("Content-Disposition", `attachment; filename="remote-agent-`+name+`.tar"`)
+	if err := backup.Archive(r.Context(), patient{w, http.NewResponseController(w)}, l.Dir); err != nil {
+		p.Log.WarnContext(r.Context(), "a download of a backup was cut off", "backup", name, "err", err)
+		panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
+	}
+	return nil
+}
+
+// patient gives a browser time for each part of an answer, not for all of it.
+type patient struct {
+	io.Writer
+
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w patient) Write(part []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(slowest)) // where there is none, none is needed
+	return w.Writer.Write(part)                             //nolint:wrapcheck // of a browser that left
+}
