@@ -302,3 +302,92 @@ func TestForkIntoAPlaceOfItsOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestPreparationIsTriedAgain: whoever waits for a repository that cannot be reached sees
+// why, and how long, in the message that becomes the answer.
+func TestPreparationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	away := func(after time.Duration) error {
+		return &fault.Error{Kind: fault.Unavailable, RetryAfter: after, Public: "The server of the repository is away."}
+	}
+	for name, tt := range map[string]struct {
+		errs []error
+		do   func(w *ot.World, shown ot.Post)
+		want []string
+		asks int
+	}{
+		"it comes back": {
+			errs: []error{away(12 * time.Second), away(0)},
+			do: func(w *ot.World, _ ot.Post) {
+				w.Pass(6 * time.Second)
+				w.Chat.Want("⏳ The server of the repository is away. Trying again in 7 s, 2 of 5.")
+				w.Pass(10 * time.Second)
+			},
+			want: []string{"✔ Answered after 14 s", "The branch is new.", "re: hello"}, asks: 1,
+		},
+		"nobody wants to wait": {
+			errs: []error{away(100 * time.Second)},
+			do: func(w *ot.World, shown ot.Post) {
+				w.Chat.Press(shown, "Retry now")
+				w.Pass(2 * time.Second)
+			},
+			want: []string{"re: hello", "The branch is new."}, asks: 1,
+		},
+		"it is stopped": {
+			errs: []error{away(12 * time.Second)},
+			do: func(w *ot.World, shown ot.Post) {
+				w.Chat.Press(shown, "Stop")
+				w.Pass(20 * time.Second)
+			},
+			want: []string{"⏹ Canceled before it started."},
+		},
+		"the process dies": {
+			errs: []error{away(12 * time.Second)},
+			do: func(w *ot.World, _ ot.Post) {
+				w.Process().Kill()
+				w.Start()
+				w.Pass(time.Minute)
+			},
+			want: []string{"✔ Answered after 15 s", "The branch is new.", "re: hello"}, asks: 1,
+		},
+		"it is stopped after a crash": {
+			errs: []error{away(100 * time.Second)},
+			do: func(w *ot.World, shown ot.Post) {
+				w.Process().Kill()
+				w.Start()
+				w.Chat.Press(shown, "Stop")
+				w.Pass(time.Minute)
+			},
+			want: []string{"⏹ Canceled before it started."},
+		},
+		"not for a countdown": {
+			errs: []error{away(10 * time.Minute)},
+			do:   func(w *ot.World, _ ot.Post) { w.Pass(11 * time.Minute) },
+			want: []string{"✔ Answered after 10:00", "The branch is new.", "re: hello"}, asks: 1,
+		},
+		"it stays away": {
+			errs: slices.Repeat([]error{away(time.Second)}, 9),
+			do:   func(w *ot.World, _ ot.Post) { w.Pass(time.Minute) },
+			want: []string{"✖ The server of the repository is away."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.Buttons, w.Chat.Caps.SilentEdits = true, true
+				shop(w, tt.errs...)
+				w.Start()
+				w.Chat.Say("hello", about)
+				w.Pass(100 * time.Millisecond)
+				tt.do(w, w.Chat.Find("⏳ The server of the repository is away. Trying again in"))
+				w.Chat.Want(tt.want...)
+				if got := len(w.Model.Asked()); got != tt.asks {
+					t.Errorf("the model was asked %d times", got)
+				}
+				if open := w.Open(); len(open) > 0 {
+					t.Errorf("still open: %q", open)
+				}
+			})
+		})
+	}
+}

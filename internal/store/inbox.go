@@ -299,7 +299,8 @@ func (t *Tx) ReplaceWaiting(
 
 // StopEntries marks the waiting entries of lane turn with a sequence number up
 // to upTo as stopped and returns them in order, and raises the conversation's
-// StopSeq to upTo, which tells the worker that runs an earlier entry.
+// StopSeq to upTo, which tells the worker that runs an earlier entry, or has one wait
+// for its next try, of which people see a message: that one it settles itself.
 func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	n, err := t.exec(ctx, `
 		UPDATE remote_agent_conversations
@@ -312,7 +313,7 @@ func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64)
 	}
 	stopped, err := t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
-		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND seq <= $2
+		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND attempts = 0 AND seq <= $2
 		ORDER BY seq {lock}`, conversationID, upTo)
 	if err != nil {
 		return nil, err

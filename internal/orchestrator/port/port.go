@@ -140,7 +140,8 @@ type inboxTx interface {
 
 	// StopEntries marks the waiting entries of lane turn with a sequence number
 	// up to upTo as stopped and returns them, and raises the conversation's
-	// StopSeq to upTo, which tells the worker that runs an earlier entry.
+	// StopSeq to upTo, which tells the worker that runs an earlier entry, or has one
+	// wait for its next try, which it settles itself.
 	StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
 
 	// WaitingOf counts, up to most, the entries of lane turn that wait and came

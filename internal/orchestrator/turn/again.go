@@ -59,7 +59,7 @@ func (r *run) triedAgain(out outcome, wait time.Duration) ending {
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		again: &retrying{
-			entry: r.d.entry, why: fault.Public(out.err), until: at, next: r.d.entry.Attempts + 1, buttons: r.againButtons(),
+			entry: r.d.entry, why: fault.Public(out.err), until: at, next: r.d.entry.Attempts + 1, buttons: r.w.againButtons(r.d.entry, r.d.begun.session.ID != ""),
 		},
 		within: r.ringAt(at),
 	}
@@ -99,7 +99,7 @@ func (r *run) parks(out outcome, at time.Time) ending {
 	text := fmt.Sprintf("⏳ The provider's limit is reached. I'll continue at %s. %s", until, r.w.command("stop")+" to cancel.")
 	e := ending{
 		outcome: "parked", change: sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText},
-		run: sessions.RunRunning, reason: errText, parked: text, buttons: r.againButtons(),
+		run: sessions.RunRunning, reason: errText, parked: text, buttons: r.w.againButtons(r.d.entry, r.d.begun.session.ID != ""),
 	}
 	ring := r.ringAt(at)
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
@@ -151,19 +151,20 @@ func (r *run) withdraw(ctx context.Context, tx port.Tx) error {
 	return tx.WithdrawMessages(ctx, r.d.begun.session.ID, stored[0].Seq)
 }
 
-// againButtons are under what says that a turn waits for its next try.
-func (r *run) againButtons() []messages.Button {
-	if !r.w.caps().Buttons {
+// againButtons are under what says that the turn of an entry waits for its next try.
+// session says that the turn has one, in which another model can be chosen.
+func (w *worker) againButtons(entry sessions.Entry, session bool) []messages.Button {
+	if !w.caps().Buttons {
 		return nil
 	}
 	button := func(what command.TurnAction, label string) messages.Button {
-		return messages.Button{ID: command.TurnButton(r.w.conv.ID, r.d.entry.Seq, what), Label: label}
+		return messages.Button{ID: command.TurnButton(w.conv.ID, entry.Seq, what), Label: label}
 	}
 	all := []messages.Button{button(command.RetryNow, "Retry now")}
-	if r.d.begun.session.ID != "" && r.w.hasOtherModel() {
+	if session && w.hasOtherModel() {
 		all = append(all, button(command.OtherModel, "Other model"))
 	}
-	return append(all, messages.Button{ID: command.StopButton(r.w.conv.ID, r.d.entry.Seq), Label: "Stop", Style: messages.ButtonDanger})
+	return append(all, messages.Button{ID: command.StopButton(w.conv.ID, entry.Seq), Label: "Stop", Style: messages.ButtonDanger})
 }
 
 // hasOtherModel reports whether another model is configured that the conversation could
@@ -315,8 +316,8 @@ func (o *Turns) Waiting(ctx context.Context, tx port.Tx, conversationID string, 
 // showParked shows that a turn waits, in its placeholder, which is posted for that if
 // the turn was too short to need one. It waits its turn with the platform: somebody waits
 // for this. It is best effort.
-func (r *run) showParked(ctx context.Context, placed *messages.Delivery, e ending) {
-	w, text, buttons := r.w, e.parked, e.buttons
+func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, e ending) {
+	text, buttons := e.parked, e.buttons
 	w.retries = e.again
 	if t := e.again; t != nil {
 		t.placed = placed

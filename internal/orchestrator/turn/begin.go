@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
@@ -151,7 +152,7 @@ func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, w
 // unprepared settles an entry whose turn could not be prepared, or puts it aside
 // if the reason may pass. Nothing of it is in the session yet.
 func (w *worker) unprepared(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (decision, error) {
-	if d, again, failed := w.putOff(ctx, tx, entry, err); again || failed != nil {
+	if d, again, failed := w.putOff(ctx, tx, entry, err, true); again || failed != nil {
 		return d, failed
 	}
 	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
@@ -164,27 +165,44 @@ func (w *worker) unadmitted(ctx context.Context, tx port.Tx, entry sessions.Entr
 	if why == nil {
 		return w.refuse(ctx, tx, entry, nil)
 	}
-	if d, again, err := w.putOff(ctx, tx, entry, why); again || err != nil {
+	if d, again, err := w.putOff(ctx, tx, entry, why, false); again || err != nil {
 		return d, err
 	}
 	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, why.Error(), outbox.TextUnchecked)
 }
 
 // putOff puts an entry aside for its next try, unless an error does not pass or there
-// were enough.
-func (w *worker) putOff(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (d decision, again bool, failed error) {
-	attempts, errText := entry.Attempts+1, err.Error()
-	pause, again := retries(w.o.config.MaxAttempts).Next(attempts, err)
+// were enough. For a shown one its placeholder says so, and the worker stays to count the
+// seconds; on whoever may not be allowed to ask no word is spent.
+func (w *worker) putOff(ctx context.Context, tx port.Tx, entry sessions.Entry, err error, shown bool) (d decision, again bool, failed error) {
+	errText := err.Error()
+	entry.Attempts++
+	pause, again := retries(w.o.config.MaxAttempts).Next(entry.Attempts, err)
 	if !again {
 		return decision{}, false, nil
 	}
 	delete(w.ready, entry.ID)
 	at := time.Now().Add(pause)
-	if failed = tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText}); failed != nil {
+	if failed = tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &entry.Attempts, NextAt: &at, Error: &errText}); failed != nil {
 		return decision{}, true, failed
+	}
+	if shown && w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
+		d, failed = w.showsAgain(ctx, tx, entry, retrying{entry: entry, why: fault.Public(err), until: at, next: entry.Attempts + 1})
+		return d, true, failed
 	}
 	d, failed = w.leaveUntil(ctx, tx, at)
 	return d, true, failed
+}
+
+// showsAgain has the placeholder of an entry show that its turn, which could not be
+// prepared, waits for its next try.
+func (w *worker) showsAgain(ctx context.Context, tx port.Tx, entry sessions.Entry, t retrying) (d decision, err error) {
+	d = decision{what: putOff, entry: entry, again: &t}
+	t.buttons = w.againButtons(entry, false)
+	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
+		return decision{}, err
+	}
+	return d, w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: t.until})
 }
 
 // isRefusal reports whether err says no to a person: such an entry is settled,

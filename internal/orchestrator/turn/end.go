@@ -75,7 +75,7 @@ func (r *run) settleTurn(out outcome, p *progress) (string, error) {
 		failpoint.Hit(failpoint.AnswerStored)
 		r.w.keepOutbox(r.d.entry, c, news)
 	} else {
-		r.showParked(ctx, placed, e)
+		r.w.showParked(ctx, placed, e)
 	}
 	if e.outcome == "interrupted" {
 		return e.outcome, out.err

@@ -15,7 +15,7 @@ func (w *worker) placeholder(ctx context.Context, tx port.Tx, entry sessions.Ent
 	if !w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
 		return nil, nil
 	}
-	if entry.State == sessions.EntryRunning {
+	if entry.State == sessions.EntryRunning || entry.Attempts > 0 { // else nothing was shown yet
 		if d, err := openPlaceholder(ctx, tx, entry); err != nil || d != nil {
 			return d, err
 		}

@@ -358,6 +358,12 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, nil
 	case settled:
 		return true, nil
+	case putOff:
+		w.showParked(ctx, next.begun.placeholder, ending{again: next.again})
+		if time.Until(next.again.until) > countsDown {
+			w.retries = nil // the conversation is given back
+		}
+		return true, nil
 	case again:
 		w.countDown(ctx, handle, w.retries)
 		return true, nil
@@ -399,6 +405,7 @@ const (
 	prepare             // files, directory and prompt have to be read before the turn
 	settled             // the entry was settled without a turn
 	refused             // the platform does not admit its sender
+	putOff              // the turn could not be prepared, and waits for its next try
 	again               // the turn that was put aside is counted down to
 	ahead               // a command that was sent before the entry runs first
 	turn                // the turn has begun
@@ -412,6 +419,7 @@ type decision struct {
 	begun begunTurn
 	tell  bool  // the sender is told that they may not
 	why   error // why that is not known
+	again *retrying
 
 	access int64 // the change of access up to which the sender was judged
 }
