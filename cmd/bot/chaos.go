@@ -28,6 +28,7 @@ type chaosCommand struct {
 	Faults    float64       `default:"0.05" help:"Share of platform and model calls that fail; 0 for none."`
 	With      []string      `help:"Options of the program for the run." placeholder:"NAME=VALUE" sep:"none"`
 	Soak      bool          `help:"Inject no faults; report how memory, goroutines and descriptors change."`
+	Profiles  string        `help:"With --soak: write Go's profiles of the first process into DIR: processor of the first 15 s, memory when it has settled and at the end." placeholder:"DIR"`
 	JSON      bool          `help:"Print JSON, an object for each platform."`
 }
 
@@ -62,7 +63,7 @@ func (c chaosCommand) Run(p *program) error {
 		report, err := chaos.Run(p.ctx, chaos.Options{
 			Command: command, Environ: systemEnviron(p.environ), With: c.With, Platform: platform, Database: c.Database, Replicas: c.Replicas,
 			For: time.Duration(c.Minutes * float64(time.Minute) / float64(len(platforms))), Kills: c.Kills, KillEach: c.KillEvery, JustKill: c.JustKill, OnKill: c.OnKill,
-			Seed: uint64(c.Seed), Rate: c.Rate, Chats: c.Chats, Burst: c.Burst, Faults: c.Faults, Calm: c.Soak, Progress: p.stderr,
+			Seed: uint64(c.Seed), Rate: c.Rate, Chats: c.Chats, Burst: c.Burst, Faults: c.Faults, Calm: c.Soak, Profiles: c.Profiles, Progress: p.stderr,
 		})
 		if chaos.IsUsage(err) {
 			return fmt.Errorf("%w; %w", err, errUsage)

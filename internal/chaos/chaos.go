@@ -27,7 +27,7 @@ import (
 // Options say what to do. Zero values mean the defaults.
 type Options struct {
 	// Command runs the daemon with the environment that it is given, until SIGTERM.
-	// Required.
+	// With Profiles it gets --pprof-addr. Required.
 	Command []string
 
 	// Environ is what a process needs of the system's environment; With are options of
@@ -48,6 +48,7 @@ type Options struct {
 	Calm     bool    // nothing goes wrong: a soak
 	JustKill bool    // nothing but kills, each 50 to 1,800 ms after a start, and calls that fail
 	OnKill   string  // is run before each of these kills, while the process stands still, with its DATA_DIR as argument
+	Profiles string  // a folder for Go's profiles of the first process; for Calm
 	Patience time.Duration
 
 	Progress io.Writer // gets a line now and then; may be nil
@@ -96,6 +97,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a command before each kill needs --just-kill and one replica", errOptions)
 	case o.For <= 0 && o.Kills <= 0:
 		return o, fmt.Errorf("%w: say for how long, or how many kills", errOptions)
+	case o.Profiles != "" && !o.Calm:
+		return o, fmt.Errorf("%w: profiles are of a soak: add --soak", errOptions)
 	case o.Calm && o.For <= 0:
 		return o, fmt.Errorf("%w: say for how long the soak is", errOptions)
 	case o.Rate < 0 || o.Rate > 1000 || o.Chats < 1 || o.Chats > 10_000 || o.Replicas > 16 || o.Burst < 0 || o.Burst > 50_000 || o.Faults > 0.5:
@@ -188,6 +191,12 @@ func (r *run) build() (err error) {
 		if b.addr, err = freeAddr(); err != nil {
 			r.close()
 			return err
+		}
+		if r.opts.Profiles != "" && i == 0 {
+			if b.profiles, err = freeAddr(); err != nil {
+				r.close()
+				return err
+			}
 		}
 		r.bots = append(r.bots, b)
 	}

@@ -93,6 +93,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 		"say for how long":     {Command: command, Platform: "telegram"},
 		"a database is sqlite": {Command: command, Platform: "telegram", For: time.Second, Database: "mysql://x"},
 		"before each kill":     {Command: command, Platform: "telegram", For: time.Second, OnKill: "/bin/true"},
+		"add --soak":           {Command: command, Platform: "telegram", For: time.Second, Profiles: "/nonexistent"},
 		"at most 1,000":        {Command: command, Platform: "telegram", For: time.Second, Rate: 1e6},
 	} {
 		_, err := chaos.Run(t.Context(), opts)

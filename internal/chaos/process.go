@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"remote-agent/internal/child"
@@ -15,6 +16,7 @@ import (
 type bot struct {
 	run              *run
 	name, addr, data string
+	profiles         string // where Go's profiles are; empty: nowhere
 
 	process *child.Process // nil before the first start
 	started time.Time
@@ -37,7 +39,11 @@ func (b *bot) environ() []string {
 }
 
 func (b *bot) start() error {
-	process, err := child.Start(b.run.dir, b.data+".log", b.environ(), b.run.opts.Command...)
+	command := b.run.opts.Command
+	if b.profiles != "" {
+		command = append(slices.Clip(command), "--pprof-addr", b.profiles)
+	}
+	process, err := child.Start(b.run.dir, b.data+".log", b.environ(), command...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.name, err)
 	}

@@ -36,7 +36,7 @@ func newSlack(r *run, http bool) (platform, error) {
 		retries[i] = 200 * time.Millisecond
 	}
 	p.server = slack.New(slack.Options{
-		Now: r.clock, SigningSecret: slackSecret, Retries: retries, KeepCalls: 5000, KeepEdits: -1,
+		Now: r.clock, SigningSecret: slackSecret, Retries: retries, KeepCalls: 5000 + 3*r.opts.Burst, KeepEdits: -1,
 		OnChange: func(c slack.Change) {
 			if c.Message.FromBot {
 				if c.Kind == slack.ChangeSent {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +32,8 @@ type point struct{ hours, resident, goroutines, descriptors float64 }
 func (r *run) soak(ctx context.Context) error {
 	b := r.bots[0]
 	begin, before := time.Now(), r.db.size()
+	profiled := make(chan error, 1)
+	go func() { profiled <- b.profile(ctx, settling(r.opts.For)) }()
 	var points []point
 	for pause(ctx, 5*time.Second) == nil {
 		if b.ended() {
@@ -46,6 +50,9 @@ func (r *run) soak(ctx context.Context) error {
 		if at := time.Since(begin); at > settling(r.opts.For) && err == nil {
 			points = append(points, point{at.Hours(), resident / 1e6, goroutines, descriptors})
 		}
+	}
+	if err := <-profiled; err != nil {
+		return fmt.Errorf("write profiles: %w", err)
 	}
 	if len(points) < 3 {
 		r.skip("soak", "too short: there is nothing to draw a line through")
@@ -64,18 +71,52 @@ func (r *run) soak(ctx context.Context) error {
 	return nil
 }
 
-// goroutines reads how many there are from the metrics of a process.
-func (b *bot) goroutines(ctx context.Context) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/metrics", nil)
+// profile writes profiles of a process: of the processor at the start, of the memory
+// when it has settled and when ctx ends.
+func (b *bot) profile(ctx context.Context, settled time.Duration) error {
+	if b.profiles == "" {
+		return nil
+	}
+	dir, to := b.run.opts.Profiles, "http://"+b.profiles+"/debug/pprof/"
+	keep := func(ctx context.Context, name, query string) error {
+		data, err := get(ctx, to+query)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	begin, back := time.Now(), context.WithoutCancel(ctx)
+	if err := keep(ctx, "cpu.out", fmt.Sprintf("profile?seconds=%d", min(15, 1+int(settled.Seconds())))); err != nil {
+		return err
+	}
+	_ = pause(ctx, settled-time.Since(begin)) // or the end
+	if err := keep(back, "heap-settled.out", "heap?gc=1"); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return keep(back, "heap-end.out", "heap?gc=1")
+}
+
+// get reads all of a page.
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(resp.Body)
+	return io.ReadAll(resp.Body)
+}
+
+// goroutines reads how many there are from the metrics of a process.
+func (b *bot) goroutines(ctx context.Context) (float64, error) {
+	text, err := get(ctx, "http://"+b.addr+"/metrics")
 	if err != nil {
 		return 0, err
 	}

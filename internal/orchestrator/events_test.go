@@ -142,6 +142,50 @@ func TestManyEventsAtOnce(t *testing.T) {
 	})
 }
 
+// TestACrowdIsAcceptedBeforeItIsAnswered: of many messages that come at once none is begun
+// until all have come, also in a second batch; then each is answered, and only those
+// whose turn does not begin at once are marked as waiting.
+func TestACrowdIsAcceptedBeforeItIsAnswered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 50 }
+		w.Chat.SlowToShow = platform.MarkQueued
+		p := w.Start()
+		crowd := func(from int) (all []messages.Inbound) {
+			for i := from; i < from+40; i++ {
+				all = append(all, messages.Inbound{
+					Event: messages.EventID(fmt.Sprint("b", i)), Kind: messages.KindMessage, Message: messages.MessageID(fmt.Sprint("n", i)),
+					Conversation: room(fmt.Sprint("r", i)), Sender: messages.Sender{ID: ot.Ann}, Text: fmt.Sprint("say ", i),
+				})
+			}
+			return all
+		}
+		for from := 0; from < 80; from += 40 {
+			if err := p.Engine.Accept(w.T.Context(), crowd(from)...); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(50 * time.Millisecond)
+			if asked := w.Model.Asked(); len(asked) > 0 {
+				t.Fatalf("%q was begun while the crowd came", asked[0])
+			}
+		}
+		w.Pass(20 * time.Second)
+		marked := 0
+		for i, in := range crowd(0) {
+			w.Chat.WantIn(fmt.Sprint("r", i), fmt.Sprint("re: say ", i))
+			if marks := w.Chat.Marks(in); len(marks) > 0 {
+				marked++
+				if len(marks)%2 != 0 || marks[len(marks)-1] != platform.MarkNone {
+					t.Errorf("message %d had the marks %q", i, marks)
+				}
+			}
+		}
+		if marked == 40 {
+			t.Error("all of the crowd were told that they wait, also those whose turn began")
+		}
+	})
+}
+
 // TestMarks: what waits has a sign until its turn begins; where the platform shows
 // outcomes, each message ends with one.
 func TestMarks(t *testing.T) {

@@ -141,6 +141,7 @@ type Orchestrator struct {
 	watched  watched
 
 	background *background.Group
+	rush       background.Rush
 	access     *access.Access
 	inbox      *inbox.Inbox
 	control    *control.Control
@@ -177,7 +178,7 @@ func (o *Orchestrator) connect() {
 	o.access = &access.Access{
 		Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log,
 	}
-	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Log: c.Log, Metrics: c.Metrics})
+	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Rush: &o.rush, Log: c.Log, Metrics: c.Metrics})
 	o.control = control.New(control.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: c.Commands, Background: o.background,
 		Ring: o.Ring, Default: string(c.Default), Log: c.Log,
@@ -189,7 +190,7 @@ func (o *Orchestrator) connect() {
 		Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
 	})
 	o.inbox = inbox.New(inbox.Config{
-		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background,
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background, Rush: &o.rush,
 		Commands: c.Commands, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
 		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Pairing: c.Pairing,
 		Log: c.Log, Metrics: c.Metrics,
@@ -240,7 +241,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	}
 	defer context.AfterFunc(ctx, o.turns.CloseSlots)()
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{
-		queue.KindTurn:  func(ctx context.Context, job queue.Job) error { return o.Ring(ctx, job.Key) },
+		queue.KindTurn: func(ctx context.Context, job queue.Job) error {
+			o.rush.Wait(ctx)
+			return o.Ring(ctx, job.Key)
+		},
 		queue.KindSweep: o.sweep,
 	})
 	o.turns.CloseSlots()

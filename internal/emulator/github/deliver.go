@@ -240,6 +240,7 @@ func (s *Server) wire(d *delivery, to string) (where string, header http.Header,
 
 // post sends a delivery once and notes how that went.
 func (s *Server) post(ctx context.Context, d *delivery, to string, a Attempt) Attempt {
+	defer s.Turn(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.AckTimeout)
 	defer cancel()
 	start := time.Now()

@@ -20,6 +20,10 @@ import (
 // MaxAnswer is how much of the bot's answer to a delivery is read.
 const MaxAnswer = 64 << 20
 
+// sentAtOnce is how many deliveries are sent at once. The others wait in the platform, as
+// what a crowd says does; the bot's time for an answer begins when its turn comes.
+const sentAtOnce = 256
+
 // Config is what a Core has to know of its platform.
 type Config[Call any] struct {
 	Name    string // for errors
@@ -50,6 +54,7 @@ type Core[Call, E any] struct {
 	cancel  context.CancelFunc
 	changed emulator.Signal
 	client  *http.Client
+	sending chan struct{} // is full while as much is sent to the bot at once as may be
 	faults  faults[Call, E]
 	log     log[Call]
 	tasks   sync.WaitGroup
@@ -66,8 +71,8 @@ func New[E, Call any](config Config[Call]) *Core[Call, E] {
 	if config.Canonical == nil {
 		config.Canonical = func(name string) string { return name }
 	}
-	c := &Core[Call, E]{config: config, client: &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 100},
+	c := &Core[Call, E]{config: config, sending: make(chan struct{}, sentAtOnce), client: &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: sentAtOnce},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	// Not the context of a caller: deliveries live until Close.
@@ -172,6 +177,17 @@ func Unlock[Call, E, Change any](c *Core[Call, E], mu *sync.Mutex, changes *[]Ch
 		}
 	}
 	c.changed.Notify()
+}
+
+// Turn waits until a delivery may be sent. The caller calls done when it is answered,
+// also when ctx ended first.
+func (c *Core[Call, E]) Turn(ctx context.Context) (done func()) {
+	select {
+	case c.sending <- struct{}{}:
+		return func() { <-c.sending }
+	case <-ctx.Done():
+		return func() {}
+	}
 }
 
 // Submit posts a body with headers to a URL of the bot and reads its answer. Without

@@ -206,6 +206,7 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 
 // sendHTTP posts a delivery once. stop means that the bot wants no retries.
 func (s *Server) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt, stop bool) {
+	defer s.Turn(s.Context())()
 	ctx, cancel := context.WithTimeout(s.Context(), s.opts.AckTimeout)
 	defer cancel()
 	endpoint, contentType, body := s.encodeHTTP(d)

@@ -36,6 +36,7 @@ type accepted struct {
 	closed *sessions.Conversation // what it is about was closed
 	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
 
+	empty    bool // its conversation was made with it, and has nothing else
 	behind   bool // something of the same person waits already, which has the mark
 	overflow bool // refused, because too much of the same person waits
 	loop     bool // refused, because it is one of a loop
@@ -46,6 +47,7 @@ type accepted struct {
 // that is stored already changes nothing.
 func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
+	defer i.Rush.Enter(len(events))()
 	events, err := i.withAlbums(ctx, events)
 	if err == nil {
 		events, err = i.screen(ctx, events)
@@ -297,7 +299,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		return i.acceptAlbum(ctx, tx, conv, a)
 	}
 	var open sessions.OpenWork
-	if !conv.Leased && a.entry.Lane == sessions.LaneTurn {
+	if !conv.Leased && !a.empty && a.entry.Lane == sessions.LaneTurn {
 		if open, err = tx.OpenWork(ctx, conv.ID); err != nil {
 			return a, err
 		}
@@ -308,7 +310,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		}
 	}
 	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
-	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && i.Turns.Reserve()
+	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && !i.Rush.On() && i.Turns.Reserve()
 	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
 	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
 	if a.waits && !unmarked {

@@ -73,6 +73,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 		return sessions.Conversation{}, err
 	}
 	conv, created, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	a.empty = created && a.entry.In.Opening == ""
 	if err != nil || created || !i.outgrown(conv) || conv.Leased {
 		return conv, err
 	}

@@ -24,9 +24,6 @@ const everywhere = 10
 // recorded without its text and told once until what waited then is worked off.
 func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	in := a.entry.In
-	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
-		return a, err // a repeated event changes nothing; storing it finds that out
-	}
 	most := i.MaxWaiting()
 	all, here, since, err := tx.WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
 	if err != nil {
@@ -38,6 +35,9 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	}
 	if a.behind = here > 0; waiting < most {
 		return a, nil
+	}
+	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+		return a, err // a repeated event changes nothing; storing it finds that out
 	}
 	told, err := tx.RefusedSince(ctx, in, overflowed, since)
 	if err != nil {

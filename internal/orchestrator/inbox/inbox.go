@@ -31,6 +31,7 @@ type Config struct {
 	Control    *control.Control
 	Turns      *turn.Turns
 	Background *background.Group
+	Rush       *background.Rush
 
 	Commands interface {
 		Find(name string) (command.Command, bool)

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
@@ -46,13 +47,14 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 // the notice that AddWaiting stored.
 func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	defer o.Marked(entry)
-	ctx, cancel := context.WithTimeout(ctx, bestEffort)
-	defer cancel()
+	o.Rush.Wait(ctx)
 	key := entry.In.Conversation
 	if _, ok := o.Adapters[key.Platform].(platform.Marker); ok {
-		o.mark(ctx, entry, platform.MarkQueued)
+		o.markQueued(ctx, entry)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
 	var open []messages.Delivery
 	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
 		all, err := tx.EntryDeliveries(ctx, entry.ID)
@@ -73,11 +75,39 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	}
 }
 
+// markQueued marks a message as one that waits, unless its turn begins first.
+func (o *Outbox) markQueued(ctx context.Context, entry sessions.Entry) {
+	select {
+	case o.marking <- struct{}{}:
+		defer func() { <-o.marking }()
+	case <-ctx.Done():
+		return
+	}
+	if m := o.announced(entry); m != nil && !m.begun.CompareAndSwap(false, true) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	o.mark(ctx, entry, platform.MarkQueued)
+}
+
+// marking is a mark that was announced.
+type marking struct {
+	begun atomic.Bool   // it is being made, or never will be
+	done  chan struct{} // closed when it is there, or never will be
+}
+
+func (o *Outbox) announced(entry sessions.Entry) *marking {
+	m, _ := o.marks.Load(entry.ID)
+	announced, _ := m.(*marking)
+	return announced
+}
+
 // WillMark announces that this process is about to mark a message: whoever takes
 // the mark away, or puts another one there, waits for that, so that the calls keep their
 // order. Announcing it twice changes nothing.
 func (o *Outbox) WillMark(entry sessions.Entry) {
-	o.marks.LoadOrStore(entry.ID, make(chan struct{}))
+	o.marks.LoadOrStore(entry.ID, &marking{done: make(chan struct{})})
 }
 
 // WillNotMark takes the announcement back.
@@ -85,16 +115,20 @@ func (o *Outbox) WillNotMark(entry sessions.Entry) { o.marks.Delete(entry.ID) }
 
 // Marked says that the mark of a message is there, or never will be.
 func (o *Outbox) Marked(entry sessions.Entry) {
-	if done, ok := o.marks.LoadAndDelete(entry.ID); ok {
-		close(done.(chan struct{}))
+	if m, ok := o.marks.LoadAndDelete(entry.ID); ok {
+		close(m.(*marking).done) //nolint:errcheck,forcetypeassert // there is nothing else in it
 	}
 }
 
 // Unmark takes the mark of a message away when its turn begins or is dropped,
-// also a mark that a process before this one has put there.
+// also a mark that a process before this one has put there. One that this process was
+// about to put there never comes.
 func (o *Outbox) Unmark(entry sessions.Entry) {
 	_, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
 	if !ok || !entry.In.Queued || o.MarksOutcomes(entry.In.Conversation.Platform) {
+		return
+	}
+	if m := o.announced(entry); m != nil && m.begun.CompareAndSwap(false, true) {
 		return
 	}
 	o.markNext(entry, platform.MarkNone)
@@ -103,13 +137,13 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 // markNext changes the mark of a message in the background, behind the mark that this
 // process is about to put there.
 func (o *Outbox) markNext(entry sessions.Entry, mark platform.Mark) {
-	pending, _ := o.marks.Load(entry.ID)
+	pending := o.announced(entry)
 	o.Background.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, bestEffort)
 		defer cancel()
-		if done, ok := pending.(chan struct{}); ok {
+		if pending != nil {
 			select {
-			case <-done:
+			case <-pending.done:
 			case <-ctx.Done():
 			}
 		}

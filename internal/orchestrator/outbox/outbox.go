@@ -26,6 +26,9 @@ const Hold = 30 * time.Second
 // bestEffort is how long a call may take that nothing depends on.
 const bestEffort = 30 * time.Second
 
+// marksAtOnce is how many messages are told at once that they wait: answers go first.
+const marksAtOnce = 8
+
 // sending has no last try: an answer waits as long as its platform is away.
 var sending = fault.Policy{Longest: 5 * time.Minute, Uncertain: true, Unauthorized: time.Minute}
 
@@ -34,6 +37,7 @@ type Config struct {
 	Storage    port.Storage
 	Adapters   map[messages.Platform]platform.Adapter
 	Background *background.Group
+	Rush       *background.Rush
 	Log        *slog.Logger
 	Metrics    *metrics.Metrics // may be nil
 }
@@ -41,13 +45,14 @@ type Config struct {
 // Outbox sends deliveries. It is safe for concurrent use.
 type Outbox struct {
 	Config
-	marks    sync.Map // entry id -> chan struct{}: this process is about to mark the message
+	marks    sync.Map      // entry id -> *marking: this process is about to mark the message
+	marking  chan struct{} // is full while as many messages are marked at once as may be
 	refusals map[messages.Platform]*refusals
 }
 
 // New returns an Outbox. It starts nothing.
 func New(c Config) *Outbox {
-	o := &Outbox{Config: c, refusals: make(map[messages.Platform]*refusals, len(c.Adapters))}
+	o := &Outbox{Config: c, marking: make(chan struct{}, marksAtOnce), refusals: make(map[messages.Platform]*refusals, len(c.Adapters))}
 	for p := range c.Adapters {
 		o.refusals[p] = newRefusals()
 	}
