@@ -93,3 +93,27 @@ func FuzzMarkdown(f *testing.F) {
 		}
 	})
 }
+
+func TestTheManualHasAnchorsAndLinksOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := html.NewManual(func(to string) string {
+		return map[string]string{"a.md#b-c": "/docs/a#b-c", "#x": "#x", "bad.md": "javascript:alert(1)"}[to]
+	})
+	for text, want := range map[string]string{
+		"# A `b` & C!":                 `<h1 id="a-b--c">A <code>b</code> &amp; C!</h1>`,
+		"[go](a.md#b-c)":               `<a href="/docs/a#b-c" rel="nofollow noreferrer">go</a>`,
+		"[go](#x)":                     `<a href="#x" rel="nofollow noreferrer">go</a>`,
+		"[go](bad.md)":                 `<p>go</p>`,
+		"[go](../SECURITY.md)":         `go <span class="host">(../SECURITY.md)</span>`,
+		"[go](https://example.com/a)":  `<a href="https://example.com/a" rel="nofollow noreferrer noopener" target="_blank">go</a> <span class="host">(example.com)</span>`,
+		"one\ntwo":                     "<p>one\ntwo</p>",
+		"<img src=x onerror=alert(1)>": `&lt;img src=x onerror=alert(1)&gt;`,
+	} {
+		if got := html.String(m.Markdown(text)); !strings.Contains(got, want) {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	if got := html.String(html.NewRenderer().Markdown("# A\n[go](a.md)")); !strings.Contains(got, "<h3>A</h3>") || strings.Contains(got, "href") {
+		t.Errorf("what strangers write has %q", got)
+	}
+}

@@ -31,11 +31,23 @@ type Renderer struct {
 
 // NewRenderer returns a Renderer.
 func NewRenderer() *Renderer {
-	links := renderer.WithNodeRenderers(util.Prioritized(linkRenderer{}, 100))
-	return &Renderer{
-		markdown: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithRendererOptions(links, markdownhtml.WithHardWraps())),
-		policy:   policy(),
-	}
+	return newRenderer(linkRenderer{below: 2}, policy(), markdownhtml.WithHardWraps())
+}
+
+// NewManual returns a Renderer for texts of this program's own: headings have their own
+// levels and ids, as fragments of links name them, and to says where a link leads that
+// has no host: to a path of this server, a fragment, or nowhere, which is empty.
+func NewManual(to func(link string) string) *Renderer {
+	p := policy()
+	p.AllowElements("h1", "h2")
+	p.AllowAttrs("id").Matching(regexp.MustCompile(`^[a-z0-9_-]{1,100}$`)).OnElements("h1", "h2", "h3", "h4", "h5", "h6")
+	p.AllowRelativeURLs(true)
+	return newRenderer(linkRenderer{to: to}, p)
+}
+
+func newRenderer(links linkRenderer, p *bluemonday.Policy, options ...renderer.Option) *Renderer {
+	options = append(options, renderer.WithNodeRenderers(util.Prioritized(links, 100)))
+	return &Renderer{markdown: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithRendererOptions(options...)), policy: p}
 }
 
 // policy is what is left of rendered Markdown, whatever the renderer makes of it.
@@ -100,15 +112,22 @@ func visible(text string) string {
 	return b.String()
 }
 
-// linkRenderer renders what leads somewhere, headings, which are below those of the page,
-// and HTML as the text that it is.
-type linkRenderer struct{}
+// linkRenderer renders what leads somewhere, headings, and HTML as the text that it is.
+type linkRenderer struct {
+	below int                      // how many levels headings are below those of the text
+	to    func(link string) string // see NewManual; nil: what has no host leads nowhere, and headings have no ids
+}
 
 // RegisterFuncs implements renderer.NodeRenderer.
-func (linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (l linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindLink, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		l := n.(*ast.Link) //nolint:forcetypeassert // it is registered for no other
-		return link(w, string(l.Destination), entering)
+		to := string(n.(*ast.Link).Destination) //nolint:forcetypeassert // it is registered for no other
+		if l.to != nil {
+			if local := l.to(to); local != "" {
+				return localLink(w, local, entering)
+			}
+		}
+		return link(w, to, entering)
 	})
 	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		i := n.(*ast.Image) //nolint:forcetypeassert // as above
@@ -117,10 +136,14 @@ func (linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return link(w, string(i.Destination), entering)
 	})
-	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		level := min(n.(*ast.Heading).Level+2, 6) //nolint:forcetypeassert // as above
+	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		level := min(n.(*ast.Heading).Level+l.below, 6) //nolint:forcetypeassert // as above
 		if entering {
-			_, err := fmt.Fprintf(w, "<h%d>", level)
+			id := ""
+			if l.to != nil {
+				id = ` id="` + Fragment(string(n.Lines().Value(source))) + `"`
+			}
+			_, err := fmt.Fprintf(w, "<h%d%s>", level, id)
 			return ast.WalkContinue, err //nolint:wrapcheck // it is a buffer's
 		}
 		_, err := fmt.Fprintf(w, "</h%d>\n", level)
@@ -182,6 +205,31 @@ func registerWritten(r renderer.NodeRendererFuncRegisterer) {
 		_, _ = w.WriteString("</pre>\n")
 		return ast.WalkSkipChildren, err
 	})
+}
+
+// Fragment returns how links name a heading.
+func Fragment(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return -1
+	}, strings.ToLower(heading))
+}
+
+// localLink renders the beginning or the end of a link to this server.
+func localLink(w util.BufWriter, to string, entering bool) (ast.WalkStatus, error) {
+	text := "</a>"
+	if entering {
+		var b strings.Builder
+		escape(&b, to)
+		text = `<a href="` + b.String() + `">`
+	}
+	_, err := w.WriteString(text)
+	return ast.WalkContinue, err //nolint:wrapcheck // it is a buffer's
 }
 
 // written renders what was written, letter by letter.

@@ -96,7 +96,7 @@ func every(s settled) []string {
 		"/", "/approvals", "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
 		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
 		"/queue", "/costs?since=all&by=model", "/costs?by=person", "/costs?by=codebase", "/costs?by=conversation",
-		"/platforms", "/backups", "/settings", "/settings?show=all",
+		"/platforms", "/backups", "/settings", "/settings?show=all", "/docs", "/docs/operations", "/docs/openapi",
 	}
 }
 

@@ -24,6 +24,7 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/platforms", name: "Platforms", owners: true},
 	{path: "/backups", name: "Backups", owners: true},
 	{path: "/settings", name: "Settings", owners: true},
+	{path: "/docs", name: "Manual"},
 }
 
 // layout puts a page into what is around all of them.

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -80,8 +81,9 @@ type Pages struct {
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	markdown *html.Renderer
-	uses     *ratelimit.Limits // of a session
-	failed   *ratelimit.Limits // of an address
+	manual   func() *html.Renderer // made when it is first used
+	uses     *ratelimit.Limits     // of a session
+	failed   *ratelimit.Limits     // of an address
 	assets   map[string]asset
 	jobs     jobs
 }
@@ -90,7 +92,8 @@ type Pages struct {
 func New(config Config) *Pages {
 	p := &Pages{
 		Config: config, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), markdown: html.NewRenderer(),
-		uses: ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(),
+		manual: sync.OnceValue(func() *html.Renderer { return html.NewManual(manualLink) }),
+		uses:   ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(),
 	}
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
@@ -116,6 +119,9 @@ func (p *Pages) routes() {
 	p.page("GET /sessions", p.sessions)
 	p.page("GET /sessions/{id}", p.session)
 	p.page("GET /account", p.account)
+	p.page("GET /docs", p.manualContents)
+	p.page("GET /docs/{page}", p.manualPage)
+	p.file("GET /docs/openapi.yaml", p.openAPIFile)
 	p.file("GET /sessions/{id}/export", p.export)
 	p.act("POST /decide", p.decide)
 	p.act("POST /sessions/{id}/stop", p.stop)
