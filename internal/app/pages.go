@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/pages"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/spend"
@@ -109,7 +110,8 @@ func (d *daemon) sayPages(ctx context.Context) {
 // about are the facts of the pages that only the program as a whole knows.
 func (d *daemon) about() pages.About {
 	return pages.About{
-		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go, Backups: d.backups(), Settings: d.settings,
+		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go, Backups: d.backups(), Settings: d.settings, Repository: d.repository,
+		ParseProfile: func(text []byte) (profile.Profile, error) { return ofFile(d.current(), text) },
 		Check: func(ctx context.Context, area string) doctor.Report {
 			if area == "" {
 				return Doctor(ctx, d.current(), d.env, false)
@@ -144,6 +146,19 @@ func (d *daemon) about() pages.About {
 		},
 		Ring: func(ctx context.Context, conversationID string) { _ = d.core.Ring(ctx, conversationID) }, // the sweep does otherwise
 	}
+}
+
+// repository says what this process knows of a repository.
+func (d *daemon) repository(ctx context.Context, c sessions.Codebase) (r pages.Repository, err error) {
+	if d.space == nil {
+		return r, fault.New(fault.Unsupported, "There is no git here, so nothing is known of clones and worktrees.")
+	}
+	branch, trees, err := d.work.Describe(ctx, c)
+	r.Branch = branch
+	for _, t := range trees {
+		r.Worktrees = append(r.Worktrees, pages.Worktree{ConversationID: t.Conversation, Branch: t.Branch, Made: t.Made})
+	}
+	return r, err
 }
 
 // settings are the options as they are now.

@@ -1,6 +1,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +12,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
@@ -427,4 +430,39 @@ func (w *Workspace) Branch(ctx context.Context, t Tree) (string, error) {
 // Head returns the commit that a worktree is at.
 func (w *Workspace) Head(ctx context.Context, t Tree) (string, error) {
 	return w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
+}
+
+// Kept is a worktree that is there.
+type Kept struct {
+	Conversation string
+	Branch       string // that it began on; the bot's own
+	Made         time.Time
+}
+
+// Trees returns the worktrees of a codebase on this machine, the newest first. It does
+// not run git in them.
+func (w *Workspace) Trees(ctx context.Context, repo Repo) ([]Kept, error) {
+	p, err := w.place(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	metas, err := w.metas(p.rel)
+	if err != nil {
+		return nil, err
+	}
+	var list []Kept
+	for _, m := range metas {
+		info, err := w.root.Stat(path.Join(worktreesDir, m.rel, m.short+".json"))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Dir != repo.Dir {
+			continue // it was put away meanwhile, or is another's
+		}
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "listing worktrees")
+		}
+		list = append(list, Kept{Conversation: m.Conversation, Branch: "bot/" + m.short, Made: info.ModTime()})
+	}
+	slices.SortFunc(list, func(a, b Kept) int {
+		return cmp.Or(b.Made.Compare(a.Made), strings.Compare(a.Conversation, b.Conversation))
+	})
+	return list, nil
 }

@@ -433,3 +433,31 @@ func TestRemoveTakesOnlyItsOwn(t *testing.T) {
 	read(t, app.Dir, "a")
 	read(t, two.Dir, "a")
 }
+
+func TestTreesAreThoseOfOneRepository(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	b.server.Repo("acme/api", map[string]string{"a": "1\n"})
+	web, api := b.clone("acme/web"), b.clone("acme/api")
+	if list, err := b.ws.Trees(t.Context(), web); err != nil || len(list) != 0 {
+		t.Errorf("before the first: %+v, %v", list, err)
+	}
+	first := b.tree(web, conversation)
+	b.tree(api, "another")
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(first.Dir+".json", past, past); err != nil {
+		t.Fatal(err)
+	}
+	second := b.tree(web, "0190a5b2-7c3d-7e4f-8a1b-fffffffffff0")
+	list, err := b.ws.Trees(t.Context(), web)
+	if err != nil || len(list) != 2 || list[0].Conversation != second.Conversation || list[1].Conversation != conversation || list[1].Branch != first.Branch || list[1].Made.Unix() != past.Unix() {
+		t.Errorf("the worktrees: %+v, %v", list, err)
+	}
+	if _, err := b.ws.Sweep(t.Context(), func(c string) bool { return c != conversation }); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := b.ws.Trees(t.Context(), web); err != nil || len(list) != 1 {
+		t.Errorf("after one was put away: %+v, %v", list, err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -32,6 +33,8 @@ type settled struct {
 	conversation sessions.Conversation
 	session      sessions.Session
 	entry        string
+	codebase     string
+	profile      string
 	question     approval.Approval
 	plan         plan.Plan
 }
@@ -45,9 +48,16 @@ func (w *world) fill() (s settled) {
 		if s.conversation, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		if _, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: evilName, RepositoryURL: "https://example.com/" + evilName, DefaultCwd: "/srv/x", Assistant: "demo"}); err != nil {
+		c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: evilName, RepositoryURL: "https://example.com/" + evilName, DefaultCwd: "/srv/x", Assistant: "demo"})
+		if err != nil {
 			return err
 		}
+		s.codebase = c.ID
+		p, err := tx.CreateAgent(ctx, profile.Profile{Name: evilName, Description: evil, SystemPrompt: evil, Model: evilName})
+		if err != nil {
+			return err
+		}
+		s.profile = p.ID
 		s.session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", AgentName: evilName, Model: evilName, UserPrompt: evil})
 		if err != nil {
 			return err
@@ -97,6 +107,7 @@ func every(s settled) []string {
 		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
 		"/queue", "/costs?since=all&by=model", "/costs?by=person", "/costs?by=codebase", "/costs?by=conversation",
 		"/platforms", "/backups", "/settings", "/settings?show=all", "/docs", "/docs/operations", "/docs/openapi",
+		"/repos", "/repos/" + s.codebase, "/agents", "/agents/" + s.profile, "/agents/new?from=" + s.profile,
 	}
 }
 

@@ -20,6 +20,8 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/sessions", name: "Sessions"},
 	{path: "/approvals", name: "Approvals"},
 	{path: "/queue", name: "Queue", owners: true},
+	{path: "/repos", name: "Repositories"},
+	{path: "/agents", name: "Agents"},
 	{path: "/costs", name: "Costs"},
 	{path: "/platforms", name: "Platforms", owners: true},
 	{path: "/backups", name: "Backups", owners: true},

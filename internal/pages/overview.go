@@ -6,6 +6,7 @@ import (
 
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/html"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
@@ -28,6 +29,13 @@ type About struct {
 
 	// Backups is what can be done with backups; nil: nothing.
 	Backups *Backups
+
+	// Repository is what the workspace of this process knows of a repository; nil: nothing.
+	Repository func(ctx context.Context, c sessions.Codebase) (Repository, error)
+
+	// ParseProfile reads a profile in YAML. Its error, a fault.Invalid, has a line for all
+	// that is wrong with it.
+	ParseProfile func(text []byte) (profile.Profile, error)
 
 	// Settings returns all options with their values, and what is doubtful about them.
 	Settings func() (list []Setting, warnings []string)

@@ -17,6 +17,11 @@ func (p *Pages) operations() {
 	p.file("GET /costs.csv", p.costsCSV)
 	p.page("GET /platforms", ownersSee(p.platforms))
 	p.act("POST /platforms/test", ownersDo(p.testPlatform))
+	p.page("GET /agents/new", ownersSee(p.newProfile))
+	p.act("POST /agents/new", ownersDo(p.saveProfile))
+	p.page("GET /agents/{id}", ownersSee(p.profile))
+	p.act("POST /agents/{id}", ownersDo(p.saveProfile))
+	p.act("POST /agents/{id}/delete", ownersDo(p.deleteProfile))
 	p.page("GET /settings", ownersSee(p.settings))
 	p.act("POST /settings/check", ownersDo(p.runChecks))
 	if p.About.Backups != nil {

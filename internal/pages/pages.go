@@ -119,6 +119,9 @@ func (p *Pages) routes() {
 	p.page("GET /sessions", p.sessions)
 	p.page("GET /sessions/{id}", p.session)
 	p.page("GET /account", p.account)
+	p.page("GET /repos", p.repos)
+	p.page("GET /repos/{id}", p.repo)
+	p.page("GET /agents", p.profiles)
 	p.page("GET /docs", p.manualContents)
 	p.page("GET /docs/{page}", p.manualPage)
 	p.file("GET /docs/openapi.yaml", p.openAPIFile)
@@ -255,6 +258,9 @@ func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (
 		if err == nil {
 			done, err = do(w, r)
 		}
+		if errors.Is(err, errAnswered) {
+			return
+		}
 		if err != nil {
 			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
@@ -263,6 +269,10 @@ func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (
 		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
 	})
 }
+
+// errAnswered is the error of an action that has written a page itself, such as the form
+// again with what is wrong in it.
+var errAnswered = errors.New("answered")
 
 func readForm(r *http.Request) error {
 	err := r.ParseForm()

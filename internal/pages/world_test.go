@@ -21,6 +21,7 @@ import (
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -54,6 +55,7 @@ type world struct {
 	check       func(ctx context.Context, area string) doctor.Report
 	background  func(fn func(ctx context.Context)) bool
 	backups     string // their folder
+	repository  func(ctx context.Context, c sessions.Codebase) (pages.Repository, error)
 	settings    func() ([]pages.Setting, []string)
 }
 
@@ -99,6 +101,15 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 	}
 	w.settings = func() ([]pages.Setting, []string) { return nil, nil }
 	config.About.Settings = func() ([]pages.Setting, []string) { return w.settings() }
+	w.repository = func(context.Context, sessions.Codebase) (pages.Repository, error) { return pages.Repository{}, nil }
+	config.About.Repository = func(ctx context.Context, c sessions.Codebase) (pages.Repository, error) { return w.repository(ctx, c) }
+	config.About.ParseProfile = func(text []byte) (profile.Profile, error) {
+		list, err := profile.Parse(text)
+		if err != nil {
+			return profile.Profile{}, err
+		}
+		return list[0], list[0].Check(profile.Rules{})
+	}
 	w.backups = tb.TempDir()
 	config.About.Backups = &pages.Backups{
 		Folder: w.backups,

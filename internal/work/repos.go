@@ -181,3 +181,20 @@ func openCwd(tree codebase.Tree, cwd string) (*os.Root, error) {
 	}
 	return sub, errors.Join(err, root.Close())
 }
+
+// Describe returns the branch that worktrees of a codebase start from, which is empty if
+// there is none, and the worktrees that are there.
+func (s *Service) Describe(ctx context.Context, c sessions.Codebase) (branch string, trees []codebase.Kept, err error) {
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return "", nil, err
+	}
+	branch, err = s.space.DefaultBranch(ctx, repo)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", nil, fmt.Errorf("look for the default branch: %w", err)
+	}
+	if trees, err = s.space.Trees(ctx, repo); err != nil {
+		return "", nil, fmt.Errorf("list the worktrees: %w", err)
+	}
+	return branch, trees, nil
+}

@@ -1,0 +1,289 @@
+package pages
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/profile"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const (
+	profilesPage = 100
+	maxEditable  = 150 << 10 // bytes of HTML that the text of a profile may become
+
+	// keptValue stands for a value of an MCP server, which may be a secret: pages never
+	// show it, and leave it as it is where this stands.
+	keptValue = "(hidden; stays as it is)"
+)
+
+// profiles lists the agent profiles.
+func (p *Pages) profiles(r *request) (view, error) {
+	if err := r.plain(); err != nil {
+		return view{}, err
+	}
+	after, ctx := r.URL.Query().Get("after"), r.Context()
+	var list []profile.Profile
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.ListAgents(ctx, "")
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	place := func(a profile.Profile) string { return a.Group + "/" + a.Name }
+	slices.SortFunc(list, func(a, b profile.Profile) int { return strings.Compare(place(a), place(b)) })
+	list = slices.DeleteFunc(list, func(a profile.Profile) bool { return after != "" && place(a) <= after })
+	more := len(list) > profilesPage
+	list = list[:min(len(list), profilesPage)]
+	body := html.Group{html.El("h1", html.Text("Agent profiles")),
+		html.If(r.owner(), html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new"), html.Text("New profile"))))}
+	if len(list) == 0 {
+		body = append(body, empty(html.Text("There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one.")))
+	} else {
+		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(a profile.Profile) html.Node {
+			name := html.El("strong", html.Text(a.Title()))
+			if r.owner() {
+				name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
+			}
+			return html.El("li", html.El("span", html.Class("what"), name), p.meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.head200(a.Description))),
+				html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
+		})))
+	}
+	if more {
+		body = append(body, older(r, "after", place(list[len(list)-1]), "", "More profiles"))
+	}
+	return view{title: "Agent profiles", body: body}, nil
+}
+
+// profileFacts is what a list says of a profile.
+func profileFacts(a profile.Profile) []any {
+	facts := []any{string(a.Mode), "version " + strconv.FormatInt(a.Version, 10)}
+	if model := a.ModelTier + a.Model; model != "" {
+		facts = append(facts, model)
+	}
+	if n := len(a.Plugins); n > 0 {
+		facts = append(facts, wording.Count(n, "tool", "tools"))
+	}
+	if n := len(a.MCPServers); n > 0 {
+		facts = append(facts, wording.Count(n, "MCP server", "MCP servers"))
+	}
+	if a.Interval > 0 {
+		facts = append(facts, a.Often())
+	}
+	return facts
+}
+
+// profileOf returns a profile with its picture.
+func (p *Pages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		a, err = tx.Agent(ctx, id)
+		return err
+	})
+	return a, err
+}
+
+// profileText returns a profile as YAML for a page: without its picture and the values
+// of MCP servers. It reports false for one that cannot be changed there.
+func (p *Pages) profileText(a profile.Profile) (text string, editable bool, err error) {
+	a.AvatarImage, a.AvatarType = nil, ""
+	a.MCPServers = mapServers(a.MCPServers, func(_, _, _ string) string { return keptValue })
+	encoded, err := profile.Format(a)
+	text = string(encoded)
+	return text, p.Redact(text) == text && len(html.String(html.Text(text))) <= maxEditable, err
+}
+
+// mapServers returns the servers with other values of their variables and headers.
+func mapServers(servers map[string]mcpserver.Server, value func(server, key, old string) string) map[string]mcpserver.Server {
+	out := make(map[string]mcpserver.Server, len(servers))
+	for name, s := range servers {
+		for _, values := range []*map[string]string{&s.Env, &s.Headers} {
+			*values = maps.Clone(*values)
+			for key, old := range *values {
+				(*values)[key] = value(name, key, old)
+			}
+		}
+		out[name] = s
+	}
+	return out
+}
+
+// readProfile reads what somebody wrote, with what pages do not show of the profile that
+// it began with.
+func (p *Pages) readProfile(text string, from profile.Profile) (profile.Profile, error) {
+	if p.About.ParseProfile == nil {
+		return profile.Profile{}, fault.New(fault.Unsupported, "Profiles cannot be changed here. Use bot agent edit on the server.")
+	}
+	a, err := p.About.ParseProfile([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
+	if err != nil {
+		return a, err
+	}
+	var unknown []string
+	a.MCPServers = mapServers(a.MCPServers, func(server, key, old string) string {
+		if old != keptValue {
+			return old
+		}
+		s := from.MCPServers[server]
+		for _, values := range []map[string]string{s.Env, s.Headers} {
+			if known, ok := values[key]; ok {
+				return known
+			}
+		}
+		unknown = append(unknown, "mcp_servers: "+server+" has no "+key+" yet; write its value.")
+		return old
+	})
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return a, fault.New(fault.Invalid, strings.Join(unknown, "\n"))
+	}
+	if len(a.AvatarImage) == 0 {
+		a.AvatarImage, a.AvatarType = from.AvatarImage, from.AvatarType
+	}
+	return a, nil
+}
+
+// newProfile shows the form of a new profile, which may begin as a copy.
+func (p *Pages) newProfile(r *request) (view, error) {
+	if err := r.plain(); err != nil {
+		return view{}, err
+	}
+	a := profile.New("my-profile")
+	from := r.URL.Query().Get("from")
+	if from != "" {
+		var err error
+		if a, err = p.profileOf(r.Context(), from); err != nil {
+			return view{}, err
+		}
+		a.Name = cut(a.Name, 58) + "-copy"
+	}
+	text, editable, err := p.profileText(a)
+	if err != nil {
+		return view{}, err
+	}
+	return p.profileForm(r, "New profile", "/agents/new", text, editable, nil, hidden("from", from)), nil
+}
+
+// profile shows the form of a profile, and how it is deleted.
+func (p *Pages) profile(r *request) (view, error) {
+	ctx := r.Context()
+	a, err := p.profileOf(ctx, r.PathValue("id"))
+	if err != nil {
+		return view{}, err
+	}
+	text, editable, err := p.profileText(a)
+	if err != nil {
+		return view{}, err
+	}
+	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
+	var goes store.AgentsRemoved
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		goes, err = tx.MeasureAgent(ctx, a.ID)
+		return err
+	})
+	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
+		html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))),
+		p.form(r, "/agents/"+a.ID+"/delete",
+			html.El("p", html.Textf("With it go %s and %s that it saved by itself; %s to the default. Nothing that was said is deleted.",
+				wording.Count(int(goes.Schedules), "standing task", "standing tasks"), wording.Count(int(goes.Memories), "memory", "memories"), wording.Count(int(goes.Conversations), "conversation returns", "conversations return"))),
+			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this profile")),
+			button("Delete the profile", "danger"))}
+	return v, err
+}
+
+// profileForm is where a profile is written, with what is wrong with it beside.
+func (p *Pages) profileForm(r *request, title, action, text string, editable bool, wrong error, fields html.Node) view {
+	body := html.Group{html.El("p", html.El("a", html.Href("/agents"), html.Text("Agent profiles"))), html.El("h1", html.Text(title))}
+	if !editable {
+		return view{title: title, body: append(body, html.El("p", html.Class("problem"), html.Text("This profile is too long for a page, or holds a secret of the configuration. Change it on the server: bot agent edit.")),
+			p.output(text, maxText))}
+	}
+	problems := html.Node(nil)
+	if wrong != nil {
+		lines := strings.Split(strings.TrimSpace(p.Redact(fault.Public(wrong))), "\n")
+		problems = html.El("div", html.Class("problem"), html.ID("problems"), html.Attr("role", "alert"), html.El("p", html.Text("Nothing was saved:")),
+			html.El("ul", html.Map(lines[:min(len(lines), 50)], func(line string) html.Node { return html.El("li", html.Text(line)) })))
+	}
+	return view{title: title, body: append(body,
+		html.El("p", html.Class("muted"), html.Text("In YAML. Values of MCP servers are not shown, and stay where the text says so; a picture stays as well. The next turn uses what is saved. "),
+			html.El("a", html.Href("/docs/assistants"), html.Text("The manual describes the fields."))),
+		html.El("div", html.Class("beside"), p.form(r, action, fields,
+			html.El("label", html.Text("Profile"), html.El("textarea", html.Class("code"), html.Attr("name", "text"), html.Attr("rows", "24"), html.Attr("spellcheck", "false"), html.On("required", true),
+				html.If(wrong != nil, html.Attr("aria-describedby", "problems")), html.If(wrong != nil, html.Attr("aria-invalid", "true")), html.Text("\n"+text))),
+			button("Save", "primary")), problems))}
+}
+
+// saveProfile stores what somebody wrote: a new profile, or the next version of one.
+func (p *Pages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) {
+	ctx, form, id := r.Context(), r.PostForm, r.PathValue("id")
+	from, action, fields := profile.Profile{}, "/agents/new", hidden("from", form.Get("from"))
+	if named := id + form.Get("from"); named != "" {
+		var err error
+		if from, err = p.profileOf(ctx, named); err != nil {
+			return outcome{}, err
+		}
+	}
+	title, did := "New profile", "agent.create"
+	if id != "" {
+		title, did, action, fields = from.Title(), "agent.edit", "/agents/"+id, hidden("version", form.Get("version"))
+	}
+	a, err := p.readProfile(form.Get("text"), from)
+	if err == nil && id != "" {
+		a.ID = id
+		if a.Version, err = strconv.ParseInt(form.Get("version"), 10, 64); err != nil {
+			return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
+		}
+	}
+	if err == nil && id != "" && a.Same(from) && a.Version == from.Version {
+		return outcome{to: "/agents", said: title + " is the same as before; nothing was changed."}, nil
+	}
+	if err == nil {
+		err = p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
+			if id == "" {
+				_, err = tx.CreateAgent(ctx, a)
+			} else {
+				_, err = tx.UpdateAgent(ctx, a)
+			}
+			if err != nil {
+				return err
+			}
+			return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: did, Target: a.Title()})
+		})
+	}
+	switch {
+	case (fault.Is(err, fault.Invalid) || fault.Is(err, fault.Conflict)) && len(html.String(html.Text(form.Get("text")))) <= maxEditable: // what was written is kept on the page
+		p.write(w, r, statusOf(err), p.profileForm(r, title, action, strings.ToValidUTF8(form.Get("text"), "\uFFFD"), true, err, fields))
+		return outcome{}, errAnswered
+	case err != nil:
+		return outcome{}, err
+	}
+	return outcome{to: "/agents", said: "Saved " + a.Title() + ". In a chat, /agent " + a.Title() + " uses it."}, nil
+}
+
+// deleteProfile deletes a profile, once that was confirmed.
+func (p *Pages) deleteProfile(_ http.ResponseWriter, r *request) (outcome, error) {
+	if r.PostForm.Get("sure") != "yes" {
+		return outcome{}, fault.New(fault.Invalid, "Nothing was deleted: tick the box to confirm.")
+	}
+	ctx, title := r.Context(), ""
+	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+		a, err := tx.Agent(ctx, r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		title = a.Title()
+		if _, err := tx.DeleteAgent(ctx, a.ID); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "agent.remove", Target: title})
+	})
+	return outcome{to: "/agents", said: "Deleted " + title + "."}, err
+}

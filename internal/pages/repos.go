@@ -1,0 +1,177 @@
+package pages
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// Repository is what only the workspace knows of a repository.
+type Repository struct {
+	Branch    string // that worktrees start from; empty if there is none
+	Worktrees []Worktree
+}
+
+// Worktree is a copy that a conversation works in.
+type Worktree struct {
+	ConversationID, Branch string
+	Made                   time.Time
+}
+
+const (
+	reposPage    = 100
+	maxWorktrees = 100
+	maxCommands  = 200
+	repoPatience = 3 * time.Second // for git
+)
+
+// repos lists the repositories.
+func (p *Pages) repos(r *request) (view, error) {
+	if err := r.plain(); err != nil {
+		return view{}, err
+	}
+	after, ctx := r.URL.Query().Get("after"), r.Context()
+	var all []sessions.Codebase
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		all, err = tx.Codebases(ctx)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	list := slices.DeleteFunc(all, func(c sessions.Codebase) bool { return after != "" && c.Name <= after })
+	body := html.Group{html.El("h1", html.Text("Repositories"))}
+	more := len(list) > reposPage
+	list = list[:min(len(list), reposPage)]
+	if len(list) == 0 {
+		body = append(body, empty(html.Text("No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too.")))
+	} else {
+		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c sessions.Codebase) html.Node {
+			return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.head200(c.Name)))),
+				p.meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
+		})))
+	}
+	if more {
+		body = append(body, older(r, "after", list[len(list)-1].Name, "", "More repositories"))
+	}
+	return view{title: "Repositories", body: body}, nil
+}
+
+func sessionsOf(c sessions.Codebase) string {
+	return "/sessions?" + url.Values{"repository": {c.ID}}.Encode()
+}
+
+// address is where a repository comes from.
+func (p *Pages) address(c sessions.Codebase) string {
+	if c.RepositoryURL == "" {
+		return "a folder on the server"
+	}
+	return p.head200(c.RepositoryURL)
+}
+
+// repo shows a repository.
+func (p *Pages) repo(r *request) (view, error) {
+	ctx, used := r.Context(), 0
+	var c sessions.Codebase
+	var commands map[string]sessions.CommandDef
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if c, err = tx.Codebase(ctx, r.PathValue("id")); err != nil {
+			return err
+		}
+		if used, err = tx.CodebaseUse(ctx, c.ID); err != nil {
+			return err
+		}
+		commands, err = tx.CodebaseCommands(ctx, c.ID)
+		return err
+	})
+	if fault.Is(err, fault.Invalid) {
+		err = fault.New(fault.NotFound, "There is no such repository.") // nor can there be
+	}
+	if err != nil {
+		return view{}, err
+	}
+	facts := html.Group{fact("Address", html.Text(p.address(c)))}
+	var trees html.Node
+	if r.owner() {
+		facts = append(facts, fact("Folder", html.El("code", html.Text(p.head200(c.DefaultCwd)))), fact("Conversations", html.Textf("%d", used)))
+		branch, found, err := p.worktrees(ctx, c)
+		if err != nil {
+			return view{}, err
+		}
+		facts, trees = append(facts, branch), found
+	}
+	facts = append(facts, fact("Assistant", html.Text(c.Assistant)), fact("Added", p.when(c.CreatedAt)),
+		fact("Who may", html.Text("Members and owners of the bot work on it, each conversation in a worktree of its own; viewers ask about it. On GitHub, people with write access to the repository.")))
+	return view{title: c.Name, body: html.Group{html.El("h1", html.Text(p.head200(c.Name))), html.El("dl", facts),
+		html.El("p", html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Its sessions")), html.Text(" "), html.El("a", html.Class("button"), html.Href("/repos"), html.Text("All repositories"))),
+		p.commandFiles(commands), trees}}, nil
+}
+
+// commandFiles are the prompts that a repository brings.
+func (p *Pages) commandFiles(commands map[string]sessions.CommandDef) html.Node {
+	heading := html.El("h2", html.Text("Commands"))
+	if len(commands) == 0 {
+		return html.Group{heading, empty(html.Text("No command files. Markdown files in .claude/commands or .agents/commands of the repository become commands, once /load_commands or bot repo sync has read them."))}
+	}
+	names := slices.Sorted(maps.Keys(commands))
+	more := len(names) - maxCommands
+	names = names[:min(len(names), maxCommands)]
+	return html.Group{heading, table([]string{"Command", "What it does", "File"}, html.Map(names, func(name string) html.Node {
+		def := commands[name]
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(p.head200(name)))), html.El("td", html.Text(p.head200(def.Description))), html.El("td", html.El("code", html.Text(p.head200(def.Path)))))
+	})), html.If(more > 0, html.El("p", html.Class("muted"), html.Textf("%d more are not shown.", more)))}
+}
+
+// worktrees asks the workspace, which may not have a repository that another process
+// works on.
+func (p *Pages) worktrees(ctx context.Context, c sessions.Codebase) (branch, list html.Node, err error) {
+	heading := html.El("h2", html.Text("Worktrees"))
+	if p.About.Repository == nil {
+		return nil, nil, nil
+	}
+	asked, cancel := context.WithTimeout(ctx, repoPatience)
+	defer cancel()
+	about, err := p.About.Repository(asked, c)
+	if err != nil {
+		return fact("Default branch", html.Text("unknown")), html.Group{heading, html.El("p", html.Class("problem"), html.Text(p.head200(fault.Public(err))))}, nil
+	}
+	branch = fact("Default branch", html.Text("none"))
+	if about.Branch != "" {
+		branch = fact("Default branch", html.El("code", html.Text(p.head200(about.Branch))))
+	}
+	if len(about.Worktrees) == 0 {
+		return branch, html.Group{heading, empty(html.Text("No worktrees. A conversation gets one with its first turn on this repository, on a branch of its own, and those at rest are put away."))}, nil
+	}
+	shown := about.Worktrees[:min(len(about.Worktrees), maxWorktrees)]
+	keys := make(map[string]messages.ConversationKey, len(shown))
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		for _, w := range shown {
+			conv, err := tx.Conversation(ctx, w.ConversationID)
+			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
+				continue // it was deleted, and its worktree is not put away yet
+			}
+			if err != nil {
+				return err
+			}
+			keys[w.ConversationID] = conv.Key
+		}
+		return nil
+	})
+	list = html.Group{html.El("h2", html.Textf("Worktrees (%d)", len(about.Worktrees))), table([]string{"Conversation", "Branch", "Made"}, html.Map(shown, func(w Worktree) html.Node {
+		name := "a deleted conversation"
+		if key, ok := keys[w.ConversationID]; ok {
+			name = chatName(string(key.Platform), key.ID)
+		}
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(wording.Head(name, 200))), html.El("td", html.El("code", html.Text(p.head200(w.Branch)))), html.El("td", p.when(w.Made)))
+	}))}
+	return branch, list, err
+}
