@@ -77,15 +77,26 @@ func (d *database) delay(ctx context.Context, each time.Duration) error {
 }
 
 // size returns how many bytes the database has, if that is known.
-func (d *database) size() (total int64) {
+func (d *database) size() int64 {
+	file, log := d.sizes()
+	return file + log
+}
+
+// sizes is size, the file and its write-ahead log apart.
+func (d *database) sizes() (file, log int64) {
 	if d.dir == "" {
-		return 0
+		return 0, 0
 	}
 	files, _ := filepath.Glob(filepath.Join(d.dir, "data*", "bot.db*"))
 	for _, f := range files {
-		if info, err := os.Stat(f); err == nil && !strings.HasSuffix(f, ".lock") {
-			total += info.Size()
+		info, err := os.Stat(f)
+		switch {
+		case err != nil || strings.HasSuffix(f, ".lock"):
+		case strings.HasSuffix(f, "bot.db"):
+			file += info.Size()
+		default:
+			log += info.Size()
 		}
 	}
-	return total
+	return file, log
 }

@@ -16,7 +16,8 @@ import (
 type Soak struct {
 	Turns                             int
 	Resident, Goroutines, Descriptors Line
-	BytesPerTurn                      float64 // of SQLite's files; zero if not known
+	BytesPerTurn                      float64 // of SQLite's file; zero if not known
+	Log                               int64   // bytes of its write-ahead log at the end, which do not grow with the turns
 }
 
 // Line is a figure over time: its values at the start of the measurement and at the
@@ -31,7 +32,8 @@ type point struct{ hours, resident, goroutines, descriptors float64 }
 // soak looks at the first process every five seconds.
 func (r *run) soak(ctx context.Context) error {
 	b := r.bots[0]
-	begin, before := time.Now(), r.db.size()
+	begin := time.Now()
+	before, _ := r.db.sizes()
 	profiled := make(chan error, 1)
 	go func() { profiled <- b.profile(ctx, settling(r.opts.For)) }()
 	var points []point
@@ -66,7 +68,8 @@ func (r *run) soak(ctx context.Context) error {
 		Descriptors: fit(points, func(p point) float64 { return p.descriptors }),
 	}
 	if r.db.url == "" && turns > 0 {
-		r.report.Soak.BytesPerTurn = float64(r.db.size()-before) / float64(turns)
+		after, log := r.db.sizes()
+		r.report.Soak.BytesPerTurn, r.report.Soak.Log = float64(after-before)/float64(turns), log
 	}
 	return nil
 }
@@ -152,7 +155,7 @@ func (s *Soak) lines() []string {
 		line("memory", " MB", s.Resident), line("goroutines", "", s.Goroutines), line("descriptors", "", s.Descriptors),
 	}
 	if s.BytesPerTurn > 0 {
-		lines = append(lines, fmt.Sprintf("  %-16s %8.0f  bytes a turn, with the write-ahead log", "stored", s.BytesPerTurn))
+		lines = append(lines, fmt.Sprintf("  %-16s %8.0f  bytes a turn, besides %.1f MB of write-ahead log, which does not grow with them", "stored", s.BytesPerTurn, float64(s.Log)/1e6))
 	}
 	return lines
 }

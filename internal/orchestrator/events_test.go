@@ -315,9 +315,9 @@ func TestProgress(t *testing.T) {
 		w.Model.On("hello", ot.Hold("I begin with ", ot.Say("I begin with the end.")))
 		w.Start()
 		w.Chat.Say("hello")
-		w.Pass(90 * time.Millisecond)
+		w.Pass(30 * time.Millisecond)
 		if n := w.Chat.Strays(ot.Room); n != 1 {
-			t.Errorf("%d placeholders after 90 ms", n)
+			t.Errorf("%d placeholders after 30 ms", n)
 		}
 		w.Pass(2 * time.Second)
 		if p := w.Chat.Find("I begin with"); len(p.Buttons) != 0 {

@@ -83,6 +83,9 @@ const updateDeliverySQL = `
 
 func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
 	buttons, err := encodeButtons(d.Buttons)
+	if d.State == messages.DeliverySent {
+		d.Placeholder = "" // it is the beginning of the text, for a message that is not there yet
+	}
 	return []any{
 		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
 		millis(d.NextAt), redact.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor),

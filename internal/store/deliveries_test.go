@@ -22,6 +22,32 @@ func delivery(e sessions.Entry, text string) *messages.Delivery {
 	}
 }
 
+// What stands in a message until its text does is not kept once the text stands there.
+func TestASentDeliveryKeepsNoPlaceholder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		d := *delivery(e, "A long answer.")
+		d.Placeholder = "A long …"
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &d) })
+		for _, state := range []messages.DeliveryState{messages.DeliverySending, messages.DeliveryPlaced, messages.DeliverySent} {
+			d.State, d.Message = state, "99"
+			want := "A long …"
+			if state == messages.DeliverySent {
+				want = ""
+			}
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, d, d.Text) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, err := tx.Delivery(ctx, d.ID)
+				if got.Placeholder != want || got.Text != d.Text {
+					t.Errorf("%s: placeholder %q and text %q, want %q", state, got.Placeholder, got.Text, want)
+				}
+				return err
+			})
+		}
+	})
+}
+
 // A question is decided on while it is being sent.
 func TestRecordSendingKeepsATextThatChanged(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,10 @@ const maxIdleWAL = 8 << 20
 // readers is how many snapshots can be read at once on SQLite.
 const readers = 4
 
+// readerCache is how many KiB of pages a connection that reads may remember. Each commit
+// of the writer makes it forget them all, so that more is only held and never used again.
+const readerCache = 256
+
 func (s *Store) openSQLite(ctx context.Context, path string, options Options) error {
 	if options.Foreign {
 		return s.openForeign(ctx, path)
@@ -148,6 +152,7 @@ func openPool(path string, write bool, conns int, trace Trace) (*sql.DB, error) 
 		params.Set("_txlock", "immediate")
 	} else {
 		params.Set("_query_only", "1")
+		params.Add("_pragma", fmt.Sprintf("cache_size(-%d)", readerCache))
 	}
 	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + params.Encode()
 	connector, err := sqlite.NewConnector(name)

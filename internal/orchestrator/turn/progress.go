@@ -60,7 +60,7 @@ var placing = fault.Policy{Longest: time.Minute, Tries: 5, Uncertain: true}
 // recordAfter is how long the id of a placeholder may be known here only: a turn
 // that ends sooner records it with its end. Until it is on record nothing of the
 // answer is shown in it, so that a crash leaves a stray placeholder and no text.
-const recordAfter = 100 * time.Millisecond
+const recordAfter = 40 * time.Millisecond
 
 func (w *worker) adapter() platform.Adapter { return w.o.outbox.Adapters[w.conv.Key.Platform] }
 
