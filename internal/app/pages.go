@@ -1,9 +1,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -135,14 +135,19 @@ func (d *daemon) about() pages.About {
 			env.daemon = d
 			return finishErasing(ctx, d.current(), env, d.store)
 		},
-		Export: func(ctx context.Context, id string, all bool) ([]byte, error) {
-			var out bytes.Buffer
+		Export: func(ctx context.Context, out io.Writer, id string, all bool) error {
 			options := transcript.Options{Redact: d.redact, Whole: all}
 			if !all {
 				options.For = transcript.Everybody
 			}
-			err := transcript.Write(ctx, d.store, &out, id, options)
-			return out.Bytes(), err
+			return transcript.Write(ctx, d.store, out, id, options)
+		},
+		Changes: func(ctx context.Context, conv sessions.Conversation) (pages.Changes, bool, error) {
+			if d.work == nil {
+				return pages.Changes{}, false, nil
+			}
+			branch, c, ok, err := d.work.Changes(ctx, conv)
+			return pages.Changes{Branch: branch, Stat: c.Stat, Patch: string(c.Patch), Files: c.Files, Truncated: c.Truncated, Unsaved: c.Unsaved}, ok, err
 		},
 		Ring: func(ctx context.Context, conversationID string) { _ = d.core.Ring(ctx, conversationID) }, // the sweep does otherwise
 	}

@@ -157,6 +157,23 @@ func (w *Workspace) WorktreeAt(ctx context.Context, repo Repo, conversation stri
 	return w.make(ctx, t, start)
 }
 
+// Existing returns the worktree that a conversation has at this moment; ok is false if
+// it has none, or none that is whole. It makes and changes nothing.
+func (w *Workspace) Existing(ctx context.Context, repo Repo, conversation string) (t Tree, ok bool, err error) {
+	p, err := w.place(ctx, repo)
+	if err != nil {
+		return Tree{}, false, err
+	}
+	t = w.treeOf(p, conversation, Short(conversation))
+	m, found, err := w.readMeta(p.rel, t.short)
+	if err != nil || !found || m.Conversation != conversation || m.Dir != repo.Dir || !w.intact(t) {
+		return Tree{}, false, err
+	}
+	t.Base = m.Base
+	t.set(m.origins)
+	return t, true, nil
+}
+
 func (w *Workspace) lockTree(ctx context.Context, t Tree) (func(), error) {
 	return w.locks.lock(ctx, "tree "+t.place.rel+" "+t.short)
 }

@@ -461,3 +461,29 @@ func TestTreesAreThoseOfOneRepository(t *testing.T) {
 		t.Errorf("after one was put away: %+v, %v", list, err)
 	}
 }
+
+func TestExistingMakesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	if _, ok, err := b.ws.Existing(t.Context(), repo, "c1"); ok || err != nil {
+		t.Errorf("before there is one: %v, %v", ok, err)
+	}
+	made := b.tree(repo, "c1")
+	write(t, filepath.Join(made.Dir, "new"), "two\n")
+	tree, ok, err := b.ws.Existing(t.Context(), repo, "c1")
+	if err != nil || !ok || tree.Dir != made.Dir || tree.Base != made.Base || tree.Branch != made.Branch {
+		t.Fatalf("Existing = %+v, %v, %v; made %+v", tree, ok, err, made)
+	}
+	if d, err := b.ws.Diff(t.Context(), tree); err != nil || d.Files != 1 {
+		t.Errorf("Diff = %+v, %v", d, err)
+	}
+	if err := os.RemoveAll(made.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := b.ws.Existing(t.Context(), repo, "c1"); ok || err != nil {
+		t.Errorf("after it was deleted: %v, %v", ok, err)
+	}
+	missing(t, made.Dir, "a")
+}

@@ -2,6 +2,8 @@ package pages
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,16 +31,31 @@ func (r *request) viewer() store.Viewer {
 	return store.Viewer{Platform: r.session.Platform, ID: r.session.Account.ID}
 }
 
-// event is something that who is signed in does in a conversation.
+// event is something that who is signed in does in a conversation. A form that is sent
+// twice is one event: it is named by the form's nonce, and by what it says, so that who
+// goes back and writes something else is heard.
 func (r *request) event(key messages.ConversationKey, now time.Time) messages.Inbound {
+	sum := sha256.Sum256([]byte(r.URL.Path + "?" + r.PostForm.Encode()))
 	return messages.Inbound{
-		Event: messages.EventID("web:" + uuid.Must(uuid.NewV7()).String()), Kind: messages.KindMessage, Conversation: key,
+		Event: messages.EventID(fmt.Sprintf("web:%s:%s:%x", r.session.ID, r.PostForm.Get("nonce"), sum[:8])), Kind: messages.KindMessage, Conversation: key,
 		Sender: messages.Sender{ID: r.session.Account.ID, Platform: r.session.Platform}, SentAt: now.UTC(),
 	}
 }
 
-// give gives a command, and says what became of it, in plain text; later is said if that
-// is not known yet.
+// newNonce names a form, so that what it says is done once however often it is sent.
+func newNonce() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
+
+func isNonce(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// openingOf is what the chat shows of what was done in the browser.
+func (r *request) openingOf(text string) string {
+	return "**" + r.actor() + "** in the browser:\n\n> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// give gives a command, and says what became of it, in Markdown; later is said if that is
+// not known yet.
 func (p *Pages) give(ctx context.Context, in messages.Inbound, later string) (string, error) {
 	answer, known, err := p.Command(ctx, in)
 	switch {
@@ -51,7 +68,6 @@ func (p *Pages) give(ctx context.Context, in messages.Inbound, later string) (st
 	if text == "" {
 		text = answer.Note
 	}
-	text = strings.NewReplacer("**", "", "`", "").Replace(text)
 	switch {
 	case answer.Then != "":
 		return strings.TrimSpace(text + " It runs now."), nil
@@ -81,21 +97,42 @@ func (p *Pages) mustSee(ctx context.Context, tx *store.Tx, r *request, conversat
 	return err
 }
 
-// order gives a command in the conversation of a session.
+// order gives a command in the conversation of a session. The chat shows who gave it if
+// it is answered there.
 func (p *Pages) order(r *request, text, later string) (outcome, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	var row store.SessionRow
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		row, err = p.conversationOf(ctx, tx, r, id)
-		return err
-	})
+	row, err := p.sessionOf(r)
 	if err != nil {
 		return outcome{}, err
 	}
 	in := r.event(row.Key, p.Now())
-	in.Text = text
-	said, err := p.give(ctx, in, later)
-	return outcome{to: r.back("/sessions/" + id), said: said}, err
+	in.Text, in.Opening = text, r.openingOf("`"+text+"`")
+	said, err := p.give(r.Context(), in, later)
+	return outcome{to: r.back("/sessions/" + row.ID), said: said}, err
+}
+
+// sessionOf returns the session that the path names, if who asks sees it.
+func (p *Pages) sessionOf(r *request) (row store.SessionRow, err error) {
+	ctx := r.Context()
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		row, err = p.conversationOf(ctx, tx, r, r.PathValue("id"))
+		return err
+	})
+	return row, err
+}
+
+// onActive is order for what is about the last turn of a conversation: on the page of a
+// session that has ended it would be that of another one.
+func (p *Pages) onActive(r *request, text, later string) (outcome, error) {
+	row, err := p.sessionOf(r)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case r.role == sessions.Reader:
+		return outcome{}, fault.New(fault.Forbidden, "You can look and not change anything here.")
+	case !row.Active:
+		return outcome{}, fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it.")
+	}
+	return p.order(r, text, later)
 }
 
 // back returns where a form wants to go next, or the given path.
@@ -111,7 +148,41 @@ func (p *Pages) stop(_ http.ResponseWriter, r *request) (outcome, error) {
 }
 
 func (p *Pages) retry(_ http.ResponseWriter, r *request) (outcome, error) {
-	return p.order(r, "/retry", "Retrying; the answer appears here and in the chat.")
+	return p.onActive(r, "/retry", "Retrying; the answer appears here and in the chat.")
+}
+
+func (p *Pages) undo(_ http.ResponseWriter, r *request) (outcome, error) {
+	if r.PostForm.Get("sure") != "yes" {
+		return outcome{}, fault.New(fault.Invalid, "Nothing was undone: tick the box to confirm.")
+	}
+	return p.onActive(r, "/undo", "Undoing the last turn; the chat says what became of it.")
+}
+
+// fork goes on from a message of the session in a new one. The chat says what came of it,
+// for who is there has to know with which session they talk.
+func (p *Pages) fork(_ http.ResponseWriter, r *request) (outcome, error) {
+	text := "/fork"
+	if n := r.PostForm.Get("messages"); n != "" {
+		if number, err := strconv.Atoi(n); err != nil || number <= 0 {
+			return outcome{}, fault.New(fault.Invalid, "How many messages to keep is a number from 1 on; leave it empty to keep all.")
+		}
+		text += " " + n
+	}
+	if r.PostForm.Get("place") == "thread" {
+		text += " thread"
+	}
+	row, err := p.sessionOf(r)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case r.role == sessions.Reader:
+		return outcome{}, fault.New(fault.Forbidden, "You can look and not change anything here.")
+	case !row.Active:
+		return outcome{}, fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to fork it.")
+	}
+	in := r.event(row.Key, p.Now())
+	in.Text = text
+	return outcome{to: "/sessions/" + row.ID, said: "Forking; the chat says what came of it, and the new session is in the list."}, p.Accept(r.Context(), in)
 }
 
 // message says something in the conversation of a session: it is answered there, and
@@ -130,17 +201,13 @@ func (p *Pages) message(_ http.ResponseWriter, r *request) (outcome, error) {
 	if _, is := command.Parse(text); is {
 		return p.order(r, text, "Given; the answer appears in the chat.")
 	}
-	var row store.SessionRow
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		row, err = p.conversationOf(ctx, tx, r, id)
-		return err
-	})
+	row, err := p.sessionOf(r)
 	if err != nil {
 		return outcome{}, err
 	}
 	in := r.event(row.Key, p.Now())
 	in.Text = text
-	in.Opening = "**" + r.actor() + "** in the browser:\n\n> " + strings.ReplaceAll(text, "\n", "\n> ")
+	in.Opening = r.openingOf(text)
 	if err := p.Accept(ctx, in); err != nil {
 		return outcome{}, err
 	}

@@ -115,6 +115,7 @@ func TestNothingComesThroughUnescaped(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		s := w.fill()
+		w.diff = evilDiff()
 		w.deadEnds(s)
 		w.used(s, "telegram/42", evilName, 0, 1000, 1000)
 		w.connections = platformsOf(w)
@@ -125,7 +126,7 @@ func TestNothingComesThroughUnescaped(t *testing.T) {
 			w.roles[bob] = sessions.User
 			w.mu.Unlock()
 			b := w.as(who)
-			for _, path := range every(s) {
+			for _, path := range append(every(s), peoplesPages(s)...) {
 				r := b.send("GET", path, nil)
 				page := r.Body.String()
 				if r.Code != http.StatusOK && (who != cat || r.Code != http.StatusNotFound) && (who == ann || r.Code != http.StatusForbidden) {
@@ -138,7 +139,7 @@ func TestNothingComesThroughUnescaped(t *testing.T) {
 			}
 		}
 		b := w.as(ann)
-		for _, path := range []string{"/sessions?state=" + url.QueryEscape(evilName), "/sessions?before=" + url.QueryEscape(evilName), "/queue?turns=" + url.QueryEscape(evilName), "/queue?answers=" + url.QueryEscape(evilName), "/sessions/" + url.PathEscape(evilName), "/sign-in?k=" + url.QueryEscape(evilName), "/" + url.PathEscape(evilName)} {
+		for _, path := range []string{"/sessions/" + s.session.ID + "?tab=" + url.QueryEscape(evilName), "/sessions/" + s.session.ID + "?tab=events&before=" + url.QueryEscape(evilName), "/sessions?state=" + url.QueryEscape(evilName), "/sessions?before=" + url.QueryEscape(evilName), "/queue?turns=" + url.QueryEscape(evilName), "/queue?answers=" + url.QueryEscape(evilName), "/sessions/" + url.PathEscape(evilName), "/sign-in?k=" + url.QueryEscape(evilName), "/" + url.PathEscape(evilName)} {
 			r := b.send("GET", path, nil)
 			if r.Code < 400 || r.Code >= 500 {
 				t.Errorf("GET %s: %d", path, r.Code)

@@ -52,7 +52,7 @@ func (p *Pages) layout(r *request, v view) html.Node {
 			html.El("a", html.Class("skip"), html.Href("#main"), html.Text("Skip to the content")),
 			html.If(r.role != "", p.head(r, theme)),
 			html.El("main", html.ID("main"),
-				html.If(r.said != "", html.El("p", html.Class("said"), html.Attr("role", "status"), html.Text(r.said))),
+				html.If(r.said != "", html.El("div", html.Class("said"), html.Attr("role", "status"), p.limited(r.said, maxText))),
 				v.body),
 			html.El("footer", html.Textf("Remote Agent %s", p.Version))))
 	return root
@@ -86,7 +86,7 @@ func (p *Pages) head(r *request, theme string) html.Node {
 
 // form is a form that does something.
 func (p *Pages) form(r *request, action string, parts ...html.Node) html.Node {
-	return html.El("form", html.Attr("method", "post"), html.Attr("action", action), hidden("token", formToken(r.token)), html.Group(parts))
+	return html.El("form", html.Attr("method", "post"), html.Attr("action", action), hidden("token", formToken(r.token)), hidden("nonce", newNonce()), html.Group(parts))
 }
 
 func hidden(name, value string) html.Node {

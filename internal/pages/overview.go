@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"remote-agent/internal/doctor"
@@ -46,9 +47,13 @@ type About struct {
 	// RemoveSession deletes a session for somebody who is named as in the audit log.
 	RemoveSession func(ctx context.Context, id, by string) error
 
-	// Export returns the transcript of a session as Markdown: all of it, or what could be
-	// read in its conversation.
-	Export func(ctx context.Context, id string, all bool) ([]byte, error)
+	// Export writes the transcript of a session as Markdown: all of it, or what could be
+	// read in its conversation. It writes nothing if there is none.
+	Export func(ctx context.Context, out io.Writer, id string, all bool) error
+
+	// Changes returns what a conversation has changed on its branch, as it stands; ok is
+	// false if it has no files at this moment.
+	Changes func(ctx context.Context, conv sessions.Conversation) (c Changes, ok bool, err error)
 
 	// Ring has a conversation looked after at once; without it that takes seconds.
 	Ring func(ctx context.Context, conversationID string)

@@ -29,6 +29,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // What a client may cost.
@@ -129,6 +130,8 @@ func (p *Pages) routes() {
 	p.act("POST /decide", p.decide)
 	p.act("POST /sessions/{id}/stop", p.stop)
 	p.act("POST /sessions/{id}/retry", p.retry)
+	p.act("POST /sessions/{id}/undo", p.undo)
+	p.act("POST /sessions/{id}/fork", p.fork)
 	p.act("POST /sessions/{id}/message", p.message)
 	p.act("POST /sessions/{id}/delete", p.remove)
 	p.act("POST /account/end", p.endSession)
@@ -201,7 +204,7 @@ type view struct {
 // outcome is what an action came to.
 type outcome struct {
 	to   string // a path of the pages
-	said string // told on the next page
+	said string // told on the next page, in Markdown
 }
 
 // page adds a page for people who are signed in.
@@ -254,19 +257,23 @@ func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (
 		if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
 			err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
 		}
+		if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
+			err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
+		}
 		var done outcome
 		if err == nil {
 			done, err = do(w, r)
 		}
-		if errors.Is(err, errAnswered) {
-			return
+		switch {
+		case errors.Is(err, errAnswered):
+		case err != nil:
+			p.refuse(w, r, err) //nolint:contextcheck // r carries it
+		case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
+			p.write(w, r, http.StatusOK, p.answer(done))
+		default:
+			p.say(w, r, done.said)
+			http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
 		}
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		p.say(w, r, done.said)
-		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
 	})
 }
 
@@ -320,7 +327,9 @@ func statusOf(err error) int {
 }
 
 // fail shows an error by its public text.
-func (p *Pages) fail(w http.ResponseWriter, r *request, err error) {
+func (p *Pages) fail(w http.ResponseWriter, r *request, err error) { p.failWith(w, r, err, nil) }
+
+func (p *Pages) failWith(w http.ResponseWriter, r *request, err error, more html.Node) {
 	status := statusOf(err)
 	if status == http.StatusInternalServerError && r.Context().Err() == nil {
 		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
@@ -328,6 +337,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *request, err error) {
 	p.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
 		html.El("h1", html.Text(http.StatusText(status))),
 		html.El("p", html.Text(fault.Public(err))),
+		more,
 		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
 	}})
 }

@@ -1,12 +1,14 @@
 package pages
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
@@ -156,56 +158,32 @@ func (p *Pages) title(s sessions.Session) string {
 	return "Session " + s.ID[len(s.ID)-8:]
 }
 
-// session shows what was said in a session.
-func (p *Pages) session(r *request) (view, error) {
+// said shows what was said in a session.
+func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err error) {
 	before, err := beforeOf(r)
 	if err != nil {
-		return view{}, err
+		return nil, err
 	}
-	ctx, id := r.Context(), r.PathValue("id")
-	var (
-		row  store.SessionRow
-		list []store.TranscriptMessage
-		runs []sessions.Run
-	)
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		if row, err = p.conversationOf(ctx, tx, r, id); err != nil {
-			return err
-		}
-		if list, err = tx.TranscriptPage(ctx, id, before, window); err != nil {
-			return err
-		}
-		runs, err = tx.Runs(ctx, id, "", 0, 500)
+	var list []store.TranscriptMessage
+	err = p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		list, err = tx.TranscriptPage(r.Context(), row.ID, before, window)
 		return err
 	})
 	if err != nil {
-		return view{}, err
+		return nil, err
 	}
 	turns, from := p.transcript(list, r.owner())
-	body := html.Group{
-		html.El("h1", html.Text(p.title(row.Session))),
-		p.meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, row.Model, p.when(row.StartedAt)),
-		p.sessionActions(r, row),
-	}
-	if row.Error != "" && r.owner() { // its text is for operators
-		body = append(body, html.El("p", html.Class("problem"), html.Text(p.head200(row.Error))))
-	}
 	if from > 1 {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href(fmt.Sprintf("/sessions/%s?before=%d", id, from)), html.Text("Earlier messages"))))
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href(fmt.Sprintf("/sessions/%s?before=%d", row.ID, from)), html.Text("Earlier messages"))))
 	}
 	if len(turns) == 0 {
 		body = append(body, empty(html.Text("Nothing was said here yet.")))
 	}
 	body = append(body, html.El("section", html.Attr("aria-label", "Transcript"), html.ID("transcript"), turns))
 	if before > 0 {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+id), html.Text("To the end"))))
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID), html.Text("To the end"))))
 	}
-	body = append(body, p.sayHere(r, row), p.runList(runs))
-	badge := ""
-	if row.Status == sessions.Running {
-		badge = "◐"
-	}
-	return view{title: p.title(row.Session), body: body, badge: badge}, nil
+	return append(body, p.sayHere(r, row)), nil
 }
 
 func beforeOf(r *request) (int64, error) {
@@ -215,7 +193,7 @@ func beforeOf(r *request) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, fault.New(fault.Invalid, "\"before\" is the number of a message.")
+		return 0, fault.New(fault.Invalid, "\"before\" is a number, as the links of the page have it.")
 	}
 	return n, nil
 }
@@ -313,18 +291,30 @@ func (p *Pages) sessionActions(r *request, row store.SessionRow) html.Node {
 	if row.Status == sessions.Running {
 		actions = append(actions, p.form(r, at+"/stop", button("Stop", "danger")))
 	}
-	if r.role != sessions.Reader {
+	if r.role != sessions.Reader && row.Active {
 		actions = append(actions, p.form(r, at+"/retry", button("Retry the last turn", "")))
 	}
 	if p.About.Export != nil {
 		actions = append(actions, html.El("a", html.Class("button"), html.Href(at+"/export"), html.Text("Export")))
 	}
+	if r.role != sessions.Reader && row.Active {
+		actions = append(actions,
+			html.El("details", html.El("summary", html.Text("Fork")), p.form(r, at+"/fork",
+				html.El("label", html.Text("Messages to keep (empty: all)"), html.El("input", html.Attr("type", "number"), html.Attr("name", "messages"), html.Attr("min", "1"))),
+				html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "place"), html.Attr("value", "thread")), html.Text(" In a thread or topic of its own, with its own files")),
+				button("Fork the session", ""))),
+			html.El("details", html.El("summary", html.Text("Undo")), p.form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
+	}
 	if r.owner() && p.About.RemoveSession != nil {
 		actions = append(actions, html.El("details", html.El("summary", html.Text("Delete")), p.form(r, at+"/delete",
-			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this session and all that was said in it")),
-			button("Delete the session", "danger"))))
+			sure("Yes, delete this session and all that was said in it"), button("Delete the session", "danger"))))
 	}
 	return html.El("div", actions)
+}
+
+// sure is a box to tick before something that cannot be taken back.
+func sure(text string) html.Node {
+	return html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" "+text))
 }
 
 // sayHere is where to say something.
@@ -342,42 +332,47 @@ func (p *Pages) sayHere(r *request, row store.SessionRow) html.Node {
 		button("Send", "primary"))
 }
 
-// runList is what was done to answer, run by run.
-func (p *Pages) runList(runs []sessions.Run) html.Node {
-	if len(runs) == 0 {
-		return nil
-	}
-	return html.Group{html.El("h2", html.Text("Runs")), table([]string{"Run", "Status", "Began", "At work", "Model", "Tokens"}, html.Map(runs, func(run sessions.Run) html.Node {
-		took, word := "–", string(run.Status)
-		if run.Duration != nil {
-			took = clock(*run.Duration)
-		}
-		if run.Waiting {
-			word += ", waiting"
-		}
-		return row(html.Textf("%d", run.Number), html.Text(word), p.when(run.StartedAt), html.Text(took), html.Text(run.Model), html.Textf("%d in, %d out", run.InputTokens, run.OutputTokens))
-	}))}
-}
+// exportTime is how long sending an export may take, all of it and the next part.
+const (
+	exportTime     = 10 * time.Minute
+	exportPartTime = 30 * time.Second
+)
 
-// export sends the transcript of a session as a file.
+// export sends the transcript of a session as a file, as it is read.
 func (p *Pages) export(w http.ResponseWriter, r *request) error {
-	ctx, id := r.Context(), r.PathValue("id")
 	if p.About.Export == nil {
 		return fault.New(fault.Unsupported, "Sessions cannot be exported here.")
 	}
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		_, err := p.conversationOf(ctx, tx, r, id)
-		return err
-	})
+	row, err := p.sessionOf(r)
 	if err != nil {
 		return err
 	}
-	data, err := p.About.Export(ctx, id, r.owner())
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(r.Context(), exportTime)
+	defer cancel()
+	out := &fileWriter{w: w, control: http.NewResponseController(w), name: "session-" + row.ID + ".md"}
+	err = p.About.Export(ctx, out, row.ID, r.owner())
+	if err != nil && out.begun {
+		p.Log.WarnContext(ctx, "an export was broken off", "session", row.ID, "err", err)
+		panic(http.ErrAbortHandler) // so that the browser does not take it for whole
 	}
-	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="session-`+url.PathEscape(id)+`.md"`)
-	_, _ = w.Write(data) // a browser that left needs no answer
-	return nil
+	return err
+}
+
+// fileWriter sends a file that is made while it is sent.
+type fileWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	name    string
+	begun   bool
+}
+
+// Write implements io.Writer.
+func (f *fileWriter) Write(part []byte) (int, error) {
+	if !f.begun {
+		f.begun = true
+		f.w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		f.w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(f.name)+`"`)
+	}
+	_ = f.control.SetWriteDeadline(time.Now().Add(exportPartTime)) // where that is not possible the server's own holds
+	return f.w.Write(part)                                         //nolint:wrapcheck // it is the browser's
 }

@@ -84,9 +84,12 @@ func (p *Pages) head200(text string) string {
 	return wording.Head(wording.OneLine(cut(p.Redact(text), 2000)), 200)
 }
 
-// meta is a line of facts.
+// meta is a line of facts: texts and nodes.
 func (p *Pages) meta(parts ...any) html.Node {
-	g := html.Group{html.Class("meta")}
+	return html.El("p", html.Class("meta"), metaParts(parts))
+}
+
+func metaParts(parts []any) (g html.Group) {
 	for i, part := range parts {
 		if i > 0 {
 			g = append(g, html.Text(" · "))
@@ -98,7 +101,7 @@ func (p *Pages) meta(parts ...any) html.Node {
 			g = append(g, part)
 		}
 	}
-	return html.El("p", g)
+	return g
 }
 
 // size says how large what is decided on is.

@@ -154,7 +154,7 @@ func TestFormsOfOthersDoNothing(t *testing.T) {
 		}
 		b.header = http.Header{"Origin": {"http://127.0.0.1:3000"}, "Sec-Fetch-Site": {"same-origin"}}
 		b.get("/account")
-		if r := b.send("POST", "/sign-out", url.Values{"token": {token}}); r.Code != http.StatusSeeOther {
+		if r := b.send("POST", "/sign-out", url.Values{"token": {token}, "nonce": {strings.Repeat("0", 32)}}); r.Code != http.StatusSeeOther {
 			t.Errorf("one's own form: %d", r.Code)
 		}
 		if r := b.send("POST", "/theme", url.Values{"token": {strings.Repeat("x", 300<<10)}}); r.Code == http.StatusSeeOther {

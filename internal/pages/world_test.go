@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"remote-agent/internal/backup"
 	"remote-agent/internal/command"
 	"remote-agent/internal/doctor"
@@ -49,6 +51,7 @@ type world struct {
 	now   time.Time
 	took  []messages.Inbound // commands and messages
 	rang  []string           // for conversations
+	diff  *pages.Changes     // of every conversation; nil: they have no files
 	reply func(in messages.Inbound) (command.Reply, bool, error)
 
 	connections func() []pages.Connection
@@ -125,6 +128,12 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 	config.About.Connections = func() []pages.Connection { return w.connections() }
 	config.About.Check = func(ctx context.Context, area string) doctor.Report { return w.check(ctx, area) }
 	config.About.Background = func(fn func(ctx context.Context)) bool { return w.background(fn) }
+	config.About.Changes = func(context.Context, sessions.Conversation) (pages.Changes, bool, error) {
+		if w.diff == nil {
+			return pages.Changes{}, false, nil
+		}
+		return *w.diff, true, nil
+	}
 	for _, c := range change {
 		c(&config)
 	}
@@ -227,6 +236,9 @@ func (b *browser) post(target string, form url.Values) *httptest.ResponseRecorde
 		b.t.Fatal("there is no form on the page")
 	}
 	form.Set("token", m[1])
+	if form.Get("nonce") == "" {
+		form.Set("nonce", strings.ReplaceAll(uuid.NewString(), "-", ""))
+	}
 	return b.send("POST", target, form)
 }
 

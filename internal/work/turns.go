@@ -112,3 +112,30 @@ func (s *Service) Worktree(ctx context.Context, conv sessions.Conversation) (ses
 	tree, err := s.tree(ctx, c, conv)
 	return c, tree, err
 }
+
+// Changes returns what a conversation has changed on its branch, as it stands now. ok is
+// false if it has no worktree at this moment; none is made.
+func (s *Service) Changes(ctx context.Context, conv sessions.Conversation) (branch string, c codebase.Changes, ok bool, err error) {
+	if conv.CodebaseID == "" {
+		return "", c, false, nil
+	}
+	base, err := s.Codebase(ctx, conv)
+	if err != nil {
+		return "", c, false, err
+	}
+	if s.absent(base) != nil {
+		return "", c, false, nil //nolint:nilerr // it is not here: there is nothing to compare
+	}
+	repo, err := s.repoOf(ctx, base)
+	if err != nil {
+		return "", c, false, err
+	}
+	tree, ok, err := s.space.Existing(ctx, repo, conv.WorkID())
+	if err != nil || !ok {
+		return "", c, false, err
+	}
+	if c, err = s.space.Diff(ctx, tree); err != nil {
+		return "", c, false, fmt.Errorf("compare: %w", err)
+	}
+	return tree.Branch, c, true, nil
+}

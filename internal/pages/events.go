@@ -1,0 +1,171 @@
+package pages
+
+import (
+	"fmt"
+	"time"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const eventsPage = 50
+
+// events shows what came in for a session, what became of it, and what was sent.
+func (p *Pages) events(r *request, row store.SessionRow) (body html.Group, err error) {
+	before, err := beforeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	var list []store.SessionEvent
+	ctx := r.Context()
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.SessionEvents(ctx, row.Session, before, eventsPage+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return html.Group{empty(html.Text("Nothing is on record. Each message to the session is here with its tries, its answers and their deliveries; what was ignored or refused says why."))}, nil
+	}
+	more := len(list) > eventsPage
+	list = list[:min(len(list), eventsPage)]
+	body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(e store.SessionEvent) html.Node { return p.eventLine(r, e) })))
+	if more {
+		body = append(body, earlierIn(row, "events", list[len(list)-1].Seq, "Earlier events"))
+	}
+	return body, nil
+}
+
+// eventLine is an event with what was sent for it.
+func (p *Pages) eventLine(r *request, e store.SessionEvent) html.Node {
+	now := p.Now()
+	about := []any{fmt.Sprintf("no. %d", e.Seq)}
+	if e.In.Sender.ID != "" {
+		about = append(about, wording.Who(p.head200(e.In.Sender.Name), e.In.Actor()))
+	}
+	if e.Attempts > 0 {
+		about = append(about, wording.Count(e.Attempts, "try", "tries"))
+	}
+	if e.NextAt.After(now) {
+		about = append(about, "tries again "+until(e.NextAt, now))
+	}
+	about = append(about, p.when(e.AcceptedAt))
+	parts := html.Group{eventState(e, now), html.El("span", html.Class("what"), html.Text(p.eventText(r, e))), p.meta(about...)}
+	if why := whyNot(e); why != "" {
+		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text(why)))
+	}
+	if e.Error != "" && r.owner() {
+		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text("On record: "+p.head200(e.Error))))
+	}
+	if len(e.Deliveries) > 0 {
+		parts = append(parts, html.El("ul", html.Class("wide"), html.Map(e.Deliveries, func(d messages.Delivery) html.Node { return p.sentLine(r, d) })))
+	}
+	return html.El("li", parts)
+}
+
+// eventText says what came in. What only one person wrote to the bot, such as a command
+// about their memories, is nobody else's: of a command of somebody else only the name is
+// shown.
+func (p *Pages) eventText(r *request, e store.SessionEvent) string {
+	own := e.In.Actor() == r.actor()
+	switch {
+	case e.In.Kind == "":
+		return "Forgotten: the text is past its retention"
+	case e.In.Kind == messages.KindAction:
+		return "A button was pressed"
+	case e.In.Kind != messages.KindMessage:
+		return "Event: " + string(e.In.Kind)
+	}
+	if call, is := command.Parse(e.In.Text); is && !own {
+		return "Command: /" + p.head200(call.Name)
+	}
+	if e.In.Whispered && !own {
+		return "A message that only its sender sees"
+	}
+	if text := p.head200(e.In.Text); text != "" {
+		return text
+	}
+	return "A message without text"
+}
+
+func eventState(e store.SessionEvent, now time.Time) html.Node {
+	switch e.State {
+	case sessions.EntryWaiting:
+		return state("muted", "◦", "waiting")
+	case sessions.EntryRunning:
+		if e.NextAt.After(now) {
+			return state("waiting", "⏳", "parked")
+		}
+		return state("running", "◐", "running")
+	case sessions.EntryDone:
+		return state("ok", "✔", "done")
+	case sessions.EntryFailed:
+		return state("error", "✖", "failed")
+	case sessions.EntryStopped:
+		return state("muted", "⏹", "stopped")
+	case sessions.EntryRefused:
+		return state("error", "✖", "refused")
+	case sessions.EntryIgnored, sessions.EntryRaw:
+	}
+	return state("muted", "○", "ignored")
+}
+
+// whyNot says why an event was not answered.
+func whyNot(e store.SessionEvent) string {
+	switch {
+	case e.State == sessions.EntryRefused && e.Error == "overflow":
+		return "Refused: too many messages of the same person waited already."
+	case e.State == sessions.EntryRefused && e.Error == sessions.ErrorLoop:
+		return "Refused: it answered an answer at once, as programs do that talk to each other."
+	case e.State == sessions.EntryRefused:
+		return "Refused: the sender has no access."
+	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindEdit:
+		return "Ignored: an edit counts only until its message is answered."
+	case e.State == sessions.EntryIgnored && e.In.Album != "":
+		return "Part of an album: answered together with its other messages."
+	case e.State == sessions.EntryIgnored:
+		return "Ignored: nothing was to be done for it."
+	}
+	return ""
+}
+
+// sentLine is a delivery.
+func (p *Pages) sentLine(r *request, d messages.Delivery) html.Node {
+	now := p.Now()
+	mark := state("muted", "◦", "not sent yet")
+	switch d.State {
+	case messages.DeliverySent:
+		mark = state("ok", "✔", "delivered")
+	case messages.DeliveryFailed:
+		mark = state("error", "✖", "given up")
+	case messages.DeliverySending:
+		mark = state("running", "◐", "sending")
+	case messages.DeliveryPlaced:
+		mark = state("running", "◐", "being written")
+	case messages.DeliveryPending:
+	}
+	what := p.head200(d.Text)
+	switch {
+	case d.FileName != "":
+		what = "📎 " + p.head200(d.FileName)
+	case d.Control || d.OnlyFor != "":
+		what = "The answer to a command"
+	case what == "":
+		what = "A message without text"
+	}
+	about := []any{wording.Count(d.Attempts, "try", "tries")}
+	if d.NextAt.After(now) && d.State != messages.DeliverySent {
+		about = append(about, "tries again "+until(d.NextAt, now))
+	}
+	about = append(about, p.when(d.CreatedAt))
+	line := html.Group{mark, html.Text(" " + what + " "), html.El("span", append(html.Group{html.Class("meta")}, metaParts(about)...))}
+	if d.Error != "" && r.owner() {
+		line = append(line, html.El("p", html.Class("meta"), html.Text("Last error: "+p.head200(d.Error))))
+	}
+	return html.El("li", line)
+}

@@ -1,0 +1,171 @@
+package pages
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/plan"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+// tab is one of the views of a session.
+type tab struct {
+	name, label string // the name is what its address says
+	show        func(p *Pages, r *request, row store.SessionRow) (html.Group, error)
+}
+
+// tabs are all of them; the first one needs no name in the address.
+func tabs() []tab {
+	return []tab{
+		{"", "Transcript", (*Pages).said},
+		{"timeline", "Timeline", (*Pages).timeline},
+		{"changes", "Changes", (*Pages).changes},
+		{"plan", "Plan", (*Pages).plans},
+		{"events", "Events", (*Pages).events},
+		{"cost", "Cost", (*Pages).cost},
+	}
+}
+
+// session shows a session: what it is, what can be done with it, and one view of it.
+func (p *Pages) session(r *request) (view, error) {
+	ctx, name := r.Context(), r.URL.Query().Get("tab")
+	var row store.SessionRow
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		row, err = p.conversationOf(ctx, tx, r, r.PathValue("id"))
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	links, names := html.Group{}, []string{}
+	var chosen *tab
+	for _, t := range tabs() {
+		to := "/sessions/" + row.ID
+		if t.name != "" {
+			to += "?tab=" + t.name
+			names = append(names, t.name)
+		}
+		if t.name == name {
+			chosen = &t
+		}
+		links = append(links, html.El("li", html.El("a", html.Href(to), html.If(t.name == name, html.Attr("aria-current", "page")), html.Text(t.label))))
+	}
+	if chosen == nil {
+		return view{}, fault.Newf(fault.Invalid, "There is no tab %q: choose %s, or none for the transcript.", wording.Head(name, 40), strings.Join(names, ", "))
+	}
+	content, err := chosen.show(p, r, row)
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{
+		html.El("h1", html.Text(p.title(row.Session))),
+		p.meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, p.head200(row.Model), p.when(row.StartedAt)),
+		p.sessionActions(r, row),
+	}
+	if row.Error != "" && r.owner() { // its text is for operators
+		body = append(body, html.El("p", html.Class("problem"), html.Text(p.head200(row.Error))))
+	}
+	body = append(body, html.El("nav", html.Class("views"), html.Attr("aria-label", "Session"), html.El("ul", links)), content)
+	title, badge := p.title(row.Session), ""
+	if name != "" {
+		title = chosen.label + ": " + title
+	}
+	if row.Status == sessions.Running {
+		badge = "◐"
+	}
+	return view{title: title, body: body, badge: badge}, nil
+}
+
+// earlierIn leads to what is before a number in a tab.
+func earlierIn(row store.SessionRow, tab string, before int64, label string) html.Node {
+	q := url.Values{"tab": {tab}, "before": {fmt.Sprint(before)}}
+	return html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID+"?"+q.Encode()), html.Text(label)))
+}
+
+const (
+	maxVersions = 20       // of plans, on a page
+	maxPlan     = 12 << 10 // bytes of a version that are shown
+)
+
+// plans shows the plans that a session made, as they stand and as they were.
+func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
+	var list []plan.Plan
+	err = p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		list, err = tx.SessionPlans(r.Context(), row.ID, maxVersions+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return html.Group{empty(html.Text("This session made no plan. A message that begins with /plan asks for one: it is shown here and in the chat, to be edited, approved or rejected."))}, nil
+	}
+	more := len(list) > maxVersions
+	earlier := html.Group{} // versions of the plan that is shown last
+	flush := func() {
+		if len(earlier) > 0 {
+			body = append(body, html.El("details", html.El("summary", html.Text("Earlier versions")), earlier))
+		}
+		earlier = nil
+	}
+	number := int64(0)
+	for _, pl := range list[:min(len(list), maxVersions)] {
+		if pl.Number == number {
+			earlier = append(earlier, p.planVersion(pl, "h3"))
+			continue
+		}
+		flush()
+		number = pl.Number
+		body = append(body, p.planVersion(pl, "h2"))
+		if pl.State == plan.Proposed || pl.State == plan.Approved {
+			body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/approvals#"+pl.Name()), html.Text("Decide on the plan"))))
+		}
+	}
+	flush()
+	if more {
+		body = append(body, html.El("p", html.Class("muted"), html.Textf("The newest %d versions are shown.", maxVersions)))
+	}
+	return body, nil
+}
+
+// planVersion is one version of a plan.
+func (p *Pages) planVersion(pl plan.Plan, heading string) html.Node {
+	about := []any{planState(pl, p.Now()), "asked for by " + pl.Requester, "written by " + pl.Author, p.when(pl.CreatedAt)}
+	if pl.DecidedBy != "" {
+		about = append(about, html.Group{html.Text("decided by " + pl.DecidedBy + " "), p.when(pl.DecidedAt)})
+	}
+	return html.El("section",
+		html.El(heading, html.Textf("%s, version %d: %s", pl.Name(), pl.Version, p.head200(pl.Goal))),
+		p.meta(about...),
+		html.If(pl.Note != "", html.El("p", html.Text("Note: "+p.head200(pl.Note)))),
+		p.bounded(pl.Text, maxPlan, p.markdown.Markdown))
+}
+
+func planState(pl plan.Plan, now time.Time) html.Node {
+	stands := pl.State
+	if (stands == plan.Proposed || stands == plan.Approved) && !now.Before(pl.ExpiresAt) {
+		stands = plan.Expired
+	}
+	switch stands {
+	case plan.Proposed:
+		return state("waiting", "☰", "waits for a decision")
+	case plan.Approved:
+		return state("waiting", "✔", "approved, not run yet")
+	case plan.Executing:
+		return state("running", "◐", "being run")
+	case plan.Done:
+		return state("ok", "✔", "done")
+	case plan.Rejected:
+		return state("error", "✖", "rejected")
+	case plan.Superseded:
+		return state("muted", "○", "replaced by a later one")
+	case plan.Expired:
+	}
+	return state("muted", "○", "expired")
+}
