@@ -268,7 +268,19 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	return c
 }
 
-// platforms asks each platform who the bot is.
+// reachable returns why a platform is not connected: it does not answer, or nothing
+// comes in from it.
+func reachable(ctx context.Context, a platform.Checker) error {
+	if _, err := a.Check(ctx); err != nil {
+		return err
+	}
+	if r, ok := a.(platform.Receiving); ok {
+		return r.Receiving()
+	}
+	return nil
+}
+
+// platforms asks each platform who the bot is, and whether it is heard.
 func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
 	for _, a := range i.d.adapters {
 		checker, ok := a.(platform.Checker)
@@ -276,7 +288,7 @@ func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_, err := checker.Check(asking)
+		err := reachable(asking, checker)
 		cancel()
 		if ctx.Err() != nil {
 			return nil

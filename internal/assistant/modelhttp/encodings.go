@@ -16,14 +16,15 @@ import (
 // Bounds of what Encodings remembers.
 const (
 	encodingsLimit = 4 << 20 // bytes, of all conversations together
+	encodingsMost  = 64      // conversations: each keeps its messages, too, which nobody else may need any more
 	encodingsLeast = 16      // messages: fewer are encoded sooner than looked up
 )
 
 // Encodings remembers how the beginnings of message arrays were encoded, so that
 // a request encodes what is new and not the whole conversation again. What it
 // returns depends on its arguments only, never on what it remembers: a beginning
-// is used again only where its messages are equal. It holds at most 4 MB and
-// forgets first what was not used for longest. It is safe for concurrent use.
+// is used again only where its messages are equal. It holds at most 4 MB, of
+// 64 conversations, and forgets first what was not used for longest. It is safe for concurrent use.
 type Encodings struct {
 	mu    sync.Mutex // guards all below
 	size  int
@@ -178,7 +179,7 @@ func (e *Encodings) put(c *encoding) {
 		e.byKey = make(map[string]*list.Element)
 	}
 	e.byKey[c.key] = e.order.PushFront(c)
-	for e.size += c.bytes(); e.size > encodingsLimit; {
+	for e.size += c.bytes(); e.size > encodingsLimit || e.order.Len() > encodingsMost; {
 		e.remove(e.order.Back())
 	}
 }

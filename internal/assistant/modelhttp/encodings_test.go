@@ -147,6 +147,22 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
+// TestConversationsThatAreOverAreForgotten: short ones take little text and many messages,
+// so that it is their number that counts.
+func TestConversationsThatAreOverAreForgotten(t *testing.T) {
+	t.Parallel()
+	encoded := 0
+	var e Encodings
+	for i := range 3 * encodingsMost {
+		if _, err := e.Array(fmt.Sprint(i), talk(20), shouting(&encoded)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first, last := fmt.Sprint(2*encodingsMost), fmt.Sprint(3*encodingsMost-1); len(e.byKey) != encodingsMost || e.byKey[first] == nil || e.byKey[last] == nil {
+		t.Errorf("%d conversations are remembered, want the last %d", len(e.byKey), encodingsMost)
+	}
+}
+
 func TestManyRequestsOfOneConversation(t *testing.T) {
 	t.Parallel()
 	var e Encodings

@@ -97,6 +97,8 @@ type Adapter struct {
 	clock   exchange.Clock
 	limits  *limiter
 	linkGap time.Duration
+	open    atomic.Int32     // sockets
+	hearing platform.Hearing // over them
 
 	// self is who auth.test says that we are, once known.
 	self   *platform.Self[identity]
@@ -142,6 +144,7 @@ var (
 	_ platform.Typer           = (*Adapter)(nil)
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Receiving       = (*Adapter)(nil)
 	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.Whisperer       = (*Adapter)(nil)
 	_ platform.Dialoger        = (*Adapter)(nil)

@@ -90,8 +90,12 @@ func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // ending is no error
 		case fault.Is(err, fault.Unauthorized):
+			a.hearing.Note(err)
 			return err
 		case err != nil:
+			if a.open.Load() == 0 {
+				a.hearing.Note(err)
+			}
 			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "err", err)
 		default:
 			a.observe("socket_reconnect")
@@ -104,6 +108,10 @@ func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
 	}
 	return nil
 }
+
+// Receiving implements platform.Receiving. Over HTTP nothing is known: silence may be
+// that nobody says anything.
+func (a *Adapter) Receiving() error { return a.hearing.Trouble() }
 
 // link is one connection of the library, with a client of its own: that one would
 // send an acknowledgement over whichever connection it has then.
@@ -150,7 +158,12 @@ func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
 				err = failed.ErrorObj
 				cancel() // it would wait and try again
 			}
-			connected = connected || e.Type == socketmode.EventTypeConnected
+			if e.Type == socketmode.EventTypeConnected && !connected {
+				connected = true
+				a.open.Add(1)
+				defer a.open.Add(-1)
+				a.hearing.Note(nil)
+			}
 			a.take(ctx, l, e, arrived)
 		case last := <-ended:
 			running = false

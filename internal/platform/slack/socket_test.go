@@ -249,6 +249,26 @@ func TestRefusedAppTokenEndsRun(t *testing.T) {
 	}
 }
 
+// Slack answers calls and opens no socket any more: nothing comes in, until it does.
+func TestWhoIsNotHeardSaysWhy(t *testing.T) {
+	t.Parallel()
+	b, s := socketSetup(t)
+	open := []*websocket.Conn{s.conn(), s.conn()}
+	if err := b.Receiving(); err != nil {
+		t.Errorf("connected, and it says %v", err)
+	}
+	b.api.mu.Lock()
+	address := b.api.answers["apps.connections.open"]
+	b.api.mu.Unlock()
+	b.api.answer("apps.connections.open", `{"ok":false,"error":"internal_error"}`)
+	_ = open[0].Close()
+	_ = open[1].Close()
+	waittest.Until(t, "it is known that nothing comes in", func() bool { return b.Receiving() != nil })
+	b.api.answer("apps.connections.open", address...)
+	s.conn()
+	waittest.Until(t, "it is known that something comes in", func() bool { return b.Receiving() == nil })
+}
+
 // Slack ends each connection at once: the next ones are opened more and more slowly.
 // So it is with more connections than an app may have.
 func TestSocketsThatEndAtOnce(t *testing.T) {

@@ -65,12 +65,16 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			}
 		}
 		if err != nil {
+			if ctx.Err() == nil {
+				a.hearing.Note(err)
+			}
 			if fault.Is(err, fault.Unauthorized) {
 				return err
 			}
 			a.pollFailed(ctx, err, failed, conflict)
 			continue
 		}
+		a.hearing.Note(nil)
 		conflict.Reset()
 		if len(updates) == 0 {
 			failed.Reset()
@@ -96,9 +100,13 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			offset = next
 		}
 	}
+	a.hearing.Note(nil) // another process may receive from now on
 	a.confirm(ctx, offset, confirmed)
 	return nil
 }
+
+// Receiving implements platform.Receiving.
+func (a *Adapter) Receiving() error { return a.hearing.Trouble() }
 
 // takeBatch is take for the poll loop: it reports failure to the log and waits.
 func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *platform.Backoff) (next int64, ok bool) {
@@ -323,7 +331,7 @@ func (a *Adapter) updatesError(code int, resp apiResponse) error {
 	case http.StatusUnauthorized, http.StatusNotFound:
 		f.Kind, f.Public = fault.Unauthorized, publicUnauthorized
 	case http.StatusConflict:
-		f.Kind = fault.Conflict
+		f.Kind, f.Public = fault.Conflict, "Another process gets the messages of this TELEGRAM_BOT_TOKEN. Stop it, or give this one a token of its own."
 	case http.StatusTooManyRequests:
 		f.Kind, f.RetryAfter = fault.RateLimited, time.Duration(resp.Parameters.RetryAfter)*time.Second
 	default:

@@ -138,6 +138,30 @@ func TestConflictBacksOff(t *testing.T) {
 	}
 }
 
+// Telegram answers, and yet nothing comes in, while somebody else asks with the token.
+func TestWhoIsNotHeardSaysWhy(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	refusals := make([]emulator.Fault, 2)
+	for i := range refusals {
+		refusals[i] = emulator.Refuse(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
+	}
+	b.server.Inject("getUpdates", refusals...)
+	if err := b.Receiving(); err != nil {
+		t.Errorf("before the first try: %v", err)
+	}
+	sent := b.server.Person(ann).Says("hi")
+	b.run(t)
+	waittest.Until(t, "the conflict is known", func() bool { return b.Receiving() != nil })
+	if err := b.Receiving(); !strings.Contains(fault.Public(err), "TELEGRAM_BOT_TOKEN") {
+		t.Errorf("the reason is %q", fault.Public(err))
+	}
+	b.acknowledged(t, sent.UpdateID)
+	if err := b.Receiving(); err != nil {
+		t.Errorf("messages come in, and it says %v", err)
+	}
+}
+
 func TestPollHonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	b := open(t)

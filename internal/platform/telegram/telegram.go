@@ -85,6 +85,7 @@ type Adapter struct {
 	limits *limiter
 
 	presses *presses
+	hearing platform.Hearing // of the poll
 
 	// menu is what SetMenu was last called with, as Telegram takes it.
 	menu atomic.Pointer[[]models.BotCommand]
@@ -104,6 +105,7 @@ var (
 	_ platform.Marker          = (*Adapter)(nil)
 	_ platform.Menu            = (*Adapter)(nil)
 	_ platform.Checker         = (*Adapter)(nil)
+	_ platform.Receiving       = (*Adapter)(nil)
 	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
