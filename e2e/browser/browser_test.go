@@ -112,7 +112,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 	b.Model.Enqueue(openai.Text("1. Add the flag.\n2. Test it."))
 	b.Says("/plan add a --json flag")
 	b.Sees("Plan p-1, version 1")
-	pages := append(w.links("nav a"), "/account", "/no-such-page")
+	pages := append(w.links("nav a"), "/account", "/no-such-page", "/costs?by=model&since=all", "/settings?show=all", "/docs/operations", "/docs/openapi", "/agents/new")
 	w.visit("/sessions")
 	w.audit(source, append(pages, w.links("main .list a")...))
 }

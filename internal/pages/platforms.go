@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/doctor"
@@ -83,7 +84,7 @@ func (p *Pages) platforms(r *request) (view, error) {
 func (p *Pages) platform(r *request, c Connection, trouble store.QueuedDelivery) html.Node {
 	if !c.On {
 		return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), state("muted", "○", "off")),
-			empty(html.Text("To turn it on: "+p.Redact(c.Detail)+". bot setup "+c.Name+" leads through the steps.")))
+			empty(html.Text("Off: "+strings.ReplaceAll(p.head200(c.Detail), "`", ""))))
 	}
 	mark := state("ok", "●", "on")
 	if !c.Works {

@@ -21,7 +21,7 @@ func platformsOf(w *world) func() []pages.Connection {
 				Measured: true, Left: 0.25, Silent: 2, Until: w.now.Add(time.Hour), Error: evil, ErrorAt: w.now.Add(-time.Hour)},
 			{Light: pages.Light{Name: "github", On: true}, Receives: "sent to the webhook", Measured: true, Left: 1, Taken: 41, Refused: 2,
 				Hooks: []pages.Hook{{At: w.now, Status: 401}, {At: w.now.Add(-time.Minute), Status: 202}}},
-			{Light: pages.Light{Name: "slack", Detail: "set SLACK_BOT_TOKEN"}},
+			{Light: pages.Light{Name: "slack", Detail: "`bot setup slack` connects it, or set SLACK_BOT_TOKEN."}},
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestPlatformsAreShownAndTested(t *testing.T) {
 		page := owner.get("/platforms")
 		clean(t, "/platforms", page)
 		wants(t, page, "3 hours ago", "the platform asked to wait in 2 places", "25 % left", "1 hour ago", "Last answer that failed", "no answer",
-			"41 deliveries taken, 2 refused", "100 % left", "none since the start", "not by this process", "To turn it on: set SLACK_BOT_TOKEN", "bot setup slack", "Test telegram")
+			"41 deliveries taken, 2 refused", "100 % left", "none since the start", "not by this process", "Off: bot setup slack connects it, or set SLACK_BOT_TOKEN.", "Test telegram")
 		if strings.Contains(page, "Test slack") {
 			t.Error("what is off can be tested")
 		}
