@@ -112,34 +112,45 @@ func VerifyAudit(ctx context.Context, cfg config.Config, env Env, expect string)
 		}
 		anchors = append(anchors, store.AuditAnchor{Name: "--expect", Head: audit.Head{Seq: seq, Hash: m[2]}})
 	}
-	backups, err := backup.List(cfg.BackupDir)
-	if err != nil {
+	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		said, err := auditSound(ctx, s, cfg.BackupDir, anchors...)
+		for _, line := range said {
+			say(env.Stdout, "%s\n", line)
+		}
 		return err
+	})
+}
+
+// auditSound verifies the whole audit log, also against the ends of it that the backups in
+// a folder have noted, and says what it found. Where the log does not hold the error names
+// the row, also to people.
+func auditSound(ctx context.Context, s *store.Store, backups string, anchors ...store.AuditAnchor) (said []string, err error) {
+	list, err := backup.List(backups)
+	if err != nil {
+		return nil, err
 	}
-	for _, b := range backups {
+	for _, b := range list {
 		if b.Err == nil && b.Manifest.Audit != nil {
 			anchors = append(anchors, store.AuditAnchor{Name: b.Dir, Head: *b.Manifest.Audit, At: b.Manifest.CreatedAt})
 		}
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		report, lost, err := s.VerifyAudit(ctx, anchors)
-		if broken, is := errors.AsType[*audit.Break](err); is {
-			return broken
-		}
-		if err != nil {
-			return err
-		}
-		say(env.Stdout, "sound: %d rows", report.Head.Seq)
-		if report.Older > 0 {
-			say(env.Stdout, ", plus %d from before the chain", report.Older)
-		}
-		say(env.Stdout, "; the end is %s\n", report.Head)
-		for _, r := range report.Restores {
-			say(env.Stdout, "row %d: a backup was restored at %s: %s\n", r.Seq, r.At.Format(time.RFC3339), r.Detail)
-		}
-		for _, a := range lost {
-			say(env.Stdout, "lost in a restore: rows up to %d, which %s contains\n", a.Head.Seq, a.Name)
-		}
-		return nil
-	})
+	report, lost, err := s.VerifyAudit(ctx, anchors)
+	if broken, is := errors.AsType[*audit.Break](err); is {
+		return nil, &fault.Error{Kind: fault.Internal, Public: broken.Error(), Err: broken}
+	}
+	if err != nil {
+		return nil, err
+	}
+	sound := fmt.Sprintf("sound: %d rows", report.Head.Seq)
+	if report.Older > 0 {
+		sound += fmt.Sprintf(", plus %d from before the chain", report.Older)
+	}
+	said = append(said, sound+"; the end is "+report.Head.String())
+	for _, r := range report.Restores {
+		said = append(said, fmt.Sprintf("row %d: a backup was restored at %s: %s", r.Seq, r.At.Format(time.RFC3339), r.Detail))
+	}
+	for _, a := range lost {
+		said = append(said, fmt.Sprintf("lost in a restore: rows up to %d, which %s contains", a.Head.Seq, a.Name))
+	}
+	return said, nil
 }

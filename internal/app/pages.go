@@ -142,6 +142,12 @@ func (d *daemon) about() pages.About {
 			}
 			return transcript.Write(ctx, d.store, out, id, options)
 		},
+		People:   directory{d.people},
+		Memories: d.memoriesOf(),
+		AuditSound: func(ctx context.Context) (string, error) {
+			said, err := auditSound(ctx, d.store, d.current().BackupDir)
+			return strings.Join(said, "; "), err
+		},
 		Changes: func(ctx context.Context, conv sessions.Conversation) (pages.Changes, bool, error) {
 			if d.work == nil {
 				return pages.Changes{}, false, nil

@@ -148,7 +148,7 @@ var allowed = map[string][]string{
 	"internal/signin":    {"internal/messages"},
 	"internal/html":      {"internal/markup"},
 	"internal/pages": {
-		"docs", "internal/approval", "internal/backup", "internal/command", "internal/doctor", "internal/export", "internal/fault", "internal/html", "internal/mcpserver", "internal/messages", "internal/plan", "internal/profile", "internal/ratelimit", "internal/sessions", "internal/signin", "internal/spend", "internal/store", "internal/wording",
+		"docs", "internal/approval", "internal/memory", "internal/audit", "internal/backup", "internal/command", "internal/doctor", "internal/export", "internal/fault", "internal/html", "internal/mcpserver", "internal/messages", "internal/plan", "internal/profile", "internal/ratelimit", "internal/sessions", "internal/signin", "internal/spend", "internal/store", "internal/wording",
 	},
 	"docs": {},
 

@@ -55,6 +55,16 @@ type About struct {
 	// false if it has no files at this moment.
 	Changes func(ctx context.Context, conv sessions.Conversation) (c Changes, ok bool, err error)
 
+	// People is who may use the bot; nil: owners cannot change that here.
+	People Directory
+
+	// Memories is what is remembered of people; nil: nothing is.
+	Memories Memories
+
+	// AuditSound verifies the chain of the audit log and says what it found; the error
+	// names the row where it does not hold.
+	AuditSound func(ctx context.Context) (said string, err error)
+
 	// Ring has a conversation looked after at once; without it that takes seconds.
 	Ring func(ctx context.Context, conversationID string)
 }

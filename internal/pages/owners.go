@@ -10,6 +10,13 @@ import (
 // operations are the paths of what only owners see and do, and the costs.
 func (p *Pages) operations() {
 	p.page("GET /queue", ownersSee(p.queue))
+	p.page("GET /audit", ownersSee(p.audit))
+	p.act("POST /audit/verify", ownersDo(p.verifyAudit))
+	p.page("GET /memory", p.memory)
+	p.act("POST /memory/change", p.changeMemory)
+	p.page("GET /people", ownersSee(p.people))
+	p.act("POST /people/request", ownersDo(p.answerRequest))
+	p.act("POST /people/change", ownersDo(p.changePerson))
 	p.act("POST /queue/turn", ownersDo(p.queueTurn))
 	p.act("POST /queue/delivery", ownersDo(p.queueDelivery))
 	p.act("POST /queue/schedule", ownersDo(p.queueSchedule))

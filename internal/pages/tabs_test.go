@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +31,10 @@ func evilDiff() *pages.Changes {
 	}
 }
 
-// peoplesPages are tabs of a session, for those who look for what comes through unescaped.
+// peoplesPages are the tabs of a session and the pages about people, for those who look for what comes through unescaped.
 func peoplesPages(s settled) (paths []string) {
+	paths = []string{"/people", "/people?" + url.Values{"q": {evilName}}.Encode(), "/people?" + url.Values{"after": {evilName}}.Encode(),
+		"/audit", "/audit?" + url.Values{"q": {evilName}, "person": {evilName}, "kind": {evilName}}.Encode(), "/memory", "/memory?" + url.Values{"q": {evilName}}.Encode()}
 	for _, tab := range []string{"timeline", "changes", "plan", "events", "cost"} {
 		paths = append(paths, "/sessions/"+s.session.ID+"?tab="+tab)
 	}

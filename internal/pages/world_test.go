@@ -128,6 +128,7 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 	config.About.Connections = func() []pages.Connection { return w.connections() }
 	config.About.Check = func(ctx context.Context, area string) doctor.Report { return w.check(ctx, area) }
 	config.About.Background = func(fn func(ctx context.Context)) bool { return w.background(fn) }
+	config.About.People, config.About.Memories = crowd(w.now), &remembering{w}
 	config.About.Changes = func(context.Context, sessions.Conversation) (pages.Changes, bool, error) {
 		if w.diff == nil {
 			return pages.Changes{}, false, nil

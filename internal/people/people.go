@@ -82,6 +82,14 @@ type By struct{ request *command.Request }
 // transaction that does what they ask for.
 func Owner(r command.Request) By { return By{request: &r} }
 
+// OwnerAt returns an owner who asks elsewhere than in a chat, as in the browser. What
+// holds for Owner holds for them.
+func OwnerAt(a Account) By {
+	var r command.Request
+	r.Entry.In.Conversation.Platform, r.Entry.In.Sender.ID = a.Platform, a.ID
+	return By{request: &r}
+}
+
 func (b By) actor() string {
 	if b.request == nil {
 		return sessions.GrantedByCLI

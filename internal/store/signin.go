@@ -100,3 +100,13 @@ func (t *Tx) TouchWebSession(ctx context.Context, id string, at time.Time) error
 	_, err := t.exec(ctx, `UPDATE web_sessions SET last_used_ms = $2 WHERE id = $1 AND last_used_ms < $2`, id, millis(at))
 	return wrap(err, "note the use of a session")
 }
+
+// LastSeen returns when an account last had a turn or used a page; zero if never.
+func (t *Tx) LastSeen(ctx context.Context, a signin.Account) (at time.Time, err error) {
+	_, err = t.one(ctx, []any{msTime{&at}}, `
+		SELECT max(seen) FROM (
+			SELECT max(at_ms) AS seen FROM usage_records WHERE actor = $1
+			UNION ALL SELECT max(last_used_ms) FROM web_sessions WHERE platform_type = $2 AND user_id = $3) AS uses`,
+		a.String(), string(a.Platform), string(a.ID))
+	return at, wrap(err, "look when somebody was seen")
+}

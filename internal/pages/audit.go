@@ -1,0 +1,110 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"remote-agent/internal/audit"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/store"
+)
+
+const (
+	auditPage = 100
+	auditJob  = "audit"
+)
+
+// audit shows who did what, to be searched.
+func (p *Pages) audit(r *request) (view, error) {
+	f, err := r.readAudit()
+	if err != nil {
+		return view{}, err
+	}
+	var rows []audit.Row
+	next := int64(0)
+	ctx := r.Context()
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		rows, next, err = tx.SearchAudit(ctx, f)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	q := r.URL.Query()
+	field := func(name, label, kind, placeholder string) html.Node {
+		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("type", kind), html.Attr("value", q.Get(name)),
+			html.If(placeholder != "", html.Attr("placeholder", placeholder)), html.Attr("maxlength", "200")))
+	}
+	body := html.Group{html.El("h1", html.Text("Audit log")),
+		html.El("form", html.Class("filters"), html.Attr("action", "/audit"),
+			field("q", "Text", "text", "words"), field("person", "Person", "text", "telegram/42"), field("kind", "Kind", "text", "person or person.allow"),
+			field("from", "From", "date", ""), field("to", "To", "date", ""), button("Search", "primary")),
+		p.form(r, "/audit/verify", button("Verify the chain", "")), p.backupJob(auditJob)}
+	switch {
+	case len(rows) > 0:
+		body = append(body, table([]string{"No.", "When (UTC)", "Who", "What", "On", "Details"}, html.Map(rows, p.auditLine)))
+	case next > 0:
+		body = append(body, empty(html.Text("Nothing among the rows that were looked at. There are older ones.")))
+	case r.URL.RawQuery != "":
+		body = append(body, empty(html.Text("No row is like that. "), html.El("a", html.Href("/audit"), html.Text("Show all"))))
+	default:
+		body = append(body, empty(html.Text("Nothing is on record yet. Sign-ins, decisions, changes of access and calls of tools are here, each with a hash of all before it.")))
+	}
+	if next > 0 {
+		body = append(body, older(r, "before", strconv.FormatInt(next, 10), "", "Older rows"))
+	}
+	return view{title: "Audit log", body: body}, nil
+}
+
+// readAudit reads what of the audit log somebody wants to see.
+func (r *request) readAudit() (f store.AuditSearch, err error) {
+	q := r.URL.Query()
+	for _, name := range []string{"q", "person", "kind", "from", "to", "before"} {
+		if len(q[name]) > 1 || len(q.Get(name)) > 300 {
+			return f, fault.Newf(fault.Invalid, "The filter %q is given more than once, or too long.", name)
+		}
+	}
+	f = store.AuditSearch{Text: strings.TrimSpace(q.Get("q")), Actor: strings.TrimSpace(q.Get("person")), Action: strings.Trim(q.Get("kind"), " ."), Limit: auditPage}
+	if f.Before, err = beforeOf(r); err != nil {
+		return f, err
+	}
+	for name, to := range map[string]*time.Time{"from": &f.Since, "to": &f.Until} {
+		if q.Get(name) == "" {
+			continue
+		}
+		if *to, err = time.Parse(time.DateOnly, q.Get(name)); err != nil {
+			return f, fault.Newf(fault.Invalid, "%q is a date, such as 2026-01-31.", name)
+		}
+	}
+	if !f.Until.IsZero() {
+		f.Until = f.Until.AddDate(0, 0, 1) // that day included
+	}
+	return f, nil
+}
+
+// auditLine is a row of the audit log.
+func (p *Pages) auditLine(a audit.Row) html.Node {
+	seq := "–"
+	if a.Seq > 0 {
+		seq = strconv.FormatInt(a.Seq, 10)
+	}
+	on := p.head200(a.Target)
+	if a.ConversationID != "" {
+		on = strings.TrimSpace(on + " in " + a.ConversationID)
+	}
+	return row(html.Text(seq), html.El("time", html.Attr("datetime", a.At.UTC().Format(time.RFC3339)), html.Text(a.At.UTC().Format(time.DateTime))),
+		html.Text(p.head200(a.Actor)), html.El("code", html.Text(p.head200(a.Action))), html.Text(on), html.Text(p.head200(a.Detail)))
+}
+
+// verifyAudit verifies the chain, beside the request: it reads all of it.
+func (p *Pages) verifyAudit(_ http.ResponseWriter, r *request) (outcome, error) {
+	if p.About.AuditSound == nil {
+		return outcome{}, fault.New(fault.Unsupported, "The chain cannot be verified here; use `bot audit verify`.")
+	}
+	err := p.work(r, auditJob, func(ctx context.Context, j *job) { j.Said, j.Err = p.About.AuditSound(ctx) })
+	return outcome{to: "/audit"}, err
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"remote-agent/internal/audit"
+)
+
+// AuditSearch chooses rows of the audit log; empty members choose all.
+type AuditSearch struct {
+	Text         string // in any of what a row says, in any case
+	Actor        string
+	Action       string // or what it begins with, up to a dot: "tool"
+	Since, Until time.Time
+	Before       int64 // only rows with a smaller number of the database
+	Limit        int
+}
+
+// auditScan is how many rows one search looks at, so that it takes a bounded time
+// however many there are.
+const auditScan = 20_000
+
+// SearchAudit returns up to f.Limit rows that f chooses, the newest first. older is where
+// to go on (AuditSearch.Before), 0 if there is nothing left; a page may be short, or
+// empty, because there was much that was not chosen.
+func (t *Tx) SearchAudit(ctx context.Context, f AuditSearch) (list []audit.Row, older int64, err error) {
+	if f.Before <= 0 {
+		f.Before = math.MaxInt64
+	}
+	var c conditions
+	c.args = []any{f.Before, auditScan}
+	if f.Actor != "" {
+		c.add("actor = $%d", f.Actor)
+	}
+	if f.Action != "" {
+		c.add("(action = $%d OR substr(action, 1, CAST($%d AS INTEGER)) = $%d)", f.Action, len([]rune(f.Action))+1, f.Action+".")
+	}
+	if !f.Since.IsZero() {
+		c.add("at_ms >= $%d", millis(f.Since))
+	}
+	if !f.Until.IsZero() {
+		c.add("at_ms < $%d", millis(f.Until))
+	}
+	if f.Text != "" {
+		c.add(`lower(actor || ' ' || action || ' ' || target || ' ' || conversation_id || ' ' || detail) LIKE lower(CAST($%d AS TEXT)) ESCAPE '\'`,
+			"%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(storable(f.Text))+"%")
+	}
+	const recent = ` FROM (SELECT * FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT $2) AS recent`
+	c.args = append(c.args, f.Limit+1)
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var r audit.Row
+		err := scan(scanAudit(&r)...)
+		list = append(list, r)
+		return err
+	}, `SELECT `+auditColumns+recent+c.where()+fmt.Sprintf(" ORDER BY id DESC LIMIT $%d", len(c.args)), c.args...)
+	if err != nil {
+		return nil, 0, wrap(err, "search the audit log")
+	}
+	if len(list) > f.Limit {
+		list = list[:f.Limit]
+		return list, list[f.Limit-1].ID, nil
+	}
+	var looked, last int64
+	if _, err := t.one(ctx, []any{&looked, &last}, `SELECT count(*), COALESCE(min(id), 0)`+recent, f.Before, auditScan); err != nil {
+		return nil, 0, wrap(err, "search the audit log")
+	}
+	if looked < auditScan {
+		last = 0
+	}
+	return list, last, nil
+}
