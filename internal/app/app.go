@@ -25,6 +25,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
 	"remote-agent/internal/learn"
+	"remote-agent/internal/live"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -167,6 +168,8 @@ type daemon struct {
 	chat        *chat.Handler
 	core        *orchestrator.Orchestrator
 	web         *web.Server
+	changes     *live.Hub     // what tells open pages of changes
+	relay       *live.Relay   // tells other replicas of them
 	plan        resource.Plan // what of the configuration fits into this machine
 
 	retakes    chan retakeRequest

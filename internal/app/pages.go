@@ -33,7 +33,7 @@ func (d *daemon) pages() http.Handler {
 		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
-		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(),
+		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
 		Log: d.log.With("component", "pages"),
 	})
 }

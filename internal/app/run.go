@@ -64,6 +64,7 @@ func (d *daemon) run(ctx context.Context) error {
 	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.current().ShutdownGrace)
 	defer cancel()
 	d.web.Drain()
+	d.changes.Close()
 	d.log.InfoContext(ctx, "stopping", "running_turns", d.core.RunningTurns())
 	err := group.Wait()
 	d.web.AwaitWatchers(over)
@@ -120,6 +121,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 		helper(true, d.learner.Run)
 	}
 	helper(true, d.tidyFiles)
+	helper(true, d.relay.Run)
 	helper(true, d.watchIncidents)
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
 	helper(d.env.Reload != nil, func(ctx context.Context) { d.awaitReload(ctx, stop) })

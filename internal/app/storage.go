@@ -44,6 +44,7 @@ func (d *daemon) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	d.files = newFiles(d.config, d.store, d.log)
+	d.followChanges()
 	return nil
 }
 

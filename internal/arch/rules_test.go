@@ -180,6 +180,7 @@ var allowed = map[string][]string{
 var leaves = map[string][]string{
 	"internal/wording":   {"internal/app", "internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
+	"internal/live":      {"internal/app", "internal/pages", "internal/store"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it

@@ -314,7 +314,7 @@ func (p *Pages) approvals(r *request) (view, error) {
 	if open.count() == 0 {
 		body = append(body, empty(html.Text("Nothing waits for a decision. When an assistant wants to do something that its rules do not allow, or proposes a plan, it is here.")))
 	}
-	return view{title: "Approvals", body: body}, nil
+	return view{title: "Approvals", body: body, live: liveAll}, nil
 }
 
 // questions are what waits for a decision.

@@ -32,12 +32,30 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/docs", name: "Manual"},
 }
 
-// layout puts a page into what is around all of them.
-func (p *Pages) layout(r *request, v view) html.Node {
+// heading is what a browser shows of a page where it is not open.
+func (v view) heading() html.Node {
 	title := v.title + " · Remote Agent"
 	if v.badge != "" {
 		title = v.badge + " " + title
 	}
+	return html.El("title", html.Text(title))
+}
+
+// content is the page itself. Where its changes are told, it says how to learn of them.
+func (p *Pages) content(r *request, v view) html.Node {
+	return html.El("main", html.ID("main"),
+		html.If(v.live != "" && p.Changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
+		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), p.limited(r.said, maxText))),
+		v.body)
+}
+
+// part is a page without what is around all of them, for one that is open already.
+func (p *Pages) part(r *request, v view) html.Node {
+	return html.Group{v.heading(), p.content(r, v)}
+}
+
+// layout puts a page into what is around all of them.
+func (p *Pages) layout(r *request, v view) html.Node {
 	theme := ""
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		theme = c.Value
@@ -47,16 +65,14 @@ func (p *Pages) layout(r *request, v view) html.Node {
 			html.El("meta", html.Attr("charset", "utf-8")),
 			html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width, initial-scale=1")),
 			html.El("meta", html.Attr("name", "color-scheme"), html.Attr("content", "light dark")),
-			html.El("title", html.Text(title)),
+			v.heading(),
 			html.El("link", html.Attr("rel", "icon"), html.Href(p.assetPath("icon.svg"))),
 			html.El("link", html.Attr("rel", "stylesheet"), html.Href(p.assetPath("style.css"))),
 			html.El("script", html.Attr("src", p.assetPath("script.js")), html.On("defer", true))),
 		html.El("body",
 			html.El("a", html.Class("skip"), html.Href("#main"), html.Text("Skip to the content")),
 			html.If(r.role != "", p.head(r, theme)),
-			html.El("main", html.ID("main"),
-				html.If(r.said != "", html.El("div", html.Class("said"), html.Attr("role", "status"), p.limited(r.said, maxText))),
-				v.body),
+			p.content(r, v),
 			html.El("footer", html.Textf("Remote Agent %s", p.Version))))
 	return root
 }
@@ -127,7 +143,7 @@ func (p *Pages) when(t time.Time) html.Node {
 	if t.IsZero() {
 		return html.Text("–")
 	}
-	return html.El("time", html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, p.Now())))
+	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, p.Now())))
 }
 
 // empty says what would be here, and how it comes.

@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"remote-agent/internal/doctor"
@@ -129,14 +130,14 @@ func (p *Pages) overview(r *request) (view, error) {
 	if n := open.count(); n > 0 {
 		badge = "◆" + html.String(html.Textf("%d", n))
 	}
-	return view{title: "Overview", body: body, badge: badge}, nil
+	return view{title: "Overview", body: body, badge: badge, live: liveAll}, nil
 }
 
 // needsYou is what waits for a person.
 func (p *Pages) needsYou(r *request, open questions, failed []store.SessionRow) html.Node {
 	items := html.Group{}
 	item := func(mark html.Node, what, about, to, label string) {
-		items = append(items, html.El("li", mark,
+		items = append(items, html.El("li", html.ID("need"+strings.NewReplacer("/", "-", "#", "-").Replace(to)), mark,
 			html.El("span", html.Class("what"), html.El("a", html.Href(to), html.Text(what))),
 			html.El("span", html.Class("meta"), html.Text(about)),
 			html.El("a", html.Class("button"), html.Href(to), html.Text(label))))
@@ -167,7 +168,7 @@ func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
 		parked := e.NextAt.After(now)
 		switch {
 		case e.State == sessions.EntryRunning && !parked:
-			about = append(about, clock(now.Sub(e.AcceptedAt)))
+			about = append(about, html.El("span", html.Attr("data-since", e.AcceptedAt.UTC().Format(time.RFC3339)), html.Text(clock(now.Sub(e.AcceptedAt)))))
 			if e.LastTool != "" {
 				about = append(about, "last: "+e.LastTool)
 			}
@@ -189,7 +190,7 @@ func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
 		if parked {
 			mark = state("waiting", "⏳", "parked")
 		}
-		line := html.El("li", mark, html.El("span", html.Class("what"), what), p.meta(about...), stop)
+		line := html.El("li", html.ID("e-"+e.ID), mark, html.El("span", html.Class("what"), what), p.meta(about...), stop)
 		if e.State == sessions.EntryRunning {
 			running = append(running, line)
 		} else {

@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
+	"remote-agent/internal/live"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
@@ -70,6 +71,9 @@ type Config struct {
 
 	// About are facts that only the program as a whole knows.
 	About About
+
+	// Changes tells pages that are open of what changes; nil: they stay as they are.
+	Changes *live.Hub
 
 	Log *slog.Logger
 	Now func() time.Time // default time.Now
@@ -127,6 +131,7 @@ func (p *Pages) routes() {
 	p.page("GET /docs/{page}", p.manualPage)
 	p.file("GET /docs/openapi.yaml", p.openAPIFile)
 	p.file("GET /sessions/{id}/export", p.export)
+	p.file("GET /events", p.stream)
 	p.act("POST /decide", p.decide)
 	p.act("POST /sessions/{id}/stop", p.stop)
 	p.act("POST /sessions/{id}/retry", p.retry)
@@ -199,6 +204,8 @@ type view struct {
 	title string
 	body  html.Node
 	badge string // what a tab shows before the title
+	live  string // what its changes are of, as /events names it; empty: it stays as it is
+	at    string // the last change before it was made
 }
 
 // outcome is what an action came to.
@@ -219,11 +226,13 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
+		at := p.position()
 		v, err := show(r)
 		if err != nil {
 			p.fail(w, r, err) //nolint:contextcheck // r carries it
 			return
 		}
+		v.at = at
 		p.write(w, r, http.StatusOK, v)
 	})
 }
@@ -345,7 +354,11 @@ func (p *Pages) failWith(w http.ResponseWriter, r *request, err error, more html
 // write writes a page.
 func (p *Pages) write(w http.ResponseWriter, r *request, status int, v view) {
 	var out bytes.Buffer
-	if err := html.Write(&out, p.layout(r, v)); err != nil {
+	page := p.layout
+	if isPart(r.Request) {
+		page = p.part
+	}
+	if err := html.Write(&out, page(r, v)); err != nil {
 		status = http.StatusInternalServerError
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -95,7 +95,10 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 		return r, tooMany(w, wait)
 	}
 	p.touch(r, session, now) //nolint:contextcheck // it has the request's
-	r.session, r.token, r.role, r.said = session, cookie.Value, role, p.heard(w, plain)
+	r.session, r.token, r.role = session, cookie.Value, role
+	if !isPart(plain) {
+		r.said = p.heard(w, plain)
+	}
 	return r, nil
 }
 

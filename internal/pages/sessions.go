@@ -101,7 +101,11 @@ func (p *Pages) sessions(r *request) (view, error) {
 		q.Set("before", list[len(list)-1].ID)
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+q.Encode()), html.Text("Older sessions"))))
 	}
-	return view{title: "Sessions", body: body}, nil
+	v := view{title: "Sessions", body: body}
+	if f.Before == "" && words == "" {
+		v.live = liveAll
+	}
+	return v, nil
 }
 
 // filterForm shows the filter that holds, to be changed; the address keeps it.
@@ -133,7 +137,7 @@ func (p *Pages) filterForm(r *request, codebases []sessions.Codebase) html.Node 
 // sessionList is a list of sessions.
 func (p *Pages) sessionList(list []store.SessionRow) html.Node {
 	return html.El("ul", html.Class("list"), html.Map(list, func(s store.SessionRow) html.Node {
-		return html.El("li", sessionState(s.Session),
+		return html.El("li", html.ID("s-"+s.ID), sessionState(s.Session),
 			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(p.title(s.Session)))),
 			p.meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), p.when(s.StartedAt)))
 	}))

@@ -79,7 +79,11 @@ func (p *Pages) session(r *request) (view, error) {
 	if row.Status == sessions.Running {
 		badge = "◐"
 	}
-	return view{title: title, body: body, badge: badge}, nil
+	v := view{title: title, body: body, badge: badge}
+	if !r.URL.Query().Has("before") {
+		v.live = liveSession + row.ID
+	}
+	return v, nil
 }
 
 // earlierIn leads to what is before a number in a tab.

@@ -21,6 +21,7 @@ import (
 	"remote-agent/internal/backup"
 	"remote-agent/internal/command"
 	"remote-agent/internal/doctor"
+	"remote-agent/internal/live"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/profile"
@@ -42,9 +43,10 @@ var (
 type world struct {
 	*store.Store
 
-	t     testing.TB
-	pages *pages.Pages
-	log   bytes.Buffer
+	t      testing.TB
+	pages  *pages.Pages
+	config pages.Config
+	log    bytes.Buffer
 
 	mu    sync.Mutex // guards what follows
 	roles map[signin.Account]sessions.Role
@@ -97,6 +99,7 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 			return w.now
 		},
 	}
+	config.Changes = live.NewHub(live.Limits{Total: 5, PerOwner: 3})
 	config.About.Ring = func(_ context.Context, id string) { w.rang = append(w.rang, id) }
 	w.background = func(fn func(ctx context.Context)) bool {
 		fn(context.Background())
@@ -138,7 +141,8 @@ func newWorld(tb testing.TB, s *store.Store, change ...func(*pages.Config)) *wor
 	for _, c := range change {
 		c(&config)
 	}
-	w.pages = pages.New(config)
+	s.OnChange(config.Changes.Changed)
+	w.config, w.pages = config, pages.New(config)
 	return w
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 )
@@ -117,6 +118,7 @@ func (t *Tx) SetRole(ctx context.Context, i sessions.Identity, by string, remove
 		i.Role = sessions.Stranger
 	}
 	// First the row that all changes have in common: they are taken one by one.
+	t.touch(live.Access)
 	if _, err := t.exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
 		return fmt.Errorf("set role: %w", err)
 	}

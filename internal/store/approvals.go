@@ -52,6 +52,7 @@ func (t *Tx) InsertApproval(ctx context.Context, a *approval.Approval) error {
 	if err != nil {
 		return fmt.Errorf("store approval: %w", err)
 	}
+	t.touches(next.ConversationID)
 	*a = next
 	return nil
 }
@@ -150,6 +151,7 @@ func (t *Tx) SettleApproval(ctx context.Context, a approval.Approval) error {
 	if n == 0 {
 		return fault.Newf(fault.Conflict, "%s is already settled.", a.Name())
 	}
+	t.touches(a.ConversationID)
 	return nil
 }
 

@@ -95,12 +95,13 @@ func (t *Tx) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	}
 	// Whoever accepts a message or begins a turn holds the conversation's row, so
 	// that none of them falls between looking and deleting.
-	var one int
-	if _, err := t.one(ctx, []any{&one}, `
-		SELECT 1 FROM remote_agent_conversations
+	var conversation string
+	if _, err := t.one(ctx, []any{text{&conversation}}, `
+		SELECT id FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1) {lock}`, id); err != nil {
 		return Removed{}, fmt.Errorf("lock conversation: %w", err)
 	}
+	t.touches(conversation)
 	busy, err := t.sessionBusy(ctx, id)
 	if err != nil {
 		return Removed{}, err

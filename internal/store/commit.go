@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
 	"remote-agent/internal/sessions"
 )
 
@@ -32,6 +33,7 @@ func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) 
 				return err
 			})
 		})
+		s.tell(err, []live.Topic{live.Conversation(l.ConversationID)})
 		return news, err
 	}
 	err = s.InTx(ctx, func(tx *Tx) error {
@@ -56,6 +58,7 @@ func (t *Tx) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (new
 	if !held {
 		return news, leaseLost()
 	}
+	t.touches(l.ConversationID)
 	if _, err = t.all(ctx, steps[1:]); err != nil {
 		return news, committing(err)
 	}

@@ -150,6 +150,7 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 	if n == 0 {
 		return notFound("conversation")
 	}
+	t.touches(id)
 	return nil
 }
 
@@ -173,6 +174,7 @@ func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 	if n == 0 {
 		return notFound("conversation")
 	}
+	t.touches(id)
 	return nil
 }
 

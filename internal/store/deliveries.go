@@ -62,6 +62,7 @@ func (t *Tx) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	if _, err := found(d.Seq, ok, err, "conversation"); err != nil {
 		return err
 	}
+	t.touches(d.ConversationID)
 	return t.AddNumbered(ctx, d)
 }
 
@@ -106,6 +107,7 @@ func (t *Tx) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 	if n == 0 {
 		return notFound("delivery")
 	}
+	t.touches(d.ConversationID)
 	return nil
 }
 

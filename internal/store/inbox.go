@@ -64,6 +64,7 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 	if !fresh || e.ConversationID == "" {
 		return fresh, nil
 	}
+	t.touches(e.ConversationID)
 	if _, err := t.exec(ctx, `
 		UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq); err != nil {
 		return false, fmt.Errorf("advance inbox: %w", err)
@@ -96,6 +97,7 @@ func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admis
 	if !ok[1] {
 		return false, l, 0, notFound("conversation")
 	}
+	t.touches(e.ConversationID)
 	return true, l, deliverySeq, nil
 }
 
@@ -311,6 +313,7 @@ func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64)
 	if n == 0 {
 		return nil, notFound("conversation")
 	}
+	t.touches(conversationID)
 	stopped, err := t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND attempts = 0 AND seq <= $2

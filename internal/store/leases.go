@@ -25,6 +25,7 @@ func (t *Tx) ClaimLease(ctx context.Context, conversationID, owner string, ttl t
 		return sessions.Lease{}, false, fmt.Errorf("claim lease: %w", err)
 	}
 	if ok {
+		t.touches(conversationID)
 		return l, true, nil
 	}
 	_, err = t.Conversation(ctx, conversationID) // held, or no conversation at all
@@ -46,6 +47,7 @@ func (t *Tx) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversa
 	if !ok {
 		return sessions.Conversation{}, leaseLost()
 	}
+	t.touches(l.ConversationID)
 	return c, nil
 }
 
@@ -75,6 +77,7 @@ func (t *Tx) ReleaseLease(ctx context.Context, l sessions.Lease) error {
 	if n == 0 {
 		return leaseLost()
 	}
+	t.touches(l.ConversationID)
 	return nil
 }
 

@@ -46,6 +46,25 @@ func (t *Tx) Sees(ctx context.Context, v Viewer, conversationID string) (bool, e
 	return ok, wrap(err, "look who sees a conversation")
 }
 
+// SeesAny reports whether an account sees one of some conversations.
+func (t *Tx) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
+	for some := range slices.Chunk(conversationIDs, maxPage) {
+		var c conditions
+		places := make([]string, len(some))
+		for i, id := range some {
+			c.args = append(c.args, id)
+			places[i] = fmt.Sprintf("$%d", len(c.args))
+		}
+		c.list = append(c.list, "c.id IN ("+strings.Join(places, ", ")+")")
+		c.seenBy(v, "c.id")
+		var one int
+		if ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
+			return ok, wrap(err, "look who sees conversations")
+		}
+	}
+	return false, nil
+}
+
 // OpenPlans returns up to limit plans that wait for a decision, or to be run, the oldest
 // first. They may have expired.
 func (t *Tx) OpenPlans(ctx context.Context, v Viewer, limit int) (list []plan.Plan, err error) {

@@ -71,6 +71,7 @@ func (t *Tx) InsertPlan(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("store plan: %w", err)
 	}
+	t.touches(next.ConversationID)
 	*p = next
 	return nil
 }
@@ -175,6 +176,7 @@ func (t *Tx) SettlePlan(ctx context.Context, p plan.Plan) error {
 		return fmt.Errorf("settle plan: %w", err)
 	}
 	if n > 0 {
+		t.touches(p.ConversationID)
 		return nil
 	}
 	var state plan.State

@@ -97,6 +97,7 @@ func (t *Tx) DropFailed(ctx context.Context, id string) (conversationID string, 
 	}
 	ok, err := t.one(ctx, []any{text{&conversationID}}, `
 		UPDATE inbound_events SET state = 'stopped' WHERE id = $1 AND lane = 'turn' AND state = 'failed' RETURNING conversation_id`, id)
+	t.touches(conversationID)
 	return conversationID, deadEnd(ok, err)
 }
 
@@ -158,6 +159,7 @@ func (t *Tx) RetryDelivery(ctx context.Context, id string) (conversationID strin
 	ok, err := t.one(ctx, []any{text{&conversationID}}, `
 		UPDATE deliveries SET state = CASE WHEN message_id <> '' THEN 'placed' ELSE 'pending' END, attempts = 0, next_ms = 0, error = ''
 		WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
+	t.touches(conversationID)
 	return conversationID, deadEnd(ok, err)
 }
 
@@ -165,6 +167,7 @@ func (t *Tx) RetryDelivery(ctx context.Context, id string) (conversationID strin
 // It is fault.Conflict if it is not given up now.
 func (t *Tx) DropDelivery(ctx context.Context, id string) (conversationID string, err error) {
 	ok, err := t.one(ctx, []any{text{&conversationID}}, `DELETE FROM deliveries WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
+	t.touches(conversationID)
 	return conversationID, deadEnd(ok, err)
 }
 

@@ -103,6 +103,7 @@ func (t *Tx) CreateSession(ctx context.Context, s sessions.NewSession) (sessions
 	if !ok {
 		return sessions.Session{}, fault.New(fault.Conflict, "A session is active already.")
 	}
+	t.touches(s.ConversationID)
 	return row.decode()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
 	"remote-agent/internal/signin"
 )
 
@@ -88,6 +89,7 @@ func (t *Tx) RevokeWebSession(ctx context.Context, id string) (s signin.Session,
 	if err != nil {
 		return s, false, wrap(err, "end a session of a browser")
 	}
+	t.touch(live.Browser(id))
 	ok, err := t.one(ctx, scanWebSession(&s), `SELECT `+webSessionColumns+` FROM web_sessions WHERE id = $1`, id)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "There is no such session.")

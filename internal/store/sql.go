@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"remote-agent/internal/live"
 	"remote-agent/internal/sessions"
 	"remote-agent/migrations"
 )
@@ -27,6 +28,8 @@ type Tx struct {
 	audits []sessions.AuditEntry // written by seal
 	erased bool                  // what somebody said was deleted
 	after  []func()              // called after the commit
+
+	touched []live.Topic // what the transaction changes, each once
 }
 
 // redaction is Options.Redact; nil changes nothing.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
 	"remote-agent/migrations"
 )
 
@@ -60,6 +61,7 @@ type Store struct {
 	redact  func(string) string // may be nil
 
 	afterErasing func(context.Context) // may be nil
+	changed      func(...live.Topic)   // may be nil
 
 	migrating sync.Mutex // one Migrate at a time in this process
 	steps     func(migrations.Dialect) (fs.FS, error)
@@ -150,14 +152,11 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	if s.pg == nil && s.writer == nil {
 		return fault.New(fault.Unsupported, "The database of another program is only read.")
 	}
-	erased := false
-	do := fn
-	if s.afterErasing != nil {
-		do = func(tx *Tx) error {
-			err := fn(tx)
-			erased = tx.erased
-			return err
-		}
+	erased, touched := false, []live.Topic(nil)
+	do := func(tx *Tx) error {
+		err := fn(tx)
+		erased, touched = tx.erased, tx.touched
+		return err
 	}
 	err := s.watched(func() error {
 		if s.pg != nil {
@@ -165,9 +164,10 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 		}
 		return s.writer.do(ctx, do)
 	})
-	if err == nil && erased {
+	if err == nil && erased && s.afterErasing != nil {
 		s.afterErasing(context.WithoutCancel(ctx))
 	}
+	s.tell(err, touched)
 	return err
 }
 

@@ -45,13 +45,144 @@
 
 // What was typed and not sent is kept in this tab.
 document.querySelectorAll('textarea[data-draft]').forEach((field) => {
-  const key = 'draft:' + field.dataset.draft;
-  if (!field.value) field.value = sessionStorage.getItem(key) || '';
-  field.addEventListener('input', () => sessionStorage.setItem(key, field.value));
-  field.form.addEventListener('submit', () => sessionStorage.removeItem(key));
+  if (!field.value) field.value = sessionStorage.getItem('draft:' + field.dataset.draft) || '';
+});
+document.addEventListener('input', ({ target }) => {
+  if (target.dataset.draft) sessionStorage.setItem('draft:' + target.dataset.draft, target.value);
+});
+document.addEventListener('submit', (e) => {
+  e.target.querySelectorAll('[data-draft]').forEach((field) => sessionStorage.removeItem('draft:' + field.dataset.draft));
 });
 
 // What cannot be undone is asked about once more.
-document.querySelectorAll('form[data-confirm]').forEach((form) => {
-  form.addEventListener('submit', (e) => { if (!confirm(form.dataset.confirm)) e.preventDefault(); });
+document.addEventListener('submit', (e) => {
+  if (e.target.dataset.confirm && !confirm(e.target.dataset.confirm)) e.preventDefault();
 });
+
+// Times go on while a page is open.
+(() => {
+  const count = (n, unit) => Math.floor(n) + ' ' + unit + (Math.floor(n) === 1 ? '' : 's') + ' ago';
+  const ago = (s) => {
+    if (s < 60) return 'just now';
+    if (s < 3600) return count(s / 60, 'minute');
+    if (s < 86400) return count(s / 3600, 'hour');
+    return s < 60 * 86400 ? count(s / 86400, 'day') : count(s / 86400 / 30, 'month');
+  };
+  const two = (n) => String(n).padStart(2, '0');
+  const clock = (s) => (s >= 3600 ? Math.floor(s / 3600) + ':' + two(Math.floor(s / 60) % 60) : Math.floor(s / 60)) + ':' + two(s % 60);
+  const show = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+  const since = (at) => Math.max(0, Math.floor((Date.now() - Date.parse(at)) / 1000));
+  setInterval(() => {
+    document.querySelectorAll('time[data-ago]').forEach((e) => show(e, ago(since(e.dateTime))));
+    document.querySelectorAll('[data-since]').forEach((e) => show(e, clock(since(e.dataset.since))));
+  }, 1000);
+})();
+
+// What changes on the server is put into the page: what was typed, what has the focus, what
+// is open and where it is scrolled to stay as they are.
+const live = (() => {
+  const typed = (e) => e.matches('textarea, input:not([type=hidden], [type=checkbox], [type=radio])') && e.value !== e.defaultValue;
+  const busy = (e) => e.nodeType === 1 && (e.hasAttribute('data-keep') || [e, ...e.querySelectorAll('textarea, input')].some(typed));
+  const mine = { open: 'DETAILS', 'aria-current': 'LI' }; // what this page sets itself
+
+  const decidedOn = (card) => card.querySelector('[name=sha256]')?.value;
+
+  const attributes = (old, now) => {
+    for (const { name, value } of now.attributes) if (!(mine[name] === old.nodeName) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    for (const { name } of [...old.attributes]) if (!(mine[name] === old.nodeName) && !now.hasAttribute(name)) old.removeAttribute(name);
+  };
+
+  const morph = (old, now) => {
+    if (old.isEqualNode(now)) return;
+    if (old.nodeType !== 1) { old.data = now.data; return; }
+    // A form that somebody fills in stays whole, with what it decides on.
+    if (old.hasAttribute('data-keep') || old.nodeName === 'FORM' && busy(old)) return;
+    // What has just changed under the pointer is not what somebody meant to press.
+    if (old.matches('.card') && decidedOn(old) !== decidedOn(now)) {
+      const buttons = [...now.querySelectorAll('button')];
+      buttons.forEach((b) => { b.disabled = true; });
+      setTimeout(() => old.querySelectorAll('button').forEach((b) => { b.disabled = false; }), 1000);
+    }
+    attributes(old, now);
+    children(old, now);
+  };
+
+  const children = (old, now) => {
+    const wanted = [...now.childNodes];
+    const ids = new Set(wanted.map((n) => n.id).filter(Boolean));
+    let at = old.firstChild;
+    for (const n of wanted) {
+      const known = n.id ? [...old.children].find((c) => c.id === n.id) : null;
+      while (at && at !== known && (n.id ? known : at.id) && !ids.has(at.id)) {
+        const gone = at;
+        at = at.nextSibling;
+        if (!busy(gone)) gone.remove();
+      }
+      const match = n.id ? known : at && !at.id && at.nodeName === n.nodeName ? at : null;
+      if (!match || match.nodeName !== n.nodeName) {
+        old.insertBefore(document.importNode(n, true), at);
+      } else {
+        if (match === at) at = at.nextSibling;
+        else old.insertBefore(match, at);
+        morph(match, n);
+      }
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      if (!busy(gone)) gone.remove();
+    }
+  };
+
+  const main = document.querySelector('main[data-live]');
+  if (!main || !window.EventSource) return { refresh: () => {} };
+  let at = main.dataset.at, source = null, asking = false, again = false, wait = 1000, timer = 0;
+
+  const line = document.createElement('p');
+  line.className = 'offline';
+  line.setAttribute('role', 'status');
+  document.body.append(line);
+  const say = (text) => { if (line.textContent !== text) line.textContent = text; };
+
+  // refresh asks for this page again.
+  const refresh = async () => {
+    if (asking) { again = true; return; }
+    asking = true;
+    try {
+      const answer = await fetch(location.href, { headers: { 'Bot-Part': 'main' } });
+      if (answer.redirected || answer.status === 401 || answer.status === 403) { location.reload(); return; }
+      if (!answer.ok && answer.status !== 404) return;
+      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      const low = innerHeight + scrollY > document.body.scrollHeight - 80; // at the end, where it stays
+      document.title = page.title;
+      morph(main, page.querySelector('main'));
+      if (low && main.querySelector('[data-follow]')) scrollTo(0, document.body.scrollHeight);
+    } catch { // the next event asks again
+    } finally {
+      asking = false;
+      if (again) { again = false; refresh(); }
+    }
+  };
+
+  const close = () => { clearTimeout(timer); source?.close(); source = null; };
+  const open = () => {
+    close();
+    source = new EventSource(main.dataset.live + '&after=' + encodeURIComponent(at));
+    const changed = (e) => { at = e.lastEventId; refresh(); };
+    source.addEventListener('changed', changed);
+    source.addEventListener('reload', changed);
+    source.onopen = () => { wait = 1000; say(''); };
+    source.onerror = () => {
+      say('Reconnecting…');
+      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      wait = Math.min(2 * wait, 30000);
+      timer = setTimeout(() => { refresh(); open(); }, wait);
+    };
+  };
+  // A page that nobody looks at needs no connection, of which browsers have few.
+  document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else open(); });
+  addEventListener('pagehide', close);
+  addEventListener('pageshow', (e) => { if (e.persisted) open(); });
+  if (!document.hidden) open();
+  return { refresh };
+})();

@@ -1,0 +1,49 @@
+package browser
+
+import (
+	"testing"
+
+	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/openai"
+)
+
+// An open page shows what happens without being loaded again, and leaves alone what
+// somebody is doing in it.
+func TestAnOpenPageGoesOn(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.sees("Nothing runs.")
+	loaded := w.number("window.loaded = 7")
+
+	gate := emulator.NewGate()
+	b.Model.Enqueue(openai.Reply(openai.Delta("One moment. "), openai.Gate(gate), openai.Delta("It adds numbers.")))
+	b.Says("what does it do?")
+	w.sees("what does it do?", "Stop")
+	gate.Open()
+	b.Sees("It adds numbers.")
+	w.sees("Nothing runs.", "done")
+	if got := w.number("window.loaded"); got != loaded {
+		t.Errorf("the page was loaded again: %d", got)
+	}
+
+	w.presses("what does it do?")
+	w.sees("It adds numbers.")
+	w.number("window.loaded = 7")
+	w.writes("textarea[name=text]", "half a thought")
+	w.presses("Delete")
+	b.Model.Enqueue(openai.Text("It is tested."))
+	b.Says("is it tested?")
+	w.sees("is it tested?", "It is tested.")
+	if got := w.number(`window.loaded + (document.querySelector("textarea[name=text]").value === "half a thought" ? 10 : 0) + (document.querySelector(".actions details").open ? 100 : 0)`); got != 117 {
+		t.Errorf("what somebody was doing did not stay: %d", got)
+	}
+
+	b.Restart() // what was open goes on, although another process serves it
+	b.Model.Enqueue(openai.Text("Still here."))
+	b.Says("are you there?")
+	w.sees("are you there?", "Still here.")
+	if got := w.number("window.loaded"); got != 7 {
+		t.Errorf("the page was loaded again: %d", got)
+	}
+}

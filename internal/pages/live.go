@@ -1,0 +1,112 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// What the changes of a page are of, as /events is asked for it.
+const (
+	liveAll     = "all"      // any conversation that they see
+	liveSession = "session/" // the conversation of the session with the id behind it
+)
+
+// partHeader is set by the script of a page that is open, which asks for the page itself
+// without what is around all of them.
+const partHeader = "Bot-Part"
+
+func isPart(r *http.Request) bool { return r.Header.Get(partHeader) != "" }
+
+// position is the last change that there was.
+func (p *Pages) position() string {
+	if p.Changes == nil {
+		return ""
+	}
+	return p.Changes.Position()
+}
+
+// stream tells a page that is open when something that it shows has changed.
+func (p *Pages) stream(w http.ResponseWriter, r *request) error {
+	if p.Changes == nil {
+		return fault.New(fault.NotFound, "There is no such page.")
+	}
+	topic := r.URL.Query().Get("topic")
+	topics, all, err := p.watched(r.Context(), r, topic)
+	if err != nil {
+		return err
+	}
+	after := r.Header.Get("Last-Event-ID")
+	if after == "" {
+		after = r.URL.Query().Get("after")
+	}
+	stream, ok := p.Changes.Subscribe(live.Asked{
+		Owner: r.session.ID, Topics: topics, All: all, Access: []live.Topic{live.Access, live.Browser(r.session.ID)}, After: after,
+	})
+	if !ok {
+		w.Header().Set("Retry-After", "10")
+		return fault.New(fault.Unavailable, "Too many pages are open to show changes at once. This one shows them when it is loaded again.")
+	}
+	feed := live.Feed{Stream: stream, Check: func(ctx context.Context) bool { return p.mayWatch(ctx, r, topic) }}
+	if all && !r.owner() {
+		feed.Passes = func(ctx context.Context, changed []live.Topic) bool { return p.seesAny(ctx, r, changed) }
+	}
+	live.Serve(w, r.Request, feed)
+	return nil
+}
+
+// watched returns what a page has to be told of, if who asks sees it.
+func (p *Pages) watched(ctx context.Context, r *request, topic string) (topics []live.Topic, all bool, err error) {
+	if topic == liveAll {
+		return nil, true, nil
+	}
+	id, ok := strings.CutPrefix(topic, liveSession)
+	if !ok {
+		return nil, false, fault.New(fault.Invalid, "There are no changes of that name.")
+	}
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		row, err := p.conversationOf(ctx, tx, r, id)
+		topics = []live.Topic{live.Conversation(row.ConversationID)}
+		return err
+	})
+	return topics, false, err
+}
+
+// mayWatch reports whether a stream may go on: the session is good, the role is what it
+// was when it began, and the page is still one that they see.
+func (p *Pages) mayWatch(ctx context.Context, r *request, topic string) bool {
+	role := sessions.Stranger
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		session, err := tx.WebSession(ctx, r.session.Hash)
+		if err != nil || !session.Live(p.Now()) {
+			return err
+		}
+		role, err = p.Role(ctx, tx, session.Account)
+		return err
+	})
+	if err != nil || role != r.role {
+		return false
+	}
+	_, _, err = p.watched(ctx, r, topic)
+	return err == nil
+}
+
+// seesAny reports whether who looks sees one of the conversations that changed.
+func (p *Pages) seesAny(ctx context.Context, r *request, changed []live.Topic) (sees bool) {
+	var ids []string
+	for _, t := range changed {
+		if id, ok := t.Conversation(); ok {
+			ids = append(ids, id)
+		}
+	}
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		sees, err = tx.SeesAny(ctx, r.viewer(), ids)
+		return err
+	})
+	return err == nil && sees
+}
