@@ -12,12 +12,14 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/signin/issuer"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -34,8 +36,22 @@ func (d *daemon) pages() http.Handler {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
 		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
-		Log: d.log.With("component", "pages"),
+		Identity: d.identity(), Log: d.log.With("component", "pages"),
 	})
+}
+
+// identity is how people get into the pages besides links.
+func (d *daemon) identity() pages.Identity {
+	c := d.config.SignIn
+	i := pages.Identity{People: make(map[string]signin.Account, len(c.People)), Proxies: c.Proxies, Header: c.Header}
+	for name, account := range c.People {
+		platform, id, _ := strings.Cut(account, "/")
+		i.People[name] = signin.Account{Platform: messages.Platform(platform), ID: messages.UserID(id)}
+	}
+	if c.Issuer != "" {
+		i.Issuer = issuer.New(issuer.Config{URL: c.Issuer, ClientID: c.ClientID, Secret: c.ClientSecret.Reveal(), Claim: c.Claim})
+	}
+	return i
 }
 
 // signInLink makes a link for an account and returns it. local says that it leads to

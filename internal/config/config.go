@@ -69,6 +69,7 @@ type Config struct {
 	Agents           Agents
 	Memory           Memory
 	Transcribe       Transcribe
+	SignIn           SignIn
 	Git              Git
 	Log              Log
 

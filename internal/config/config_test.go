@@ -89,6 +89,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Memory:     config.Memory{On: true, Learning: true, Model: "text-embedding-3-small"},
 		Transcribe: config.Transcribe{Model: "whisper-1"},
+		SignIn:     config.SignIn{Claim: "email"},
 		Git:        config.Git{Hosts: []string{"github.com"}},
 		Log:        config.Log{Level: slog.LevelInfo, Format: config.FormatAuto},
 	}

@@ -263,6 +263,7 @@ func (l *loader) check() {
 	if c.OpenAI.APIKey.IsSet() && option.PlainHTTPAbroad(c.OpenAI.BaseURL) {
 		l.warn("OPENAI_BASE_URL is http:// on another machine, so the key and all messages are sent unencrypted; use https://")
 	}
+	l.checkSignIn()
 	l.checkSections()
 }
 

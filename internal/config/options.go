@@ -82,7 +82,7 @@ func tableOf(sections []option.Section) []Option {
 			theirs = append(theirs, row)
 		}
 	}
-	return slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, fileOptions, theirs, lastOptions)
+	return slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, fileOptions, signInOptions, theirs, lastOptions)
 }
 
 var baseOptions = []Option{

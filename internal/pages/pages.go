@@ -75,6 +75,9 @@ type Config struct {
 	// Changes tells pages that are open of what changes; nil: they stay as they are.
 	Changes *live.Hub
 
+	// Identity is how people get in besides links.
+	Identity Identity
+
 	Log *slog.Logger
 	Now func() time.Time // default time.Now
 }
@@ -118,6 +121,9 @@ func (p *Pages) routes() {
 	p.mux.HandleFunc("GET /assets/{name}", p.serveAsset)
 	p.mux.HandleFunc("GET /sign-in", p.open(p.signInPage))
 	p.mux.HandleFunc("POST /sign-in", p.open(p.signIn))
+	p.mux.HandleFunc("POST /sign-in/proxy", p.open(p.proxySignIn))
+	p.mux.HandleFunc("GET "+issuerPath, p.open(p.toIssuer))
+	p.mux.HandleFunc("GET "+backPath, p.open(p.fromIssuer))
 
 	p.page("GET /{$}", p.overview)
 	p.page("GET /approvals", p.approvals)
@@ -145,12 +151,22 @@ func (p *Pages) routes() {
 	p.operations()
 }
 
+var errNoPage = fault.New(fault.NotFound, "There is no such page.")
+
 // ServeHTTP implements http.Handler.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "same-origin") // without one, older browsers do not say where a form comes from
+	if p.secure(r) {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+	if why := p.Identity.misled(r); why != "" {
+		p.explain(w, &request{Request: r}, http.StatusMisdirectedRequest, why, nil) //nolint:contextcheck // it has the request's
+		return
+	}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-		p.fail(w, &request{Request: r}, fault.New(fault.NotFound, "There is no such page.")) //nolint:contextcheck // it has the request's
+		p.fail(w, &request{Request: r}, errNoPage) //nolint:contextcheck // it has the request's
 		return
 	}
 	if err := p.guard.Check(r); err != nil {
@@ -162,7 +178,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if pattern == "" {
 		seen := &statusRecorder{header: http.Header{}}
 		handler.ServeHTTP(seen, r) // says whether it is the path or the method
-		err := fault.New(fault.NotFound, "There is no such page.")
+		err := errNoPage
 		if seen.status == http.StatusMethodNotAllowed {
 			h.Set("Allow", seen.header.Get("Allow"))
 			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
@@ -343,9 +359,14 @@ func (p *Pages) failWith(w http.ResponseWriter, r *request, err error, more html
 	if status == http.StatusInternalServerError && r.Context().Err() == nil {
 		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
 	}
+	p.explain(w, r, status, fault.Public(err), more)
+}
+
+// explain shows why there is nothing else to see.
+func (p *Pages) explain(w http.ResponseWriter, r *request, status int, why string, more html.Node) {
 	p.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
 		html.El("h1", html.Text(http.StatusText(status))),
-		html.El("p", html.Text(fault.Public(err))),
+		html.El("p", html.Text(why)),
 		more,
 		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
 	}})

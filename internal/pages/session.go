@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
-	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -65,7 +64,7 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 		return r, errNobody
 	}
 	now, ctx := p.Now(), plain.Context()
-	client := ratelimit.Client(plain.RemoteAddr)
+	client := p.Identity.client(plain)
 	hash := signin.Hash(cookie.Value)
 	if wait := p.failed.Wait(client, now); wait > 0 && !p.uses.Knows(hash) {
 		return r, tooMany(w, wait)

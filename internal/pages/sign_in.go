@@ -7,7 +7,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
-	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -42,14 +41,15 @@ func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 	if token == "" {
 		return view{title: "Sign in", body: html.Group{
 			html.El("h1", html.Text("Sign in")),
-			html.El("p", html.Text("You need a link to sign in. It works once, for 5 minutes.")),
+			p.ways(r, to),
+			html.El("p", html.Text("A link signs you in. It works once, for 5 minutes.")),
 			html.El("ul",
 				html.El("li", html.Text("In a private chat with the bot, send "), html.El("code", html.Text("/web")), html.Text(".")),
 				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),
 		}}, nil
 	}
 	now, ctx := p.Now(), r.Context()
-	client := ratelimit.Client(r.RemoteAddr)
+	client := p.Identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -81,7 +81,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
 		return view{}, err
 	}
 	now, ctx := p.Now(), r.Context()
-	client := ratelimit.Client(r.RemoteAddr)
+	client := p.Identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -105,19 +105,8 @@ func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (
 		if err != nil {
 			return err
 		}
-		role, err := p.Role(ctx, tx, link.Account)
-		if err == nil && role == sessions.Stranger {
-			err = fault.New(fault.Forbidden, "This account can no longer use the bot.")
-		}
-		if err != nil {
-			return err
-		}
-		var session signin.Session
-		session, token = signin.NewSession(link.Account, client, now)
-		if err := tx.InsertWebSession(ctx, session); err != nil {
-			return err
-		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: link.String(), Action: "web.sign_in", Target: session.ID})
+		token, err = p.beginSession(ctx, tx, link.Account, client, now, signin.SessionLife, "link")
+		return err
 	})
 	return token, err
 }

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -173,6 +174,7 @@ type browser struct {
 	*world
 
 	host    string
+	from    string // address and port; empty: 192.0.2.1:1000
 	cookies map[string]*http.Cookie
 	header  http.Header
 	ctx     context.Context //nolint:containedctx // of its requests; nil: the test's
@@ -199,7 +201,7 @@ func (b *browser) send(method, target string, form url.Values) *httptest.Respons
 		ctx = b.t.Context()
 	}
 	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(form.Encode()))
-	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
+	r.Host, r.RemoteAddr = b.host, cmp.Or(b.from, "192.0.2.1:1000")
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

@@ -17,7 +17,7 @@ const (
 	// LinkLife is how long a link is good.
 	LinkLife = 5 * time.Minute
 
-	// SessionLife is how long a session lasts, whether or not it is used.
+	// SessionLife is how long a session lasts that a link began.
 	SessionLife = 30 * 24 * time.Hour
 
 	// Idle ends a session that is not used for so long.
@@ -64,14 +64,15 @@ type Session struct {
 	RevokedAt  time.Time // zero: it was not
 }
 
-// NewSession makes a session, and its token, which has 260 random bits.
-func NewSession(a Account, client string, now time.Time) (s Session, token string) {
+// NewSession makes a session that ends after life, whether or not it is used, and its
+// token, which has 260 random bits.
+func NewSession(a Account, client string, now time.Time, life time.Duration) (s Session, token string) {
 	token = rand.Text() + rand.Text()
 	now = now.UTC().Truncate(time.Millisecond)
 	client = strings.ToValidUTF8(client[:min(len(client), maxClient)], "")
 	return Session{
 		Account: a, ID: strings.ToLower(rand.Text())[:10], Hash: Hash(token), Client: client,
-		CreatedAt: now, LastUsedAt: now, ExpiresAt: now.Add(SessionLife),
+		CreatedAt: now, LastUsedAt: now, ExpiresAt: now.Add(life),
 	}, token
 }
 

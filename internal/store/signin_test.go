@@ -60,8 +60,8 @@ func TestSessionsOfBrowsers(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		at := time.Date(2026, 11, 21, 12, 34, 56, 0, time.UTC)
 		ann, bob := signin.Account{Platform: "telegram", ID: "42"}, signin.Account{Platform: "slack", ID: "T1/U7"}
-		first, token := signin.NewSession(ann, "Firefox\xff", at)
-		second, _ := signin.NewSession(bob, "Chromium", at.Add(time.Minute))
+		first, token := signin.NewSession(ann, "Firefox\xff", at, signin.SessionLife)
+		second, _ := signin.NewSession(bob, "Chromium", at.Add(time.Minute), signin.SessionLife)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			if err := tx.InsertWebSession(ctx, first); err != nil {
 				return err
