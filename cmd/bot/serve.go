@@ -73,7 +73,7 @@ func (p *program) serve(console bool) error {
 	}
 	resident.ReleaseProgram() // nothing of what reads the command line comes again
 	env.Hangup, env.Reload, env.SetLogLevel = hangups, p.load, p.levels.set
-	env.Restarts = p.restart != nil
+	env.Restarts, env.Source = p.restart != nil, &p.source
 	if err = app.Run(p.ctx, cfg, env); errors.Is(err, app.ErrRestart) {
 		closeLog()
 		return p.restart()

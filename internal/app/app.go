@@ -110,6 +110,9 @@ type Env struct {
 	Reload      func() (config.Config, error)
 	SetLogLevel func(level slog.Level)
 
+	// Source is where the configuration was read from, for who changes it; nil: nobody can.
+	Source *config.Source
+
 	// Restarts is set where Run may return ErrRestart, because whoever called it runs it
 	// again then.
 	Restarts bool

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/setup"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/signin/issuer"
 	"remote-agent/internal/spend"
@@ -36,8 +37,18 @@ func (d *daemon) pages() http.Handler {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
 		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
-		Identity: d.identity(), Log: d.log.With("component", "pages"),
+		Setup: d.setUp, Identity: d.identity(), Log: d.log.With("component", "pages"),
 	})
+}
+
+// setUp returns what changes the configuration of this process, as its file is now.
+func (d *daemon) setUp() (setup.Service, error) {
+	if d.env.Source == nil {
+		return nil, fault.New(fault.Unsupported, "The configuration cannot be changed here: use bot setup on the server.")
+	}
+	env := d.env
+	env.daemon = d
+	return NewSetup(*d.env.Source, env)
 }
 
 // identity is how people get into the pages besides links.

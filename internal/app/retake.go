@@ -99,27 +99,35 @@ func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
 		localsocket.WriteError(w, fault.Newf(fault.Invalid, "The request does not say which options were changed: %v.", err))
 		return
 	}
+	d.askRetake(r.Context(), made, func(t taken, err error) {
+		if err != nil {
+			localsocket.WriteError(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(t)          // the other side may be gone
+		_ = http.NewResponseController(w).Flush() // as above
+	})
+}
+
+// askRetake has this process take a change, and answers before a restart that it may
+// need. Nothing is answered when ctx has ended.
+func (d *daemon) askRetake(ctx context.Context, made change, answer func(t taken, err error)) {
 	if d.env.Reload == nil {
-		localsocket.WriteError(w, fault.New(fault.Unsupported, "The bot that runs here cannot read its configuration again: end it and start it."))
+		answer(taken{}, fault.New(fault.Unsupported, "The bot that runs here cannot read its configuration again: end it and start it."))
 		return
 	}
 	reply, heard := make(chan retaken, 1), make(chan struct{})
 	defer close(heard)
 	select {
 	case d.retakes <- retakeRequest{change: made, reply: reply, heard: heard}:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return
 	}
 	select {
 	case done := <-reply:
-		if done.err != nil {
-			localsocket.WriteError(w, done.err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(done.taken) // the other side may be gone
-		_ = http.NewResponseController(w).Flush() // as above
-	case <-r.Context().Done():
+		answer(done.taken, done.err)
+	case <-ctx.Done():
 	}
 }
 

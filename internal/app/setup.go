@@ -23,7 +23,7 @@ import (
 // for concurrent use.
 type Setup struct {
 	source config.Source
-	env    Env
+	env    Env // its daemon is the one that runs the pages; nil in a terminal
 
 	mu       sync.Mutex // guards what follows
 	file     config.EnvText
@@ -291,7 +291,7 @@ const tellWithin = 30 * time.Second
 func (s *Setup) tell(ctx context.Context, c config.Config, values map[string]string) ([]string, error) {
 	asking, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	t, running, err := tellDaemon(asking, c, newChange(s.File(), values))
+	t, running, err := s.retake(asking, c, newChange(s.File(), values))
 	const restart = "Restart it: systemctl restart bot, or docker compose restart, or end it and start it."
 	switch {
 	case ctx.Err() != nil:
@@ -315,10 +315,22 @@ func (s *Setup) tell(ctx context.Context, c config.Config, values map[string]str
 		said = append(said, "The running bot has taken it.")
 	case !t.Restarting:
 		said = append(said, "The running bot needs a restart for "+strings.Join(t.Restart, ", ")+".", restart)
+	case s.env.daemon != nil:
+		said = append(said, "The bot restarts with it now and is back in a few seconds; answers that it is writing go on.")
 	case awaitRestart(ctx, c, t.Life):
 		said = append(said, "The bot has restarted with it; answers that it was writing go on.")
 	default:
 		said = append(said, "The bot was told to restart with it and does not answer yet: look at its log.")
 	}
 	return said, nil
+}
+
+// retake has the bot that runs here take a change: this process, where it is that bot.
+func (s *Setup) retake(ctx context.Context, c config.Config, made change) (t taken, running bool, err error) {
+	if s.env.daemon == nil {
+		return tellDaemon(ctx, c, made)
+	}
+	err = fault.New(fault.Unavailable, "It is stopping.")
+	s.env.daemon.askRetake(ctx, made, func(done taken, failed error) { t, err = done, failed })
+	return t, true, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -138,6 +139,9 @@ func (s *Setup) repositoryStep() setup.Step {
 		Fields: []setup.Field{{Name: "repository", Label: "Address, owner/name or folder"}},
 		Opens:  "Say /repo in a chat to choose it; /plan and questions work on it from then on.",
 		Act: func(ctx context.Context, values map[string]string) (string, error) {
+			if where := values["repository"]; s.env.daemon != nil && (filepath.IsAbs(where) || strings.HasPrefix(where, ".") || strings.HasPrefix(where, "~")) {
+				return "", fault.New(fault.Forbidden, "A folder of the server can be registered only there: bot repo add "+where)
+			}
 			return s.act(ctx, func(c config.Config, env Env) error {
 				return Repo(ctx, c, env, RepoAdd, values["repository"])
 			})

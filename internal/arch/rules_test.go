@@ -149,7 +149,7 @@ var allowed = map[string][]string{
 	"internal/signin/issuer": {"internal/fault"},
 	"internal/html":          {"internal/markup"},
 	"internal/pages": {
-		"docs", "internal/approval", "internal/audit", "internal/backup", "internal/command", "internal/doctor", "internal/export", "internal/fault", "internal/html", "internal/mcpserver", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/ratelimit", "internal/sessions", "internal/signin", "internal/signin/issuer", "internal/spend", "internal/store", "internal/wording",
+		"docs", "internal/approval", "internal/audit", "internal/backup", "internal/command", "internal/doctor", "internal/export", "internal/fault", "internal/html", "internal/mcpserver", "internal/memory", "internal/messages", "internal/plan", "internal/profile", "internal/ratelimit", "internal/sessions", "internal/setup", "internal/signin", "internal/signin/issuer", "internal/spend", "internal/store", "internal/wording",
 	},
 	"docs": {},
 

@@ -93,8 +93,7 @@ func hostOf(host string) string {
 }
 
 // ways are the other ways in, on the page for signing in.
-func (p *Pages) ways(r *request, to string) html.Node {
-	var ways html.Group
+func (p *Pages) ways(r *request, to string) (ways html.Group) {
 	if i := p.Identity.Issuer; i != nil {
 		ways = append(ways, html.El("p", html.El("a", html.Class("button primary"), html.Href(issuerPath+"?to="+queryEscape(to)), html.Text("Sign in with "+i.Name()))))
 	}

@@ -1,3 +1,4 @@
+//nolint:thelper // each runs tests, not helpers
 package pages_test
 
 import (

@@ -29,6 +29,7 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/platforms", name: "Platforms", owners: true},
 	{path: "/backups", name: "Backups", owners: true},
 	{path: "/settings", name: "Settings", owners: true},
+	{path: "/setup", name: "Set-up", owners: true},
 	{path: "/docs", name: "Manual"},
 }
 

@@ -31,6 +31,10 @@ func (p *Pages) operations() {
 	p.act("POST /agents/{id}/delete", ownersDo(p.deleteProfile))
 	p.page("GET /settings", ownersSee(p.settings))
 	p.act("POST /settings/check", ownersDo(p.runChecks))
+	p.page("GET /setup", ownersSee(p.setupList))
+	p.page("GET /setup/{step}", ownersSee(p.setupStep))
+	p.act("POST /setup/{step}", ownersDo(p.setUp))
+	p.file("GET /setup/{step}/back", p.setupBack)
 	if p.About.Backups != nil {
 		p.page("GET /backups", ownersSee(p.backups))
 		p.file("GET /backups/{name}/download", p.downloadBackup)

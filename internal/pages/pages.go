@@ -28,6 +28,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/setup"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -75,6 +76,9 @@ type Config struct {
 	// Changes tells pages that are open of what changes; nil: they stay as they are.
 	Changes *live.Hub
 
+	// Setup returns what changes the configuration, as it is now; nil if nothing can.
+	Setup func() (setup.Service, error)
+
 	// Identity is how people get in besides links.
 	Identity Identity
 
@@ -94,6 +98,7 @@ type Pages struct {
 	failed   *ratelimit.Limits     // of an address
 	assets   map[string]asset
 	jobs     jobs
+	attempts attempts
 }
 
 // New returns Pages.
@@ -222,6 +227,8 @@ type view struct {
 	badge string // what a tab shows before the title
 	live  string // what its changes are of, as /events names it; empty: it stays as it is
 	at    string // the last change before it was made
+
+	formTo string // the one other site that a form of the page leads to; may be empty
 }
 
 // outcome is what an action came to.
@@ -381,6 +388,9 @@ func (p *Pages) write(w http.ResponseWriter, r *request, status int, v view) {
 	}
 	if err := html.Write(&out, page(r, v)); err != nil {
 		status = http.StatusInternalServerError
+	}
+	if v.formTo != "" {
+		w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+v.formTo, 1))
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -39,10 +39,14 @@ func (p *Pages) open(do func(w http.ResponseWriter, r *request) (view, error)) h
 func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 	token, to := r.URL.Query().Get("k"), localPath(r.URL.Query().Get("to"))
 	if token == "" {
+		ways, need := p.ways(r, to), "You need a link to sign in. It works once, for 5 minutes."
+		if len(ways) > 0 {
+			need = "Or get a link, which works once, for 5 minutes:"
+		}
 		return view{title: "Sign in", body: html.Group{
 			html.El("h1", html.Text("Sign in")),
-			p.ways(r, to),
-			html.El("p", html.Text("A link signs you in. It works once, for 5 minutes.")),
+			ways,
+			html.El("p", html.Text(need)),
 			html.El("ul",
 				html.El("li", html.Text("In a private chat with the bot, send "), html.El("code", html.Text("/web")), html.Text(".")),
 				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),

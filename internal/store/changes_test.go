@@ -66,7 +66,7 @@ func TestChangesAreToldBehindTheirCommit(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		s, _ := signin.NewSession(signin.Account{Platform: "telegram", ID: "1"}, "", conv.CreatedAt)
+		s, _ := signin.NewSession(signin.Account{Platform: "telegram", ID: "1"}, "", conv.CreatedAt, signin.SessionLife)
 		changes("a session of a browser", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.InsertWebSession(ctx, s) })
 		})

@@ -338,7 +338,7 @@ func (d *Dialog) rest(ctx context.Context, w setup.Way, next string, check bool)
 
 // ask asks for one value until it is right by itself.
 func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[string]string) error {
-	isOption := w.Act == nil && w.Obtain == nil
+	isOption := w.Asks()
 	var known setup.Value
 	if isOption {
 		if known = d.Service.Value(f.Name); known.Pinned {
@@ -351,7 +351,7 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 	switch {
 	case again && before != "":
 		keep = "what you entered"
-	case !again && known.Set && !d.moved(w, f, typed):
+	case !again && known.Set && !setup.Moved(d.Service, w, f, typed):
 		keep = "what is set"
 	}
 	for {
@@ -384,22 +384,6 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 
 // none is the answer that takes an optional value out.
 const none = "-"
-
-// moved reports whether what a field is for is another one now.
-func (d *Dialog) moved(w setup.Way, f setup.Field, typed map[string]string) bool {
-	if f.For == "" {
-		return false
-	}
-	value, given := typed[f.For]
-	if !given {
-		value, given = w.Set[f.For]
-	}
-	known := d.Service.Value(f.For)
-	if !known.Set {
-		known.Text = ""
-	}
-	return given && !known.Pinned && value != known.Text
-}
 
 // value asks for a value once.
 func (d *Dialog) value(ctx context.Context, f setup.Field, keep string) (string, error) {
