@@ -329,27 +329,11 @@ const maxQuestions = 50
 
 func (p *Pages) openQuestions(r *request) (q questions, err error) {
 	ctx, now := r.Context(), p.Now()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		q = questions{}
-		all, err := tx.WaitingApprovals(ctx, "", 4*maxQuestions)
-		if err != nil {
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if q.approvals, err = tx.AskedApprovals(ctx, r.viewer(), now, maxQuestions); err != nil {
 			return err
 		}
-		for _, a := range all {
-			ok, err := tx.Sees(ctx, r.viewer(), a.ConversationID)
-			if err != nil {
-				return err
-			}
-			if ok && now.Before(a.ExpiresAt) && len(q.approvals) < maxQuestions {
-				q.approvals = append(q.approvals, a)
-			}
-		}
-		plans, err := tx.OpenPlans(ctx, r.viewer(), maxQuestions)
-		for _, pl := range plans {
-			if now.Before(pl.ExpiresAt) {
-				q.plans = append(q.plans, pl)
-			}
-		}
+		q.plans, err = tx.OpenPlans(ctx, r.viewer(), now, maxQuestions)
 		return err
 	})
 	return q, err
@@ -369,7 +353,7 @@ func (p *Pages) approvalCard(r *request, a approval.Approval) html.Node {
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
-		html.El("h3", state("waiting", "◆", a.Name()), html.Text(" "+p.Redact(a.Question()))),
+		html.El("h3", state("waiting", "◆", a.Name()), html.Text(" "), p.line(a.Question())),
 		p.meta("asked for "+a.Requester, p.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.Now())),
 		p.size(len(a.Arguments)),
 		detail,

@@ -46,7 +46,7 @@ func (p *Pages) eventLine(r *request, e store.SessionEvent) html.Node {
 	now := p.Now()
 	about := []any{fmt.Sprintf("no. %d", e.Seq)}
 	if e.In.Sender.ID != "" {
-		about = append(about, wording.Who(p.head200(e.In.Sender.Name), e.In.Actor()))
+		about = append(about, p.who(e.In.Sender.Name, e.In.Actor()))
 	}
 	if e.Attempts > 0 {
 		about = append(about, wording.Count(e.Attempts, "try", "tries"))

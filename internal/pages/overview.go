@@ -243,6 +243,6 @@ func (p *Pages) lights() html.Node {
 		case l.On:
 			mark = state("warn", "▲", "no answer")
 		}
-		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), html.Text(p.Redact(l.Detail))))
+		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), p.line(l.Detail)))
 	}))}
 }

@@ -14,7 +14,6 @@ import (
 	"remote-agent/internal/signin"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
-	"remote-agent/internal/wording"
 )
 
 // Directory is who may use the bot. Changes are those of the chat commands: they hold on
@@ -148,7 +147,7 @@ func (p *Pages) requests(r *request, waiting []sessions.Pairing) html.Node {
 		choice := func(label, role, class string) html.Node {
 			return p.form(r, "/people/request", hidden("number", strconv.FormatInt(w.Number, 10)), decision(label, "role", role, class))
 		}
-		return html.El("li", state("waiting", "◆", w.Code), html.El("span", html.Class("what"), html.Text(wording.Who(p.head200(w.Name), w.Account()))), p.meta("asks to be let in", p.when(w.AskedAt)),
+		return html.El("li", state("waiting", "◆", w.Code), html.El("span", html.Class("what"), html.Text(p.who(w.Name, w.Account()))), p.meta("asks to be let in", p.when(w.AskedAt)),
 			choice("Allow", "member", "primary"), choice("Allow, read only", "viewer", ""), choice("No", "none", "danger"))
 	})
 	return section("requests", heading("Requests", len(waiting)), lines, "Nobody asks to be let in. A stranger who writes to the bot in private gets a code and is here for a day, and owners are asked in their chats, too.")
@@ -189,7 +188,7 @@ func (p *Pages) personLine(r *request, who Person, f figures) html.Node {
 	} else {
 		about = append(about, html.Group{html.Text("seen "), p.when(f.seen)})
 	}
-	line := html.Group{mark, html.El("span", html.Class("what"), html.Text(wording.Who(p.head200(who.Name), account))), p.meta(about...)}
+	line := html.Group{mark, html.El("span", html.Class("what"), html.Text(p.who(who.Name, account))), p.meta(about...)}
 	if who.Account == r.session.Account {
 		return html.El("li", append(line, html.El("span", html.Class("muted"), html.Text("you")))...)
 	}

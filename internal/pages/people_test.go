@@ -65,7 +65,7 @@ func TestPeopleAreListedAndChanged(t *testing.T) {
 		owner := w2.as(ann)
 		page := owner.get("/people")
 		clean(t, "/people", page)
-		wants(t, page, "Requests (1)", "WDJ-BMJ", "<title>◆1 People", "Allow, read only", "removed", "viewer", "you</span>", "$0.07 today", "never seen", "the person at the console", `aria-current="page">People`)
+		wants(t, page, "Requests (1)", "WDJ-BMJ", "<title>◆1 People", "Allow, read only", "removed", "viewer", "Cat (telegram/43)", "you</span>", "$0.07 today", "never seen", "the person at the console", `aria-current="page">People`)
 		for form, want := range map[string]struct{ path, did string }{
 			"number=7&role=member":                     {"/people/request", "console/local answers 7 user"},
 			"number=7&role=viewer":                     {"/people/request", "console/local answers 7 reader"},

@@ -22,7 +22,9 @@ const (
 	sessionsPage = 50
 	window       = 200       // messages of a transcript at once
 	maxPage      = 200 << 10 // bytes of HTML of these messages
-	maxFound     = 500       // messages that a search looks at
+	maxHits      = 500       // messages that a search looks at at once
+	maxSearches  = 10        // how often it does
+	maxFound     = 2000      // sessions that it finds
 	maxText      = 16 << 10  // bytes of a text that are shown
 	maxOutput    = 4 << 10   // bytes of what a tool said
 )
@@ -68,15 +70,8 @@ func (p *Pages) sessions(r *request) (view, error) {
 		}
 		f.Sessions = nil
 		if words != "" {
-			hits, err := tx.SearchMessages(ctx, store.SearchFilter{Words: words, Limit: maxFound})
-			if err != nil {
+			if f.Sessions, err = withWords(ctx, tx, words); err != nil {
 				return err
-			}
-			f.Sessions = []string{}
-			for _, h := range hits {
-				if !slices.Contains(f.Sessions, h.SessionID) {
-					f.Sessions = append(f.Sessions, h.SessionID)
-				}
 			}
 		}
 		list, err = tx.ListSessions(ctx, f)
@@ -106,6 +101,29 @@ func (p *Pages) sessions(r *request) (view, error) {
 		v.live = liveAll
 	}
 	return v, nil
+}
+
+// withWords returns the sessions in which something has some words, those first in which
+// it was said last. What one session says a hundred times does not hide the others.
+func withWords(ctx context.Context, tx *store.Tx, words string) ([]string, error) {
+	ids, f := []string{}, store.SearchFilter{Words: words, Limit: maxHits}
+	seen := make(map[string]bool)
+	for range maxSearches {
+		hits, err := tx.SearchMessages(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			if !seen[h.SessionID] && len(ids) < maxFound {
+				seen[h.SessionID], ids = true, append(ids, h.SessionID)
+			}
+			f.Before = h.ID
+		}
+		if len(hits) < f.Limit || len(ids) == maxFound {
+			break
+		}
+	}
+	return ids, nil
 }
 
 // filterForm shows the filter that holds, to be changed; the address keeps it.
@@ -169,14 +187,19 @@ func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err err
 		return nil, err
 	}
 	var list []store.TranscriptMessage
-	err = p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.TranscriptPage(r.Context(), row.ID, before, window)
+	var names map[string]messages.Inbound
+	ctx := r.Context()
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if list, err = tx.TranscriptPage(ctx, row.ID, before, window); err != nil {
+			return err
+		}
+		names, err = tx.Senders(ctx, list)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	turns, from := p.transcript(list, r.owner())
+	turns, from := p.transcript(list, names, r.owner())
 	if from > 1 {
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href(fmt.Sprintf("/sessions/%s?before=%d", row.ID, from)), html.Text("Earlier messages"))))
 	}
@@ -205,7 +228,7 @@ func beforeOf(r *request) (int64, error) {
 // transcript shows messages, the last of them first as long as there is room, and the
 // number of the first that is shown. What tools were given and returned is shown with all
 // only: in a chat of several people it may be about one of them.
-func (p *Pages) transcript(list []store.TranscriptMessage, all bool) (turns html.Group, from int64) {
+func (p *Pages) transcript(list []store.TranscriptMessage, senders map[string]messages.Inbound, all bool) (turns html.Group, from int64) {
 	results := make(map[string]messages.ToolResult)
 	for _, m := range list {
 		for _, b := range m.Blocks {
@@ -216,7 +239,7 @@ func (p *Pages) transcript(list []store.TranscriptMessage, all bool) (turns html
 	}
 	size := 0
 	for _, m := range slices.Backward(list) {
-		node := p.turn(m, results, all)
+		node := p.turn(m, p.nameOf(senders[m.RunID]), results, all)
 		size += len(html.String(node))
 		if size > maxPage && len(turns) > 0 {
 			break
@@ -229,11 +252,11 @@ func (p *Pages) transcript(list []store.TranscriptMessage, all bool) (turns html
 
 // turn shows a message. Results of tools are folded into their calls, where these are on
 // the page.
-func (p *Pages) turn(m store.TranscriptMessage, results map[string]messages.ToolResult, all bool) html.Node {
+func (p *Pages) turn(m store.TranscriptMessage, person string, results map[string]messages.ToolResult, all bool) html.Node {
 	who, class := "Assistant", "assistant"
 	switch m.Role {
 	case messages.RoleUser:
-		who, class = "Person", "user"
+		who, class = person, "user"
 	case messages.RoleTool:
 		who, class = "Tool", "tool"
 	case messages.RoleAssistant:
@@ -252,6 +275,17 @@ func (p *Pages) turn(m store.TranscriptMessage, results map[string]messages.Tool
 	}
 	return html.El("article", html.Class("turn "+class), html.ID(fmt.Sprintf("m%d", m.Seq)),
 		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.when(m.At))), html.El("div", parts))
+}
+
+// nameOf is what whoever sent an event is called; "Person" if that was forgotten.
+func (p *Pages) nameOf(in messages.Inbound) string {
+	switch {
+	case in.Sender.ID == "":
+		return "Person"
+	case in.Sender.Name == "":
+		return in.Actor()
+	}
+	return p.head200(in.Sender.Name)
 }
 
 func (p *Pages) block(b messages.Block, results map[string]messages.ToolResult, all, plain bool) html.Node {

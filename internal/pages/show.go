@@ -84,6 +84,32 @@ func (p *Pages) head200(text string) string {
 	return wording.Head(wording.OneLine(cut(p.Redact(text), 2000)), 200)
 }
 
+// who is somebody by name and account.
+func (p *Pages) who(name, account string) string {
+	if name = p.head200(name); name == "" {
+		return account
+	}
+	return name + " (" + account + ")"
+}
+
+// line is a line of text in which what stands between backticks is code, as the program
+// writes it for chats.
+func (p *Pages) line(text string) html.Node {
+	parts := strings.Split(wording.OneLine(cut(p.Redact(text), 2000)), "`")
+	if len(parts)%2 == 0 { // one that is not closed stands for itself
+		return html.Text(strings.Join(parts, "`"))
+	}
+	var g html.Group
+	for i, part := range parts {
+		if i%2 == 1 {
+			g = append(g, html.El("code", html.Text(part)))
+			continue
+		}
+		g = append(g, html.Text(part))
+	}
+	return g
+}
+
 // meta is a line of facts: texts and nodes.
 func (p *Pages) meta(parts ...any) html.Node {
 	return html.El("p", html.Class("meta"), metaParts(parts))

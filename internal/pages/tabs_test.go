@@ -150,19 +150,19 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 			})
 			return e
 		}
-		command := add("c", "/remember the safe is 1234", func(e *sessions.Entry) { e.Lane, e.State = sessions.LaneControl, sessions.EntryDone })
+		command := add("c", "/remember the safe is xyzzy", func(e *sessions.Entry) { e.Lane, e.State = sessions.LaneControl, sessions.EntryDone })
 		add("w", "a whispered secret", func(e *sessions.Entry) { e.In.Whispered, e.State = true, sessions.EntryDone })
 		add("o", "too much", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, "overflow" })
 		add("l", "loop", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, sessions.ErrorLoop })
 		add("i", "album", func(e *sessions.Entry) { e.State, e.In.Album = sessions.EntryIgnored, "a" })
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: s.conversation.ID, EventID: command.ID, Text: "Saved: the safe is 1234", Control: true, State: messages.DeliverySent})
+			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: s.conversation.ID, EventID: command.ID, Text: "Saved: the safe is xyzzy", Control: true, State: messages.DeliverySent})
 		})
 		at := "/sessions/" + s.session.ID + "?tab=events"
 		for _, who := range []signin.Account{ann, bob} {
 			page := w.as(who).get(at)
-			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "Dan", "given up", "1 try", "The answer to a command")
-			for _, secret := range []string{"1234", "a whispered secret"} {
+			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "Dan (telegram/99)", "given up", "1 try", "The answer to a command")
+			for _, secret := range []string{"xyzzy", "a whispered secret"} {
 				if strings.Contains(page, secret) {
 					t.Errorf("%s reads %q of somebody else", who, secret)
 				}
@@ -173,7 +173,7 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 		}
 		dan := signin.Account{Platform: "telegram", ID: "99"}
 		w.roles[dan] = sessions.User
-		wants(t, w.as(dan).get(at), "/remember the safe is 1234", "a whispered secret")
+		wants(t, w.as(dan).get(at), "/remember the safe is xyzzy", "a whispered secret")
 		for i := range 120 {
 			add(fmt.Sprint("n", i), fmt.Sprint("text ", i, "."), func(e *sessions.Entry) { e.State, e.SessionID = sessions.EntryDone, s.session.ID })
 		}

@@ -137,8 +137,22 @@ func (t *Tx) storeEntry(e *sessions.Entry) (s step, err error) {
 		RETURNING seq`, args: []any{
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), string(e.In.Sender.ID),
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In),
 	}}, nil
+}
+
+// senderKey is who sent an event, as its row has it beside the platform of its
+// conversation: their id there, or for somebody of another platform that platform and
+// their id, so that nobody there is taken for them. No id has a space in it.
+func senderKey(in messages.Inbound) string {
+	if in.Outside() {
+		return outsideKey(in.Home(), in.Sender.ID)
+	}
+	return string(in.Sender.ID)
+}
+
+func outsideKey(home messages.Platform, id messages.UserID) string {
+	return string(home) + " " + string(id)
 }
 
 // KeepRaw stores an event that was not understood, in state raw. One without an

@@ -56,11 +56,11 @@ const waitingOfSQL = `
 		WHERE platform_type = $1 AND sender = $2 AND lane = 'turn' AND state = 'waiting' LIMIT $4) AS own`
 
 // WaitingOf counts, up to most, the entries of lane turn that wait and came from
-// the sender of in on its platform: all of them, and those in one conversation. It
+// the sender of in on the platform of in: all of them, and those in one conversation. It
 // says when the oldest of them was accepted.
 func (t *Tx) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
 	_, err = t.one(ctx, []any{&all, &here, msTime{&since}}, waitingOfSQL,
-		string(in.Conversation.Platform), string(in.Sender.ID), conversationID, most)
+		string(in.Conversation.Platform), senderKey(in), conversationID, most)
 	return all, here, since, wrap(err, "count what waits of a person")
 }
 
@@ -73,7 +73,7 @@ const refusedSinceSQL = `
 // error text at or after a time.
 func (t *Tx) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
 	var one int
-	ok, err := t.one(ctx, []any{&one}, refusedSinceSQL, string(in.Conversation.Platform), string(in.Sender.ID), reason, millis(since))
+	ok, err := t.one(ctx, []any{&one}, refusedSinceSQL, string(in.Conversation.Platform), senderKey(in), reason, millis(since))
 	return ok, wrap(err, "look for refused messages")
 }
 

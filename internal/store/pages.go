@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
@@ -22,14 +24,16 @@ type Viewer struct {
 	ID       messages.UserID
 }
 
-// hasWritten is the condition that an account has written in a conversation.
+// hasWritten is the condition that an account has written in a conversation, there or
+// from elsewhere. What is of a conversation has a number, by which the index finds it.
 const hasWritten = `EXISTS (
-	SELECT 1 FROM inbound_events v WHERE v.conversation_id = %s AND v.platform_type = $%%d AND v.sender = $%%d AND v.state NOT IN ('refused', 'raw'))`
+	SELECT 1 FROM inbound_events v WHERE v.conversation_id = %s AND v.seq > 0
+		AND (v.platform_type = $%%d AND v.sender = $%%d OR v.sender = $%%d) AND v.state NOT IN ('refused', 'raw'))`
 
 // seenBy adds the condition that the conversation in a column is one that v sees.
 func (c *conditions) seenBy(v Viewer, column string) {
 	if v != (Viewer{}) {
-		c.add(fmt.Sprintf(hasWritten, column), string(v.Platform), string(v.ID))
+		c.add(fmt.Sprintf(hasWritten, column), string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID))
 	}
 }
 
@@ -65,11 +69,23 @@ func (t *Tx) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (b
 	return false, nil
 }
 
-// OpenPlans returns up to limit plans that wait for a decision, or to be run, the oldest
-// first. They may have expired.
-func (t *Tx) OpenPlans(ctx context.Context, v Viewer, limit int) (list []plan.Plan, err error) {
+// AskedApprovals returns up to limit approvals that wait at a time in conversations that v
+// sees, the oldest first.
+func (t *Tx) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
+	var c conditions
+	c.add("state = 'waiting'")
+	c.add("expires_ms > $%d", millis(now))
+	c.seenBy(v, "approvals.conversation_id")
+	c.args = append(c.args, limit)
+	return t.approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+}
+
+// OpenPlans returns up to limit plans that wait at a time for a decision, or to be run,
+// in conversations that v sees, the oldest first.
+func (t *Tx) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
 	var c conditions
 	c.add(openPlan)
+	c.add("expires_ms > $%d", millis(now))
 	c.seenBy(v, "plans.conversation_id")
 	c.args = append(c.args, limit)
 	err = t.each(ctx, func(scan func(...any) error) error {
@@ -84,7 +100,7 @@ func (t *Tx) OpenPlans(ctx context.Context, v Viewer, limit int) (list []plan.Pl
 const transcriptPageSQL = `
 	WITH page AS MATERIALIZED (
 		SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND seq < $2 ORDER BY seq DESC LIMIT $3)
-	SELECT seq, role, kind, content, data_json, created_at, undone FROM agent_messages
+	SELECT seq, role, kind, content, data_json, created_at, undone, run_id FROM agent_messages
 	WHERE session_id = $1 AND role <> 'system' AND seq < $2 AND seq >= (SELECT min(seq) FROM page)
 	ORDER BY seq DESC, part DESC`
 
@@ -103,7 +119,7 @@ func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64,
 		var r messages.Record
 		var m TranscriptMessage
 		var created int64
-		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone, &m.RunID); err != nil {
 			return err
 		}
 		last := len(list) - 1
@@ -130,6 +146,37 @@ func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64,
 	}
 	slices.Reverse(list)
 	return list, wrap(err, "read a page of a transcript")
+}
+
+// Senders returns the events by which messages came in, by RunID, as far as they were not
+// forgotten: who sent them, and where, and nothing of what they said.
+func (t *Tx) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
+	found := make(map[string]messages.Inbound)
+	var args []any
+	var places []string
+	for _, m := range list {
+		if _, known := found[m.RunID]; !known && m.Role == messages.RoleUser && checkID(m.RunID, "message") == nil {
+			found[m.RunID] = messages.Inbound{}
+			args = append(args, m.RunID)
+			places = append(places, fmt.Sprintf("$%d", len(args)))
+		}
+	}
+	if len(args) == 0 {
+		return found, nil
+	}
+	err := t.each(ctx, func(scan func(...any) error) error {
+		var id, data string
+		if err := scan(text{&id}, text{&data}); err != nil || data == "" {
+			return err
+		}
+		var in messages.Inbound
+		if err := json.Unmarshal([]byte(data), &in); err != nil {
+			return fault.Wrap(err, fault.Internal, "decode event")
+		}
+		found[id] = messages.Inbound{Conversation: in.Conversation, Sender: in.Sender}
+		return nil
+	}, `SELECT id, data FROM inbound_events WHERE id IN (`+strings.Join(places, ", ")+`)`, args...)
+	return found, wrap(err, "look who sent messages")
 }
 
 // listed adds the conditions of a filter that only pages have.

@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
+	"remote-agent/internal/messages"
 )
 
 // personPrefix begins the ids of people with several accounts. It is no platform.
@@ -440,7 +441,8 @@ func (t *Tx) emptyCommands(ctx context.Context, person string) error {
 		_, err := t.exec(ctx, `
 			UPDATE deliveries SET body = '', placeholder = '', file = NULL, file_name = '', error = ''
 			WHERE state IN ('sent', 'failed') AND event_id IN (
-				SELECT id FROM inbound_events WHERE platform_type = $1 AND sender = $2 AND lane = 'control')`, platform, id)
+				SELECT id FROM inbound_events WHERE lane = 'control' AND (platform_type = $1 AND sender = $2 OR sender = $3))`,
+			platform, id, outsideKey(messages.Platform(platform), messages.UserID(id)))
 		if err != nil {
 			return fmt.Errorf("empty the answers to commands: %w", err)
 		}

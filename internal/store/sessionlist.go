@@ -153,6 +153,7 @@ type TranscriptMessage struct {
 
 	At     time.Time
 	Undone bool
+	RunID  string // of the event that it belongs to; only TranscriptPage says it
 }
 
 // Transcript calls visit for the messages of a session in order, without
