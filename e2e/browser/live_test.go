@@ -35,7 +35,7 @@ func TestAnOpenPageGoesOn(t *testing.T) {
 	b.Model.Enqueue(openai.Text("It is tested."))
 	b.Says("is it tested?")
 	w.sees("is it tested?", "It is tested.")
-	if got := w.number(`window.loaded + (document.querySelector("textarea[name=text]").value === "half a thought" ? 10 : 0) + (document.querySelector(".actions details").open ? 100 : 0)`); got != 117 {
+	if got := w.number(`window.loaded + (document.querySelector("textarea[name=text]").value === "half a thought" ? 10 : 0) + (document.querySelector(".actions details[open]") ? 100 : 0)`); got != 117 {
 		t.Errorf("what somebody was doing did not stay: %d", got)
 	}
 

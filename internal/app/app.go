@@ -34,6 +34,7 @@ import (
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
@@ -171,9 +172,10 @@ type daemon struct {
 	chat        *chat.Handler
 	core        *orchestrator.Orchestrator
 	web         *web.Server
-	changes     *live.Hub     // what tells open pages of changes
-	relay       *live.Relay   // tells other replicas of them
-	plan        resource.Plan // what of the configuration fits into this machine
+	talk        *webchat.Adapter // conversations in the browser
+	changes     *live.Hub        // what tells open pages of changes
+	relay       *live.Relay      // tells other replicas of them
+	plan        resource.Plan    // what of the configuration fits into this machine
 
 	retakes    chan retakeRequest
 	restarting atomic.Bool

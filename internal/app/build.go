@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
+	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/terminal"
 	"remote-agent/internal/wording"
 )
@@ -82,6 +83,8 @@ func (d *daemon) buildModels() error {
 
 func (d *daemon) buildAdapters() error {
 	d.addConsole()
+	d.talk = webchat.New(d.store, d.log)
+	d.adapters = append(d.adapters, d.talk)
 	return d.addPlatforms()
 }
 
@@ -143,7 +146,7 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		if menu, ok := a.(platform.Menu); ok && d.troubles[a.Platform()] == nil {
 			go d.setMenu(ctx, menu)
 		}
-		if a == platform.Adapter(d.console) {
+		if a == platform.Adapter(d.console) || a == platform.Adapter(d.talk) {
 			continue
 		}
 		code := rand.Text()

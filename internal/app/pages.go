@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/pages"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform/console"
+	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/setup"
@@ -36,7 +37,7 @@ func (d *daemon) pages() http.Handler {
 		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
-		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
+		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes, Talk: d.hear,
 		Setup: d.setUp, Identity: d.identity(), Log: d.log.With("component", "pages"),
 	})
 }
@@ -219,4 +220,9 @@ func (d *daemon) lights() (list []pages.Light) {
 		list = append(list, l)
 	}
 	return list
+}
+
+// hear takes what somebody says in the browser.
+func (d *daemon) hear(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
+	return d.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
 }

@@ -151,13 +151,16 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 	}
 }
 
+// ownPlatforms are the console and the browser, which are always there.
+const ownPlatforms = 2
+
 // endWithConsole stops the daemon when the console has ended and no other platform
 // is connected, or nothing else was wanted.
 func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 	select {
 	case <-ctx.Done():
 	case <-d.console.Ended():
-		if len(d.adapters) == 1 || d.env.Chat != nil {
+		if len(d.adapters) == ownPlatforms || d.env.Chat != nil {
 			stop()
 			return
 		}

@@ -22,7 +22,7 @@ const (
 // nothing if every replica may: the adapter is sent its events, belongs to this
 // terminal, or there is only one process on the database.
 func (d *daemon) singleton(a platform.Adapter) string {
-	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || d.intakeOf(a) != platform.Polled {
+	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || a == platform.Adapter(d.talk) || d.intakeOf(a) != platform.Polled {
 		return ""
 	}
 	return "receive/" + string(a.Platform()) + "/" + d.accounts[a.Platform()].ID

@@ -25,6 +25,9 @@ const Access Topic = "access"
 // Conversation is what is said and done in the conversation with an id.
 func Conversation(id string) Topic { return conversations + Topic(id) }
 
+// Chat is what is shown in a conversation in the browser with an id.
+func Chat(id string) Topic { return "chat/" + Topic(id) }
+
 // Browser is the session of a browser with an id: whether it is still good.
 func Browser(id string) Topic { return browsers + Topic(id) }
 

@@ -17,6 +17,7 @@ type place struct {
 
 var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/", name: "Overview"},
+	{path: "/chat", name: "Chat"},
 	{path: "/sessions", name: "Sessions"},
 	{path: "/approvals", name: "Approvals"},
 	{path: "/queue", name: "Queue", owners: true},

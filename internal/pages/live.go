@@ -15,6 +15,7 @@ import (
 const (
 	liveAll     = "all"      // any conversation that they see
 	liveSession = "session/" // the conversation of the session with the id behind it
+	liveChat    = "chat/"    // the conversation in the browser with the id behind it
 )
 
 // partHeader is set by the script of a page that is open, which asks for the page itself
@@ -64,6 +65,10 @@ func (p *Pages) stream(w http.ResponseWriter, r *request) error {
 func (p *Pages) watched(ctx context.Context, r *request, topic string) (topics []live.Topic, all bool, err error) {
 	if topic == liveAll {
 		return nil, true, nil
+	}
+	if id, ok := strings.CutPrefix(topic, liveChat); ok {
+		topics, err := p.watchedChat(ctx, r, id)
+		return topics, false, err
 	}
 	id, ok := strings.CutPrefix(topic, liveSession)
 	if !ok {

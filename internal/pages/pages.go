@@ -73,6 +73,9 @@ type Config struct {
 	// About are facts that only the program as a whole knows.
 	About About
 
+	// Talk takes what people say in the browser; nil: they cannot.
+	Talk Talk
+
 	// Changes tells pages that are open of what changes; nil: they stay as they are.
 	Changes *live.Hub
 
@@ -99,6 +102,8 @@ type Pages struct {
 	assets   map[string]asset
 	jobs     jobs
 	attempts attempts
+
+	uploading chan struct{} // has room for those who send files
 }
 
 // New returns Pages.
@@ -106,7 +111,7 @@ func New(config Config) *Pages {
 	p := &Pages{
 		Config: config, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), markdown: html.NewRenderer(),
 		manual: sync.OnceValue(func() *html.Renderer { return html.NewManual(manualLink) }),
-		uses:   ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(),
+		uses:   ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(), uploading: make(chan struct{}, uploads),
 	}
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
@@ -153,6 +158,9 @@ func (p *Pages) routes() {
 	p.act("POST /account/end", p.endSession)
 	p.act("POST /sign-out", p.signOut)
 	p.act("POST /theme", p.chooseTheme)
+	if p.Talk != nil {
+		p.talking()
+	}
 	p.operations()
 }
 
@@ -178,7 +186,12 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done.")) //nolint:contextcheck // as above
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	limit := int64(maxForm)
+	if isUpload(r) {
+		limit = maxUpload
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where there is none, there is nothing to wait for
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	handler, pattern := p.mux.Handler(r)
 	if pattern == "" {
 		seen := &statusRecorder{header: http.Header{}}
@@ -314,6 +327,9 @@ func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (
 var errAnswered = errors.New("answered")
 
 func readForm(r *http.Request) error {
+	if isUpload(r) {
+		return readUploads(r)
+	}
 	err := r.ParseForm()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return fault.New(fault.Invalid, "The form is too large: send at most 256 KiB.")

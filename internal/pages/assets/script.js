@@ -186,3 +186,35 @@ const live = (() => {
   if (!document.hidden) open();
   return { refresh };
 })();
+
+// Files are dropped or pasted into a form that takes some, and what is said is sent without
+// leaving the page.
+document.querySelectorAll('form[enctype]').forEach((form) => {
+  const field = form.querySelector('input[type=file]'), text = form.querySelector('textarea');
+  const add = (e, data) => {
+    if (!data?.files.length) return;
+    e.preventDefault();
+    const all = new DataTransfer();
+    [...field.files, ...data.files].forEach((f) => all.items.add(f));
+    field.files = all.files;
+  };
+  form.addEventListener('paste', (e) => add(e, e.clipboardData));
+  form.addEventListener('drop', (e) => add(e, e.dataTransfer));
+  form.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
+  text.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit(); });
+  if (!('send' in form.dataset)) return;
+  form.addEventListener('submit', async (e) => {
+    e.preventDefault();
+    const button = form.querySelector('button');
+    button.disabled = true;
+    try {
+      const answer = await fetch(form.action, { method: 'POST', body: new FormData(form) });
+      if (!answer.ok) throw answer;
+      form.reset();
+      await live.refresh();
+      scrollTo(0, document.body.scrollHeight);
+    } catch { // the browser sends it, and shows why not
+      HTMLFormElement.prototype.submit.call(form);
+    } finally { button.disabled = false; }
+  });
+});

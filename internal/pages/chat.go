@@ -1,0 +1,382 @@
+package pages
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
+	"remote-agent/internal/live"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+const (
+	maxChats   = 100
+	maxSpoken  = 200      // messages of a conversation on its page
+	maxFiles   = 10       // of a message
+	maxFile    = 20 << 20 // bytes, as much as is looked at
+	maxUpload  = 25 << 20 // bytes of a form with files
+	inMemory   = 1 << 20  // bytes of one that are not put on the disk
+	uploads    = 4        // at once
+	uploadTime = 2 * time.Minute
+
+	placeholder = "…" // the text of a message that is still empty; see platform.Placeholder
+)
+
+// Talk takes what somebody says in their conversation in the browser. It returns once it
+// is stored; the same id again changes nothing. A conversation of somebody else is
+// fault.NotFound.
+type Talk func(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error
+
+// chatKey is where the engine has a conversation in the browser.
+func chatKey(id string) messages.ConversationKey {
+	return messages.ConversationKey{Platform: "web", ID: id}
+}
+
+// isUpload reports whether a request may bring files.
+func isUpload(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "multipart/form-data" && r.Method == http.MethodPost && (r.URL.Path == "/chat" || strings.HasPrefix(r.URL.Path, "/chat/"))
+}
+
+// talking are the paths of conversations in the browser.
+func (p *Pages) talking() {
+	p.page("GET /chat", p.chats)
+	p.page("GET /chat/{id}", p.chat)
+	p.file("GET /chat/{id}/files/{file}", p.chatFile)
+	p.act("POST /chat", p.beginChat)
+	p.act("POST /chat/{id}", p.sayInChat)
+	p.act("POST /chat/{id}/press", p.pressInChat)
+	p.act("POST /chat/{id}/stop", p.stopChat)
+}
+
+// chats lists the conversations of who is signed in, and begins another one.
+func (p *Pages) chats(r *request) (view, error) {
+	var list []messages.Chat
+	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		list, err = tx.Chats(r.Context(), r.actor(), maxChats)
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	body := html.Group{html.El("h1", html.Text("Chat")), p.sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
+	if len(list) == 0 {
+		body = append(body, empty(html.Text("None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions.")))
+	} else {
+		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c messages.Chat) html.Node {
+			title := p.head200(c.Title)
+			if title == "" {
+				title = "Conversation " + c.ID[:min(8, len(c.ID))]
+			}
+			return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), p.meta(p.when(c.ChangedAt)))
+		})))
+	}
+	return view{title: "Chat", body: body}, nil
+}
+
+// chat shows a conversation.
+func (p *Pages) chat(r *request) (view, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	var (
+		list    []messages.Posted
+		session sessions.Session
+		has     bool
+	)
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		if err := mustOwnChat(ctx, tx, r, id); err != nil {
+			return err
+		}
+		var err error
+		if list, err = tx.Posted(ctx, id, maxSpoken); err != nil {
+			return err
+		}
+		conv, err := tx.FindConversation(ctx, chatKey(id))
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err == nil {
+			session, has, err = tx.ActiveSession(ctx, conv.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return view{}, err
+	}
+	running := has && session.Status == sessions.Running
+	title := "Conversation"
+	if i := slices.IndexFunc(list, func(m messages.Posted) bool { return m.Delivery == "" }); i >= 0 {
+		title = wording.Head(p.head200(list[i].Text), 60)
+	}
+	v := view{title: title, live: liveChat + id, body: html.Group{
+		html.El("h1", html.Text(title)),
+		html.El("p", html.Class("meta"), html.El("a", html.Href("/chat"), html.Text("All conversations")),
+			html.If(has, html.Group{html.Text(" · "), html.El("a", html.Href("/sessions/"+session.ID), html.Text("Session"))})),
+		html.El("section", html.Attr("aria-label", "Conversation"), html.ID("transcript"), html.On("data-follow", true), p.spoken(r, id, list)),
+		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), p.form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
+		p.sayForm(r, "/chat/"+id, id),
+	}}
+	if running {
+		v.badge = "◐"
+	}
+	return v, nil
+}
+
+// mustOwnChat is fault.NotFound if a conversation is not of who asks.
+func mustOwnChat(ctx context.Context, tx *store.Tx, r *request, id string) error {
+	ok, err := tx.ChatOf(ctx, r.actor(), id)
+	if err == nil && !ok {
+		err = fault.New(fault.NotFound, "You have no such conversation.")
+	}
+	return err
+}
+
+// spoken shows the messages of a conversation, the last of them as long as there is room.
+func (p *Pages) spoken(r *request, chat string, list []messages.Posted) (turns html.Group) {
+	size := 0
+	for _, m := range slices.Backward(list) {
+		node := p.spokenOne(r, chat, m)
+		size += len(html.String(node))
+		if size > maxPage && len(turns) > 0 {
+			turns = append(turns, html.El("p", html.Class("muted"), html.ID("earlier"), html.Text("Earlier messages are in the session.")))
+			break
+		}
+		turns = append(turns, node)
+	}
+	slices.Reverse(turns)
+	return turns
+}
+
+func (p *Pages) spokenOne(r *request, chat string, m messages.Posted) html.Node {
+	who, class := "Assistant", "assistant"
+	var said html.Node
+	switch {
+	case m.Delivery == "":
+		who, class = "You", "user"
+		said = p.bounded(m.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+	case m.Text == placeholder:
+		said = html.El("p", html.Class("muted"), html.Text("Writing…"))
+	default:
+		said = p.limited(m.Text, html.MaxMarkdown)
+	}
+	marks := map[string]string{"queued": "waits", "done": "✔ answered", "failed": "✖ failed or stopped"}
+	files := html.Map(m.Files, func(f messages.PostedFile) html.Node {
+		at := "/chat/" + chat + "/files/" + url.PathEscape(f.ID)
+		if isPicture(f.MediaType) {
+			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.head200(f.Name)), html.Attr("loading", "lazy"))))
+		}
+		return html.El("p", html.Text("📎 "), html.El("a", html.Href(at), html.Text(p.head200(f.Name))), html.El("span", html.Class("meta"), html.Text(" "+bytesText(int(f.Size)))))
+	})
+	buttons := html.Node(nil)
+	if len(m.Buttons) > 0 && r.role != sessions.Reader {
+		buttons = p.form(r, "/chat/"+chat+"/press", html.Class("inline"), hidden("message", string(m.ID)), html.Map(m.Buttons, func(b messages.Button) html.Node {
+			return decision(b.Label, "action", b.ID, string(b.Style))
+		}))
+	}
+	return html.El("article", html.Class("turn "+class), html.ID("p-"+string(m.ID)),
+		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.when(m.At), html.If(marks[m.Mark] != "", html.Text(" · "+marks[m.Mark])))),
+		html.El("div", said, files, buttons))
+}
+
+// isPicture reports whether a file may be shown as a picture.
+func isPicture(mediaType string) bool {
+	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, mediaType)
+}
+
+// sayForm is where to say something. Sent twice it is said once.
+func (p *Pages) sayForm(r *request, to, draft string) html.Node {
+	return p.form(r, to, html.ID("say"), html.Attr("enctype", "multipart/form-data"), html.On("data-send", draft != "new"),
+		html.El("label", html.Text("Message"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.Attr("data-draft", "chat-"+draft),
+			html.Attr("placeholder", "Ask something, or /help"))),
+		html.El("label", html.Text("Pictures and files: choose, drop or paste them"), html.El("br"),
+			html.El("input", html.Attr("type", "file"), html.Attr("name", "files"), html.On("multiple", true))),
+		button("Send", "primary"))
+}
+
+// beginChat takes the first message of a conversation, and sayInChat a further one.
+func (p *Pages) beginChat(_ http.ResponseWriter, r *request) (outcome, error) {
+	return p.sayIn(r, digest(r, "chat", r.PostForm.Get("nonce"))[:20])
+}
+
+func (p *Pages) sayInChat(_ http.ResponseWriter, r *request) (outcome, error) {
+	id := r.PathValue("id")
+	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) error { return mustOwnChat(r.Context(), tx, r, id) })
+	if err != nil {
+		return outcome{}, err
+	}
+	return p.sayIn(r, id)
+}
+
+// digest makes an id of what somebody sends.
+func digest(r *request, parts ...string) string {
+	sum := sha256.Sum256([]byte(r.actor() + "\x00" + strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (p *Pages) sayIn(r *request, chat string) (outcome, error) {
+	ctx := r.Context()
+	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\r\n", "\n"))
+	once := r.PostForm.Get("nonce")
+	if len(text) > maxMessage {
+		return outcome{}, fault.New(fault.Invalid, "The message is too long: send at most 64 KiB.")
+	}
+	parts := []string{chat, once, text}
+	var files []messages.PostedFile
+	if r.MultipartForm != nil {
+		select {
+		case p.uploading <- struct{}{}:
+			defer func() { <-p.uploading }()
+		case <-ctx.Done():
+			return outcome{}, ctx.Err()
+		}
+		for _, h := range r.MultipartForm.File["files"] {
+			if h.Filename == "" && h.Size == 0 {
+				continue // no file was chosen
+			}
+			if len(files) == maxFiles {
+				return outcome{}, fault.Newf(fault.Invalid, "Send at most %d files with a message.", maxFiles)
+			}
+			f, err := readUpload(h)
+			if err != nil {
+				return outcome{}, err
+			}
+			files = append(files, f)
+			parts = append(parts, f.Name)
+		}
+	}
+	if text == "" && len(files) == 0 {
+		return outcome{}, fault.New(fault.Invalid, "The message has no text.")
+	}
+	from := messages.Sender{ID: r.session.Account.ID, Platform: r.session.Platform}
+	if err := p.Talk(ctx, chat, digest(r, parts...), from, text, files); err != nil {
+		return outcome{}, err
+	}
+	return outcome{to: "/chat/" + chat + "#say"}, nil
+}
+
+// readUpload reads a file of a form. What it is, its content says.
+func readUpload(h *multipart.FileHeader) (f messages.PostedFile, err error) {
+	if h.Size > maxFile {
+		return f, fault.Newf(fault.Invalid, "A file is larger than %d MB, which is the limit.", maxFile>>20)
+	}
+	body, err := h.Open()
+	if err != nil {
+		return f, fault.Wrap(err, fault.Unavailable, "read a file that was sent")
+	}
+	defer body.Close() //nolint:errcheck // only read
+	if f.Data, err = io.ReadAll(io.LimitReader(body, maxFile)); err != nil {
+		return f, fault.Wrap(err, fault.Unavailable, "read a file that was sent")
+	}
+	name := strings.ToValidUTF8(path.Base(strings.ReplaceAll(h.Filename, `\`, "/")), "_")
+	if len(name) > 200 {
+		name = cut(name, 100) + path.Ext(cut(name[100:], 100))
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(f.Data), ";")
+	if kind == "text/plain" || kind == "application/octet-stream" {
+		if byName, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(name)), ";"); byName != "" && len(byName) < 100 && !isPicture(byName) {
+			kind = byName
+		}
+	}
+	f.Name, f.MediaType, f.Size = name, kind, int64(len(f.Data))
+	return f, nil
+}
+
+// pressInChat presses a button under a message of a conversation.
+func (p *Pages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx, id, action := r.Context(), r.PathValue("id"), r.PostForm.Get("action")
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	if err != nil {
+		return outcome{}, err
+	}
+	if action == "" || len(action) > 100 {
+		return outcome{}, fault.New(fault.Invalid, "There is no such button.")
+	}
+	in := r.event(chatKey(id), p.Now())
+	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(r.PostForm.Get("message")), true
+	said, err := p.give(ctx, in, "Taken; the answer appears here.")
+	return outcome{to: "/chat/" + id + "#say", said: said}, err
+}
+
+func (p *Pages) stopChat(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	if err != nil {
+		return outcome{}, err
+	}
+	in := r.event(chatKey(id), p.Now())
+	in.Text, in.Private = "/stop", true
+	said, err := p.give(ctx, in, "Stopping.")
+	return outcome{to: "/chat/" + id + "#say", said: said}, err
+}
+
+// chatFile sends a file of a conversation: a picture to be shown, others to be kept.
+func (p *Pages) chatFile(w http.ResponseWriter, r *request) error {
+	ctx, id := r.Context(), r.PathValue("id")
+	var f messages.PostedFile
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if err = mustOwnChat(ctx, tx, r, id); err != nil {
+			return err
+		}
+		f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	kind, how := "application/octet-stream", "attachment"
+	if isPicture(f.MediaType) {
+		kind, how = f.MediaType, "inline"
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
+	h.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": f.Name}))
+	_, _ = w.Write(f.Data) // a browser that left needs no answer
+	return nil
+}
+
+// watchedChat returns what the page of a conversation has to be told of.
+func (p *Pages) watchedChat(ctx context.Context, r *request, id string) (topics []live.Topic, err error) {
+	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		if err := mustOwnChat(ctx, tx, r, id); err != nil {
+			return err
+		}
+		topics = []live.Topic{live.Chat(id)}
+		conv, err := tx.FindConversation(ctx, chatKey(id))
+		if err == nil {
+			topics = append(topics, live.Conversation(conv.ID))
+		}
+		if fault.Is(err, fault.NotFound) {
+			err = nil
+		}
+		return err
+	})
+	return topics, err
+}
+
+// readUploads reads a form that may have files.
+func readUploads(r *http.Request) error {
+	err := r.ParseMultipartForm(inMemory) //nolint:gosec // ServeHTTP has bounded the body
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return fault.New(fault.Invalid, "The files are too large: send at most 25 MB at once.")
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "The form could not be read.")
+	}
+	return nil
+}

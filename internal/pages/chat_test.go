@@ -1,0 +1,180 @@
+//nolint:thelper // each runs tests, not helpers
+package pages_test
+
+import (
+	"bytes"
+	"context"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/pages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+)
+
+// talks has the pages keep what is said, as the adapter does.
+func (w *world) talks() {
+	w.config.Talk = func(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
+		return w.Say(ctx, messages.Posted{Chat: chat, ID: messages.MessageID(id), Author: string(from.Platform) + "/" + string(from.ID), Text: text, Files: files}, []byte("{}"))
+	}
+	w.pages = pages.New(w.config)
+}
+
+var formFields = regexp.MustCompile(`name="(token|nonce)" value="([0-9a-f]+)"`)
+
+// upload sends a message with files as a browser does, which are names and contents.
+func (b *browser) upload(target, text string, files ...string) *httptest.ResponseRecorder {
+	b.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for _, m := range formFields.FindAllStringSubmatch(b.get("/chat"), 2) {
+		_ = form.WriteField(m[1], m[2])
+	}
+	_ = form.WriteField("text", text)
+	for i := 0; i < len(files); i += 2 {
+		part, _ := form.CreateFormFile("files", files[i])
+		_, _ = part.Write([]byte(files[i+1]))
+	}
+	_ = form.Close()
+	r := httptest.NewRequestWithContext(b.t.Context(), http.MethodPost, target, &body)
+	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	out := httptest.NewRecorder()
+	b.pages.ServeHTTP(out, r)
+	return out
+}
+
+func TestAConversationInTheBrowser(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		wants(t, b.get("/chat"), "None yet.")
+		png := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 20)
+		r := b.upload("/chat", evil, `..\`+evilName+"/a.png", png, "page.html", "<script>alert(1)</script>", "fake.png", "<svg onload=alert(1)>")
+		at, _, _ := strings.Cut(r.Header().Get("Location"), "#")
+		page := b.follow(r)
+		id := strings.TrimPrefix(at, "/chat/")
+		wants(t, page, "You ", `data-live="/events?topic=chat%2F`+id, "page.html", `class="attached"`)
+		clean(t, at, strings.ReplaceAll(page, `<img class="attached" src="/chat/`, ""))
+		clean(t, "/chat", b.get("/chat"))
+
+		var action string
+		ref, err := w.Post(t.Context(), messages.Posted{Chat: id, Delivery: "d1", Text: evil, Buttons: []messages.Button{{ID: "press-me", Label: evilName}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = b.get(at)
+		wants(t, page, "press-me", "Assistant")
+		clean(t, at, strings.ReplaceAll(page, `<img class="attached" src="/chat/`, ""))
+		b.follow(b.post(at+"/press", url.Values{"action": {"press-me"}, "message": {string(ref)}}))
+		if len(w.took) == 1 {
+			action = w.took[0].Action
+		}
+		if action != "press-me" || w.took[0].Actor() != "telegram/42" || w.took[0].Conversation.ID != id || !w.took[0].Private {
+			t.Errorf("pressed %+v", w.took)
+		}
+
+		files := regexp.MustCompile(`<a href="(/chat/[^"]+/files/[^"]+)"`).FindAllStringSubmatch(page, -1)
+		if len(files) != 3 {
+			t.Fatalf("%d files on the page", len(files))
+		}
+		for i, want := range []string{"image/png inline", "application/octet-stream attachment", "application/octet-stream attachment"} {
+			r := b.send("GET", files[i][1], nil)
+			how, _, _ := strings.Cut(r.Header().Get("Content-Disposition"), ";")
+			if got := r.Header().Get("Content-Type") + " " + how; got != want || r.Code != http.StatusOK || !strings.Contains(r.Header().Get("Content-Security-Policy"), "sandbox") {
+				t.Errorf("file %d: %d %s, want %s", i, r.Code, got, want)
+			}
+		}
+
+		for _, other := range []*browser{w.as(ann), w.as(cat)} { // not even an owner: they have the session
+			for _, path := range []string{at, files[0][1], "/events?topic=chat/" + id} {
+				if r := other.send("GET", path, nil); r.Code != http.StatusNotFound {
+					t.Errorf("GET %s of somebody else: %d", path, r.Code)
+				}
+			}
+			for _, path := range []string{at, at + "/press", at + "/stop"} {
+				if r := other.post(path, url.Values{"text": {"hi"}, "action": {"x"}}); r.Code != http.StatusNotFound {
+					t.Errorf("POST %s of somebody else: %d", path, r.Code)
+				}
+			}
+		}
+	})
+}
+
+func TestWhatIsSentTwiceIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		form := url.Values{"text": {"hello"}}
+		r := b.post("/chat", form)
+		again := b.send("POST", "/chat", form) // token and nonce are in it by now
+		at := r.Header().Get("Location")
+		if at != again.Header().Get("Location") || strings.Count(b.follow(again), "<article") != 1 {
+			t.Errorf("sent twice: %q, %q", at, again.Header().Get("Location"))
+		}
+		at, _, _ = strings.Cut(at, "#")
+		form.Set("text", "something else") // as after going back
+		b.follow(b.send("POST", "/chat", form))
+		if page := b.get(at); strings.Count(page, "<article") != 2 {
+			t.Errorf("another text is not said:\n%s", page)
+		}
+		for name, bad := range map[string]*httptest.ResponseRecorder{
+			"nothing":        b.post(at, url.Values{"text": {" "}}),
+			"too long":       b.post(at, url.Values{"text": {strings.Repeat("x", 65<<10)}}),
+			"too many files": b.upload(at, "x", strings.Split(strings.Repeat("a,b,", 11)+"a,b", ",")...),
+			"too large":      b.upload(at, "x", "a", strings.Repeat("x", 20<<20+1)),
+			"far too large":  b.upload(at, "x", "a", strings.Repeat("x", 26<<20)),
+		} {
+			if bad.Code != http.StatusBadRequest {
+				t.Errorf("%s: %d\n%s", name, bad.Code, bad.Body)
+			}
+		}
+	})
+}
+
+// Whoever comes from outside is taken for nobody with the same id on the platform.
+func TestNobodySeesForSomebodyElse(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		twin := signin.Account{Platform: "github", ID: bob.ID}
+		w.roles[twin] = sessions.User
+		s := w.fill()
+		key := messages.ConversationKey{Platform: "telegram", ID: "another"}
+		var conv sessions.Conversation
+		w.do(func(ctx context.Context, tx *store.Tx) (err error) {
+			if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+				return err
+			}
+			_, err = tx.InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+				Event: "twin", Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: twin.ID, Platform: twin.Platform}, Text: "hello"}})
+			return err
+		})
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			for v, want := range map[store.Viewer][2]bool{
+				{Platform: "github", ID: "42"}: {false, true}, {Platform: "telegram", ID: "42"}: {true, false}, {Platform: "telegram", ID: "43"}: {false, false}, {}: {true, true},
+			} {
+				own, err := tx.Sees(ctx, v, s.conversation.ID)
+				if err != nil {
+					return err
+				}
+				theirs, err := tx.Sees(ctx, v, conv.ID)
+				if got := [2]bool{own, theirs}; got != want || err != nil {
+					t.Errorf("%v sees %v, want %v (%v)", v, got, want, err)
+				}
+			}
+			return nil
+		})
+	})
+}

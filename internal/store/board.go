@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/live"
+	"remote-agent/internal/messages"
+)
+
+// Conversations in the browser. What stands in them is kept here as platforms keep theirs.
+
+const postedColumns = `m.chat_id, m.id, COALESCE(m.delivery_id, ''), m.author, m.body, m.buttons, m.mark, m.created_ms`
+
+func scanPosted(p *messages.Posted) []any {
+	return []any{&p.Chat, &p.ID, &p.Delivery, &p.Author, &p.Text, buttonList{&p.Buttons}, &p.Mark, msTime{&p.At}}
+}
+
+// Say stores what a person says in their conversation, which begins with it, and what the
+// engine is to be told of it. A second time it changes nothing. A conversation of
+// somebody else is fault.NotFound.
+func (s *Store) Say(ctx context.Context, p messages.Posted, event []byte) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		if _, err := t.exec(ctx, `INSERT INTO web_chats (id, account, changed_ms) VALUES ($1, $2, {now}) ON CONFLICT (id) DO NOTHING`, p.Chat, p.Author); err != nil {
+			return fmt.Errorf("begin a conversation: %w", err)
+		}
+		account := ""
+		if _, err := t.one(ctx, []any{&account}, `SELECT account FROM web_chats WHERE id = $1 {lock}`, p.Chat); err != nil {
+			return fmt.Errorf("find a conversation: %w", err)
+		}
+		if account != p.Author {
+			return notFound("conversation")
+		}
+		_, err := t.post(ctx, p, event)
+		return err
+	})
+}
+
+// Post stores a message of the program and returns its id. A delivery that is there
+// already keeps its message. A conversation that is not there is fault.Gone.
+func (s *Store) Post(ctx context.Context, p messages.Posted) (id messages.MessageID, err error) {
+	err = s.InTx(ctx, func(t *Tx) error {
+		var one int
+		there, err := t.one(ctx, []any{&one}, `SELECT 1 FROM web_chats WHERE id = $1 {lock}`, p.Chat)
+		if err == nil && !there {
+			err = fault.New(fault.Gone, "The conversation was deleted.")
+		}
+		if err != nil {
+			return err
+		}
+		if p.Delivery != "" {
+			before, err := t.one(ctx, []any{&id}, `SELECT id FROM web_messages WHERE delivery_id = $1 AND chat_id = $2`, string(p.Delivery), p.Chat)
+			if before || err != nil {
+				return wrap(err, "look for a message")
+			}
+		}
+		id, err = t.post(ctx, p, nil)
+		return err
+	})
+	return id, err
+}
+
+// post stores a message with its files at the end of its conversation, whose row is
+// locked.
+func (t *Tx) post(ctx context.Context, p messages.Posted, event []byte) (messages.MessageID, error) {
+	if p.ID == "" {
+		id, err := newID()
+		if err != nil {
+			return "", err
+		}
+		p.ID = messages.MessageID(id)
+	}
+	buttons, err := encodeButtons(p.Buttons)
+	if err != nil {
+		return "", err
+	}
+	n, err := t.exec(ctx, `
+		INSERT INTO web_messages (id, chat_id, seq, delivery_id, author, body, buttons, event, created_ms)
+		VALUES ($1, $2, (SELECT last_seq + 1 FROM web_chats WHERE id = $8), $3, $4, $5, $6, $7, {now})
+		ON CONFLICT (id) DO NOTHING`,
+		string(p.ID), p.Chat, orNull(string(p.Delivery)), p.Author, p.Text, buttons, orNull(string(event)), p.Chat)
+	if err != nil || n == 0 {
+		return p.ID, wrap(err, "store a message")
+	}
+	for i, f := range p.Files {
+		if f.ID == "" {
+			f.ID = fmt.Sprintf("%s-%d", p.ID, i)
+		}
+		if f.Data == nil {
+			f.Data = []byte{}
+		}
+		if _, err := t.exec(ctx, `INSERT INTO web_files (id, message_id, name, media_type, size, data) VALUES ($1, $2, $3, $4, $5, $6)`,
+			f.ID, string(p.ID), f.Name, f.MediaType, len(f.Data), f.Data); err != nil {
+			return "", fmt.Errorf("store a file of a message: %w", err)
+		}
+	}
+	_, err = t.exec(ctx, `UPDATE web_chats SET last_seq = last_seq + 1, changed_ms = {now} WHERE id = $1`, p.Chat)
+	t.touch(live.Chat(p.Chat))
+	return p.ID, wrap(err, "store a message")
+}
+
+// Repost replaces text and buttons of a message of the program; fault.NotFound if it is
+// not there.
+func (s *Store) Repost(ctx context.Context, p messages.Posted) error {
+	buttons, err := encodeButtons(p.Buttons)
+	if err != nil {
+		return err
+	}
+	return s.InTx(ctx, func(t *Tx) error {
+		n, err := t.exec(ctx, `UPDATE web_messages SET body = $3, buttons = $4 WHERE id = $1 AND chat_id = $2 AND delivery_id IS NOT NULL`,
+			string(p.ID), p.Chat, p.Text, buttons)
+		if _, err := found(n, n > 0, err, "message"); err != nil {
+			return err
+		}
+		t.touch(live.Chat(p.Chat))
+		return nil
+	})
+}
+
+// Unpost takes a message of the program back; one that is not there is success.
+func (s *Store) Unpost(ctx context.Context, chat string, id messages.MessageID) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		_, err := t.exec(ctx, `DELETE FROM web_messages WHERE id = $1 AND chat_id = $2 AND delivery_id IS NOT NULL`, string(id), chat)
+		t.touch(live.Chat(chat))
+		return wrap(err, "take a message back")
+	})
+}
+
+// MarkPosted puts a mark on what a person said.
+func (s *Store) MarkPosted(ctx context.Context, chat string, id messages.MessageID, mark string) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		_, err := t.exec(ctx, `UPDATE web_messages SET mark = $3 WHERE id = $1 AND chat_id = $2 AND delivery_id IS NULL`, string(id), chat, mark)
+		t.touch(live.Chat(chat))
+		return wrap(err, "mark a message")
+	})
+}
+
+// Untaken returns what was said in a conversation (empty: in any) and not taken, in
+// order, up to limit.
+func (s *Store) Untaken(ctx context.Context, chat string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error {
+	return s.InRead(ctx, func(t *Tx) error {
+		return t.each(ctx, func(scan func(...any) error) error {
+			var of, event string
+			var id messages.MessageID
+			if err := scan(&of, &id, &event); err != nil {
+				return err
+			}
+			visit(of, id, []byte(event))
+			return nil
+		}, `SELECT chat_id, id, event FROM web_messages WHERE event IS NOT NULL AND (chat_id = $1 OR $1 = '') ORDER BY chat_id, seq LIMIT $2`, chat, limit)
+	})
+}
+
+// Took notes that the engine has taken what was said.
+func (s *Store) Took(ctx context.Context, ids ...messages.MessageID) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		for _, id := range ids {
+			if _, err := t.exec(ctx, `UPDATE web_messages SET event = NULL WHERE id = $1`, string(id)); err != nil {
+				return fmt.Errorf("note what was taken: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Chats returns up to limit conversations of an account, the last that changed first.
+func (t *Tx) Chats(ctx context.Context, account string, limit int) (list []messages.Chat, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var c messages.Chat
+		err := scan(&c.ID, &c.Account, msTime{&c.ChangedAt}, &c.Title)
+		list = append(list, c)
+		return err
+	}, `SELECT c.id, c.account, c.changed_ms, COALESCE((
+			SELECT substr(m.body, 1, 200) FROM web_messages m WHERE m.chat_id = c.id AND m.delivery_id IS NULL ORDER BY m.seq LIMIT 1), '')
+		FROM web_chats c WHERE c.account = $1 ORDER BY c.changed_ms DESC, c.id LIMIT $2`, account, limit)
+	return list, wrap(err, "list conversations in the browser")
+}
+
+// ChatOf reports whether there is a conversation of an account with an id.
+func (t *Tx) ChatOf(ctx context.Context, account, id string) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM web_chats WHERE id = $1 AND account = $2`, id, account)
+	return ok, wrap(err, "find a conversation in the browser")
+}
+
+// Posted returns the last messages of a conversation, up to limit, in their order.
+func (t *Tx) Posted(ctx context.Context, chat string, limit int) (list []messages.Posted, err error) {
+	at := make(map[messages.MessageID]int)
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var p messages.Posted
+		err := scan(scanPosted(&p)...)
+		at[p.ID] = len(list)
+		list = append(list, p)
+		return err
+	}, `SELECT `+postedColumns+` FROM (
+			SELECT * FROM web_messages WHERE chat_id = $1 ORDER BY seq DESC LIMIT $2) AS m ORDER BY m.seq`, chat, limit)
+	if err != nil || len(list) == 0 {
+		return list, wrap(err, "read a conversation in the browser")
+	}
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var f messages.PostedFile
+		var of messages.MessageID
+		err := scan(&f.ID, &of, &f.Name, &f.MediaType, &f.Size)
+		if i, shown := at[of]; shown {
+			list[i].Files = append(list[i].Files, f)
+		}
+		return err
+	}, `SELECT f.id, f.message_id, f.name, f.media_type, f.size FROM web_files f JOIN web_messages m ON m.id = f.message_id
+		WHERE m.chat_id = $1 ORDER BY f.id`, chat)
+	return list, wrap(err, "read the files of a conversation in the browser")
+}
+
+// PostedFile returns a file of a conversation; fault.NotFound if there is none.
+func (t *Tx) PostedFile(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
+	ok, err := t.one(ctx, []any{&f.ID, &f.Name, &f.MediaType, &f.Size, &f.Data}, `
+		SELECT f.id, f.name, f.media_type, f.size, f.data FROM web_files f JOIN web_messages m ON m.id = f.message_id
+		WHERE f.id = $1 AND m.chat_id = $2`, id, chat)
+	return found(f, ok, err, "file")
+}
+
+// OpenPosted returns a file as Tx.PostedFile does.
+func (s *Store) OpenPosted(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
+	err = s.InRead(ctx, func(t *Tx) error {
+		f, err = t.PostedFile(ctx, chat, id)
+		return err
+	})
+	return f, err
+}
