@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run build release release-check fuzz test test-heavy test-postgres lint fmt generate demo bench e2e ci clean
+.PHONY: help run build release release-check fuzz test test-heavy test-postgres lint fmt generate demo bench screenshots e2e ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -46,6 +46,11 @@ demo: ## play a conversation with emulated services
 
 bench: ## measure with emulated services
 	go run ./cmd/bot bench
+
+screenshots: ## take the pictures of the README, in docs/img, with Chromium
+	mkdir -p docs/img
+	go build -o bot ./cmd/bot
+	cd e2e && E2E_BOT=$(CURDIR)/bot SCREENSHOTS=$(CURDIR)/docs/img go test -count=1 -run TestScreenshots ./browser
 
 e2e: ## run the bot against what others wrote; most of it needs npm
 	e2e/run

@@ -118,7 +118,13 @@ func (w *window) visit(path string) {
 	if strings.HasPrefix(path, "/") {
 		path = w.base + path
 	}
-	w.run(chromedp.Navigate(path))
+	err := chromedp.Do(w.ctx, chromedp.Navigate(path))
+	if err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED") { // the page that was open loaded itself again at this moment
+		err = chromedp.Do(w.ctx, chromedp.Navigate(path))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // path is where the browser is.

@@ -209,6 +209,18 @@ func (b *Bot) Rows(query string) (all []string) {
 // Address is where the bot answers browsers, such as http://127.0.0.1:8080.
 func (b *Bot) Address() string { return "http://" + b.env["LISTEN_ADDR"] }
 
+// Demo returns what the demo prints.
+func (b *Bot) Demo() string {
+	b.t.Helper()
+	cmd := exec.Command(b.program, "demo", "--fast")
+	cmd.Dir, cmd.Env = b.env["HOME"], b.environ()
+	out, err := cmd.Output()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(out)
+}
+
 // OwnerLink returns a link that signs a browser in, as an operator gets it.
 func (b *Bot) OwnerLink() string {
 	b.t.Helper()

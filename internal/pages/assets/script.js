@@ -43,6 +43,9 @@
   });
 })();
 
+// On a phone the navigation is one line, which shows where one is.
+document.querySelector('header nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 // What was typed and not sent is kept in this tab.
 document.querySelectorAll('textarea[data-draft]').forEach((field) => {
   if (!field.value) field.value = sessionStorage.getItem('draft:' + field.dataset.draft) || '';
@@ -107,6 +110,10 @@ const live = (() => {
     children(old, now);
   };
 
+  // kind tells forms and what opens from others of their name.
+  const kind = (e) => (e.nodeName === 'FORM' ? e.getAttribute('action') : e.nodeName === 'DETAILS' && e.firstElementChild?.textContent) || '';
+  const alike = (a, b) => !a.id && a.nodeName === b.nodeName && kind(a) === kind(b);
+
   const children = (old, now) => {
     const wanted = [...now.childNodes];
     const ids = new Set(wanted.map((n) => n.id).filter(Boolean));
@@ -118,7 +125,16 @@ const live = (() => {
         at = at.nextSibling;
         if (!busy(gone)) gone.remove();
       }
-      const match = n.id ? known : at && !at.id && at.nodeName === n.nodeName ? at : null;
+      if (!n.id && kind(n) && at && !alike(at, n)) { // what it was may stand behind what is gone
+        let later = at.nextSibling;
+        while (later && !alike(later, n)) later = later.nextSibling;
+        while (later && at !== later) {
+          const gone = at;
+          at = at.nextSibling;
+          if (!busy(gone)) gone.remove();
+        }
+      }
+      const match = n.id ? known : at && alike(at, n) ? at : null;
       if (!match || match.nodeName !== n.nodeName) {
         old.insertBefore(document.importNode(n, true), at);
       } else {
