@@ -2,6 +2,8 @@
 package process
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
@@ -80,15 +82,21 @@ func (p *Process) Stop() error {
 	return p.err
 }
 
-// FreeAddress returns a loopback address that was free a moment ago.
+// FreeAddress returns a loopback address that was free a moment ago. Its port is below
+// those that the system gives to whoever names none, such as the servers of other tests,
+// which would take it before the program that it is for.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = l.Close() // nothing was served
+			return address
+		}
 	}
-	defer l.Close() //nolint:errcheck // nothing was served
-	return l.Addr().String()
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // output keeps the beginning and the end of what a program writes.
