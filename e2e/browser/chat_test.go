@@ -80,7 +80,10 @@ func talk(b *bot.Bot, w *window, sees func(parts ...string)) {
 	b.Restart()
 	w.writes("textarea[name=text]", "/edit p-1 1. Add the flag.")
 	w.presses("Send")
-	w.sees("/edit p-1")
+	w.until("the message was taken", func() bool { // and the field is empty again
+		left, err := chromedp.Run(w.ctx, chromedp.Evaluate[int64](`document.querySelector("textarea[name=text]").value.length`))
+		return err == nil && left == 0
+	}, w.text)
 	sees("Plan p-1, version 2")
 	b.Model.Enqueue(openai.Text("The flag is there."))
 	w.presses("Approve and run")
