@@ -7,6 +7,7 @@ import "time"
 type Posted struct {
 	Chat     string // the conversation's id on its platform
 	ID       MessageID
+	Seq      int64      // its place in the conversation, from 1 on
 	Delivery DeliveryID // of a message of the program; empty: a person said it
 	Author   string     // the account of that person, as Inbound.Actor has it
 	Text     string     // CommonMark of the program; of a person as it was typed

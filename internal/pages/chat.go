@@ -147,15 +147,19 @@ func mustOwnChat(ctx context.Context, tx *store.Tx, r *request, id string) error
 
 // spoken shows the messages of a conversation, the last of them as long as there is room.
 func (p *Pages) spoken(r *request, chat string, list []messages.Posted) (turns html.Group) {
+	earlier := html.El("p", html.Class("muted"), html.ID("earlier"), html.Text("Earlier messages are in the session."))
 	size := 0
 	for _, m := range slices.Backward(list) {
 		node := p.spokenOne(r, chat, m)
 		size += len(html.String(node))
 		if size > maxPage && len(turns) > 0 {
-			turns = append(turns, html.El("p", html.Class("muted"), html.ID("earlier"), html.Text("Earlier messages are in the session.")))
+			turns = append(turns, earlier)
 			break
 		}
 		turns = append(turns, node)
+	}
+	if len(turns) == len(list) && len(list) > 0 && list[0].Seq > 1 {
+		turns = append(turns, earlier)
 	}
 	slices.Reverse(turns)
 	return turns
@@ -255,7 +259,8 @@ func (p *Pages) sayIn(r *request, chat string) (outcome, error) {
 				return outcome{}, err
 			}
 			files = append(files, f)
-			parts = append(parts, f.Name)
+			sum := sha256.Sum256(f.Data)
+			parts = append(parts, f.Name, string(sum[:]))
 		}
 	}
 	if text == "" && len(files) == 0 {

@@ -4,6 +4,7 @@ package pages_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -32,9 +33,15 @@ var formFields = regexp.MustCompile(`name="(token|nonce)" value="([0-9a-f]+)"`)
 // upload sends a message with files as a browser does, which are names and contents.
 func (b *browser) upload(target, text string, files ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
+	return b.uploadAgain(b.get("/chat"), target, text, files...)
+}
+
+// uploadAgain sends it with the form of a page that was there before.
+func (b *browser) uploadAgain(page, target, text string, files ...string) *httptest.ResponseRecorder {
+	b.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	for _, m := range formFields.FindAllStringSubmatch(b.get("/chat"), 2) {
+	for _, m := range formFields.FindAllStringSubmatch(page, 2) {
 		_ = form.WriteField(m[1], m[2])
 	}
 	_ = form.WriteField("text", text)
@@ -130,6 +137,13 @@ func TestWhatIsSentTwiceIsSaidOnce(t *testing.T) {
 		if page := b.get(at); strings.Count(page, "<article") != 2 {
 			t.Errorf("another text is not said:\n%s", page)
 		}
+		page := b.get(at)
+		for _, content := range []string{"one", "one", "two"} {
+			b.uploadAgain(page, at, "look", "a.txt", content)
+		}
+		if page = b.get(at); strings.Count(page, "a.txt") != 2 {
+			t.Errorf("of the same file twice and another of its name there are %d", strings.Count(page, "a.txt"))
+		}
 		for name, bad := range map[string]*httptest.ResponseRecorder{
 			"nothing":        b.post(at, url.Values{"text": {" "}}),
 			"too long":       b.post(at, url.Values{"text": {strings.Repeat("x", 65<<10)}}),
@@ -140,6 +154,28 @@ func TestWhatIsSentTwiceIsSaidOnce(t *testing.T) {
 			if bad.Code != http.StatusBadRequest {
 				t.Errorf("%s: %d\n%s", name, bad.Code, bad.Body)
 			}
+		}
+	})
+}
+
+// What is not on the page of a conversation any more is said to be elsewhere.
+func TestTheEndOfALongConversationIsShown(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		for i := range 201 {
+			p := messages.Posted{Chat: "long", ID: messages.MessageID(fmt.Sprint("m", i)), Author: "telegram/42", Text: fmt.Sprintf("text %d.", i)}
+			if err := w.Say(t.Context(), p, []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 && strings.Contains(w.as(bob).get("/chat/long"), "Earlier messages") {
+				t.Error("a conversation with one message is said to have earlier ones")
+			}
+		}
+		page := w.as(bob).get("/chat/long")
+		wants(t, page, "Earlier messages are in the session.", "text 1.", "text 200.")
+		if strings.Contains(page, "text 0.") {
+			t.Error("more is shown than there is room for")
 		}
 	})
 }

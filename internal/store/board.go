@@ -11,10 +11,10 @@ import (
 
 // Conversations in the browser. What stands in them is kept here as platforms keep theirs.
 
-const postedColumns = `m.chat_id, m.id, COALESCE(m.delivery_id, ''), m.author, m.body, m.buttons, m.mark, m.created_ms`
+const postedColumns = `m.chat_id, m.id, m.seq, COALESCE(m.delivery_id, ''), m.author, m.body, m.buttons, m.mark, m.created_ms`
 
 func scanPosted(p *messages.Posted) []any {
-	return []any{&p.Chat, &p.ID, &p.Delivery, &p.Author, &p.Text, buttonList{&p.Buttons}, &p.Mark, msTime{&p.At}}
+	return []any{&p.Chat, &p.ID, &p.Seq, &p.Delivery, &p.Author, &p.Text, buttonList{&p.Buttons}, &p.Mark, msTime{&p.At}}
 }
 
 // Say stores what a person says in their conversation, which begins with it, and what the
@@ -136,9 +136,21 @@ func (s *Store) MarkPosted(ctx context.Context, chat string, id messages.Message
 	})
 }
 
-// Untaken returns what was said in a conversation (empty: in any) and not taken, in
-// order, up to limit.
-func (s *Store) Untaken(ctx context.Context, chat string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error {
+// deleteChat deletes what stands in the browser of a conversation, if it is one of there.
+func (t *Tx) deleteChat(ctx context.Context, conversation string) error {
+	var chat string
+	there, err := t.one(ctx, []any{&chat}, `DELETE FROM web_chats WHERE id = (
+		SELECT platform_conversation_id FROM remote_agent_conversations WHERE id = $1 AND platform_type = 'web') RETURNING id`, conversation)
+	if there {
+		t.touch(live.Chat(chat))
+	}
+	return wrap(err, "delete a conversation in the browser")
+}
+
+// Untaken visits what was said in a conversation and not taken, or with none in those
+// whose ids are behind the given one: a conversation after the other, each in order, up
+// to limit messages.
+func (s *Store) Untaken(ctx context.Context, chat, behind string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error {
 	return s.InRead(ctx, func(t *Tx) error {
 		return t.each(ctx, func(scan func(...any) error) error {
 			var of, event string
@@ -148,7 +160,8 @@ func (s *Store) Untaken(ctx context.Context, chat string, limit int, visit func(
 			}
 			visit(of, id, []byte(event))
 			return nil
-		}, `SELECT chat_id, id, event FROM web_messages WHERE event IS NOT NULL AND (chat_id = $1 OR $1 = '') ORDER BY chat_id, seq LIMIT $2`, chat, limit)
+		}, `SELECT chat_id, id, event FROM web_messages WHERE event IS NOT NULL AND (chat_id = $1 OR $1 = '') AND chat_id > $2
+			ORDER BY chat_id, seq LIMIT $3`, chat, behind, limit)
 	})
 }
 
@@ -164,7 +177,8 @@ func (s *Store) Took(ctx context.Context, ids ...messages.MessageID) error {
 	})
 }
 
-// Chats returns up to limit conversations of an account, the last that changed first.
+// Chats returns up to limit conversations of an account in which anything stands, the
+// last that changed first.
 func (t *Tx) Chats(ctx context.Context, account string, limit int) (list []messages.Chat, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var c messages.Chat
@@ -173,7 +187,7 @@ func (t *Tx) Chats(ctx context.Context, account string, limit int) (list []messa
 		return err
 	}, `SELECT c.id, c.account, c.changed_ms, COALESCE((
 			SELECT substr(m.body, 1, 200) FROM web_messages m WHERE m.chat_id = c.id AND m.delivery_id IS NULL ORDER BY m.seq LIMIT 1), '')
-		FROM web_chats c WHERE c.account = $1 ORDER BY c.changed_ms DESC, c.id LIMIT $2`, account, limit)
+		FROM web_chats c WHERE c.account = $1 AND EXISTS (SELECT 1 FROM web_messages m WHERE m.chat_id = c.id) ORDER BY c.changed_ms DESC, c.id LIMIT $2`, account, limit)
 	return list, wrap(err, "list conversations in the browser")
 }
 

@@ -157,7 +157,7 @@ func (t *Tx) UpdateConversation(ctx context.Context, id string, u sessions.Conve
 // DeleteConversation deletes a conversation with its sessions, their messages
 // and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
 // inbound events only the fact stays that they were received, so that a
-// redelivery is still a duplicate.
+// redelivery is still a duplicate. One in the browser leaves nothing there.
 func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 	t.erases()
 	if _, err := t.exec(ctx, `
@@ -166,6 +166,9 @@ func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 			state = CASE WHEN state IN ('waiting', 'running') THEN 'stopped' ELSE state END
 		WHERE conversation_id = $1`, id); err != nil {
 		return fmt.Errorf("delete conversation: %w", err)
+	}
+	if err := t.deleteChat(ctx, id); err != nil {
+		return err
 	}
 	n, err := t.exec(ctx, `DELETE FROM remote_agent_conversations WHERE id = $1`, id)
 	if err != nil {

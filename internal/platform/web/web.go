@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,9 +43,10 @@ type Board interface {
 	// A conversation of somebody else is fault.NotFound.
 	Say(ctx context.Context, p messages.Posted, event []byte) error
 
-	// Untaken visits what was said in a conversation (empty: in any) and not taken, in
-	// order; Took notes that it was.
-	Untaken(ctx context.Context, chat string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error
+	// Untaken visits what was said in a conversation and not taken, or with none in those
+	// whose ids are behind the given one: a conversation after the other, each in order,
+	// up to limit messages. Took notes that it was taken.
+	Untaken(ctx context.Context, chat, behind string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error
 	Took(ctx context.Context, ids ...messages.MessageID) error
 
 	// Post stores a message of the program, once for each p.Delivery.
@@ -160,7 +162,15 @@ func (a *Adapter) Say(ctx context.Context, s Said) error {
 	return nil
 }
 
-// pass passes on what was said in a conversation (empty: in any) and not taken. Another
+// untaken is something that was said and that the engine has not taken.
+type untaken struct {
+	chat  string
+	id    messages.MessageID
+	event []byte
+}
+
+// pass passes on what was said in a conversation (empty: in any) and not taken. What
+// cannot be passed on holds up the rest of its conversation, and no other. Another
 // process may do so at the same time: the second time changes nothing.
 func (a *Adapter) pass(ctx context.Context, chat string) error {
 	select {
@@ -171,33 +181,52 @@ func (a *Adapter) pass(ctx context.Context, chat string) error {
 	a.mu.Lock()
 	sink := a.sink
 	a.mu.Unlock()
-	type said struct {
-		chat  string
-		id    messages.MessageID
-		event []byte
+	var failed error
+	for behind := ""; ; {
+		var list []untaken
+		err := a.board.Untaken(ctx, chat, behind, takeMost, func(chat string, id messages.MessageID, event []byte) {
+			list = append(list, untaken{chat, id, event})
+		})
+		held, last := "", ""
+		for _, u := range list {
+			if u.chat != last {
+				if last != "" {
+					behind = last
+				}
+				last = u.chat
+			}
+			if u.chat == held {
+				continue
+			}
+			if err := a.take(ctx, sink, u); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("conversation %s: %w", u.chat, err))
+				held = u.chat
+			}
+		}
+		if err != nil || len(list) < takeMost || ctx.Err() != nil {
+			return errors.Join(failed, err)
+		}
+		if held == last {
+			behind = last
+		}
 	}
-	var list []said
-	err := a.board.Untaken(ctx, chat, takeMost, func(chat string, id messages.MessageID, event []byte) {
-		list = append(list, said{chat, id, event})
-	})
-	for _, s := range list {
-		if err != nil {
-			break
-		}
-		raw := messages.RawEvent{Platform: Name, Event: messages.EventID(s.id), Raw: s.event}
-		var in messages.Inbound
-		var events []messages.Inbound
-		if wrong := json.Unmarshal(s.event, &in); wrong != nil || in.Event == "" || in.Conversation.ID != s.chat {
-			raw.Reason = "not a message of this platform"
-		} else {
-			in.Raw = s.event
-			events = []messages.Inbound{in}
-		}
-		if _, err = platform.Store(ctx, sink, events, raw); err == nil {
-			err = a.board.Took(ctx, s.id)
-		}
+}
+
+// take has the engine take one message.
+func (a *Adapter) take(ctx context.Context, sink platform.Sink, u untaken) error {
+	raw := messages.RawEvent{Platform: Name, Event: messages.EventID(u.id), Raw: u.event}
+	var in messages.Inbound
+	var events []messages.Inbound
+	if wrong := json.Unmarshal(u.event, &in); wrong != nil || in.Event == "" || in.Conversation.ID != u.chat {
+		raw.Reason = "not a message of this platform"
+	} else {
+		in.Raw = u.event
+		events = []messages.Inbound{in}
 	}
-	return err
+	if _, err := platform.Store(ctx, sink, events, raw); err != nil {
+		return err
+	}
+	return a.board.Took(ctx, u.id)
 }
 
 // Send implements platform.Adapter.

@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -107,7 +109,7 @@ func rig(t *testing.T, s *store.Store) platformtest.Rig {
 		Malformed: func() { said(t, s, "broken", `{"event":`) },
 		Acknowledged: func(id messages.EventID) bool {
 			waits := false
-			err := s.Untaken(context.Background(), "c1", 100, func(_ string, untaken messages.MessageID, _ []byte) {
+			err := s.Untaken(context.Background(), "c1", "", 100, func(_ string, untaken messages.MessageID, _ []byte) {
 				waits = waits || messages.EventID(untaken) == id
 			})
 			return err == nil && !waits
@@ -195,4 +197,62 @@ func TestWhatWasSaidSurvives(t *testing.T) {
 		t.Errorf("a file of another conversation: %v", err)
 	}
 	stop()
+}
+
+// refusing is a sink that does not take what is said in some conversations.
+func refusing(chats ...string) *platformtest.Sink {
+	return &platformtest.Sink{BeforeAccept: func(events []messages.Inbound) error {
+		if slices.Contains(chats, events[0].Conversation.ID) {
+			return fault.New(fault.Unavailable, "no")
+		}
+		return nil
+	}}
+}
+
+// A conversation whose messages cannot be taken holds up no other, however many they
+// are; its own come in their order when they can.
+func TestOneBadConversationHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	ctx := waittest.Context(t.Context(), t)
+	for _, chat := range []string{"a", "b", "c"} {
+		for i := range map[string]int{"a": 250, "b": 230, "c": 3}[chat] {
+			id := fmt.Sprintf("%s-%03d", chat, i)
+			event := fmt.Sprintf(`{"Event":%q,"Message":%q,"Kind":"message","Conversation":{"Platform":"web","ID":%q}}`, id, id, chat)
+			p := messages.Posted{Chat: chat, ID: messages.MessageID(id), Author: "telegram/42", Text: "hello"}
+			if err := s.Say(ctx, p, []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	waits := func() (ids []messages.MessageID) {
+		err := s.Untaken(ctx, "", "", 1000, func(_ string, id messages.MessageID, _ []byte) { ids = append(ids, id) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	once := func(sink *platformtest.Sink, taken int) (came []messages.EventID) {
+		ctx, cancel := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() { done <- web.New(s, slog.New(slog.DiscardHandler)).Run(ctx, sink) }()
+		err := sink.Wait(ctx, func() bool { return len(sink.Events()) >= taken })
+		cancel()
+		if err := errors.Join(err, <-done); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range sink.Events() {
+			came = append(came, e.Event)
+		}
+		return came
+	}
+	if came := once(refusing("a"), 233); !slices.IsSorted(came) || came[0] != "b-000" || came[232] != "c-002" {
+		t.Errorf("there came %v", came)
+	}
+	if ids := waits(); ids[0] != "a-000" || len(ids) < 250 || len(ids) > 251 { // the last one may have been taken without a note
+		t.Errorf("there wait %d: %v", len(ids), ids)
+	}
+	if came := once(refusing(), 250); !slices.IsSorted(came) || came[0] != "a-000" || came[249] != "a-249" {
+		t.Errorf("there came %v", came)
+	}
 }
