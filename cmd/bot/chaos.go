@@ -24,7 +24,7 @@ type chaosCommand struct {
 	Replicas  int           `default:"1" help:"Number of processes; more than one needs PostgreSQL."`
 	Rate      float64       `default:"6" help:"Messages per second."`
 	Chats     int           `help:"Chats at the same time (default: 40, on GitHub 12)."`
-	Burst     int           `help:"Additional people who each send one message at the start."`
+	Burst     int           `help:"Additional people who each send one message, 10 s after the start."`
 	Faults    float64       `default:"0.05" help:"Share of platform and model calls that fail; 0 for none."`
 	With      []string      `help:"Options of the program for the run." placeholder:"NAME=VALUE" sep:"none"`
 	Soak      bool          `help:"Inject no faults; report how memory, goroutines and descriptors change."`

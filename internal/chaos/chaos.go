@@ -43,7 +43,7 @@ type Options struct {
 	Seed     uint64
 	Rate     float64 // messages a second; default 6
 	Chats    int     // in which people talk at the same time; default 40, 12 on GitHub
-	Burst    int     // as many further people each say one message at the start
+	Burst    int     // as many further people each say one message, 10 s after the start
 	Faults   float64 // share of calls that fail; negative is none, zero the default of 0.05
 	Calm     bool    // nothing goes wrong: a soak
 	JustKill bool    // nothing but kills, each 50 to 1,800 ms after a start, and calls that fail

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,14 +55,22 @@ func (t *talk) share() float64 {
 	return t.run.opts.Faults
 }
 
-// people lets people talk until ctx ends.
-func (t *talk) people(ctx context.Context) {
+// crowdAfter is when the crowd comes: people were there before.
+const crowdAfter = 10 * time.Second
+
+// crowd has many people say something at once.
+func (t *talk) crowd() {
 	for i := range t.run.opts.Burst {
 		t.say(t.run.book.OpenInCrowd(), ledger.Short)
 		if i%100 == 0 {
 			t.look()
 		}
 	}
+}
+
+// people lets people talk until ctx ends.
+func (t *talk) people(ctx context.Context) {
+	crowd := sync.OnceFunc(t.crowd)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	begin, said, told := time.Now(), 0, time.Now()
@@ -70,6 +79,9 @@ func (t *talk) people(ctx context.Context) {
 		t.look()
 		for due := int(time.Since(begin).Seconds() * t.run.opts.Rate); said < due; said++ {
 			t.one()
+		}
+		if time.Since(begin) > crowdAfter {
+			crowd()
 		}
 		if time.Since(told) > 15*time.Second {
 			told = time.Now()

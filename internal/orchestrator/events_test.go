@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/store"
 )
 
@@ -139,6 +141,53 @@ func TestManyEventsAtOnce(t *testing.T) {
 		w.Chat.WantIn("r0", "re: say 2", "re: say 5", "re: say 8", "re: say 11")
 		w.Chat.WantIn("r1", "re: say 1", "re: say 4", "re: say 7", "re: say 10")
 		w.Chat.WantIn("r2", "re: say 0", "re: say 3", "re: say 6", "re: say 9")
+	})
+}
+
+// rung notes the jobs that somebody is woken up with.
+type rung struct {
+	queue.Queue
+	jobs []queue.Job
+}
+
+func (r *rung) Enqueue(ctx context.Context, tx queue.Tx, jobs ...queue.Job) error {
+	r.jobs = append(r.jobs, jobs...)
+	return r.Queue.Enqueue(ctx, tx, jobs...)
+}
+
+// TestWhoWasThereBeforeACrowdGoesFirst: only those whom it brings are behind others.
+func TestWhoWasThereBeforeACrowdGoesFirst(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		r := &rung{}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { r.Queue, c.Queue = c.Queue, r }
+		p := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		r.jobs = nil
+		var crowd []messages.Inbound
+		for i := range 40 {
+			crowd = append(crowd, messages.Inbound{
+				Event: messages.EventID(fmt.Sprint("b", i)), Kind: messages.KindMessage, Message: messages.MessageID(fmt.Sprint("n", i)),
+				Conversation: room(fmt.Sprint("new", i)), Sender: messages.Sender{ID: ot.Bob}, Text: fmt.Sprint("say ", i),
+			})
+		}
+		crowd[20].Conversation = room(ot.Room)
+		if err := p.Engine.Accept(w.T.Context(), crowd...); err != nil {
+			t.Fatal(err)
+		}
+		here := w.Value(`SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = $1`, ot.Room)
+		for _, job := range r.jobs {
+			if job.Behind != (job.Key != here) {
+				t.Errorf("of a crowd %+v is enqueued; the conversation that was there is %s", job, here)
+			}
+		}
+		if len(r.jobs) != 40 {
+			t.Errorf("%d jobs, want 40", len(r.jobs))
+		}
+		w.Pass(20 * time.Second)
+		w.Chat.Want("re: hello", "re: say 20")
+		w.Chat.WantIn("new39", "re: say 39")
 	})
 }
 

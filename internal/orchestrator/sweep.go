@@ -42,14 +42,11 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	return o.config.Storage.InTx(ctx, func(tx Tx) error {
-		for _, id := range left {
-			if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: id}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	jobs := make([]queue.Job, len(left))
+	for i, id := range left {
+		jobs[i] = queue.Job{Kind: queue.KindTurn, Key: id}
+	}
+	return o.config.Storage.InTx(ctx, func(tx Tx) error { return o.config.Queue.Enqueue(ctx, tx, jobs...) })
 }
 
 // ringAll starts what it can and returns the conversations that it has no slot

@@ -27,6 +27,9 @@ type Job struct {
 	Kind Kind
 	Key  string
 	At   time.Time // zero means now
+
+	// Behind lets those go first that are due as well and have it not.
+	Behind bool
 }
 
 // Tx is a transaction of the store.
@@ -50,8 +53,8 @@ type Handler func(ctx context.Context, job Job) error
 
 // Queue stores wake-ups and hands them out. It is safe for concurrent use.
 type Queue interface {
-	// Enqueue stores job in tx: it exists if and only if tx commits.
-	Enqueue(ctx context.Context, tx Tx, job Job) error
+	// Enqueue stores jobs in tx: they exist if and only if tx commits.
+	Enqueue(ctx context.Context, tx Tx, jobs ...Job) error
 
 	// Run hands jobs to the handlers until ctx is done. Then it takes no more,
 	// waits for the running ones, which are short, and returns nil.

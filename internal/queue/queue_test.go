@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -263,4 +264,29 @@ func TestTheQueueStartsWhenTheDatabaseComesBack(t *testing.T) {
 		},
 	})
 	receive(t, swept)
+}
+
+// TestThoseBehindComeLast: four jobs wait when the queue starts, of which two have time.
+func TestThoseBehindComeLast(t *testing.T) {
+	t.Parallel()
+	each(t, queue.Options{Workers: 1}, func(t *testing.T, b bundle) {
+		got := make(chan queue.Job, 10)
+		err := b.store.InTx(t.Context(), func(tx *store.Tx) error {
+			return b.queue.Enqueue(t.Context(), tx,
+				queue.Job{Kind: queue.KindTurn, Key: "crowd", Behind: true}, queue.Job{Kind: queue.KindTurn, Key: "crowd too", Behind: true},
+				queue.Job{Kind: queue.KindTurn, Key: "first"}, queue.Job{Kind: queue.KindTurn, Key: "second"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(_ context.Context, job queue.Job) error {
+			got <- job
+			return nil
+		}})
+		for i := range 4 {
+			if job := receive(t, got); strings.HasPrefix(job.Key, "crowd") != (i >= 2) {
+				t.Errorf("%d came %q", i, job.Key)
+			}
+		}
+	})
 }

@@ -77,19 +77,27 @@ type wake struct {
 func (wake) Kind() string { return "wake" }
 
 // Enqueue implements Queue.
-func (r *River) Enqueue(ctx context.Context, tx Tx, job Job) error {
-	args := wake{Job: job.Kind, Key: job.Key, At: job.At}
-	opts := &river.InsertOpts{MaxAttempts: maxAttempts}
-	if time.Until(job.At) > schedulerPeriod {
-		opts.ScheduledAt = job.At
-	}
+func (r *River) Enqueue(ctx context.Context, tx Tx, jobs ...Job) error {
 	handle, ok := tx.Handle().(pgx.Tx)
 	if !ok {
 		return fault.Newf(fault.Internal, "queue: unknown transaction %T", tx.Handle())
 	}
-	_, err := r.client.InsertTx(ctx, handle, args, opts)
-	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "enqueue job")
+	if len(jobs) == 0 {
+		return nil
+	}
+	list := make([]river.InsertManyParams, len(jobs))
+	for i, job := range jobs {
+		opts := &river.InsertOpts{MaxAttempts: maxAttempts}
+		if job.Behind {
+			opts.Priority = river.PriorityDefault + 1
+		}
+		if time.Until(job.At) > schedulerPeriod {
+			opts.ScheduledAt = job.At
+		}
+		list[i] = river.InsertManyParams{Args: wake{Job: job.Kind, Key: job.Key, At: job.At}, InsertOpts: opts}
+	}
+	if _, err := r.client.InsertManyTx(ctx, handle, list); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "enqueue jobs")
 	}
 	return nil
 }

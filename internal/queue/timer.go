@@ -42,10 +42,12 @@ type timedJob struct {
 // timedJobs is a heap: the job that is due first is the first.
 type timedJobs []timedJob
 
-func (h timedJobs) Len() int           { return len(h) }
-func (h timedJobs) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timedJobs) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *timedJobs) Push(x any)        { *h = append(*h, x.(timedJob)) } //nolint:errcheck,forcetypeassert // only add pushes
+func (h timedJobs) Len() int { return len(h) }
+func (h timedJobs) Less(i, j int) bool {
+	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && !h[i].Behind && h[j].Behind
+}
+func (h timedJobs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timedJobs) Push(x any)   { *h = append(*h, x.(timedJob)) } //nolint:errcheck,forcetypeassert // only add pushes
 func (h *timedJobs) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
@@ -54,11 +56,13 @@ func (h *timedJobs) Pop() any {
 
 // Enqueue implements Queue. What is enqueued while the process dies is lost, also if
 // tx commits.
-func (t *Timer) Enqueue(_ context.Context, tx Tx, job Job) error {
-	if !job.At.IsZero() {
-		job.At = job.At.Round(0).UTC() // without what makes two of the same time differ
+func (t *Timer) Enqueue(_ context.Context, tx Tx, jobs ...Job) error {
+	for _, job := range jobs {
+		if !job.At.IsZero() {
+			job.At = job.At.Round(0).UTC() // without what makes two of the same time differ
+		}
+		tx.AfterCommit(func() { t.add(timedJob{Job: job, at: job.At}) })
 	}
-	tx.AfterCommit(func() { t.add(timedJob{Job: job, at: job.At}) })
 	return nil
 }
 

@@ -39,13 +39,14 @@ func (t *Tx) GetOrCreateConversation(
 	if assistant == "" {
 		assistant = defaultAssistant
 	}
-	n, err := t.exec(ctx, `
+	created, err = t.one(ctx, scanConversation(&c), `
 		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
 		VALUES ($1, $2, $3, $4)
-		ON CONFLICT (platform_type, platform_conversation_id) DO NOTHING`,
+		ON CONFLICT (platform_type, platform_conversation_id) DO NOTHING
+		RETURNING `+conversationColumns,
 		id, string(key.Platform), key.ID, assistant)
-	if err != nil {
-		return c, false, fmt.Errorf("create conversation: %w", err)
+	if err != nil || created {
+		return c, created, wrap(err, "create conversation")
 	}
 	// Whoever lost the race sees the winner's row: the insert has waited for its
 	// commit.
@@ -53,7 +54,7 @@ func (t *Tx) GetOrCreateConversation(
 	if err == nil && !ok {
 		err = fault.New(fault.Conflict, "")
 	}
-	return c, n == 1, err
+	return c, false, err
 }
 
 func (t *Tx) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {

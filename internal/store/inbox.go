@@ -65,11 +65,8 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 		return fresh, nil
 	}
 	t.touches(e.ConversationID)
-	if _, err := t.exec(ctx, `
-		UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq); err != nil {
-		return false, fmt.Errorf("advance inbox: %w", err)
-	}
-	return true, nil
+	err = t.later(ctx, `UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq)
+	return true, wrap(err, "advance inbox")
 }
 
 // AdmitEntry stores an entry of a conversation as InsertEntry does and claims the

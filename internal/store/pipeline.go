@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,9 +17,10 @@ import (
 // needed: its begin goes with the first statement, what later queues goes with the next
 // one, and the rest with the commit.
 type pipeline struct {
-	conn  *pgxpool.Conn
-	begin string // not sent yet
-	queue []step // not sent yet, without dest
+	conn   *pgxpool.Conn
+	begin  string  // not sent yet
+	queue  []step  // not sent yet, without dest
+	strand *strand // the part that asks, while parts run abreast; else nil
 }
 
 // newPipeline takes a connection, which end gives back.
@@ -45,7 +47,10 @@ func (p *pipeline) end(ctx context.Context) {
 type inPipeline struct{}
 
 // send sends what waits and what add queues behind it.
-func (p *pipeline) send(ctx context.Context, add func(b *pgx.Batch)) error {
+func (p *pipeline) send(ctx context.Context, add asking) error {
+	if p.strand != nil {
+		return p.strand.ask(add)
+	}
 	b := &pgx.Batch{}
 	if p.begin != "" {
 		b.Queue(p.begin)
@@ -62,7 +67,7 @@ func (p *pipeline) send(ctx context.Context, add func(b *pgx.Batch)) error {
 
 func (p *pipeline) flush(ctx context.Context) error { return p.send(ctx, func(*pgx.Batch) {}) }
 
-func (p *pipeline) waits() bool { return p.begin != "" || len(p.queue) > 0 }
+func (p *pipeline) waits() bool { return p.begin != "" || len(p.queue) > 0 || p.strand != nil }
 
 // commit is pgx.ErrTxCommitRollback if a statement had failed before.
 func (p *pipeline) commit(ctx context.Context) error {
@@ -98,9 +103,17 @@ func (p *pipeline) one(ctx context.Context, dest []any, query string, args []any
 	if !p.waits() {
 		return p.conn.QueryRow(ctx, query, args...).Scan(dest...)
 	}
-	return p.send(ctx, func(b *pgx.Batch) {
-		b.Queue(query, args...).QueryRow(func(row pgx.Row) error { return row.Scan(dest...) })
+	var none error
+	err := p.send(ctx, func(b *pgx.Batch) {
+		b.Queue(query, args...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(dest...)
+			if none = nil; errors.Is(err, pgx.ErrNoRows) {
+				none, err = err, nil // which ends no batch
+			}
+			return err
+		})
 	})
+	return cmp.Or(err, none)
 }
 
 func (p *pipeline) each(ctx context.Context, visit func(scan func(dest ...any) error) error, query string, args []any) error {

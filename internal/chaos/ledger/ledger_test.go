@@ -186,6 +186,7 @@ func TestTimesAfterAKillAndInACrowd(t *testing.T) {
 	b.Die(at(10))
 	talk(first, 0, 1, 5)      // before any kill
 	talk(second, 0, 2, 30)    // at both: 20 s after the last one
+	talk(regular, -3, -2, -1) // said before the crowd came
 	talk(regular, 9, 11, 12)  // accepted after the kills
 	talk(regular, 29, 29, 32) // said before the crowd is served
 	talk(regular, 31, 31, 90) // said after

@@ -24,7 +24,7 @@ type Verdict struct {
 	Takeover  Times // from the last kill at which a message waited, accepted, to its complete answer
 
 	// Where a crowd came: its own times, and those to the answers to everybody else who
-	// said something before the last of the crowd was answered.
+	// said something after the first of the crowd did and before the last of it was answered.
 	Crowd, Crowded      int
 	CrowdAck, CrowdWait Times
 	OthersWaitMeanwhile Times
@@ -77,9 +77,12 @@ func (b *Book) Judge(shown func(conversation int) []string, stray func(text stri
 // time says how long everything took. The lock must be held.
 func (b *Book) time(v *Verdict) {
 	var acks, waits, takeovers, crowdAcks, crowdWaits, others []time.Duration
-	var over time.Time // the crowd is served
+	var came, over time.Time // the crowd comes, and is served
 	for i := range b.crowd {
 		for _, m := range b.conversations[i] {
+			if came.IsZero() || m.said.Before(came) {
+				came = m.said
+			}
 			if m.answered.After(over) {
 				over = m.answered
 			}
@@ -101,7 +104,7 @@ func (b *Book) time(v *Verdict) {
 			switch {
 			case b.crowd[i]:
 				crowdWaits = append(crowdWaits, wait)
-			case m.said.Before(over):
+			case m.said.Before(over) && !m.said.Before(came):
 				others = append(others, wait)
 			}
 			if at := b.lastDeath(m); !at.IsZero() {

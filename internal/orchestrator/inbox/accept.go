@@ -38,6 +38,8 @@ type accepted struct {
 
 	empty    bool // its conversation was made with it, and has nothing else
 	behind   bool // something of the same person waits already, which has the mark
+	rings    bool // a job has to wake somebody up for it
+	crowd    bool // one of many who come at once, and new: those who were here before go first
 	overflow bool // refused, because too much of the same person waits
 	loop     bool // refused, because it is one of a loop
 }
@@ -55,12 +57,7 @@ func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	events = lockOrder(events)
-	plan, err := i.acceptAll(ctx, events, true)
-	if _, is := errors.AsType[*turn.BeginError](err); is && ctx.Err() == nil {
-		i.Log.WarnContext(ctx, "could not begin a turn at once; its message is stored first", "err", err)
-		plan, err = i.acceptAll(ctx, events, false)
-	}
+	plan, err := i.together.join(ctx, events, i.acceptThem)
 	if err != nil {
 		return err
 	}
@@ -80,44 +77,92 @@ func (i *Inbox) giveBack(a accepted, failed error) {
 	i.Outbox.WillNotMark(a.entry)
 }
 
-// acceptAll stores events in one transaction and returns what became of each. With
-// atOnce it begins the turns of those that can begin.
-func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce bool) ([]accepted, error) {
-	var plan []accepted
-	giveBack := func(failed error) {
-		for _, a := range plan {
-			i.giveBack(a, failed)
-		}
-		plan = plan[:0]
-	}
-	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
-		giveBack(nil) // of an earlier run of this function
-		for _, in := range events {
-			a, err := i.acceptOne(ctx, tx, in, atOnce)
-			plan = append(plan, a)
-			if err != nil {
-				return fmt.Errorf("accept event %s: %w", in.Event, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		giveBack(err)
+// acceptThem stores events and begins the turns that can begin, or if that fails,
+// which must not lose a message, only stores them.
+func (i *Inbox) acceptThem(ctx context.Context, events []messages.Inbound) ([]accepted, error) {
+	plan, err := i.acceptAll(ctx, events, true)
+	if _, is := errors.AsType[*turn.BeginError](err); is && ctx.Err() == nil {
+		i.Log.WarnContext(ctx, "could not begin a turn at once; its message is stored first", "err", err)
+		plan, err = i.acceptAll(ctx, events, false)
 	}
 	return plan, err
 }
 
-// lockOrder sorts events so that conversations are locked in one order
-// everywhere, and two replicas do not wait for each other. Within a conversation
-// the order stays. Events around a migration concern two conversations and keep
-// their order; a deadlock that comes of it is repeated by the store.
-func lockOrder(events []messages.Inbound) []messages.Inbound {
-	if slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.Kind == messages.KindMigrated }) {
-		return events
+// acceptAll stores events in one transaction and returns what became of each, in
+// their order. With atOnce it begins the turns of those that can begin.
+func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce bool) ([]accepted, error) {
+	plan := make([]accepted, len(events))
+	giveBack := func(failed error) {
+		for _, a := range plan {
+			if a.entry.ID != "" {
+				i.giveBack(a, failed)
+			}
+		}
+		clear(plan)
 	}
-	return slices.SortedStableFunc(slices.Values(events), func(a, b messages.Inbound) int {
-		return cmp.Compare(a.Conversation.String(), b.Conversation.String())
+	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
+		giveBack(nil) // of an earlier run of this function
+		for _, wave := range waves(events) {
+			err := tx.Abreast(ctx, len(wave), func(n int) (err error) {
+				at := wave[n]
+				if plan[at], err = i.acceptOne(ctx, tx, events[at], atOnce); err != nil {
+					return fmt.Errorf("accept event %s: %w", events[at].Event, err)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return i.Queue.Enqueue(ctx, tx, wakeUps(plan)...)
 	})
+	if err != nil {
+		giveBack(err)
+		return nil, err
+	}
+	return plan, nil
+}
+
+// wakeUps are the jobs for what nobody starts at once.
+func wakeUps(plan []accepted) (jobs []queue.Job) {
+	for _, a := range plan {
+		if a.rings {
+			jobs = append(jobs, queue.Job{Kind: queue.KindTurn, Key: a.entry.ConversationID, Behind: a.crowd})
+		}
+	}
+	return jobs
+}
+
+// waves sorts events into those that can be accepted abreast, as their places: of a
+// conversation and of a person there is at most one in a wave, and the next one is in a
+// later wave. Conversations are locked in one order everywhere, so that two replicas do
+// not wait for each other; a deadlock between waves is repeated by the store, as is that of events around
+// a migration, which concern two conversations and go one by one, in their order.
+func waves(events []messages.Inbound) (list [][]int) {
+	alone := slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.Kind == messages.KindMigrated })
+	type person struct {
+		on messages.Platform
+		id messages.UserID
+	}
+	talks, people := make(map[messages.ConversationKey]int), make(map[person]int)
+	for at, in := range events {
+		who := person{in.Home(), in.Sender.ID}
+		wave := max(talks[in.Conversation], people[who])
+		if alone {
+			wave = at
+		}
+		if wave == len(list) {
+			list = append(list, nil)
+		}
+		list[wave] = append(list[wave], at)
+		talks[in.Conversation], people[who] = wave+1, wave+1
+	}
+	for _, wave := range list {
+		slices.SortFunc(wave, func(a, b int) int {
+			return cmp.Compare(events[a].Conversation.String(), events[b].Conversation.String())
+		})
+	}
+	return list
 }
 
 // countAccepted keeps the figures of received and repeated events.
@@ -333,9 +378,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		i.Outbox.WillMark(a.entry)
 	}
 	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
-		if err := i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID}); err != nil {
-			return a, err
-		}
+		a.rings, a.crowd = true, a.empty && i.Rush.On()
 	}
 	if a.waits = !unmarked; unmarked {
 		return a, nil

@@ -49,6 +49,11 @@ type Tx interface {
 	messageTx
 	deliveryTx
 
+	// Abreast runs n parts of the transaction, one of them at a time, so that what
+	// they ask of the database is asked together where that saves time. No part may
+	// depend on another one. It returns the first error.
+	Abreast(ctx context.Context, n int, part func(i int) error) error
+
 	// ServiceState returns what holds for the whole service.
 	ServiceState(ctx context.Context) (sessions.ServiceState, error)
 
