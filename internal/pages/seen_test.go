@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // place adds a conversation with a session in which somebody wrote.
@@ -148,3 +150,36 @@ func TestCodeInLinesIsShownAsCode(t *testing.T) {
 		clean(t, "/", page)
 	})
 }
+
+// A search goes on until everything was found, however much is said in between.
+func TestASearchGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"SQLite", "Postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			const all = 300
+			w := newWorld(t, storetest.Used(t, kind, all), func(c *pages.Config) { c.PublicURL = "" })
+			for who, of := range map[signin.Account]int{ann: all, {Platform: "github", ID: "9"}: all / 15} {
+				if w.roles[who] == "" {
+					w.roles[who] = sessions.User
+				}
+				found, b := map[string]bool{}, w.as(who)
+				for target := "/sessions?q=tenth"; target != ""; {
+					page := b.get(target)
+					for _, m := range sessionLink.FindAllStringSubmatch(page, -1) {
+						found[m[1]] = true
+					}
+					target = ""
+					if m := furtherLink.FindStringSubmatch(page); m != nil {
+						target = strings.ReplaceAll(m[1], "&amp;", "&")
+					}
+				}
+				if len(found) != of {
+					t.Errorf("%s finds %d of %d sessions", who, len(found), of)
+				}
+			}
+		})
+	}
+}
+
+var furtherLink = regexp.MustCompile(`href="(/sessions\?hit=[0-9]+[^"]*)"`)

@@ -22,9 +22,9 @@ const (
 	sessionsPage = 50
 	window       = 200       // messages of a transcript at once
 	maxPage      = 200 << 10 // bytes of HTML of these messages
-	maxHits      = 500       // messages that a search looks at at once
-	maxSearches  = 10        // how often it does
-	maxFound     = 2000      // sessions that it finds
+	maxHits      = 100       // messages that a search looks at at once
+	maxSearches  = 5         // how often it does for a page
+	maxWithin    = 200       // conversations that a search is narrowed to
 	maxText      = 16 << 10  // bytes of a text that are shown
 	maxOutput    = 4 << 10   // bytes of what a tool said
 )
@@ -60,41 +60,53 @@ func (p *Pages) sessions(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	after, err := r.number("hit")
+	if err != nil {
+		return view{}, err
+	}
 	ctx, words := r.Context(), strings.TrimSpace(r.URL.Query().Get("q"))
 	var list []store.SessionRow
 	var codebases []sessions.Codebase
+	further := url.Values{} // leads to what is not on the page
 	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		if codebases, err = tx.Codebases(ctx); err != nil {
 			return err
 		}
-		f.Sessions = nil
+		further = r.URL.Query()
 		if words != "" {
-			if f.Sessions, err = withWords(ctx, tx, words); err != nil {
+			var hit int64
+			if list, hit, err = withWords(ctx, tx, f, words, after); err != nil || hit == 0 {
+				further = nil
 				return err
 			}
+			further.Set("hit", strconv.FormatInt(hit, 10))
+			return nil
 		}
-		list, err = tx.ListSessions(ctx, f)
-		return err
+		if list, err = tx.ListSessions(ctx, f); err != nil || len(list) <= sessionsPage {
+			further = nil
+			return err
+		}
+		list = list[:sessionsPage]
+		further.Set("before", list[sessionsPage-1].ID)
+		return nil
 	})
 	if err != nil {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("Sessions")), p.filterForm(r, codebases)}
-	more := len(list) > sessionsPage
-	list = list[:min(len(list), sessionsPage)]
 	switch {
 	case len(list) > 0:
 		body = append(body, p.sessionList(list))
+	case further != nil:
+		body = append(body, empty(html.Text("No session is like that among what was said last.")))
 	case r.URL.RawQuery != "":
 		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
 	default:
 		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
 	}
-	if more {
-		q := r.URL.Query()
-		q.Set("before", list[len(list)-1].ID)
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+q.Encode()), html.Text("Older sessions"))))
+	if further != nil {
+		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+further.Encode()), html.Text("Older sessions"))))
 	}
 	v := view{title: "Sessions", body: body}
 	if f.Before == "" && words == "" {
@@ -103,27 +115,53 @@ func (p *Pages) sessions(r *request) (view, error) {
 	return v, nil
 }
 
-// withWords returns the sessions in which something has some words, those first in which
-// it was said last. What one session says a hundred times does not hide the others.
-func withWords(ctx context.Context, tx *store.Tx, words string) ([]string, error) {
-	ids, f := []string{}, store.SearchFilter{Words: words, Limit: maxHits}
+// withWords returns a page of the sessions that f chooses in which something has some
+// words, those first in which it was said last, and where to go on: behind the message with
+// a number, 0 if there is nothing more. A page may be short, or empty, because there was
+// much that was not chosen; what was said on both sides of its end is on both pages.
+func withWords(ctx context.Context, tx *store.Tx, f store.SessionFilter, words string, after int64) (list []store.SessionRow, further int64, err error) {
+	search := store.SearchFilter{Words: words, Limit: maxHits, Before: after}
+	if search.Within, err = tx.FewWrittenIn(ctx, maxWithin, f.Viewer, f.Person); err != nil {
+		return nil, 0, err
+	}
 	seen := make(map[string]bool)
 	for range maxSearches {
-		hits, err := tx.SearchMessages(ctx, f)
+		hits, err := tx.SearchMessages(ctx, search)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
+		}
+		f.Sessions, f.Limit, f.Before = []string{}, maxHits, ""
+		for _, h := range hits {
+			if !seen[h.SessionID] {
+				seen[h.SessionID], f.Sessions = true, append(f.Sessions, h.SessionID)
+			}
+		}
+		search.Without = append(search.Without, f.Sessions...)
+		rows, err := tx.ListSessions(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		chosen := make(map[string]store.SessionRow, len(rows))
+		for _, row := range rows {
+			chosen[row.ID] = row
 		}
 		for _, h := range hits {
-			if !seen[h.SessionID] && len(ids) < maxFound {
-				seen[h.SessionID], ids = true, append(ids, h.SessionID)
+			search.Before = h.ID
+			row, ok := chosen[h.SessionID]
+			if !ok {
+				continue
 			}
-			f.Before = h.ID
+			if len(list) == sessionsPage {
+				return list, h.ID + 1, nil
+			}
+			list = append(list, row)
+			delete(chosen, h.SessionID)
 		}
-		if len(hits) < f.Limit || len(ids) == maxFound {
-			break
+		if len(hits) < maxHits {
+			return list, 0, nil
 		}
 	}
-	return ids, nil
+	return list, search.Before, nil
 }
 
 // filterForm shows the filter that holds, to be changed; the address keeps it.
@@ -213,14 +251,17 @@ func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err err
 	return append(body, p.sayHere(r, row)), nil
 }
 
-func beforeOf(r *request) (int64, error) {
-	text := r.URL.Query().Get("before")
+func beforeOf(r *request) (int64, error) { return r.number("before") }
+
+// number reads a place in a list from the address; 0 is its beginning.
+func (r *request) number(name string) (int64, error) {
+	text := r.URL.Query().Get(name)
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, fault.New(fault.Invalid, "\"before\" is a number, as the links of the page have it.")
+		return 0, fault.Newf(fault.Invalid, "%q is a number, as the links of the page have it.", name)
 	}
 	return n, nil
 }

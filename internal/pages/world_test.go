@@ -55,7 +55,9 @@ type world struct {
 	took  []messages.Inbound // commands and messages
 	rang  []string           // for conversations
 	diff  *pages.Changes     // of every conversation; nil: they have no files
-	reply func(in messages.Inbound) (command.Reply, bool, error)
+
+	arrived int // browsers that measure
+	reply   func(in messages.Inbound) (command.Reply, bool, error)
 
 	connections func() []pages.Connection
 	check       func(ctx context.Context, area string) doctor.Report

@@ -30,6 +30,28 @@ const hasWritten = `EXISTS (
 	SELECT 1 FROM inbound_events v WHERE v.conversation_id = %s AND v.seq > 0
 		AND (v.platform_type = $%%d AND v.sender = $%%d OR v.sender = $%%d) AND v.state NOT IN ('refused', 'raw'))`
 
+// writtenIn are the conversations in which an account has an event. Where hasWritten asks
+// of each conversation, this goes through those of the account.
+const writtenIn = `
+	SELECT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.platform_type = $%d AND v.sender = $%d
+	UNION SELECT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.sender = $%d`
+
+// FewWrittenIn returns the conversations in which the first of some accounts that is one
+// has written, or nil if these are more than most, or none is an account.
+func (t *Tx) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
+	for _, v := range accounts {
+		if v == (Viewer{}) {
+			continue
+		}
+		ids, err := t.ids(ctx, fmt.Sprintf(writtenIn+` LIMIT $4`, 1, 2, 3), string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID), most+1)
+		if err != nil || len(ids) > most {
+			return nil, wrap(err, "find the conversations of a person")
+		}
+		return append([]string{}, ids...), nil
+	}
+	return nil, nil
+}
+
 // seenBy adds the condition that the conversation in a column is one that v sees.
 func (c *conditions) seenBy(v Viewer, column string) {
 	if v != (Viewer{}) {
@@ -100,13 +122,49 @@ func (t *Tx) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) 
 const transcriptPageSQL = `
 	WITH page AS MATERIALIZED (
 		SELECT seq FROM agent_messages WHERE session_id = $1 AND part = 0 AND seq < $2 ORDER BY seq DESC LIMIT $3)
-	SELECT seq, role, kind, content, data_json, created_at, undone, run_id FROM agent_messages
+	SELECT seq, role, kind, content, ` + shortResult + `, created_at, undone, run_id FROM agent_messages
 	WHERE session_id = $1 AND role <> 'system' AND seq < $2 AND seq >= (SELECT min(seq) FROM page)
 	ORDER BY seq DESC, part DESC`
 
+// shortResult stands for data_json: of a long result of a tool the beginning.
+const shortResult = `CASE WHEN octet_length(data_json) > 262144 AND kind = 'tool_result' THEN substr(data_json, 1, 65536) ELSE data_json END`
+
+// mendResult makes JSON again of what shortResult has cut within the output. What is not
+// like that stays as it is.
+func mendResult(data string) (mended string, cut bool) {
+	if len(data) < 65536 || json.Valid([]byte(data)) || !strings.Contains(data, `,"output":"`) {
+		return data, false
+	}
+	if i := strings.LastIndexByte(data, '\\'); i >= len(data)-len(`\u0000`) && (i+1-len(strings.TrimRight(data[:i+1], `\`)))%2 == 1 {
+		data = data[:i] // it may be half of an escape
+	}
+	return data + ` …","success":true}`, true
+}
+
+// failedCalls notes which of some results that were cut are of calls that failed.
+func (t *Tx) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
+	for _, m := range list {
+		for i, b := range m.Blocks {
+			res, ok := b.(messages.ToolResult)
+			if !ok || !cut[m.Seq] {
+				continue
+			}
+			var one int
+			failed, err := t.one(ctx, []any{&one}, `SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2 AND status = 'failed'`, sessionID, res.CallID)
+			if err != nil {
+				return err
+			}
+			res.IsError = res.IsError || failed
+			m.Blocks[i] = res
+		}
+	}
+	return nil
+}
+
 // TranscriptPage returns up to limit messages of a session before the one with a number
 // (0: the last ones), in their order. A page of much text has fewer, and at least one, so
-// that what it takes is bounded by a few MiB and one message.
+// that what it takes is bounded by a few MiB and one message. Of a tool's result of more than
+// 256 KiB it has the beginning only.
 func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
@@ -115,12 +173,16 @@ func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64,
 		before = beforeFirst(true)
 	}
 	size := 0
+	cut := make(map[int64]bool) // by number, of messages
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record
 		var m TranscriptMessage
 		var created int64
 		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone, &m.RunID); err != nil {
 			return err
+		}
+		if mended, short := mendResult(r.DataJSON); short {
+			r.DataJSON, cut[r.Seq] = mended, true
 		}
 		last := len(list) - 1
 		if size > browseBytes && (last < 0 || list[last].Seq != r.Seq) {
@@ -143,6 +205,9 @@ func (t *Tx) TranscriptPage(ctx context.Context, sessionID string, before int64,
 	}, transcriptPageSQL, sessionID, before, limit)
 	if errors.Is(err, errPageFull) {
 		err = nil
+	}
+	if err == nil {
+		err = t.failedCalls(ctx, sessionID, list, cut)
 	}
 	slices.Reverse(list)
 	return list, wrap(err, "read a page of a transcript")

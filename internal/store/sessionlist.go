@@ -46,18 +46,11 @@ type SessionRow struct {
 // between change nothing. An id that is none, or of no session, is an error
 // (fault.Invalid, fault.NotFound).
 func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	var c conditions
 	if f.ConversationID != "" {
 		if err := checkID(f.ConversationID, "conversation"); err != nil {
 			return nil, err
 		}
-		c.add("s.conversation_id = $%d", f.ConversationID)
 	}
-	c.status(f.Status)
-	if f.Within != nil {
-		c.list = append(c.list, within(f.Within, &c.args))
-	}
-	c.listed(f)
 	if f.Before != "" {
 		if err := checkID(f.Before, "session"); err != nil {
 			return nil, err
@@ -65,10 +58,82 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 		if _, err := t.Session(ctx, f.Before); err != nil {
 			return nil, err
 		}
+	}
+	f.Limit = page(f.Limit)
+	if !f.elsewhere() {
+		return t.listSessions(ctx, f, "remote_agent_sessions")
+	}
+	list, err := t.listSessions(ctx, f, newestSessions)
+	if err != nil || len(list) == f.Limit {
+		return list, err
+	}
+	return t.gatherSessions(ctx, f)
+}
+
+// elsewhere reports whether f chooses by what other tables say, which no index of the
+// sessions has in their order. What many have is found among the newest; what few have is
+// found by the conversations that have it.
+func (f SessionFilter) elsewhere() bool {
+	return f.Viewer != (Viewer{}) || f.Person != (Viewer{}) || f.Platform != ""
+}
+
+// newestSessions stands for the sessions that are looked at one by one: those that are
+// listed first.
+const newestSessions = "newest"
+
+const lookedAt = 1000 // sessions of newestSessions
+
+// chosen returns the conditions of f on a session s and its conversation c.
+func (f SessionFilter) chosen() *conditions {
+	c := &conditions{}
+	if f.ConversationID != "" {
+		c.add("s.conversation_id = $%d", f.ConversationID)
+	}
+	c.status(f.Status)
+	if f.Within != nil {
+		c.list = append(c.list, within(f.Within, &c.args))
+	}
+	c.listed(f)
+	f.behind(c)
+	return c
+}
+
+// behind adds the condition that a session s is listed after the cursor.
+func (f SessionFilter) behind(c *conditions) {
+	if f.Before != "" {
 		c.add("(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", f.Before)
 	}
-	c.args = append(c.args, page(f.Limit))
-	return t.sessionRows(ctx, c.where()+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(c.args)), c.args...)
+}
+
+// listSessions goes through sessions in their order until it has enough.
+func (t *Tx) listSessions(ctx context.Context, f SessionFilter, from string) ([]SessionRow, error) {
+	c := f.chosen()
+	if from == newestSessions {
+		few := &conditions{args: c.args}
+		f.behind(few)
+		c.args = few.args
+		from = `(SELECT s.* FROM remote_agent_sessions s` + few.where() + fmt.Sprintf(` ORDER BY s.started_at DESC, s.id DESC LIMIT %d)`, lookedAt)
+	}
+	c.args = append(c.args, f.Limit)
+	return t.sessionRows(ctx, from, c.where()+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(c.args)), c.args...)
+}
+
+// gatherSessions puts the sessions of the conversations that f chooses into order.
+func (t *Tx) gatherSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	c := f.chosen()
+	if f.Platform != "" {
+		c.add("s.conversation_id IN (SELECT p.id FROM remote_agent_conversations p WHERE p.platform_type = $%d)", string(f.Platform))
+	}
+	for _, v := range []Viewer{f.Viewer, f.Person} {
+		if v != (Viewer{}) {
+			c.add("s.conversation_id IN ("+writtenIn+")", string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID))
+		}
+	}
+	c.args = append(c.args, f.Limit)
+	return t.sessionRows(ctx, "remote_agent_sessions", ` WHERE s.id IN (
+		WITH found AS MATERIALIZED (
+			SELECT s.id, s.started_at FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`+c.where()+`)
+		SELECT found.id FROM found ORDER BY found.started_at DESC, found.id DESC `+fmt.Sprintf("LIMIT $%d) ORDER BY s.started_at DESC, s.id DESC", len(c.args)), c.args...)
 }
 
 // SessionRow returns one session with its figures. What is no id is
@@ -77,7 +142,7 @@ func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	if err := checkID(id, "session"); err != nil {
 		return SessionRow{}, err
 	}
-	rows, err := t.sessionRows(ctx, " WHERE s.id = $1", id)
+	rows, err := t.sessionRows(ctx, "remote_agent_sessions", " WHERE s.id = $1", id)
 	if err == nil && len(rows) == 0 {
 		err = notFound("session")
 	}
@@ -87,12 +152,12 @@ func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	return rows[0], nil
 }
 
-func (t *Tx) sessionRows(ctx context.Context, rest string, args ...any) ([]SessionRow, error) {
+func (t *Tx) sessionRows(ctx context.Context, from, rest string, args ...any) ([]SessionRow, error) {
 	query := `
 		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
 			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
 			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
-		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+		FROM ` + from + ` s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
 	var list []SessionRow
 	err := t.each(ctx, func(scan func(...any) error) error {
 		var row sessionRow

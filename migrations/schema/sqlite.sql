@@ -1,4 +1,4 @@
--- version 37
+-- version 38
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -61,9 +61,6 @@ CREATE TABLE remote_agent_sessions (
 ;;
 CREATE INDEX idx_remote_agent_sessions_conversation
   ON remote_agent_sessions(conversation_id, active)
-;;
-CREATE INDEX idx_remote_agent_sessions_codebase
-  ON remote_agent_sessions(codebase_id)
 ;;
 CREATE INDEX idx_remote_agent_sessions_parent
   ON remote_agent_sessions(parent_session_id)
@@ -1073,6 +1070,15 @@ CREATE TRIGGER inbound_events_leave_web
 BEGIN
   DELETE FROM web_messages WHERE id = OLD.message_id;
 END
+;;
+CREATE INDEX idx_inbound_events_sender
+  ON inbound_events(sender, platform_type, conversation_id) WHERE seq > 0
+;;
+CREATE INDEX idx_remote_agent_sessions_assistant
+  ON remote_agent_sessions(ai_assistant_type, started_at, id)
+;;
+CREATE INDEX idx_remote_agent_sessions_repository
+  ON remote_agent_sessions(codebase_id, started_at, id)
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

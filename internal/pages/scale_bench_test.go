@@ -1,0 +1,101 @@
+package pages_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/pages"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store/storetest"
+)
+
+var (
+	usedSessions = flag.Int("used-sessions", 100_000, "sessions of ten messages in the database of BenchmarkEveryPage")
+	pagesOnly    = flag.String("only-pages", ".", "which paths BenchmarkEveryPage asks for")
+)
+
+// BenchmarkEveryPage asks for every page of a database that was used for years. bytes are
+// those of the page, p50 and p95 how long it took.
+func BenchmarkEveryPage(b *testing.B) {
+	for _, kind := range []string{"SQLite", "Postgres"} {
+		b.Run(kind, func(b *testing.B) {
+			began := time.Now()
+			s := storetest.Used(b, kind, *usedSessions)
+			b.Logf("%d sessions in %v", *usedSessions, time.Since(began).Round(time.Second))
+			w := newWorld(b, s, func(c *pages.Config) { c.PublicURL = "" })
+			for _, who := range []struct {
+				name string
+				as   signin.Account
+			}{{"owner", ann}, {"member", bob}, {"busy", cat}} {
+				for _, path := range usedPaths(*usedSessions, who.as == ann) {
+					if regexp.MustCompile(*pagesOnly).MatchString(path) {
+						b.Run(who.name+" "+strings.NewReplacer("00000000-0000-7000-", "").Replace(path), func(b *testing.B) { w.timed(b, who.as, path) })
+					}
+				}
+			}
+		})
+	}
+}
+
+// usedPaths are the pages that there are.
+func usedPaths(n int, owner bool) []string {
+	session := func(i int) string { return "/sessions/" + storetest.UsedID(2, i) }
+	before := func(i int) string { return "before=" + storetest.UsedID(2, i) }
+	of := url.Values{"repository": {storetest.UsedID(4, 7)}}.Encode()
+	list := []string{
+		"/", "/sessions", "/sessions?" + before(n/2), "/sessions?" + before(n/100), "/sessions?state=running", "/sessions?state=failed",
+		"/sessions?state=failed&" + before(n/100), "/sessions?state=completed", "/sessions?platform=telegram", "/sessions?platform=web", "/sessions?platform=none",
+		"/sessions?assistant=acp", "/sessions?assistant=none", "/sessions?" + of, "/sessions?" + of + "&" + before(n/100), "/sessions?state=failed&platform=web&assistant=acp",
+		"/sessions?q=word77", "/sessions?q=tenth", "/sessions?q=test", "/sessions?q=nothingofthekind", "/sessions?q=test&platform=web", "/sessions?q=tenth&" + before(n/100),
+		"/approvals", "/repos", "/costs", "/costs?since=all", "/costs?by=model", "/memory", "/agents", "/docs", "/docs/operations", "/account",
+	}
+	for _, by := range []string{"codebase", "model", "conversation"} {
+		list = append(list, "/costs?since=all&by="+by)
+	}
+	if !owner {
+		return list
+	}
+	for _, i := range []int{1, 2, n} {
+		list = append(list, session(i))
+		for _, tab := range []string{"timeline", "changes", "plan", "events", "cost"} {
+			list = append(list, session(i)+"?tab="+tab)
+		}
+	}
+	return append(list, session(1)+"?before=5000", "/sessions?person=telegram/42", "/sessions?person=telegram/43", "/sessions?person=telegram/1", "/sessions?person=telegram/none&platform=slack",
+		"/queue", "/repos/"+storetest.UsedID(4, 7), "/costs?since=all&by=person", "/memory?q=server", "/people", "/audit", "/audit?q=nothing", "/audit?actor=telegram/42", "/platforms", "/backups", "/settings")
+}
+
+// timed asks for a page until it is known how long it takes.
+func (w *world) timed(b *testing.B, who signin.Account, path string) {
+	b.Helper()
+	took, size := make([]time.Duration, 0, 32), 0
+	for b.Loop() {
+		reader := w.browser()
+		w.arrived++
+		reader.from = fmt.Sprintf("10.0.%d.%d:1000", w.arrived/250, w.arrived%250) // an address may try a few times only
+		if r := reader.send("POST", "/sign-in", url.Values{"k": {w.link(who)}}); r.Code != http.StatusSeeOther {
+			b.Fatalf("signing in: %d %s", r.Code, r.Body)
+		}
+		for range 20 {
+			at := time.Now()
+			size = len(reader.get(path))
+			took = append(took, time.Since(at))
+		}
+	}
+	slices.Sort(took)
+	part := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
+	b.ReportMetric(part(50), "p50-ms")
+	b.ReportMetric(part(95), "p95-ms")
+	b.ReportMetric(float64(size), "bytes")
+	b.ReportMetric(0, "ns/op")
+	if size > 300_000 {
+		b.Errorf("%d bytes", size)
+	}
+}
