@@ -36,6 +36,68 @@ func TestAChatWithoutJavaScript(t *testing.T) {
 	})
 }
 
+// What is written while a message is on its way stays, the same words are said again, and
+// what is too much is said before it is sent.
+func TestWritingOnWhileItIsSent(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	for _, said := range []string{"One.", "Two.", "Three."} {
+		b.Model.Enqueue(openai.Text(said))
+	}
+	w.writes("textarea[name=text]", "begin")
+	w.presses("Send")
+	w.sees("All conversations", "One.")
+	field := func() string {
+		text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	count := func() int64 {
+		return w.number(`[...document.querySelectorAll("article.user pre")].filter((e) => e.textContent === "go on").length`)
+	}
+	w.run(chromedp.Evaluate[chromedp.Void](`(() => {
+		const text = document.querySelector("textarea[name=text]");
+		text.value = "go on";
+		text.form.requestSubmit();
+		text.value = "go on further";
+	})()`))
+	w.until("what was written meanwhile stays", func() bool { return field() == "further" }, w.text)
+	w.sees("Two.")
+	w.run(chromedp.Evaluate[chromedp.Void](`(() => {
+		const text = document.querySelector("textarea[name=text]");
+		text.value = "go on";
+		text.form.requestSubmit();
+		text.form.requestSubmit();
+	})()`))
+	w.sees("Three.")
+	w.until("the same words stand there again", func() bool { return count() == 2 && field() == "" }, w.text)
+
+	for name, files := range map[string]string{
+		"at most 10 files": `Array.from({length: 40}, (_, i) => new File(["x"], "f" + i))`,
+		"larger than 20":   `[new File([new Uint8Array(30 << 20)], "large")]`,
+		"together":         `[1, 2].map((i) => new File([new Uint8Array(15 << 20)], "f" + i))`,
+	} {
+		w.run(chromedp.Evaluate[chromedp.Void](`(() => {
+			const all = new DataTransfer();
+			` + files + `.forEach((f) => all.items.add(f));
+			document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, cancelable: true}));
+		})()`))
+		said, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`(() => {
+			const field = document.querySelector("input[type=file]"), said = field.validationMessage;
+			field.form.reset();
+			field.dispatchEvent(new Event("change"));
+			return field.validationMessage ? "still: " + field.validationMessage : said;
+		})()`))
+		if err != nil || !strings.Contains(said, name) || strings.HasPrefix(said, "still") {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+}
+
 // talk says something, reads the answer while it is written, stops it, sends a file, and
 // goes on behind a restart. sees waits until the page that is open shows something.
 func talk(b *bot.Bot, w *window, sees func(parts ...string)) {

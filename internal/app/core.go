@@ -83,6 +83,7 @@ func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 		Work:        d.work,
 		Workspace:   d.space,
 		Link:        d.signInLink,
+		Pages:       d.config.PublicURL,
 		Doctor:      func(ctx context.Context) doctor.Report { return Doctor(ctx, *d.live.Load(), d.env, false) },
 		Version:     d.env.Version,
 		Now:         d.env.Now,

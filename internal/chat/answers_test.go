@@ -111,6 +111,37 @@ func (r *room) gives(text string, role sessions.Role) (command.Reply, error) {
 	return c.Run(r.t.Context(), request)
 }
 
+// Where people reach the pages, the status leads to the one of the session.
+func TestStatusLeadsToTheSession(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) { //nolint:thelper // a test
+		r := newRoom(t, open)
+		said := func() string {
+			reply, err := r.gives("/status", sessions.User)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reply.Text
+		}
+		r.h.config.Pages = "https://bot.example.com"
+		if text := said(); strings.Contains(text, "Open") {
+			t.Errorf("without a session:\n%s", text)
+		}
+		var s sessions.Session
+		r.do(func(tx *store.Tx) (err error) {
+			s, err = tx.CreateSession(t.Context(), sessions.NewSession{ConversationID: r.conv.ID, Assistant: r.conv.Assistant})
+			return err
+		})
+		if text := said(); !strings.Contains(text, " old, [Open](https://bot.example.com/sessions/"+s.ID+")\n") {
+			t.Errorf("with a session:\n%s", text)
+		}
+		r.h.config.Pages = ""
+		if text := said(); !strings.Contains(text, " old\n") || strings.Contains(text, "Open") {
+			t.Errorf("without pages:\n%s", text)
+		}
+	})
+}
+
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) { //nolint:thelper // a test

@@ -104,6 +104,10 @@ type Config struct {
 	// says whether it works on the machine of the bot only. Nil: there are no pages.
 	Link func(ctx context.Context, a signin.Account) (link string, local bool, err error)
 
+	// Pages is the address of the pages in the browser, for links to what is said in chats;
+	// empty if people do not reach them from where they are.
+	Pages string
+
 	Version string           // for /status
 	Now     func() time.Time // default time.Now
 	Log     *slog.Logger

@@ -83,8 +83,12 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
 	if active {
-		fmt.Fprintf(&b, "- session: `%s`, %s, %s\n", session.ID[len(session.ID)-8:],
-			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old")
+		open := ""
+		if h.config.Pages != "" {
+			open = ", [Open](" + h.config.Pages + "/sessions/" + session.ID + ")"
+		}
+		fmt.Fprintf(&b, "- session: `%s`, %s, %s%s\n", session.ID[len(session.ID)-8:],
+			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old", open)
 		if session.InputTokens+session.OutputTokens > 0 {
 			fmt.Fprintf(&b, "- tokens: %d in, %d out\n", session.InputTokens, session.OutputTokens)
 		}

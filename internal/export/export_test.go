@@ -496,6 +496,67 @@ func TestImportOfTheFirstFormat(t *testing.T) {
 	})
 }
 
+// What was said in the browser comes along as what was said elsewhere: it is in the
+// session. The list of chats in the browser is a view of it, and begins anew.
+func TestChatsInTheBrowserComeAlong(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to *store.Store, _ sessions.Session) {
+		ctx, chat := t.Context(), "chat-"+to.Dialect()
+		key := messages.ConversationKey{Platform: "web", ID: chat}
+		if err := from.Say(ctx, messages.Posted{Chat: chat, ID: messages.MessageID(chat), Author: "test/ann", Text: "asked in the browser"}, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		var s sessions.Session
+		err := from.InTx(ctx, func(tx *store.Tx) error {
+			c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+			if err != nil {
+				return err
+			}
+			if s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
+				return err
+			}
+			e := sessions.Entry{ConversationID: c.ID, State: sessions.EntryDone, In: messages.Inbound{
+				Event: messages.EventID(chat), Message: messages.MessageID(chat), Kind: messages.KindMessage, Conversation: key, Text: "asked in the browser"}}
+			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+				return err
+			}
+			_, err = tx.AppendMessages(ctx, s.ID, e.ID,
+				messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Text{Text: "asked in the browser"}}},
+				messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.Text{Text: "answered there"}}})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := export.Import(ctx, to, strings.NewReader(jsonl(t, from, export.Options{}))); err != nil {
+			t.Fatal(err)
+		}
+		var shown bytes.Buffer
+		if err := transcript.Write(ctx, to, &shown, s.ID, transcript.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"asked in the browser", "answered there"} {
+			if !strings.Contains(shown.String(), part) {
+				t.Errorf("the transcript has no %q:\n%s", part, shown.String())
+			}
+		}
+		err = to.InRead(ctx, func(tx *store.Tx) error {
+			c, err := tx.FindConversation(ctx, key)
+			if err != nil || c.ID == "" {
+				t.Errorf("the conversation %v: %v", c, err)
+			}
+			list, err := tx.Chats(ctx, "test/ann", 10)
+			if len(list) != 0 {
+				t.Errorf("chats in the browser: %v", list)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func conversations(t *testing.T, s *store.Store) (ids []string, err error) {
 	t.Helper()
 	err = s.InRead(t.Context(), func(tx *store.Tx) error {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 	maxFile    = 20 << 20 // bytes, as much as is looked at
 	maxUpload  = 25 << 20 // bytes of a form with files
 	inMemory   = 1 << 20  // bytes of one that are not put on the disk
+	inForm     = 1 << 18  // bytes of one that may be something else than its files
 	uploads    = 4        // at once
 	uploadTime = 2 * time.Minute
 
@@ -207,7 +209,8 @@ func (p *Pages) sayForm(r *request, to, draft string) html.Node {
 		html.El("label", html.Text("Message"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.Attr("data-draft", "chat-"+draft),
 			html.Attr("placeholder", "Ask something, or /help"))),
 		html.El("label", html.Text("Pictures and files: choose, drop or paste them"), html.El("br"),
-			html.El("input", html.Attr("type", "file"), html.Attr("name", "files"), html.On("multiple", true))),
+			html.El("input", html.Attr("type", "file"), html.Attr("name", "files"), html.On("multiple", true),
+				html.Attr("data-most", strconv.Itoa(maxFiles)), html.Attr("data-each", strconv.Itoa(maxFile)), html.Attr("data-all", strconv.Itoa(maxUpload-inForm)))),
 		button("Send", "primary"))
 }
 
@@ -302,8 +305,18 @@ func readUpload(h *multipart.FileHeader) (f messages.PostedFile, err error) {
 
 // pressInChat presses a button under a message of a conversation.
 func (p *Pages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) {
-	ctx, id, action := r.Context(), r.PathValue("id"), r.PostForm.Get("action")
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	ctx, id, action, under := r.Context(), r.PathValue("id"), r.PostForm.Get("action"), r.PostForm.Get("message")
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+		if err := mustOwnChat(ctx, tx, r, id); err != nil {
+			return err
+		}
+		// What an event names is deleted with it.
+		there, err := tx.HasPosted(ctx, id, messages.MessageID(under))
+		if err == nil && !there {
+			err = fault.New(fault.NotFound, "The message with this button is not there any more.")
+		}
+		return err
+	})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -311,7 +324,7 @@ func (p *Pages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) 
 		return outcome{}, fault.New(fault.Invalid, "There is no such button.")
 	}
 	in := r.event(chatKey(id), p.Now())
-	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(r.PostForm.Get("message")), true
+	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(under), true
 	said, err := p.give(ctx, in, "Taken; the answer appears here.")
 	return outcome{to: "/chat/" + id + "#say", said: said}, err
 }

@@ -92,6 +92,21 @@ func TestAConversationInTheBrowser(t *testing.T) {
 			t.Errorf("pressed %+v", w.took)
 		}
 
+		// A button is under a message of its own conversation, and what a person said has none.
+		foreign := messages.Posted{Chat: "other", ID: "of-ann", Author: "telegram/1", Text: "hi"}
+		if err := w.Say(t.Context(), foreign, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		card, err := w.Post(t.Context(), messages.Posted{Chat: "other", Delivery: "d2", Text: "card"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, under := range []string{string(card), "of-ann", "", "x\x00\xff"} {
+			if r := b.post(at+"/press", url.Values{"action": {"press-me"}, "message": {under}}); r.Code != http.StatusNotFound || len(w.took) != 1 {
+				t.Errorf("pressed under %q: %d, %d taken", under, r.Code, len(w.took))
+			}
+		}
+
 		files := regexp.MustCompile(`<a href="(/chat/[^"]+/files/[^"]+)"`).FindAllStringSubmatch(page, -1)
 		if len(files) != 3 {
 			t.Fatalf("%d files on the page", len(files))
@@ -153,6 +168,22 @@ func TestWhatIsSentTwiceIsSaidOnce(t *testing.T) {
 		} {
 			if bad.Code != http.StatusBadRequest {
 				t.Errorf("%s: %d\n%s", name, bad.Code, bad.Body)
+			}
+		}
+	})
+}
+
+// What no database takes as text is said without it.
+func TestOddTextIsSaid(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		page := b.follow(b.upload("/chat", "a\x00b \xff\r\nc", "x\xff.txt", "\x00\xff"))
+		wants(t, page, "b \uFFFD\nc</pre>", "x_.txt")
+		for _, path := range []string{"/chat/%00", "/chat/%FF", "/chat/%FF/files/%00"} {
+			if r := b.send("GET", path, nil); r.Code != http.StatusNotFound {
+				t.Errorf("GET %s: %d", path, r.Code)
 			}
 		}
 	})

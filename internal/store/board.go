@@ -198,6 +198,13 @@ func (t *Tx) ChatOf(ctx context.Context, account, id string) (bool, error) {
 	return ok, wrap(err, "find a conversation in the browser")
 }
 
+// HasPosted reports whether a message of the program stands in a conversation.
+func (t *Tx) HasPosted(ctx context.Context, chat string, id messages.MessageID) (bool, error) {
+	var one int
+	ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM web_messages WHERE id = $1 AND chat_id = $2 AND delivery_id IS NOT NULL`, string(id), chat)
+	return ok, wrap(err, "find a message in the browser")
+}
+
 // Posted returns the last messages of a conversation, up to limit, in their order.
 func (t *Tx) Posted(ctx context.Context, chat string, limit int) (list []messages.Posted, err error) {
 	at := make(map[messages.MessageID]int)

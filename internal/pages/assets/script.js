@@ -207,30 +207,54 @@ const live = (() => {
 // leaving the page.
 document.querySelectorAll('form[enctype]').forEach((form) => {
   const field = form.querySelector('input[type=file]'), text = form.querySelector('textarea');
+  // What is too much is said before it is on its way.
+  const judge = () => {
+    const { most, each, all } = field.dataset, files = [...field.files], mb = (n) => Math.floor(n / 1048576) + ' MB';
+    field.setCustomValidity(files.length > +most ? 'Send at most ' + most + ' files with a message.'
+      : files.some((f) => f.size > +each) ? 'A file is larger than ' + mb(each) + ', which is the limit.'
+        : files.reduce((n, f) => n + f.size, 0) > +all ? 'The files are too large together: send at most ' + mb(all) + ' at once.' : '');
+    field.reportValidity();
+  };
   const add = (e, data) => {
     if (!data?.files.length) return;
     e.preventDefault();
     const all = new DataTransfer();
     [...field.files, ...data.files].forEach((f) => all.items.add(f));
     field.files = all.files;
+    judge();
   };
+  field.addEventListener('change', judge);
   form.addEventListener('paste', (e) => add(e, e.clipboardData));
   form.addEventListener('drop', (e) => add(e, e.dataTransfer));
   form.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
   text.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit(); });
   if (!('send' in form.dataset)) return;
+  const note = document.createElement('p');
+  note.setAttribute('role', 'status');
+  const keep = (draft) => sessionStorage.setItem('draft:' + text.dataset.draft, draft);
   form.addEventListener('submit', async (e) => {
     e.preventDefault();
-    const button = form.querySelector('button');
+    const button = form.querySelector('button'), said = text.value;
+    if (button.disabled) return;
     button.disabled = true;
+    note.remove();
     try {
       const answer = await fetch(form.action, { method: 'POST', body: new FormData(form) });
       if (!answer.ok) throw answer;
+      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      const more = text.value.startsWith(said) ? text.value.slice(said.length).trimStart() : text.value; // typed meanwhile
       form.reset();
+      text.value = more;
+      keep(more);
+      // The same words are said again only with another one.
+      form.querySelector('[name=nonce]').value = page.querySelector('#say [name=nonce]').value;
       await live.refresh();
       scrollTo(0, document.body.scrollHeight);
-    } catch { // the browser sends it, and shows why not
-      HTMLFormElement.prototype.submit.call(form);
+    } catch (why) {
+      keep(text.value);
+      if (why instanceof Response) { HTMLFormElement.prototype.submit.call(form); return; } // the browser shows why not
+      note.textContent = 'Not sent: there is no connection. What you wrote is kept; send it again.';
+      form.append(note);
     } finally { button.disabled = false; }
   });
 });
