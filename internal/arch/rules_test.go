@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/terminal":    {"internal/fault"},
 	"internal/doctor":      {"internal/fault"},
 	"internal/setup":       {"internal/doctor"},
-	"internal/setup/*":     {"internal/doctor", "internal/fault", "internal/setup"},
+	"internal/setup/*":     {"internal/doctor", "internal/fault", "internal/html", "internal/setup"},
 	"internal/localsocket": {"internal/fault"},
 	"internal/codebase":    {"internal/codebase/*", "internal/fault"},
 	"internal/codebase/*":  {"internal/codebase/*", "internal/egress", "internal/fault"},

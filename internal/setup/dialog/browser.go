@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"fmt"
-	"html"
 	"io"
 	"maps"
 	"net"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/html"
 	"remote-agent/internal/setup"
 )
 
@@ -126,7 +125,7 @@ func openVisit(ctx context.Context, o *setup.Obtain, typed map[string]string) (*
 		case v.back <- r.URL.Query():
 		default: // a page that was loaded again
 		}
-		writeText(w, "<p>Done. Go back to the terminal.</p>")
+		write(w, html.El("p", html.Text("Done. Go back to the terminal.")))
 	})
 	v.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 	go v.server.Serve(l) //nolint:errcheck // until close
@@ -158,21 +157,22 @@ func (v *visit) guard(w http.ResponseWriter, r *http.Request) bool {
 
 // writePage shows the form as one button.
 func writePage(w http.ResponseWriter, form setup.Form) {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<form method="post" action="%s">`, html.EscapeString(form.Action))
-	for _, name := range slices.Sorted(maps.Keys(form.Fields)) {
-		fmt.Fprintf(&b, `<input type="hidden" name="%s" value="%s">`, html.EscapeString(name), html.EscapeString(form.Fields[name]))
-	}
 	host := form.Action
 	if u, err := url.Parse(form.Action); err == nil {
 		host = u.Host
 	}
-	fmt.Fprintf(&b, `<button>Go on to %s</button></form>`, html.EscapeString(host))
-	writeText(w, b.String())
+	write(w, html.El("form", html.Attr("method", "post"), html.Attr("action", form.Action),
+		html.Map(slices.Sorted(maps.Keys(form.Fields)), func(name string) html.Node {
+			return html.El("input", html.Attr("type", "hidden"), html.Attr("name", name), html.Attr("value", form.Fields[name]))
+		}),
+		html.El("button", html.Text("Go on to "+host))))
 }
 
-func writeText(w http.ResponseWriter, body string) {
+// write sends a page.
+func write(w http.ResponseWriter, body html.Node) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Remote Agent</title><h1>Remote Agent</h1>`+body) // the browser may be gone
+	_ = html.Write(w, html.El("html", html.Attr("lang", "en"),
+		html.El("head", html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width")), html.El("title", html.Text("Remote Agent"))),
+		html.El("body", html.El("h1", html.Text("Remote Agent")), body))) // the browser may be gone
 }

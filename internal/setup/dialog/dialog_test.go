@@ -4,6 +4,11 @@ import (
 	"context"
 	"io"
 	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,17 +26,24 @@ type service struct {
 	outcomes []setup.Outcome // of the next tries; then good ones
 	refusals []error         // of the next keeps
 
+	on      bool
+	wrong   map[string]string // what is wrong with values by themselves
+	blocked string
+	ways    []setup.Way // beside way
+
 	tried, kept []map[string]string
+	proved      []setup.Way
 }
 
 func (s *service) Steps(context.Context) []setup.Step {
-	return []setup.Step{{Name: "model", Title: "Model", Ways: []setup.Way{s.way}}}
+	return []setup.Step{{Name: "model", Title: "Model", Ways: append([]setup.Way{s.way}, s.ways...)}}
 }
-func (s *service) State(context.Context, setup.Step) setup.State { return setup.State{} }
+func (s *service) State(context.Context, setup.Step) setup.State { return setup.State{On: s.on} }
 func (s *service) Value(option string) setup.Value               { return s.values[option] }
-func (s *service) Blocked(setup.Way) string                      { return "" }
-func (s *service) CheckValue(string, string) string              { return "" }
-func (s *service) Prove(context.Context, setup.Way) setup.Outcome {
+func (s *service) Blocked(setup.Way) string                      { return s.blocked }
+func (s *service) CheckValue(_, value string) string             { return s.wrong[value] }
+func (s *service) Prove(_ context.Context, w setup.Way) setup.Outcome {
+	s.proved = append(s.proved, w)
 	return setup.Outcome{}
 }
 
@@ -150,5 +162,146 @@ func TestWhatEndsIt(t *testing.T) {
 	s.refusals = []error{fault.New(fault.Internal, "broken")}
 	if err := (&dialog.Dialog{Service: s, Screen: at}).Run(t.Context(), "model"); !fault.Is(err, fault.Internal) {
 		t.Errorf("an internal error: %v", err)
+	}
+}
+
+// made is a service that gives values to a browser, which comes back at once.
+func made(outcomes ...setup.Outcome) *service {
+	return &service{outcomes: outcomes, way: setup.Way{Obtain: &setup.Obtain{
+		Form: func(_ map[string]string, _, _ string) (setup.Form, error) {
+			return setup.Form{Action: "https://example.com/new"}, nil
+		},
+		Exchange: func(context.Context, url.Values) (map[string]string, string, error) {
+			return map[string]string{"KEY": "given once"}, "", nil
+		},
+	}}}
+}
+
+// backAt pastes the address that the browser ends at, and answers then.
+type backAt struct {
+	screen
+
+	end func() // where the answers end; nil: with io.EOF
+}
+
+var start = regexp.MustCompile(`(http://\S+)/start(\?state=\S+)`)
+
+func (s *backAt) Line(ctx context.Context, prompt string) (string, error) {
+	if strings.HasPrefix(prompt, "Waiting for the browser") {
+		m := start.FindStringSubmatch(s.shown.String())
+		return m[1] + "/back" + m[2] + "&code=1", nil
+	}
+	if len(s.answers) == 0 && s.end != nil {
+		s.end()
+		return "", ctx.Err()
+	}
+	return s.screen.Line(ctx, prompt)
+}
+
+// What a service gives only once is not lost to a check that fails, to the end of the
+// input, or to Ctrl-C; only to whoever says so.
+func TestWhatIsGivenOnceIsKept(t *testing.T) {
+	t.Parallel()
+	bad, doubtful := setup.Outcome{Verdict: setup.Bad, Problems: []string{"It cannot be reached."}}, setup.Outcome{Verdict: setup.Doubtful}
+	for name, c := range map[string]struct {
+		outcomes []setup.Outcome
+		answers  []string
+		canceled bool
+		tried    int
+		kept     bool
+		want     fault.Kind
+	}{
+		"good":                       {tried: 1, kept: true},
+		"bad, and kept":              {outcomes: []setup.Outcome{bad}, answers: []string{"k"}, tried: 1, kept: true},
+		"bad, then good":             {outcomes: []setup.Outcome{bad, bad}, answers: []string{"", ""}, tried: 3, kept: true},
+		"bad, and discarded":         {outcomes: []setup.Outcome{bad}, answers: []string{"S"}, tried: 1},
+		"bad, and the input ends":    {outcomes: []setup.Outcome{bad}, tried: 1, kept: true, want: fault.Invalid},
+		"in doubt, the input ends":   {outcomes: []setup.Outcome{doubtful}, tried: 1, kept: true, want: fault.Invalid},
+		"bad, and it is interrupted": {outcomes: []setup.Outcome{bad}, canceled: true, tried: 1, kept: true, want: fault.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s, at := made(c.outcomes...), &backAt{screen: screen{answers: c.answers}}
+			if c.canceled {
+				at.end = cancel
+			}
+			err := (&dialog.Dialog{Service: s, Screen: at}).Run(ctx, "model")
+			if fault.KindOf(err) != c.want && (err != nil || c.want != "") {
+				t.Errorf("it ended with %v, want %q", err, c.want)
+			}
+			if len(s.tried) != c.tried || (len(s.kept) == 1) != c.kept || c.kept && s.kept[0]["KEY"] != "given once" {
+				t.Errorf("tried %v, kept %v\n%s", s.tried, s.kept, at.shown.String())
+			}
+			if strings.Contains(at.shown.String(), "given once"+"\n") {
+				t.Errorf("the value is shown:\n%s", at.shown.String())
+			}
+		})
+	}
+}
+
+// bad input is asked for again with what is wrong with it, and changes nothing.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"key.pem": " the key\n", "empty": " \n", "large": strings.Repeat("x", 64<<10+1)} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	needed := setup.Way{Name: "one", Fields: []setup.Field{{Name: "URL", Label: "Address"}}}
+	file := setup.Way{Name: "one", Fields: []setup.Field{{Name: "KEY", Label: "File", File: true, Secret: true}}}
+	for name, c := range map[string]struct {
+		service *service
+		only    string // the step; empty: it is chosen
+		answers []string
+		want    map[string]string // nil: nothing is kept
+		shown   []string
+	}{
+		"no such step":   {service: &service{way: needed}, answers: []string{"telepathy", "0", "2", "q"}, shown: []string{`There is no step "telepathy": use model.`, `no step "0"`, `no step "2"`}},
+		"a step by name": {service: &service{way: needed}, answers: []string{"MODEL", "u", "q"}, want: map[string]string{"URL": "u"}},
+		"no such way": {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "1", answers: []string{"three", "0", "3", "-1", "\x1b[2Jx", "2"}, want: map[string]string{},
+			shown: []string{`✖ "three" is none of these.`, `✖ "0" is none`, `✖ "3" is none`, `✖ "-1" is none`, `✖ "[2Jx" is none`}},
+		"a way is skipped": {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "model", answers: []string{"S"}},
+		"a way is blocked": {service: &service{way: needed, blocked: "A flag sets it."}, only: "model", shown: []string{"✖ A flag sets it."}},
+		"nothing":          {service: &service{way: needed}, only: "model", answers: []string{"", "  ", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ This is needed"}},
+		"a wrong value":    {service: &service{way: needed, wrong: map[string]string{"x": "URL: x is no address."}}, only: "model", answers: []string{"x", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ URL: x is no address."}},
+		"files": {service: &service{way: file}, only: "model",
+			answers: []string{filepath.Join(dir, "none"), dir, filepath.Join(dir, "large"), filepath.Join(dir, "empty"), filepath.Join(dir, "key.pem")}, want: map[string]string{"KEY": "the key"},
+			shown: []string{"none is no file", "large is no file of at most 64 KiB", "empty is empty or cannot be read"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := &screen{answers: c.answers}
+			if err := (&dialog.Dialog{Service: c.service, Screen: at}).Run(t.Context(), c.only); err != nil {
+				t.Fatalf("%v\n%s", err, at.shown.String())
+			}
+			if c.want == nil && len(c.service.kept) != 0 || c.want != nil && (len(c.service.kept) != 1 || cmp.Diff(c.want, c.service.kept[0]) != "") {
+				t.Errorf("kept %v, want %v", c.service.kept, c.want)
+			}
+			if len(at.answers) != 0 {
+				t.Errorf("not asked for: %q", at.answers)
+			}
+			for _, part := range c.shown {
+				if !strings.Contains(at.shown.String(), part) {
+					t.Errorf("%q was not shown:\n%s", part, at.shown.String())
+				}
+			}
+			if strings.Contains(at.shown.String(), "✖ \"\x1b") {
+				t.Error("what was typed acts on the terminal")
+			}
+		})
+	}
+}
+
+// The checks are those of all ways: agents answer, too.
+func TestCheckLooksAtAllWays(t *testing.T) {
+	t.Parallel()
+	of := func(areas ...string) setup.Way { return setup.Way{Proof: setup.Proof{Areas: areas, Only: "some"}} }
+	s, at := &service{on: true, way: of("models"), ways: []setup.Way{of("models"), of(), of("agents")}}, new(screen)
+	sound, err := (&dialog.Dialog{Service: s, Screen: at}).Check(t.Context(), "")
+	if !sound || err != nil || len(s.proved) != 1 || !slices.Equal(s.proved[0].Proof.Areas, []string{"models", "agents"}) || s.proved[0].Proof.Only != "" {
+		t.Errorf("checked %+v: %t, %v", s.proved, sound, err)
 	}
 }
