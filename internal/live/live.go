@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Topic names what something changed in.
@@ -221,6 +222,16 @@ func (s *Stream) Close() {
 			delete(h.byTopic, t)
 		}
 	}
+}
+
+// pace is how long the stream is silent after an event now.
+func (s *Stream) pace() time.Duration {
+	if !s.asked.All {
+		return pace
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return min(max(pace, time.Duration(len(s.hub.byTopic[everything]))*each), slowest)
 }
 
 func (s *Stream) poke() {

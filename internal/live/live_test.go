@@ -149,6 +149,33 @@ func TestChangesAreToldTogether(t *testing.T) {
 	})
 }
 
+// Where many look at everything each is told less often, but within a second; who looks at
+// one conversation is told as before.
+func TestManyPagesAreToldLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := live.NewHub(live.Limits{Total: 301, PerOwner: 301})
+		one := open(t, h, live.Asked{Owner: "a", Topics: []live.Topic{live.Conversation("1")}})
+		var all []*page
+		for range 300 {
+			all = append(all, open(t, h, live.Asked{Owner: "a", All: true}))
+		}
+		for range 100 {
+			h.Changed(live.Conversation("1"))
+			time.Sleep(40 * time.Millisecond)
+		}
+		last := time.Now()
+		time.Sleep(time.Second)
+		for i, p := range append(all, one) {
+			p.mu.Lock()
+			n, late := len(p.at), p.at[len(p.at)-1].Sub(last)
+			p.mu.Unlock()
+			if few := i < len(all); few && n != 6 || !few && n < 8 || late > 800*time.Millisecond {
+				t.Fatalf("page %d: %d events in four seconds, the last after %v", i, n, late)
+			}
+		}
+	})
+}
+
 func TestAPageGoesOnBehindItsLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := live.NewHub(most)
@@ -417,9 +444,11 @@ func TestOtherReplicasAreTold(t *testing.T) {
 		}
 		w.mu.Unlock()
 
-		for i := range 3000 { // more than is kept for others
-			r1.Changed(live.Conversation(fmt.Sprint("other", i)))
+		many = nil
+		for i := range 3000 { // more than is kept for others, before it can be sent
+			many = append(many, live.Conversation(fmt.Sprint("other", i)))
 		}
+		r1.Changed(many...)
 		time.Sleep(time.Second)
 		there.sees(t, "changed", "changed", "reload")
 		here.sees(t, "changed", "changed")

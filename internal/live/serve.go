@@ -11,6 +11,11 @@ const (
 	// by one.
 	pace = 500 * time.Millisecond
 
+	// each is how much more silent each of many streams of all conversations makes the
+	// others, up to slowest: every event has its page asked for again.
+	each    = 4 * time.Millisecond
+	slowest = 800 * time.Millisecond
+
 	// heartbeat is how often something is written, and looked at whether they may look.
 	heartbeat = 15 * time.Second
 
@@ -87,7 +92,7 @@ func (f Feed) run(ctx context.Context, write func(text string) bool) {
 			if !c.Gap && len(c.Topics) == 0 {
 				continue
 			}
-			pause.Reset(pace)
+			pause.Reset(s.pace())
 			wake = nil
 			if f.tells(ctx, c) && !write("id: "+c.ID+"\nevent: "+c.event()+"\ndata: 1\n\n") {
 				return

@@ -10,6 +10,7 @@ package pages
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -101,6 +102,8 @@ type Pages struct {
 	failed   *ratelimit.Limits     // of an address
 	assets   map[string]asset
 	jobs     jobs
+	together sharedPages
+	anybody  string // stands for the token of a session in a page that is made for several
 	attempts attempts
 
 	uploading chan struct{} // has room for those who send files
@@ -112,6 +115,7 @@ func New(config Config) *Pages {
 		Config: config, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), markdown: html.NewRenderer(),
 		manual: sync.OnceValue(func() *html.Renderer { return html.NewManual(manualLink) }),
 		uses:   ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(), uploading: make(chan struct{}, uploads),
+		anybody: rand.Text(),
 	}
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
@@ -260,6 +264,12 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 		}
 		if err != nil {
 			p.fail(w, r, err) //nolint:contextcheck // r carries it
+			return
+		}
+		if isPart(plain) && plain.URL.Path == "/" {
+			if err := p.share(w, r, show); err != nil {
+				p.fail(w, r, err) //nolint:contextcheck // r carries it
+			}
 			return
 		}
 		at := p.position()

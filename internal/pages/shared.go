@@ -1,0 +1,97 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"remote-agent/internal/html"
+)
+
+// together is how often a page that many have open is made again, at most: who asks for it
+// meanwhile gets the next one.
+const together = 200 * time.Millisecond
+
+// sharedPages makes a page once for all who see the same and ask for it at about the same
+// time, as open pages do when something has changed. The zero value is ready for use.
+type sharedPages struct {
+	mu sync.Mutex // guards what follows
+	of map[string]*sharedPage
+}
+
+type sharedPage struct {
+	next *making // who asks joins it; nil: there is none
+	last time.Time
+}
+
+// making is a page that is not made yet. What it shows is from after everybody had asked.
+type making struct {
+	done chan struct{} // closed when the rest is set
+	page []byte
+	err  error
+}
+
+// get returns what page returns, which is called for all who see the same at once.
+func (s *sharedPages) get(ctx context.Context, who string, page func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	s.mu.Lock()
+	if s.of == nil {
+		s.of = make(map[string]*sharedPage)
+	}
+	if s.of[who] == nil {
+		s.of[who] = &sharedPage{}
+	}
+	of := s.of[who]
+	if m := of.next; m != nil {
+		s.mu.Unlock()
+		select {
+		case <-m.done:
+			return m.page, m.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	m := &making{done: make(chan struct{})}
+	of.next = m
+	wait := time.Until(of.last.Add(together))
+	s.mu.Unlock()
+
+	defer close(m.done)
+	if wait > 0 {
+		<-time.After(wait) // others rely on it, so it does not end with ctx
+	}
+	s.mu.Lock()
+	of.next, of.last = nil, time.Now()
+	s.mu.Unlock()
+	m.page, m.err = page(context.WithoutCancel(ctx))
+	return m.page, m.err
+}
+
+// share answers with a part of a page that is the same for all owners, and for each other
+// account, but for what its forms are signed with.
+func (p *Pages) share(w http.ResponseWriter, r *request, show func(r *request) (view, error)) error {
+	who := ""
+	if !r.owner() {
+		who = r.actor()
+	}
+	page, err := p.together.get(r.Context(), who, func(ctx context.Context) ([]byte, error) {
+		all := *r
+		all.Request, all.token = r.WithContext(ctx), p.anybody
+		at := p.position()
+		v, err := show(&all)
+		if err != nil {
+			return nil, err
+		}
+		v.at = at
+		var out bytes.Buffer
+		err = html.Write(&out, p.part(&all, v))
+		return out.Bytes(), err
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(bytes.ReplaceAll(page, []byte(formToken(p.anybody)), []byte(formToken(r.token)))) // a browser that left needs no answer
+	return nil
+}

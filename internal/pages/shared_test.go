@@ -1,0 +1,100 @@
+package pages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remote-agent/internal/pages"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store/storetest"
+)
+
+func TestAPageIsMadeOnceForAllWhoAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, state, made := pages.NewShared(), 0, 0
+		broken := errors.New("broken")
+		get := func(ctx context.Context, who string) (string, error) {
+			page, err := s.Get(ctx, who, func(ctx context.Context) ([]byte, error) {
+				made++
+				if state < 0 {
+					return nil, broken
+				}
+				return []byte(fmt.Sprint(who, state)), ctx.Err()
+			})
+			return string(page), err
+		}
+		if page, err := get(t.Context(), "a"); page != "a0" || err != nil {
+			t.Fatalf("%q, %v", page, err)
+		}
+		began := time.Now()
+		gone, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 20 {
+			time.Sleep(5 * time.Millisecond)
+			state = i + 1
+			ctx, want, wants := t.Context(), "a20", error(nil)
+			if i < 2 { // the one for whom it is made, and one who waits for it
+				ctx = gone
+			}
+			if i == 1 {
+				want, wants = "", context.Canceled
+			}
+			all.Go(func() {
+				if page, err := get(ctx, "a"); page != want || !errors.Is(err, wants) {
+					t.Errorf("request %d: %q, %v", i, page, err)
+				}
+			})
+		}
+		synctest.Wait()
+		leave()
+		all.Wait()
+		if took := time.Since(began); made != 2 || took > 250*time.Millisecond {
+			t.Errorf("made %d times, in %v", made, took)
+		}
+		if page, _ := get(t.Context(), "b"); page != "b20" || time.Since(began) > 250*time.Millisecond {
+			t.Errorf("somebody else got %q", page)
+		}
+		state = -1
+		if _, err := get(t.Context(), "a"); !errors.Is(err, broken) {
+			t.Errorf("an error became %v", err)
+		}
+	})
+}
+
+// What is made once for several has the token of each in its forms, and is nobody
+// else's.
+func TestASharedPageIsSignedForEach(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.fill()
+	page := func(who signin.Account) (text, token string) {
+		t.Helper()
+		b := w.as(who)
+		own := tokenField.FindStringSubmatch(b.get("/account"))[1]
+		b.header.Set("Bot-Part", "main")
+		r := b.send("GET", "/", nil)
+		if r.Code != http.StatusOK {
+			t.Fatalf("%s: %d", who, r.Code)
+		}
+		m := tokenField.FindStringSubmatch(r.Body.String())
+		if m == nil || m[1] != own {
+			t.Errorf("%s: the form has %v, the session %s", who, m, own)
+		}
+		return r.Body.String(), own
+	}
+	first, one := page(ann)
+	second, two := page(ann)
+	if one == two || strings.ReplaceAll(first, one, "") == "" || !strings.Contains(second, "Today, all people") {
+		t.Errorf("tokens %s and %s", one, two)
+	}
+	if mine, _ := page(bob); !strings.Contains(mine, "Today, you") {
+		t.Errorf("somebody else's page:\n%s", mine)
+	}
+}
