@@ -42,6 +42,7 @@ type incidents struct {
 	read  time.Time     // when chats was read
 	told  bool          // that nothing can be stored
 
+	reach *reach            // what all replicas know of the platforms; nil where one process is alone
 	known map[string]string // states of incidents that are on record, while this replica leads
 }
 
@@ -63,18 +64,26 @@ func (d *daemon) watchIncidents(ctx context.Context) {
 		i.elect(ctx)
 	}()
 	defer func() { <-elected }()
+	if !alone {
+		i.reach = &reach{d.store, d.core.Owner()}
+	}
 	var watch incident.Watch
 	platforms := time.Now() // the start asked them
 	for first := true; first || sleep(ctx, lookEvery); first = false {
-		if !i.storeWorks(ctx) || !i.leads.Load() {
+		if !i.storeWorks(ctx) {
 			i.known = nil
 			continue
 		}
-		seen := []incident.Condition{i.backup(time.Now()), i.budget(ctx)}
+		var seen []incident.Condition
 		if time.Since(platforms) >= platformsEvery {
 			platforms = time.Now()
-			seen = append(seen, i.platforms(ctx)...)
+			seen = i.platforms(ctx) // also of who does not lead: the others are to know
 		}
+		if !i.leads.Load() {
+			i.known, watch = nil, incident.Watch{}
+			continue
+		}
+		seen = append(seen, i.backup(time.Now()), i.budget(ctx))
 		if err := watch.Observe(ctx, time.Now(), i, seen...); err != nil && ctx.Err() == nil {
 			d.log.WarnContext(ctx, "could not tell the owners about an incident; retrying", "err", err)
 		}
@@ -297,11 +306,37 @@ func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
 			i.d.links.failed(a.Platform(), err, time.Now())
 		}
 		name := string(a.Platform())
+		reason, known := i.disconnected(ctx, a, err)
+		if !known {
+			continue
+		}
 		seen = append(seen, incident.Condition{
-			Key: "platform/" + name, Bad: err != nil, After: awayAfter,
-			Text:     fmt.Sprintf("%s has been disconnected for 3 minutes: %s", name, fault.Public(err)),
+			Key: "platform/" + name, Bad: reason != "", After: awayAfter,
+			Text:     fmt.Sprintf("%s has been disconnected for 3 minutes: %s", name, reason),
 			Resolved: name + " is connected again.",
 		})
 	}
 	return seen
+}
+
+// disconnected returns why the service is not connected to a platform, of which this
+// replica has found err, or nothing. known is false while the database does not tell.
+func (i *incidents) disconnected(ctx context.Context, a platform.Adapter, err error) (reason string, known bool) {
+	if i.reach == nil {
+		if err == nil {
+			return "", true
+		}
+		return fault.Public(err), true
+	}
+	_, fetches := a.(platform.Receiving)
+	receives := !fetches || !i.d.links.of(a.Platform()).Since.IsZero()
+	name := string(a.Platform())
+	err = i.reach.note(ctx, name, err, receives, time.Now())
+	if err == nil {
+		reason, err = i.reach.trouble(ctx, name, time.Now())
+	}
+	if err != nil && ctx.Err() == nil {
+		i.d.log.WarnContext(ctx, "could not share how a platform is reached", "platform", name, "err", err)
+	}
+	return reason, err == nil
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/store/storetest"
 )
 
 // heard is a platform that answers, or not, and from which something comes in, or not.
@@ -29,5 +32,55 @@ func TestAPlatformIsReachable(t *testing.T) {
 		if err := reachable(t.Context(), tc.of); !errors.Is(err, tc.want) {
 			t.Errorf("%+v: %v, want %v", tc.of, err, tc.want)
 		}
+	}
+}
+
+// TestReplicasKnowTogetherWhatIsDisconnected has two replicas look at a platform once a
+// minute each, of which the first one receives unless it is said otherwise.
+func TestReplicasKnowTogetherWhatIsDisconnected(t *testing.T) {
+	t.Parallel()
+	type look struct {
+		replica  string
+		found    string // why it is not connected; empty: it is
+		receives bool
+	}
+	for name, tt := range map[string]struct {
+		minutes [][]look
+		want    string
+	}{
+		"Nobody has looked":                       {nil, ""},
+		"Both are connected":                      {[][]look{{{"a", "", true}, {"b", "", false}}}, ""},
+		"Who receives does not hear":              {[][]look{{{"a", "", true}, {"b", "", false}}, {{"a", "deaf", true}, {"b", "", false}}}, "deaf"},
+		"Only who does not receive is cut off":    {[][]look{{{"a", "", true}, {"b", "away", false}}, {{"a", "", true}, {"b", "away", false}}}, ""},
+		"One of two that receive is cut off":      {[][]look{{{"a", "away", true}, {"b", "", true}}, {{"a", "away", true}, {"b", "", true}}}, ""},
+		"Both are cut off":                        {[][]look{{{"a", "", true}, {"b", "", true}}, {{"a", "away", true}, {"b", "away", true}}}, "away"},
+		"It is over":                              {[][]look{{{"a", "deaf", true}, {"b", "", false}}, {{"a", "", true}, {"b", "", false}}}, ""},
+		"Who was connected is gone":               {[][]look{{{"a", "", true}, {"b", "away", false}}, {{"b", "away", false}}, {{"b", "away", false}}}, "away"},
+		"Who was not connected is gone":           {[][]look{{{"a", "deaf", true}}, {}, {}}, ""},
+		"Another one receives what the first did": {[][]look{{{"a", "deaf", true}, {"b", "", false}}, {{"a", "", false}, {"b", "", true}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, now := storetest.SQLite(t)(t), time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
+			for _, minute := range tt.minutes {
+				now = now.Add(platformsEvery)
+				for _, l := range minute {
+					var found error
+					if l.found != "" {
+						found = fault.New(fault.Unavailable, l.found)
+					}
+					if err := (reach{s, l.replica}).note(t.Context(), "chat", found, l.receives, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			got, err := reach{s, "b"}.trouble(t.Context(), "chat", now.Add(lookEvery))
+			if err != nil || got != tt.want {
+				t.Errorf("trouble is %q (%v), want %q", got, err, tt.want)
+			}
+			if got, _ := (reach{s, "b"}).trouble(t.Context(), "other", now); got != "" {
+				t.Errorf("of another platform: %q", got)
+			}
+		})
 	}
 }

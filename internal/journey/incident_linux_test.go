@@ -1,6 +1,9 @@
 package journey_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -8,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"remote-agent/internal/app"
+	"remote-agent/internal/backup"
 	"remote-agent/internal/emulator/openai"
 )
 
@@ -50,6 +55,59 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		w.restart()
 		w.seesText(ann, "✔ Resolved: the daily budget")
 	})
+}
+
+// TestOwnerIsToldOfAnOldBackup: the newest backup is 27 hours old, then there is a new one.
+// The owner is told of each once, also after another start.
+func TestOwnerIsToldOfAnOldBackup(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "backups")
+	w := newWorld(t, "").with(map[string]string{"TELEGRAM_OWNER_IDS": itoa(ann), "BACKUP_DIR": folder})
+	w.slow = time.Minute // it looks every 10 s
+	w.start()
+	w.says(ann, "hello")
+	w.seesText(ann, "echo: hello")
+	cfg := w.config()
+	create := func() {
+		t.Helper()
+		w.operator("backup create", func(env app.Env) error { return app.BackupCreate(t.Context(), cfg, env) })
+	}
+	create()
+	w.shutdown()
+	made := olderBackup(t, folder, 27*time.Hour)
+	w.start() // it looks at its start, and every 10 s
+	w.seesText(ann, "⚠ The newest backup is 27 hours old.")
+	w.restart()
+	w.says(ann, "are you there?")
+	w.seesText(ann, "are you there?")
+	w.settles()
+	create()
+	w.seesText(ann, "✔ Resolved: there is a new backup.")
+	if n := w.told(ann, "The newest backup is"); n != 1 {
+		t.Errorf("the owner was told %d times of the backup of %v", n, made)
+	}
+}
+
+// olderBackup makes the only backup of a folder older, and returns when it says it was made.
+func olderBackup(t *testing.T, folder string, by time.Duration) time.Time {
+	t.Helper()
+	list, err := backup.List(folder)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("the backups are %v (%v)", list, err)
+	}
+	m := list[0].Manifest
+	m.CreatedAt = m.CreatedAt.Add(-by)
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(list[0].Dir, "manifest.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(list[0].Dir, filepath.Join(folder, m.CreatedAt.Format("20060102T150405Z"))); err != nil {
+		t.Fatal(err)
+	}
+	return m.CreatedAt
 }
 
 // TestOwnerIsToldThatNothingCanBeStored takes the room for any file away and gives it

@@ -9,13 +9,14 @@ import (
 	"remote-agent/internal/emulator/telegram"
 )
 
-// longAnswer is a megabyte of text in paragraphs that can be told apart.
+// longAnswer is exactly a megabyte of text in paragraphs that can be told apart.
 func longAnswer() string {
+	const size, end = 1 << 20, "\n\nThis is the end of the report."
 	var b strings.Builder
-	for i := 0; b.Len() < 1_000_000; i++ {
+	for i := 0; b.Len() < size; i++ {
 		fmt.Fprintf(&b, "Paragraph %d of the report. %s\n\n", i, strings.Repeat("Active for a while. ", 8))
 	}
-	return b.String() + "This is the end of the report."
+	return b.String()[:size-len(end)] + end
 }
 
 // TestLongAnswerOnTelegram: a megabyte rings a few times and not for minutes, and the
