@@ -3,8 +3,6 @@ package chaos
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,17 +20,20 @@ func (b *bot) limitFiles(size uint64) error {
 
 const unlimited = unix.RLIM_INFINITY
 
-// figures returns the resident memory in bytes and the open descriptors.
-func (b *bot) figures() (resident, descriptors float64, err error) {
+// figures returns the resident memory in bytes, how much of it are pages of files, as
+// those of the program itself, and the open descriptors.
+func (b *bot) figures() (resident, ofFiles, descriptors float64, err error) {
 	dir := fmt.Sprintf("/proc/%d/", b.process.PID())
-	pages, err := os.ReadFile(dir + "statm") //nolint:gosec // of our own process
+	statm, err := os.ReadFile(dir + "statm") //nolint:gosec // of our own process
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	open, err := os.ReadDir(dir + "fd")
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	n, err := strconv.ParseFloat(strings.Fields(string(pages))[1], 64)
-	return n * float64(os.Getpagesize()), float64(len(open)), err
+	var size, all, shared int
+	_, err = fmt.Sscan(string(statm), &size, &all, &shared)
+	page := os.Getpagesize()
+	return float64(all * page), float64(shared * page), float64(len(open)), err
 }

@@ -16,6 +16,7 @@ import (
 type Soak struct {
 	Turns                             int
 	Resident, Goroutines, Descriptors Line
+	OfFiles                           Line    // what of Resident are pages of files, as those of the program itself
 	BytesPerTurn                      float64 // of SQLite's file; zero if not known
 	Log                               int64   // bytes of its write-ahead log at the end, which do not grow with the turns
 }
@@ -27,7 +28,7 @@ type Line struct{ First, Last, PerHour float64 }
 // settling is the part of a soak that is not judged, five minutes at the most.
 func settling(whole time.Duration) time.Duration { return min(5*time.Minute, whole/4) }
 
-type point struct{ hours, resident, goroutines, descriptors float64 }
+type point struct{ hours, resident, ofFiles, goroutines, descriptors float64 }
 
 // soak looks at the first process every five seconds.
 func (r *run) soak(ctx context.Context) error {
@@ -41,7 +42,7 @@ func (r *run) soak(ctx context.Context) error {
 		if b.ended() {
 			return fmt.Errorf("%s: %w", b.name, b.process.Early())
 		}
-		resident, descriptors, err := b.figures()
+		resident, ofFiles, descriptors, err := b.figures()
 		if err != nil {
 			return fmt.Errorf("a soak needs /proc: %w", err)
 		}
@@ -50,7 +51,7 @@ func (r *run) soak(ctx context.Context) error {
 			return err
 		}
 		if at := time.Since(begin); at > settling(r.opts.For) && err == nil {
-			points = append(points, point{at.Hours(), resident / 1e6, goroutines, descriptors})
+			points = append(points, point{at.Hours(), resident / 1e6, ofFiles / 1e6, goroutines, descriptors})
 		}
 	}
 	if err := <-profiled; err != nil {
@@ -64,6 +65,7 @@ func (r *run) soak(ctx context.Context) error {
 	r.report.Soak = &Soak{
 		Turns:       turns,
 		Resident:    fit(points, func(p point) float64 { return p.resident }),
+		OfFiles:     fit(points, func(p point) float64 { return p.ofFiles }),
 		Goroutines:  fit(points, func(p point) float64 { return p.goroutines }),
 		Descriptors: fit(points, func(p point) float64 { return p.descriptors }),
 	}
@@ -152,7 +154,7 @@ func (s *Soak) lines() []string {
 	}
 	lines := []string{
 		"", fmt.Sprintf("What the process takes, over %d turns:", s.Turns),
-		line("memory", " MB", s.Resident), line("goroutines", "", s.Goroutines), line("descriptors", "", s.Descriptors),
+		line("memory", " MB", s.Resident), line("of it, files", " MB", s.OfFiles), line("goroutines", "", s.Goroutines), line("descriptors", "", s.Descriptors),
 	}
 	if s.BytesPerTurn > 0 {
 		lines = append(lines, fmt.Sprintf("  %-16s %8.0f  bytes a turn, besides %.1f MB of write-ahead log, which does not grow with them", "stored", s.BytesPerTurn, float64(s.Log)/1e6))

@@ -70,6 +70,14 @@ func (r *Rush) On() bool {
 	return r.over != nil
 }
 
+// Crowded reports whether there is one, or so many events come in that there would be if
+// work had not waited for long enough.
+func (r *Rush) Crowded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over != nil || r.events >= manyAtOnce
+}
+
 // Wait returns when there is none, or when ctx ends.
 func (r *Rush) Wait(ctx context.Context) {
 	r.mu.Lock()

@@ -61,7 +61,13 @@ func TestAFloodTakesHalfOfTheTime(t *testing.T) {
 			if all++; r.On() {
 				on++
 			}
+			if !r.Crowded() {
+				t.Fatal("a flood is no crowd while work does not wait for it")
+			}
 			leave()
+		}
+		if time.Sleep(200 * time.Millisecond); r.Crowded() {
+			t.Error("there is still a crowd behind the flood")
 		}
 		if share := float64(on) / float64(all); share < 0.45 || share > 0.55 {
 			t.Errorf("a flood is a rush for %.0f %% of the time, want half", 100*share)

@@ -378,7 +378,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		i.Outbox.WillMark(a.entry)
 	}
 	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
-		a.rings, a.crowd = true, a.empty && i.Rush.On()
+		a.rings, a.crowd = true, a.empty && i.Rush.Crowded()
 	}
 	if a.waits = !unmarked; unmarked {
 		return a, nil
