@@ -204,6 +204,17 @@ func setUpWorld(t *testing.T) (w *world, h *github.Server) {
 	return w, h
 }
 
+// closedModel is a model API that refuses every key.
+func closedModel(t *testing.T) *openai.Server {
+	t.Helper()
+	closed := openai.New(openai.Options{APIKey: "sk-of-somebody-else"})
+	if err := closed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closed.Close)
+	return closed
+}
+
 const strangersLines = "# Mine, keep it.\nMY_OWN='a b' # why\n"
 
 // TestSetUp takes somebody from nothing to a bot that answers on all platforms: each step
@@ -222,11 +233,7 @@ func TestSetUp(t *testing.T) {
 	if out, err := exec.Command("git", "-C", folder, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	closed := openai.New(openai.Options{APIKey: "sk-of-somebody-else"})
-	if err := closed.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(closed.Close)
+	closed := closedModel(t)
 	var p *person
 	shows := func(parts ...string) func() { return func() { p.saw(parts...)() } }
 	unchanged := func() {

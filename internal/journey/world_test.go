@@ -161,14 +161,18 @@ func (w *world) config() config.Config {
 	return cfg
 }
 
-func (w *world) load() (config.Config, error) {
+func (w *world) load() (config.Config, error) { return app.LoadConfig(w.source()) }
+
+// source is where the configuration is read from.
+func (w *world) source() config.Source {
+	w.t.Helper()
 	var environ []string
 	for name, value := range w.env {
 		if value != "" {
 			environ = append(environ, name+"="+value)
 		}
 	}
-	return app.LoadConfig(config.Source{Environ: environ, EnvFile: w.options()})
+	return config.Source{Environ: environ, EnvFile: w.options()}
 }
 
 // options is the file that options are read from.
@@ -233,6 +237,10 @@ func (w *world) run(ctx context.Context, done chan<- error) <-chan app.Info {
 	}
 	w.hangup = make(chan os.Signal, 1)
 	env.Hangup = w.hangup
+	if w.envFile != "" {
+		source := w.source()
+		env.Source = &source
+	}
 	if w.typed != nil {
 		read, write := io.Pipe()
 		env.Stdin, env.Console, w.typed = read, true, write
