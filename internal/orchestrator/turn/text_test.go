@@ -65,10 +65,10 @@ func TestWindowCacheForgetsTheOldest(t *testing.T) {
 		m.Seq = seq
 		return m
 	}
-	c.put("a", messages.NewArray(msg("1", 1)))
-	c.put("b", messages.NewArray(msg("1", 1)))
+	c.put("a", []messages.Message{msg("1", 1)})
+	c.put("b", []messages.Message{msg("1", 1)})
 	c.get("a")
-	c.put("c", messages.NewArray())
+	c.put("c", nil)
 	if c.get("b") != nil || c.get("a") == nil {
 		t.Error("the one that was used last was forgotten")
 	}

@@ -24,7 +24,11 @@ func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) (
 	session := r.d.begun.session.ID
 	known := r.w.o.windows.get(session)
 	if b := r.d.begun; b.request != nil && newest(known) == b.before {
-		return r.arrange(a, slices.Concat(known, b.request), budget), nil
+		recent := b.request
+		if len(known) > 0 {
+			recent = r.w.o.windows.extend(session, recent, recent[0].Seq)
+		}
+		return r.arrange(a, recent, budget), nil
 	}
 	var recent []messages.Message // newest first, without those that are known
 	met := false                  // recent goes back to the newest known message
@@ -77,7 +81,7 @@ func newest(window []messages.Message) int64 {
 // makes the array of a turn from it.
 func (r *run) arrange(a assistant.Assistant, recent []messages.Message, budget int) []messages.Message {
 	array := messages.Window(recent, budget)
-	r.w.o.windows.put(r.d.begun.session.ID, messages.NewArray(array...))
+	r.w.o.windows.put(r.d.begun.session.ID, array)
 	array = shortTerm(array, r.d.begun.profile)
 	array = messages.Elide(array, budget)
 	if _, uses := a.(assistant.ToolUser); !uses || len(messages.OpenCalls(array)) == 0 {
@@ -92,7 +96,8 @@ func (r *run) arrange(a assistant.Assistant, recent []messages.Message, budget i
 
 // windowCache remembers the windows of the sessions that were worked on last.
 // It is only a cache: an entry is used if its newest message is still there
-// under its number, and messages never change once stored.
+// under its number, and messages never change once stored. What it returns stays as
+// it is while a window grows behind it.
 type windowCache struct {
 	mu    sync.Mutex // guards all below
 	limit int
@@ -102,7 +107,7 @@ type windowCache struct {
 
 type window struct {
 	session string
-	array   *messages.Array // replaced and never appended to: turns read what get returned
+	msgs    []messages.Message
 }
 
 func newWindowCache(limit int) *windowCache {
@@ -117,49 +122,64 @@ func (c *windowCache) get(session string) []messages.Message {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*window).array.Messages()
+	return slices.Clip(e.Value.(*window).msgs)
 }
 
-func (c *windowCache) put(session string, array *messages.Array) {
+// put replaces a window. One that ends as the remembered one does keeps the room that
+// this has to grow.
+func (c *windowCache) put(session string, msgs []messages.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.byID[session]; ok {
-		e.Value.(*window).array = array
-		c.order.MoveToFront(e)
+	e, ok := c.byID[session]
+	if !ok {
+		c.byID[session] = c.order.PushFront(&window{session: session, msgs: slices.Clip(msgs)})
+		if c.order.Len() > c.limit {
+			oldest := c.order.Back()
+			delete(c.byID, oldest.Value.(*window).session)
+			c.order.Remove(oldest)
+		}
 		return
 	}
-	c.byID[session] = c.order.PushFront(&window{session: session, array: array})
-	if c.order.Len() > c.limit {
-		oldest := c.order.Back()
-		delete(c.byID, oldest.Value.(*window).session)
-		c.order.Remove(oldest)
+	c.order.MoveToFront(e)
+	w := e.Value.(*window)
+	if n, cut := len(w.msgs), len(w.msgs)-len(msgs); cut >= 0 && len(msgs) > 0 && &w.msgs[n-1] == &msgs[len(msgs)-1] {
+		w.msgs = w.msgs[cut:]
+		return
 	}
+	w.msgs = slices.Clip(msgs)
 }
 
-// extend adds messages that were just stored, the last one under the number last.
-func (c *windowCache) extend(session string, msgs []messages.Message, last int64) {
-	known := c.get(session)
-	if len(known) == 0 || len(msgs) == 0 {
-		return
+// extend adds messages that were just stored, the last one under the number last, and
+// returns the window. A window that they do not follow is forgotten: calls and results
+// were stored in between.
+func (c *windowCache) extend(session string, msgs []messages.Message, last int64) []messages.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byID[session]
+	if !ok {
+		return nil
+	}
+	w := e.Value.(*window)
+	if len(w.msgs) == 0 || len(msgs) == 0 {
+		return nil
 	}
 	first := last - int64(len(msgs)) + 1
-	if first != newest(known)+1 {
-		c.forget(session) // calls and results were stored in between
-		return
+	if first != newest(w.msgs)+1 {
+		w.msgs = nil
+		return nil
 	}
-	next := messages.NewArray(known...) // appending to it copies it, but not what no message changes any more
 	for i, m := range msgs {
 		m.Seq = first + int64(i)
-		next.Append(m)
+		w.msgs = append(w.msgs, m) // behind what was returned, which is clipped
 	}
-	c.put(session, next)
+	return slices.Clip(w.msgs)
 }
 
 func (c *windowCache) forget(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[session]; ok {
-		e.Value.(*window).array.Clear()
+		e.Value.(*window).msgs = nil
 	}
 }
 

@@ -1,0 +1,81 @@
+package turn
+
+import (
+	"slices"
+	"testing"
+
+	"remote-agent/internal/messages"
+)
+
+// said returns messages with the numbers from first to last.
+func said(first, last int64) []messages.Message {
+	var msgs []messages.Message
+	for seq := first; seq <= last; seq++ {
+		msgs = append(msgs, messages.Message{Role: messages.RoleUser, Seq: seq})
+	}
+	return msgs
+}
+
+func numbers(msgs []messages.Message) []int64 {
+	var seqs []int64
+	for _, m := range msgs {
+		seqs = append(seqs, m.Seq)
+	}
+	return seqs
+}
+
+func TestAWindowGrowsBehindWhatTurnsRead(t *testing.T) {
+	c := newWindowCache(2)
+	c.put("s", said(1, 2))
+	reading := c.extend("s", said(0, 0), 3)
+	for last := int64(4); last < 20; last++ {
+		before := c.get("s")
+		after := c.extend("s", said(0, 0), last)
+		if want := numbers(said(1, last-1)); !slices.Equal(numbers(before), want) {
+			t.Fatalf("a turn that read %v has %v", want, numbers(before))
+		}
+		if want := numbers(said(1, last)); !slices.Equal(numbers(after), want) {
+			t.Fatalf("extended to %v, want %v", numbers(after), want)
+		}
+	}
+	mine := append(reading, messages.Message{Seq: 99}) // as an assistant does that asks again
+	if got := numbers(c.get("s")); !slices.Equal(got, numbers(said(1, 19))) {
+		t.Errorf("the window became %v when a turn went on with %v", got, numbers(mine))
+	}
+}
+
+func TestAWindowThatWasCutGoesOnGrowing(t *testing.T) {
+	c := newWindowCache(2)
+	c.put("s", said(1, 10))
+	whole := c.extend("s", said(0, 0), 11)
+	c.put("s", whole[5:]) // what still fits the budget
+	if got := numbers(c.extend("s", said(0, 0), 12)); !slices.Equal(got, numbers(said(6, 12))) {
+		t.Errorf("the window is %v", got)
+	}
+	if got := numbers(whole); !slices.Equal(got, numbers(said(1, 11))) {
+		t.Errorf("a turn that read it has %v", got)
+	}
+	c.put("s", said(3, 4))
+	if got := numbers(c.get("s")); !slices.Equal(got, []int64{3, 4}) {
+		t.Errorf("replaced, the window is %v", got)
+	}
+}
+
+func TestAWindowWithAGapIsForgotten(t *testing.T) {
+	c := newWindowCache(1)
+	c.put("s", said(1, 3))
+	if got := c.extend("s", said(0, 1), 6); got != nil {
+		t.Errorf("messages 5 and 6 went behind 3: %v", numbers(got))
+	}
+	if got := c.get("s"); len(got) != 0 {
+		t.Errorf("the window is still %v", numbers(got))
+	}
+	c.put("s", said(1, 3))
+	c.put("other", said(1, 1))
+	if got := c.get("s"); got != nil {
+		t.Errorf("one of two windows is remembered, but both are: %v", numbers(got))
+	}
+	if got := c.extend("s", said(0, 0), 4); got != nil {
+		t.Errorf("an unknown window became %v", numbers(got))
+	}
+}
