@@ -97,11 +97,12 @@ const (
 	maxPlan     = 12 << 10 // bytes of a version that are shown
 )
 
-// plans shows the plans that a session made, as they stand and as they were.
+// plans shows the plans that a session made, and the one that it began with, as they
+// stand and as they were.
 func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
 	var list []plan.Plan
 	err = p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.SessionPlans(r.Context(), row.ID, maxVersions+1)
+		list, err = tx.SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
 		return err
 	})
 	if err != nil {
@@ -139,6 +140,17 @@ func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err er
 }
 
 // planVersion is one version of a plan.
+// executedPlan returns the number of the plan that the first request of a session names,
+// such as "/execute p-3", or 0.
+func executedPlan(request string) int64 {
+	words := strings.Fields(request)
+	if len(words) < 2 || !strings.HasPrefix(words[0], "/") {
+		return 0
+	}
+	n, _ := plan.ParseName(words[1])
+	return n
+}
+
 func (p *Pages) planVersion(pl plan.Plan, heading string) html.Node {
 	about := []any{planState(pl, p.Now()), "asked for by " + pl.Requester, "written by " + pl.Author, p.when(pl.CreatedAt)}
 	if pl.DecidedBy != "" {

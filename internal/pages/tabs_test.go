@@ -134,6 +134,36 @@ func TestPlanShowsItsEarlierVersions(t *testing.T) {
 	})
 }
 
+func TestASessionShowsThePlanThatItExecutes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		for prompt, shown := range map[string]bool{
+			"/execute " + s.plan.Name() + " carefully": true,
+			"/execute p-99":            false,
+			"/execute":                 false,
+			"what is " + s.plan.Name(): false,
+		} {
+			var next sessions.Session
+			w.do(func(ctx context.Context, tx *store.Tx) (err error) {
+				active, _, err := tx.ActiveSession(ctx, s.conversation.ID)
+				if err != nil {
+					return err
+				}
+				if err := tx.DeactivateSession(ctx, active.ID, "a test"); err != nil {
+					return err
+				}
+				next, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", UserPrompt: prompt})
+				return err
+			})
+			page := w.as(bob).get("/sessions/" + next.ID + "?tab=plan")
+			if got := strings.Contains(page, s.plan.Name()+", version 1"); got != shown {
+				t.Errorf("a session that began with %q shows the plan: %t", prompt, got)
+			}
+		}
+	})
+}
+
 // Events say what came in and what became of it, and to each only what they may read.
 func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 	t.Parallel()

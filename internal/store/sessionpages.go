@@ -100,9 +100,10 @@ func (s Span) began() time.Time {
 	return s.Begin
 }
 
-// SessionPlans returns up to limit versions of the plans that a session made, the newest
-// plan first and of each the newest version.
-func (t *Tx) SessionPlans(ctx context.Context, sessionID string, limit int) (list []plan.Plan, err error) {
+// SessionPlans returns up to limit versions of the plans that a session made, and of the
+// plan of its conversation that has the number executed (0 for none), the newest plan
+// first and of each the newest version.
+func (t *Tx) SessionPlans(ctx context.Context, sessionID string, executed int64, limit int) (list []plan.Plan, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -113,8 +114,8 @@ func (t *Tx) SessionPlans(ctx context.Context, sessionID string, limit int) (lis
 		return err
 	}, `SELECT `+planColumns+` FROM plans
 		WHERE conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = $1)
-			AND number IN (SELECT m.number FROM plans m WHERE m.session_id = $1)
-		ORDER BY number DESC, version DESC LIMIT $2`, sessionID, limit)
+			AND (number = $2 OR number IN (SELECT m.number FROM plans m WHERE m.session_id = $1))
+		ORDER BY number DESC, version DESC LIMIT $3`, sessionID, executed, limit)
 	return list, wrap(err, "list the plans of a session")
 }
 
