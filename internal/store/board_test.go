@@ -346,6 +346,25 @@ func TestARemovedSessionTakesItsPartOfTheChat(t *testing.T) {
 
 // What retention takes away stands there no more, in whole turns but for the last
 // answer, by which the rest of a conversation is measured; what is new stays.
+// presses has a button of the last message of a chat pressed, which is settled.
+func (b bundle) presses(t *testing.T, chat string) {
+	t.Helper()
+	list := b.posted(t, chat, 1)
+	key := messages.ConversationKey{Platform: "web", ID: chat}
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+		if err != nil {
+			return err
+		}
+		e := sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+			Event: "press", Message: list[0].ID, Kind: messages.KindAction, Conversation: key, Sender: messages.Sender{ID: "ann", Platform: "test"}, Raw: []byte("{}")}}
+		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			return err
+		}
+		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
+	})
+}
+
 func TestRetentionKeepsChatsCoherent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
@@ -360,6 +379,7 @@ func TestRetentionKeepsChatsCoherent(t *testing.T) {
 		if got := texts(b.posted(t, "c1", 10)); got != "c1-said-0 answer-0 c1-said-1 answer-1" {
 			t.Errorf("what is new: %s", got)
 		}
+		b.presses(t, "c1")
 		prune(time.Now().Add(time.Hour))
 		for _, chat := range []string{"c1", "c2"} {
 			list := b.posted(t, chat, 10)

@@ -1,4 +1,4 @@
--- version 38
+-- version 39
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -1064,13 +1064,6 @@ BEGIN
   DELETE FROM web_messages WHERE delivery_id = OLD.id;
 END
 ;;
-CREATE TRIGGER inbound_events_leave_web
-  AFTER UPDATE OF data ON inbound_events
-  FOR EACH ROW WHEN NEW.data IS NULL AND OLD.data IS NOT NULL AND OLD.platform_type = 'web'
-BEGIN
-  DELETE FROM web_messages WHERE id = OLD.message_id;
-END
-;;
 CREATE INDEX idx_inbound_events_sender
   ON inbound_events(sender, platform_type, conversation_id) WHERE seq > 0
 ;;
@@ -1079,6 +1072,13 @@ CREATE INDEX idx_remote_agent_sessions_assistant
 ;;
 CREATE INDEX idx_remote_agent_sessions_repository
   ON remote_agent_sessions(codebase_id, started_at, id)
+;;
+CREATE TRIGGER inbound_events_leave_web
+  AFTER UPDATE OF data ON inbound_events
+  FOR EACH ROW WHEN NEW.data IS NULL AND OLD.data IS NOT NULL AND OLD.platform_type = 'web'
+BEGIN
+  DELETE FROM web_messages WHERE id = OLD.message_id AND delivery_id IS NULL;
+END
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;
