@@ -90,7 +90,10 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 	case command.Retry:
 		return h.pressedRetry(ctx, r, seq)
 	case command.Full:
-		return command.Reply{Then: fmt.Sprintf("/full %d", seq)}, nil
+		return command.Reply{
+			Then: fmt.Sprintf("/full %d", seq), Once: fmt.Sprintf("full-%s-%d", r.Conv.ID, seq),
+			Twice: "The whole answer was already requested; see below.",
+		}, nil
 	}
 	return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 }

@@ -145,8 +145,8 @@ type Reply struct {
 	Then string
 
 	// Once names Then, if that must not follow twice: what follows under the same name is
-	// left out the second time.
-	Once string
+	// left out the second time, and Twice said instead.
+	Once, Twice string
 
 	// Again is an earlier message that is run again as the person's next one, in
 	// the name of who asks now.

@@ -94,6 +94,11 @@ func TestButtonOfAnAbridgedAnswerPostsAllOfIt(t *testing.T) {
 		if got := strings.Join(all, "\n\n"); got != long {
 			t.Errorf("the button posts %q", all)
 		}
+		w.Chat.Press(last, "All as text")
+		w.Pass(time.Minute)
+		if posts := w.Chat.Posts(ot.Room); len(posts) != before+len(all)+1 || posts[len(posts)-1].Text != "The whole answer was already requested; see below." {
+			t.Errorf("the second press posts %+v", posts[before+len(all):])
+		}
 		w.Chat.Say("/full first")
 		w.Pass(time.Minute)
 		w.Chat.Find("This command takes no arguments")

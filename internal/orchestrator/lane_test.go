@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -255,5 +256,31 @@ func TestStopButtonWhileATurnIsTakenUp(t *testing.T) {
 		if got := w.States("first"); got != "stopped" {
 			t.Errorf("the entry is %s", got)
 		}
+	})
+}
+
+// TestAStopSaysAfterACrashWhatItDid: the process dies when the turn has ended and before
+// /stop is answered. A /stop behind it has nothing to do.
+func TestAStopSaysAfterACrashWhatItDid(t *testing.T) {
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Hold("I think that ", ot.Say("no")))
+		w.Start()
+		w.KillAt(failpoint.AnswerStored, 1)
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("and then")
+		w.Chat.Say("and at last")
+		w.Pass(time.Second)
+		w.Chat.Say("/stop")
+		w.Settle()
+		if !w.Process().Dead() || w.States("/stop") != "waiting" {
+			t.Fatalf("the process is dead: %v, and /stop is %q", w.Process().Dead(), w.States("/stop"))
+		}
+		w.Start()
+		w.Pass(time.Minute)
+		w.Chat.Find("⏹ Stopped. What was said so far is kept. 2 queued messages were dropped. Resend any you still need.")
+		w.Chat.Say("/stop")
+		w.Pass(time.Second)
+		w.Chat.Find("Nothing is running here.")
 	})
 }

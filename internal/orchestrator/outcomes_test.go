@@ -112,7 +112,7 @@ func outcomes() map[string]outcome {
 				w.Chat.Say("/stop")
 				return true
 			},
-			shown: "⏹ Stopped after", maybe: []string{"⏹ Stopped.", "Nothing is running here."}, // the latter if the process died after it had stopped the turn
+			shown: "⏹ Stopped after", maybe: []string{"⏹ Stopped."},
 			state: sessions.EntryStopped, run: sessions.RunStopped, session: sessions.Completed,
 		},
 		"Shutdown": {

@@ -341,6 +341,17 @@ func (t *Tx) StopEntries(ctx context.Context, conversationID string, upTo int64)
 	return stopped, nil
 }
 
+// StoppedEntries returns the newest entries of lane turn up to upTo that were stopped, in
+// order: those behind the last one that was not.
+func (t *Tx) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+	return t.entries(ctx, `
+		SELECT `+entryColumns+` FROM inbound_events
+		WHERE conversation_id = $1 AND lane = 'turn' AND state = 'stopped' AND seq <= $2 AND seq > COALESCE((
+			SELECT seq FROM inbound_events
+			WHERE conversation_id = $1 AND lane = 'turn' AND state <> 'stopped' AND seq <= $2 ORDER BY seq DESC LIMIT 1), 0)
+		ORDER BY seq`, conversationID, upTo)
+}
+
 func (t *Tx) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
 	var list []sessions.Entry
 	err := t.each(ctx, func(scan func(...any) error) error {

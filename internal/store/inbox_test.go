@@ -175,6 +175,7 @@ func TestNextEntryGoesByNumber(t *testing.T) {
 func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
+		before := b.accept(t, "chat", "0", func(e *sessions.Entry) { e.State = sessions.EntryStopped })
 		running := b.accept(t, "chat", "1", func(e *sessions.Entry) { e.State = sessions.EntryRunning })
 		waiting := b.accept(t, "chat", "2")
 		stop := b.accept(t, "chat", "3", func(e *sessions.Entry) { e.Lane = sessions.LaneControl })
@@ -189,6 +190,12 @@ func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 			}
 			if _, err := tx.StopEntries(ctx, stop.ConversationID, 1); err != nil {
 				return err
+			}
+			if got, err = tx.StoppedEntries(ctx, stop.ConversationID, stop.Seq); err != nil || len(got) != 1 || got[0].ID != waiting.ID {
+				t.Errorf("stopped while one runs: %+v, %v; want the one that waited", got, err)
+			}
+			if got, err = tx.StoppedEntries(ctx, stop.ConversationID, 1); err != nil || len(got) != 1 || got[0].ID != before.ID {
+				t.Errorf("stopped before: %+v, %v; want what was stopped then", got, err)
 			}
 			c, err := tx.Conversation(ctx, stop.ConversationID)
 			if c.StopSeq != stop.Seq {

@@ -54,7 +54,7 @@ func Render(c Config, text string) string {
 }
 
 // Fold breaks the lines of a text at words; what goes on of an indented line is indented
-// as given.
+// as given, unless it is a URL that would not fit then.
 func Fold(c Config, text string, indent int) string {
 	columns, _ := New(c).size()
 	var b strings.Builder
@@ -76,10 +76,14 @@ func Fold(c Config, text string, indent int) string {
 			parts = append(parts[:1], wrap(left, max(columns-1-indent, minColumns))...)
 		}
 		for i, part := range parts {
+			r := paint(part, false)
 			if i > 0 {
-				b.WriteString("\n" + strings.Repeat(" ", indent))
+				b.WriteString("\n")
 			}
-			b.WriteString(paint(part, false).text)
+			if i > 0 && indent+r.columns < columns {
+				b.WriteString(strings.Repeat(" ", indent))
+			}
+			b.WriteString(r.text)
 		}
 		b.WriteString(line[len(cells):])
 	}

@@ -26,8 +26,8 @@ func (s *screen) update(above, now []row, cursorRow, cursorColumn, columns int) 
 			same++
 		}
 	}
-	if same > 0 {
-		fmt.Fprintf(&b, "\x1b[%dB", same)
+	if down := linesOf(now[:same], columns); down > 0 {
+		fmt.Fprintf(&b, "\x1b[%dB", down)
 	}
 	b.WriteString("\x1b[J")
 	for _, r := range above {
@@ -40,7 +40,7 @@ func (s *screen) update(above, now []row, cursorRow, cursorColumn, columns int) 
 		}
 		b.WriteString(r.text)
 	}
-	if up := len(now) - 1 - cursorRow; up > 0 {
+	if up := linesOf(now[cursorRow+1:], columns); up > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", up)
 	}
 	b.WriteString("\r")
@@ -52,14 +52,29 @@ func (s *screen) update(above, now []row, cursorRow, cursorColumn, columns int) 
 	return err
 }
 
-// toTop moves the cursor to the first of the painted rows. A terminal that has become
-// narrower has broken them into more.
-func (s *screen) toTop(b *strings.Builder, columns int) {
-	up := 0
-	for i := range min(s.row, len(s.painted)) {
-		up += max((s.painted[i].columns-1)/max(columns, 1), 0) + 1
+// linesOf returns how many lines of a terminal rows take: one that is too long, as of a
+// URL or because the terminal has become narrower, is broken by the terminal.
+func linesOf(rows []row, columns int) int {
+	n := 0
+	for _, r := range rows {
+		n += max((r.columns-1)/max(columns, 1), 0) + 1
 	}
-	if up > 0 {
+	return n
+}
+
+// lastOf returns how many of the last rows there is room for, in lines of a terminal.
+func lastOf(rows []row, room, columns int) int {
+	for i := range rows {
+		if room -= linesOf(rows[len(rows)-1-i:len(rows)-i], columns); room < 0 {
+			return i
+		}
+	}
+	return len(rows)
+}
+
+// toTop moves the cursor to the first of the painted rows.
+func (s *screen) toTop(b *strings.Builder, columns int) {
+	if up := linesOf(s.painted[:min(s.row, len(s.painted))], columns); up > 0 {
 		fmt.Fprintf(b, "\x1b[%dA", up)
 	}
 	b.WriteString("\r")

@@ -157,7 +157,7 @@ func (t *Terminal) repaint(above []row) error {
 		}
 		rest := m.rest()
 		fresh := len(m.rows) == len(m.scrolled)+len(rest) // else what scrolled away has changed since
-		if excess := len(rest) - max(room, 1); excess > 0 {
+		if excess := len(rest) - lastOf(rest, max(room, 1), columns); excess > 0 {
 			if fresh {
 				above = append(above, rest[:excess]...)
 				m.scrolled = m.rows[:len(m.scrolled)+excess]
@@ -165,7 +165,7 @@ func (t *Terminal) repaint(above []row) error {
 			rest = rest[excess:]
 		}
 		live = append(live, rest...)
-		room -= len(rest)
+		room -= linesOf(rest, columns)
 	}
 	now := slices.Concat(live, status, typed.rows)
 	return t.screen.update(above, now, len(live)+len(status)+typed.row, typed.column, columns)

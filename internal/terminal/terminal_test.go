@@ -545,6 +545,46 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// TestURLsAreOnOneLine: one that is broken over two cannot be opened with a click.
+func TestURLsAreOnOneLine(t *testing.T) {
+	t.Parallel()
+	url := "http://127.0.0.1:8080/sign-in?k=" + strings.Repeat("A", 26) // 58 columns
+	long := "https://bot.example.com/some/path/sign-in?k=" + strings.Repeat("B", 60)
+	config := Config{Size: func() (int, int) { return 60, 10 }}
+	text := "  web       " + url + "\n            signs you in once\n  further   see " + long + " for more\n"
+	want := "  web\n" + url + "\n            signs you in once\n  further   see\n" + long + "\n            for more\n"
+	if got := Fold(config, text, 12); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Render(config, "See <"+long+"> or `"+long+"`."); !strings.Contains(got, "\n"+long) || strings.Count(got, long) != 2 {
+		t.Errorf("%q", got)
+	}
+	if got := Fold(config, strings.Repeat("x", 70)+"\n", 0); got != strings.Repeat("x", 59)+"\n"+strings.Repeat("x", 11)+"\n" {
+		t.Errorf("a word that is no URL: %q", got)
+	}
+	if got := Fold(config, "a://"+strings.Repeat("x", 2000), 0); strings.Index(got, "\n") != 500 {
+		t.Errorf("a URL of 2,000 characters: %q", got)
+	}
+}
+
+// TestALongURLStreams: what is painted around a line that the terminal breaks stays in place.
+func TestALongURLStreams(t *testing.T) {
+	t.Parallel()
+	p := typing(t, 20, 8, Config{})
+	url := "https://example.com/" + strings.Repeat("u", 30)
+	for _, text := range []string{"Look at", "Look at " + url, "Look at " + url + " and", "Look at " + url + " and wait"} {
+		if err := p.Show("m", text, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := "Look at\nhttps://example.com/\n" + strings.Repeat("u", 20) + "\n" + strings.Repeat("u", 10)
+	p.sees(t, shown+"\nand wait\nyou> ▏\n")
+	if err := p.Show("m", "Look at "+url+"\nand wait\nfor\nmore\nof\nit", true); err != nil {
+		t.Fatal(err)
+	}
+	p.sees(t, shown+"\nand wait\nfor\nmore\nof\nit\n\nyou> ▏\n")
+}
+
 func TestRunEndsWithItsInputAndContext(t *testing.T) {
 	t.Parallel()
 	in, w := io.Pipe()

@@ -96,7 +96,8 @@ func paint(cells []cell, styled bool) row {
 
 // wrap breaks cells into lines of at most so many columns: between words where it
 // can, within one where it has to, at "\n" in any case. At least one character is on
-// each line, however narrow.
+// each line, however narrow. A URL is on one line, which may be too long: the terminal
+// itself breaks it then, and still copies and opens it as one.
 func wrap(cells []cell, columns int) [][]cell {
 	var lines [][]cell
 	for {
@@ -130,13 +131,34 @@ func wrapLine(cells []cell, columns int) [][]cell {
 			breakAt = end
 		}
 		if breakAt == 0 {
-			breakAt = max(end, 1)
+			breakAt = max(end, 1, urlEnd(cells))
 		}
 		lines = append(lines, trimRight(cells[:breakAt]))
 		for cells = cells[breakAt:]; len(cells) > 0 && cells[0].text == " "; {
 			cells = cells[1:]
 		}
+		if len(cells) == 0 {
+			return lines
+		}
 	}
+}
+
+// maxURL is how many characters of a URL are kept on one line.
+const maxURL = 500
+
+// urlEnd returns where the word ends that cells begin with, if it has a URL in it, else 0.
+func urlEnd(cells []cell) int {
+	var word strings.Builder
+	for i, c := range cells {
+		if c.text == " " || i == maxURL {
+			break
+		}
+		word.WriteString(c.text)
+	}
+	if s := word.String(); strings.Contains(s, "://") {
+		return len(cellsOf(s, plain))
+	}
+	return 0
 }
 
 // breaks reports whether a line may end between two characters: behind a space, and

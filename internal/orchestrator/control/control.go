@@ -191,7 +191,11 @@ func (c *Control) settle(ctx context.Context, r command.Request, reply command.R
 		if next, err = c.FollowUp(ctx, tx, r, reply); err != nil {
 			return err
 		}
-		open, err = c.Outbox.AddReply(ctx, tx, r.Conv, entry, reply)
+		said := reply
+		if reply.Once != "" && !next {
+			said.Text = reply.Twice
+		}
+		open, err = c.Outbox.AddReply(ctx, tx, r.Conv, entry, said)
 		settled = err == nil
 		return err
 	})

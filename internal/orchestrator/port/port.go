@@ -149,6 +149,10 @@ type inboxTx interface {
 	// wait for its next try, which it settles itself.
 	StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
 
+	// StoppedEntries returns the newest entries of lane turn up to upTo that were
+	// stopped, in order: those behind the last one that was not.
+	StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
+
 	// WaitingOf counts, up to most, the entries of lane turn that wait and came
 	// from the sender of in on its platform: all of them, and those in one
 	// conversation. It says when the oldest of them was accepted.

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -32,19 +33,30 @@ const (
 
 // Stop ends the turn of a conversation and drops what waits there, up to a sequence
 // number of its inbox, for someone who is named as in the audit log. It waits a
-// few seconds for the end of a turn in this process. Once more it changes nothing.
+// few seconds for the end of a turn in this process. Once more, as after a crash, it
+// changes nothing and returns what it had found.
 func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64, by string) (Stopped, error) {
 	var (
 		dropped []sessions.Entry
+		ended   bool // what had begun was stopped when this came before
 		parked  bool
 	)
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		if _, _, err := tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
+		current, _, err := tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant) // locks it
+		if err != nil {
 			return err
 		}
-		var err error
 		if dropped, err = tx.StopEntries(ctx, conv.ID, upTo); err != nil {
 			return err
+		}
+		ended = false
+		if current.StopSeq >= upTo {
+			if dropped, err = tx.StoppedEntries(ctx, conv.ID, upTo); err != nil {
+				return err
+			}
+			begun := func(e sessions.Entry) bool { return e.Attempts > 0 }
+			ended = slices.ContainsFunc(dropped, begun)
+			dropped = slices.DeleteFunc(dropped, begun)
 		}
 		for _, e := range dropped { // one that waits to begin may have asked whether to clone
 			if err := o.cancelQuestions(ctx, tx, e); err != nil {
@@ -66,6 +78,9 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 		o.outbox.MarkEnd(e, false)
 	}
 	s := Stopped{State: o.stopRunning(ctx, conv, upTo, parked), Dropped: len(dropped)}
+	if ended && s.State == StopNothing {
+		s.State = StopDone
+	}
 	if len(dropped) > 0 {
 		_ = o.ringStopped(ctx, conv.ID) // shows what became of questions; else the sweep does
 	}
