@@ -83,8 +83,13 @@ func opaqueRows(m image.Image) func(y int, to []byte) {
 		return func(y int, to []byte) {
 			row := m.Pix[y*m.Stride : y*m.Stride+4*b.Dx()]
 			for x := range b.Dx() {
+				p, q := row[4*x:4*x+4:4*x+4], to[3*x:3*x+3:3*x+3]
+				if p[3] == 255 {
+					q[0], q[1], q[2] = p[0], p[1], p[2]
+					continue
+				}
 				for c := range 3 {
-					to[3*x+c] = byte(min(255, uint32(row[4*x+c])+255-uint32(row[4*x+3])))
+					q[c] = byte(min(255, uint32(p[c])+255-uint32(p[3])))
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"encoding/binary"
 	"math"
 
 	"golang.org/x/image/draw"
@@ -41,8 +42,9 @@ func (s raster) scale(width, height int) []byte {
 		}
 		clear(sum)
 		for i, weight := range down.of[y] {
-			for x, v := range ring[(down.first[y]+i)%len(ring)] {
-				sum[x] += v * weight
+			row := ring[(down.first[y]+i)%len(ring)]
+			for x := range row[:len(sum)] {
+				sum[x] += row[x] * weight
 			}
 		}
 		to := pix[y*stride : (y+1)*stride]
@@ -142,28 +144,40 @@ func (s raster) averaged(x, y int) raster {
 	for i := range edges {
 		edges[i] = i * s.width / width
 	}
-	even := s.channels == 1 && s.width == 2*width
+	if s.channels == 1 && x == 2 && s.width == 2*width && s.height == 2*height {
+		return s.halved(source)
+	}
 	return raster{width: width, height: height, channels: s.channels, row: func(to int, out []byte) {
 		clear(sums)
 		from, until := to*s.height/height, (to+1)*s.height/height
 		for y := from; y < until; y++ {
 			s.row(y, source)
-			if even {
-				addPairs(source, sums)
-			} else {
-				addCells(source, sums, edges, s.channels)
-			}
+			addCells(source, sums, edges, s.channels)
 		}
 		divide(sums, out, edges, s.channels, until-from)
 	}}
 }
 
-// addPairs is addCells for cells of two pixels of one channel, the usual case.
-func addPairs(source []byte, sums []uint32) {
-	source = source[:2*len(sums)]
-	for x := range sums {
-		sums[x] += uint32(source[2*x]) + uint32(source[2*x+1])
-	}
+// halved is averaged for cells of two times two pixels of one channel, the usual case of a
+// camera's picture: eight pixels of a row at once, in four sums of 16 bits.
+func (s raster) halved(first []byte) raster {
+	const even = 0x00ff00ff00ff00ff
+	second := make([]byte, len(first))
+	return raster{width: s.width / 2, height: s.height / 2, channels: 1, row: func(to int, out []byte) {
+		s.row(2*to, first)
+		s.row(2*to+1, second)
+		x := 0
+		for ; x+4 <= len(out); x += 4 {
+			a, b := binary.LittleEndian.Uint64(first[2*x:]), binary.LittleEndian.Uint64(second[2*x:])
+			sums := (a & even) + (a >> 8 & even) + (b & even) + (b >> 8 & even)
+			sums = (sums + 0x0002000200020002) >> 2 & even
+			sums |= sums >> 8
+			binary.LittleEndian.PutUint32(out[x:], uint32(sums&0xffff|sums>>16&0xffff0000)) //nolint:gosec // the upper half is empty
+		}
+		for ; x < len(out); x++ {
+			out[x] = byte((uint32(first[2*x]) + uint32(first[2*x+1]) + uint32(second[2*x]) + uint32(second[2*x+1]) + 2) / 4) //nolint:gosec // an average
+		}
+	}}
 }
 
 // addCells adds the pixels between two edges to the sum of their cell.
