@@ -40,7 +40,7 @@ func TestCheckerFindsViolations(t *testing.T) {
 		{Path: "internal/app", Imports: []string{own("internal/store"), own("internal/platform/telegram"), own("migrations"), own("internal/store/storetest")}},
 		{Path: "internal/fault", Imports: []string{"context", own("internal/messages")}},
 		{Path: "internal/messages", Imports: []string{own("internal/redact")}},
-		{Path: "internal/metrics", Imports: []string{"github.com/prometheus/client_golang/prometheus", own("internal/fault")}},
+		{Path: "internal/metrics", Imports: []string{"github.com/VictoriaMetrics/metrics", own("internal/fault")}},
 		{Path: "internal/platform/telegram", Imports: []string{
 			own("internal/platform"), own("internal/failpoint"), own("internal/metrics"), "github.com/go-telegram/bot/models",
 			own("internal/platform/slack"), own("internal/store"), own("internal/orchestrator"), own("internal/sessions"),

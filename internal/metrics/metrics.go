@@ -7,43 +7,25 @@
 package metrics
 
 import (
+	"bytes"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	victoria "github.com/VictoriaMetrics/metrics"
 )
 
-// Metrics is a set of metrics in a registry of its own. It is safe for
-// concurrent use.
+// Metrics is a set of metrics of its own. It is safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
-	labels   labels
+	set    *victoria.Set
+	labels labels
 
-	received, deduplicated *prometheus.CounterVec
-	refused, keptRaw       *prometheus.CounterVec
-	overflowed             *prometheus.CounterVec
-	webhookRejected        *prometheus.CounterVec
-	ack                    *prometheus.HistogramVec
-	connected              *prometheus.GaugeVec
-	events                 *prometheus.CounterVec
-
-	turns            *prometheus.CounterVec
-	turnSeconds      *prometheus.HistogramVec
-	running, waiting prometheus.Gauge
-	halted           prometheus.Gauge
-	sweepRings       prometheus.Counter
-	leaseLost        prometheus.Counter
-	deliveries       *prometheus.CounterVec
-	rateLimited      *prometheus.CounterVec
-	firstToken       *prometheus.HistogramVec
-	tokens           *prometheus.CounterVec
-
-	statements, commits prometheus.Counter
-	egress              *prometheus.CounterVec
+	running, waiting, halted                   *victoria.Gauge
+	sweepRings, leaseLost, statements, commits *victoria.Counter
 }
 
 // Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
@@ -52,83 +34,144 @@ var (
 	turnBuckets = []float64{.05, .25, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 )
 
-// New returns metrics that start at zero. version labels bot_build_info.
-func New(version string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.registry.MustRegister(c)
-		return c
-	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.registry.MustRegister(h)
-		return h
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		m.registry.MustRegister(g)
-		return g
-	}
+// The names of all metrics.
+//
+//nolint:gosec // tokens are what models count, no credentials
+const (
+	received        = "bot_messages_received_total"
+	deduplicated    = "bot_messages_deduplicated_total"
+	refused         = "bot_messages_refused_total"
+	overflowed      = "bot_messages_overflowed_total"
+	keptRaw         = "bot_messages_kept_raw_total"
+	webhookRejected = "bot_webhook_rejected_total"
+	ackSeconds      = "bot_ack_seconds"
+	connected       = "bot_platform_connected"
+	platformEvents  = "bot_platform_events_total"
+	runs            = "bot_runs_total"
+	runSeconds      = "bot_run_seconds"
+	halted          = "bot_halted"
+	active          = "bot_runs_active"
+	waiting         = "bot_runs_waiting"
+	sweepRings      = "bot_sweep_rings_total"
+	leaseLost       = "bot_lease_lost_total"
+	sends           = "bot_outbox_sends_total"
+	rateLimited     = "bot_rate_limited_total"
+	firstToken      = "bot_provider_first_token_seconds"
+	tokens          = "bot_tokens_total"
+	statements      = "bot_database_statements_total"
+	commits         = "bot_database_commits_total"
+	egressTotal     = "bot_egress_total"
+	buildInfo       = "bot_build_info"
+)
 
-	m.received = counter("bot_messages_received_total", "Events stored for the first time.", "platform", "kind")
-	m.deduplicated = counter("bot_messages_deduplicated_total", "Events that were stored before and changed nothing.", "platform", "kind")
-	m.refused = counter("bot_messages_refused_total", "Messages of people who may not talk to the bot.", "platform")
-	m.overflowed = counter("bot_messages_overflowed_total", "Messages that were not taken because too many of the same person wait.", "platform")
-	m.keptRaw = counter("bot_messages_kept_raw_total", "Events that could not be understood and were kept as they came.", "platform")
-	m.webhookRejected = counter("bot_webhook_rejected_total", "Webhook calls that were refused.", "platform", "reason")
-	m.ack = histogram("bot_ack_seconds", "Time from receiving events to having stored them.", ackBuckets, "platform")
-	m.connected = gauge("bot_platform_connected", "1 while a platform is connected.", "platform")
-	m.events = counter("bot_platform_events_total", "Things that adapters noticed, by name.", "event")
-
-	m.turns = counter("bot_runs_total", "Turns that ended.", "assistant", "outcome")
-	m.turnSeconds = histogram("bot_run_seconds", "Duration of turns.", turnBuckets, "assistant", "outcome")
-	m.halted = gauge("bot_halted", "1 while nothing may start.").WithLabelValues()
-	m.running = gauge("bot_runs_active", "Turns that run in this process.").WithLabelValues()
-	m.waiting = gauge("bot_runs_waiting", "Conversations that wait for a free slot in this process.").WithLabelValues()
-	m.sweepRings = counter("bot_sweep_rings_total", "Conversations with work that a sweep found without a live lease.").WithLabelValues()
-	m.leaseLost = counter("bot_lease_lost_total", "Turns that were stopped because another process took their conversation.").WithLabelValues()
-	m.deliveries = counter("bot_outbox_sends_total", "Attempts to send or edit a platform message.", "platform", "outcome")
-	m.rateLimited = counter("bot_rate_limited_total", "Times that another side asked to wait.", "source")
-	m.firstToken = histogram("bot_provider_first_token_seconds", "Time from a model request to the first text.", turnBuckets, "assistant")
-	m.tokens = counter("bot_tokens_total", "Tokens that providers counted.", "assistant", "kind")
-
-	m.statements = counter("bot_database_statements_total", "Statements given to the database; begin, commit and rollback are not among them.").WithLabelValues()
-	m.commits = counter("bot_database_commits_total", "Transactions that were committed to the database.").WithLabelValues()
-	m.egress = counter("bot_egress_total", "Connections that programs of assistants asked the proxy for: connected, refused or failed.", "kind", "outcome")
-
-	gauge("bot_build_info", "Always 1.", "version").WithLabelValues(version).Set(1)
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
+//nolint:gosec // as above
+var help = map[string]string{
+	received:        "Events stored for the first time.",
+	deduplicated:    "Events that were stored before and changed nothing.",
+	refused:         "Messages of people who may not talk to the bot.",
+	overflowed:      "Messages that were not taken because too many of the same person wait.",
+	keptRaw:         "Events that could not be understood and were kept as they came.",
+	webhookRejected: "Webhook calls that were refused.",
+	ackSeconds:      "Time from receiving events to having stored them.",
+	connected:       "1 while a platform is connected.",
+	platformEvents:  "Things that adapters noticed, by name.",
+	runs:            "Turns that ended.",
+	runSeconds:      "Duration of turns.",
+	halted:          "1 while nothing may start.",
+	active:          "Turns that run in this process.",
+	waiting:         "Conversations that wait for a free slot in this process.",
+	sweepRings:      "Conversations with work that a sweep found without a live lease.",
+	leaseLost:       "Turns that were stopped because another process took their conversation.",
+	sends:           "Attempts to send or edit a platform message.",
+	rateLimited:     "Times that another side asked to wait.",
+	firstToken:      "Time from a model request to the first text.",
+	tokens:          "Tokens that providers counted.",
+	statements:      "Statements given to the database; begin, commit and rollback are not among them.",
+	commits:         "Transactions that were committed to the database.",
+	egressTotal:     "Connections that programs of assistants asked the proxy for: connected, refused or failed.",
+	buildInfo:       "Always 1.",
 }
 
-// Handler serves the metrics in the Prometheus formats; of a nil Metrics it
-// answers 404.
+// New returns metrics that start at zero. version labels bot_build_info.
+func New(version string) *Metrics {
+	victoria.ExposeMetadata(true)
+	set := victoria.NewSet()
+	set.GetOrCreateGauge(fmt.Sprintf("%s{version=%q}", buildInfo, version), nil).Set(1)
+	return &Metrics{
+		set:        set,
+		halted:     set.GetOrCreateGauge(halted, nil),
+		running:    set.GetOrCreateGauge(active, nil),
+		waiting:    set.GetOrCreateGauge(waiting, nil),
+		sweepRings: set.GetOrCreateCounter(sweepRings),
+		leaseLost:  set.GetOrCreateCounter(leaseLost),
+		statements: set.GetOrCreateCounter(statements),
+		commits:    set.GetOrCreateCounter(commits),
+	}
+}
+
+// Handler serves the metrics in the text format of Prometheus, with those of Go and of
+// the process; of a nil Metrics it answers 404.
 func (m *Metrics) Handler() http.Handler {
 	if m == nil {
 		return http.NotFoundHandler()
 	}
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var text bytes.Buffer
+		m.set.WritePrometheus(&text)
+		victoria.WriteProcessMetrics(&text)
+		victoria.WriteFDMetrics(&text)
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		for line := range bytes.Lines(text.Bytes()) {
+			if name, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("# HELP ")); ok && help[string(name)] != "" {
+				line = fmt.Appendf(nil, "# HELP %s %s\n", name, help[string(name)])
+			}
+			if _, err := w.Write(line); err != nil {
+				return // whoever asked is gone
+			}
+		}
+	})
+}
+
+// series returns a metric with labels, which are names with their values, in the order
+// of the alphabet.
+func (m *Metrics) series(name string, labels ...string) string {
+	var b strings.Builder
+	b.WriteString(name)
+	separator := "{"
+	for pair := range slices.Chunk(labels, 2) {
+		b.WriteString(separator + pair[0] + `="` + m.labels.get(pair[1]) + `"`)
+		separator = ","
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+func (m *Metrics) counter(name string, labels ...string) *victoria.Counter {
+	return m.set.GetOrCreateCounter(m.series(name, labels...))
+}
+
+func (m *Metrics) histogram(name string, buckets []float64, labels ...string) *victoria.PrometheusHistogram {
+	return m.set.GetOrCreatePrometheusHistogramExt(m.series(name, labels...), buckets)
 }
 
 // Received counts an event that was stored for the first time.
 func (m *Metrics) Received(platform, kind string) {
 	if m != nil {
-		m.received.WithLabelValues(m.labels.get(platform), m.labels.get(kind)).Inc()
+		m.counter(received, "kind", kind, "platform", platform).Inc()
 	}
 }
 
 // Deduplicated counts an event that was stored before.
 func (m *Metrics) Deduplicated(platform, kind string) {
 	if m != nil {
-		m.deduplicated.WithLabelValues(m.labels.get(platform), m.labels.get(kind)).Inc()
+		m.counter(deduplicated, "kind", kind, "platform", platform).Inc()
 	}
 }
 
 // Refused counts a message of a stranger.
 func (m *Metrics) Refused(platform string) {
 	if m != nil {
-		m.refused.WithLabelValues(m.labels.get(platform)).Inc()
+		m.counter(refused, "platform", platform).Inc()
 	}
 }
 
@@ -136,7 +179,7 @@ func (m *Metrics) Refused(platform string) {
 // person wait.
 func (m *Metrics) Overflowed(platform string) {
 	if m != nil {
-		m.overflowed.WithLabelValues(m.labels.get(platform)).Inc()
+		m.counter(overflowed, "platform", platform).Inc()
 	}
 }
 
@@ -144,14 +187,14 @@ func (m *Metrics) Overflowed(platform string) {
 // and tool, outcome one of connected, refused and failed.
 func (m *Metrics) Egress(kind, outcome string) {
 	if m != nil {
-		m.egress.WithLabelValues(m.labels.get(kind), m.labels.get(outcome)).Inc()
+		m.counter(egressTotal, "kind", kind, "outcome", outcome).Inc()
 	}
 }
 
 // KeptRaw counts an event that could not be understood.
 func (m *Metrics) KeptRaw(platform string) {
 	if m != nil {
-		m.keptRaw.WithLabelValues(m.labels.get(platform)).Inc()
+		m.counter(keptRaw, "platform", platform).Inc()
 	}
 }
 
@@ -159,7 +202,7 @@ func (m *Metrics) KeptRaw(platform string) {
 // fixed words.
 func (m *Metrics) WebhookRejected(platform, reason string) {
 	if m != nil {
-		m.webhookRejected.WithLabelValues(m.labels.get(platform), m.labels.get(reason)).Inc()
+		m.counter(webhookRejected, "platform", platform, "reason", reason).Inc()
 	}
 }
 
@@ -181,27 +224,27 @@ func (m *Metrics) Statement(statement string) {
 // Acknowledged records how long it took to store what a platform delivered.
 func (m *Metrics) Acknowledged(platform string, took time.Duration) {
 	if m != nil {
-		m.ack.WithLabelValues(m.labels.get(platform)).Observe(took.Seconds())
+		m.histogram(ackSeconds, ackBuckets, "platform", platform).Update(took.Seconds())
 	}
 }
 
 // Connected records whether a platform is connected.
-func (m *Metrics) Connected(platform string, connected bool) {
+func (m *Metrics) Connected(platform string, on bool) {
 	if m == nil {
 		return
 	}
 	value := 0.0
-	if connected {
+	if on {
 		value = 1
 	}
-	m.connected.WithLabelValues(m.labels.get(platform)).Set(value)
+	m.set.GetOrCreateGauge(m.series(connected, "platform", platform), nil).Set(value)
 }
 
 // Platform counts something that an adapter noticed. event is one of the few
 // fixed names of the adapter.
 func (m *Metrics) Platform(event string) {
 	if m != nil {
-		m.events.WithLabelValues(m.labels.get(event)).Inc()
+		m.counter(platformEvents, "event", event).Inc()
 	}
 }
 
@@ -211,9 +254,8 @@ func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
 	if m == nil {
 		return
 	}
-	assistant, outcome = m.labels.get(assistant), m.labels.get(outcome)
-	m.turns.WithLabelValues(assistant, outcome).Inc()
-	m.turnSeconds.WithLabelValues(assistant, outcome).Observe(took.Seconds())
+	m.counter(runs, "assistant", assistant, "outcome", outcome).Inc()
+	m.histogram(runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome).Update(took.Seconds())
 }
 
 // Halted tells whether the service is halted.
@@ -244,7 +286,7 @@ func (m *Metrics) Waiting(delta int) {
 // SweepRang counts conversations that a sweep found with work and no lease.
 func (m *Metrics) SweepRang(n int) {
 	if m != nil && n > 0 {
-		m.sweepRings.Add(float64(n))
+		m.sweepRings.Add(n)
 	}
 }
 
@@ -259,28 +301,28 @@ func (m *Metrics) LeaseLost() {
 // the kind of a fault.
 func (m *Metrics) Delivered(platform, outcome string) {
 	if m != nil {
-		m.deliveries.WithLabelValues(m.labels.get(platform), m.labels.get(outcome)).Inc()
+		m.counter(sends, "outcome", outcome, "platform", platform).Inc()
 	}
 }
 
 // RateLimited counts that a platform or provider asked to wait.
 func (m *Metrics) RateLimited(source string) {
 	if m != nil {
-		m.rateLimited.WithLabelValues(m.labels.get(source)).Inc()
+		m.counter(rateLimited, "source", source).Inc()
 	}
 }
 
 // FirstToken records how long a model took to say its first word.
 func (m *Metrics) FirstToken(assistant string, took time.Duration) {
 	if m != nil {
-		m.firstToken.WithLabelValues(m.labels.get(assistant)).Observe(took.Seconds())
+		m.histogram(firstToken, turnBuckets, "assistant", assistant).Update(took.Seconds())
 	}
 }
 
 // Tokens counts tokens of a kind: "input", "output" or "cached".
 func (m *Metrics) Tokens(assistant, kind string, n int64) {
 	if m != nil && n > 0 {
-		m.tokens.WithLabelValues(m.labels.get(assistant), m.labels.get(kind)).Add(float64(n))
+		m.counter(tokens, "assistant", assistant, "kind", kind).Add(int(n))
 	}
 }
 

@@ -73,6 +73,10 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`bot_database_commits_total 1`,
 		`bot_build_info{version="v1"} 1`,
 		`go_goroutines `,
+		`process_open_fds `,
+		"# HELP bot_ack_seconds Time from receiving events to having stored them.\n# TYPE bot_ack_seconds histogram\n",
+		"# TYPE bot_runs_active gauge\n",
+		"# TYPE bot_runs_total counter\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
