@@ -267,7 +267,7 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 			return
 		}
 		if isPart(plain) && plain.URL.Path == "/" {
-			if err := p.share(w, r, show); err != nil {
+			if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
 				p.fail(w, r, err) //nolint:contextcheck // r carries it
 			}
 			return
