@@ -112,7 +112,7 @@ func outcomes() map[string]outcome {
 				w.Chat.Say("/stop")
 				return true
 			},
-			shown: "⏹ Stopped after", maybe: []string{"⏹ Stopped."},
+			shown: "⏹ Stopped after", maybe: []string{"⏹ Stopped.", "⏹ Stopping."}, // the latter if another process had the turn, and this one not yet
 			state: sessions.EntryStopped, run: sessions.RunStopped, session: sessions.Completed,
 		},
 		"Shutdown": {

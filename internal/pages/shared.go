@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
 )
 
@@ -52,7 +53,7 @@ func (s *sharedPages) get(ctx context.Context, who string, page func(ctx context
 			return nil, ctx.Err()
 		}
 	}
-	m := &making{done: make(chan struct{})}
+	m := &making{done: make(chan struct{}), err: fault.New(fault.Internal, "")} // which a panic leaves
 	of.next = m
 	wait := time.Until(of.last.Add(together))
 	s.mu.Unlock()

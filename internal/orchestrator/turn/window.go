@@ -22,14 +22,12 @@ const page = 128
 // Calls that have not begun yet stay open for an assistant that can go on.
 func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) ([]messages.Message, error) {
 	session := r.d.begun.session.ID
-	known := r.w.o.windows.get(session)
-	if b := r.d.begun; b.request != nil && newest(known) == b.before {
-		recent := b.request
-		if len(known) > 0 {
-			recent = r.w.o.windows.extend(session, recent, recent[0].Seq)
+	if b := r.d.begun; b.request != nil {
+		if recent := r.w.o.windows.follow(session, b.before, b.request); recent != nil {
+			return r.arrange(a, recent, budget), nil
 		}
-		return r.arrange(a, recent, budget), nil
 	}
+	known := r.w.o.windows.get(session)
 	var recent []messages.Message // newest first, without those that are known
 	met := false                  // recent goes back to the newest known message
 	tokens, before := 0, int64(1)<<62
@@ -149,29 +147,42 @@ func (c *windowCache) put(session string, msgs []messages.Message) {
 	w.msgs = slices.Clip(msgs)
 }
 
-// extend adds messages that were just stored, the last one under the number last, and
-// returns the window. A window that they do not follow is forgotten: calls and results
-// were stored in between.
-func (c *windowCache) extend(session string, msgs []messages.Message, last int64) []messages.Message {
+// extend adds messages that were just stored, the last one under the number last. A
+// window that they do not follow is forgotten: calls and results were stored in between.
+func (c *windowCache) extend(session string, msgs []messages.Message, last int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[session]
-	if !ok {
-		return nil
+	if !ok || len(msgs) == 0 {
+		return
 	}
 	w := e.Value.(*window)
-	if len(w.msgs) == 0 || len(msgs) == 0 {
-		return nil
-	}
 	first := last - int64(len(msgs)) + 1
-	if first != newest(w.msgs)+1 {
+	if len(w.msgs) == 0 || first != newest(w.msgs)+1 {
 		w.msgs = nil
-		return nil
+		return
 	}
 	for i, m := range msgs {
 		m.Seq = first + int64(i)
 		w.msgs = append(w.msgs, m) // behind what was returned, which is clipped
 	}
+}
+
+// follow adds a numbered request to a window that ends with the message before it, and
+// returns both; nil if that is not remembered. Before the first message of a session
+// there is nothing to remember.
+func (c *windowCache) follow(session string, before int64, request []messages.Message) []messages.Message {
+	if before == 0 {
+		return request
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byID[session]
+	if !ok || newest(e.Value.(*window).msgs) != before {
+		return nil
+	}
+	w := e.Value.(*window)
+	w.msgs = append(w.msgs, request...) // as above
 	return slices.Clip(w.msgs)
 }
 

@@ -29,7 +29,7 @@ func TestAWindowGrowsBehindWhatTurnsRead(t *testing.T) {
 	c.put("s", said(1, 2))
 	for last := int64(3); last < 20; last++ {
 		before := c.get("s")
-		after := c.extend("s", said(0, 0), last)
+		after := c.follow("s", last-1, said(last, last))
 		mine := before
 		mine = append(mine, messages.Message{Seq: 99}) // as an assistant does that asks again
 		if want := append(numbers(said(1, last-1)), 99); !slices.Equal(numbers(mine), want) {
@@ -47,9 +47,10 @@ func TestAWindowGrowsBehindWhatTurnsRead(t *testing.T) {
 func TestAWindowThatWasCutGoesOnGrowing(t *testing.T) {
 	c := newWindowCache(2)
 	c.put("s", said(1, 10))
-	whole := c.extend("s", said(0, 0), 11)
+	whole := c.follow("s", 10, said(11, 11))
 	c.put("s", whole[5:]) // what still fits the budget
-	if got := numbers(c.extend("s", said(0, 0), 12)); !slices.Equal(got, numbers(said(6, 12))) {
+	c.extend("s", said(0, 0), 12)
+	if got := numbers(c.get("s")); !slices.Equal(got, numbers(said(6, 12))) {
 		t.Errorf("the window is %v", got)
 	}
 	if got := numbers(whole); !slices.Equal(got, numbers(said(1, 11))) {
@@ -64,9 +65,10 @@ func TestAWindowThatWasCutGoesOnGrowing(t *testing.T) {
 func TestAWindowWithAGapIsForgotten(t *testing.T) {
 	c := newWindowCache(1)
 	c.put("s", said(1, 3))
-	if got := c.extend("s", said(0, 1), 6); got != nil {
-		t.Errorf("messages 5 and 6 went behind 3: %v", numbers(got))
+	if got := c.follow("s", 4, said(5, 5)); got != nil {
+		t.Errorf("a request behind 4 was put behind 3: %v", numbers(got))
 	}
+	c.extend("s", said(0, 1), 6)
 	if got := c.get("s"); len(got) != 0 {
 		t.Errorf("the window is still %v", numbers(got))
 	}
@@ -75,7 +77,14 @@ func TestAWindowWithAGapIsForgotten(t *testing.T) {
 	if got := c.get("s"); got != nil {
 		t.Errorf("one of two windows is remembered, but both are: %v", numbers(got))
 	}
-	if got := c.extend("s", said(0, 0), 4); got != nil {
+	c.extend("s", said(0, 0), 4)
+	if got := c.get("s"); got != nil {
 		t.Errorf("an unknown window became %v", numbers(got))
+	}
+	if got := c.follow("s", 3, said(4, 4)); got != nil {
+		t.Errorf("a request in an unknown window is in %v", numbers(got))
+	}
+	if got := c.follow("s", 0, said(1, 1)); !slices.Equal(numbers(got), []int64{1}) {
+		t.Errorf("the first request of a session is in %v", numbers(got))
 	}
 }
