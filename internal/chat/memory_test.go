@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/chat"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/sessions"
@@ -132,6 +133,43 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/memory", "cocoa")
 	d.says("ann", "/forget all yes", "all 1")
 	d.says("ann", "/forget all yes", "No memories")
+}
+
+// Where something was learned is told for as long as it is known: also when the words
+// that it was learned from are past RETENTION_RAW, and not when their conversation is gone.
+func TestWhereSomethingWasLearnedIsTold(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	e := entry("ann", "please keep it short", true)
+	e.In.Event, e.In.Kind, e.In.Raw, e.AcceptedAt = "e", messages.KindMessage, []byte("{}"), time.Now()
+	err := d.db.InTx(t.Context(), func(tx *store.Tx) error {
+		conv, _, err := tx.GetOrCreateConversation(t.Context(), e.In.Conversation, "demo")
+		if err != nil {
+			return err
+		}
+		e.ConversationID = conv.ID
+		if _, err := tx.InsertEntry(t.Context(), &e); err != nil {
+			return err
+		}
+		if err := tx.UpdateEntry(t.Context(), e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)}); err != nil {
+			return err
+		}
+		_, err = tx.UpsertFact(t.Context(), memory.Fact{Scope: memory.Scope{Person: "test/ann"}, RunID: e.ID, Text: "prefers short answers", Origin: memory.Learned})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := " on " + e.AcceptedAt.UTC().Format(time.DateOnly)
+	d.says("ann", "/memory", "prefers short answers", "learned from what you wrote in your private chat on test"+on)
+	if _, _, err := d.db.Prune(t.Context(), store.ExpiringBodies, time.Now().Add(time.Hour), store.PrunePlace{}, 10); err != nil {
+		t.Fatal(err)
+	}
+	d.says("ann", "/memory", "prefers short answers", "learned from what you wrote in `test/c`"+on)
+	if err := d.db.InTx(t.Context(), func(tx *store.Tx) error { return tx.DeleteConversation(t.Context(), e.ConversationID) }); err != nil {
+		t.Fatal(err)
+	}
+	d.says("ann", "/memory", "prefers short answers (learned, just now")
 }
 
 // A command may run again after a crash, with the same entry.
