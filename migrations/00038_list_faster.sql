@@ -9,5 +9,3 @@ CREATE INDEX idx_remote_agent_sessions_assistant
 
 CREATE INDEX idx_remote_agent_sessions_repository
   ON remote_agent_sessions(codebase_id, started_at, id);
-
-DROP INDEX idx_remote_agent_sessions_codebase;

@@ -62,6 +62,9 @@ CREATE TABLE remote_agent_sessions (
 CREATE INDEX idx_remote_agent_sessions_conversation
   ON remote_agent_sessions(conversation_id, active)
 ;;
+CREATE INDEX idx_remote_agent_sessions_codebase
+  ON remote_agent_sessions(codebase_id)
+;;
 CREATE INDEX idx_remote_agent_sessions_parent
   ON remote_agent_sessions(parent_session_id)
 ;;
