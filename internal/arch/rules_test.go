@@ -105,7 +105,7 @@ var allowed = map[string][]string{
 	},
 	"internal/orchestrator/background": {"internal/fault"},
 	"internal/orchestrator/port": {
-		"internal/approval", "internal/command", "internal/commit", "internal/messages", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
+		"internal/approval", "internal/command", "internal/commit", "internal/plan", "internal/profile", "internal/queue", "internal/sessions", "internal/spend",
 	},
 	"internal/orchestrator/orchestratortest": {
 		"internal/*", "internal/*/*",

@@ -271,7 +271,7 @@ func (o *Orchestrator) RunningTurns() int { return o.turns.Count() }
 func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error) {
 	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
 		idle, questions = false, nil
-		conv, err := tx.FindConversation(ctx, key)
+		conv, err := tx.Conversations().FindConversation(ctx, key)
 		if fault.Is(err, fault.NotFound) {
 			idle = true
 			return nil
@@ -295,11 +295,11 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 // openQuestions names what the turn at the head of a conversation waits for, once
 // people can see all of it.
 func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string, error) {
-	head, ok, err := tx.NextEntry(ctx, conversationID)
+	head, ok, err := tx.Inbox().NextEntry(ctx, conversationID)
 	if err != nil || !ok {
 		return nil, err
 	}
-	open, err := tx.AllOpenDeliveries(ctx, conversationID)
+	open, err := tx.Deliveries().AllOpenDeliveries(ctx, conversationID)
 	if err != nil || slices.ContainsFunc(open, func(d messages.Delivery) bool { return d.Control }) {
 		return nil, err
 	}
@@ -314,7 +314,7 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 // nothingOpen reports whether a conversation has neither work nor open
 // deliveries.
 func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
-	open, err := tx.OpenWork(ctx, conversationID)
+	open, err := tx.Conversations().OpenWork(ctx, conversationID)
 	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 

@@ -58,10 +58,10 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int)
 	)
 	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
-		if ids, err = tx.ConversationsWithWork(ctx, limit); err != nil {
+		if ids, err = tx.Conversations().ConversationsWithWork(ctx, limit); err != nil {
 			return err
 		}
-		control, err = tx.ControlWork(ctx, before, 100)
+		control, err = tx.Inbox().ControlWork(ctx, before, 100)
 		return err
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func (o *Orchestrator) look(ctx context.Context) {
 	var next sessions.ServiceState
 	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
 		var err error
-		next, err = tx.ServiceState(ctx)
+		next, err = tx.People().ServiceState(ctx)
 		return err
 	})
 	if err != nil {

@@ -32,6 +32,9 @@ type TaskStore interface {
 
 // PeopleStore keeps who may use the bot and who asked to, as a part of a transaction.
 type PeopleStore interface {
+	// ServiceState returns what holds for the whole service.
+	ServiceState(ctx context.Context) (ServiceState, error)
+
 	// Identity returns a person; ok is false if nothing is known.
 	Identity(ctx context.Context, p messages.Platform, id messages.UserID) (i Identity, ok bool, err error)
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -10,6 +12,24 @@ import (
 
 // What a transaction is to those who need one kind of rows only. They are all parts of
 // the same transaction.
+
+// Conversations keeps conversations.
+func (t *Tx) Conversations() sessions.ConversationStore { return t }
+
+// Leases gives leases and makes changes under them.
+func (t *Tx) Leases() commit.LeaseStore { return t }
+
+// Inbox keeps what came in.
+func (t *Tx) Inbox() sessions.InboxStore { return t }
+
+// Sessions keeps sessions and their runs.
+func (t *Tx) Sessions() sessions.SessionStore { return t }
+
+// Messages keeps the message array of sessions.
+func (t *Tx) Messages() sessions.MessageStore { return t }
+
+// Deliveries keeps what goes out.
+func (t *Tx) Deliveries() sessions.DeliveryStore { return t }
 
 // Questions keeps what people are asked.
 func (t *Tx) Questions() approval.Store { return t }
@@ -34,3 +54,6 @@ func (t *Tx) Registry() sessions.CodebaseStore { return t }
 
 // Calls keeps the record of tool calls.
 func (t *Tx) Calls() sessions.CallStore { return t }
+
+// Buttons keeps what pressing a button means.
+func (t *Tx) Buttons() command.ButtonStore { return t }

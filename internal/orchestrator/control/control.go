@@ -153,7 +153,7 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 func (c *Control) begin(ctx context.Context, entry sessions.Entry) (r command.Request, over bool, err error) {
 	r.Entry = entry
 	err = c.Storage.InTx(ctx, func(tx port.Tx) error {
-		current, err := tx.Entry(ctx, entry.ID)
+		current, err := tx.Inbox().Entry(ctx, entry.ID)
 		if over = err == nil && current.State != sessions.EntryWaiting; err != nil || over {
 			return err // somebody else was faster
 		}
@@ -162,7 +162,7 @@ func (c *Control) begin(ctx context.Context, entry sessions.Entry) (r command.Re
 			return err
 		}
 		r.Role = v.Role
-		r.Conv, err = tx.Conversation(ctx, entry.ConversationID)
+		r.Conv, err = tx.Conversations().Conversation(ctx, entry.ConversationID)
 		return err
 	})
 	if err != nil {
@@ -177,15 +177,15 @@ func (c *Control) settle(ctx context.Context, r command.Request, reply command.R
 	next, entry := false, r.Entry
 	err = c.Storage.InTx(ctx, func(tx port.Tx) error {
 		open, next, settled = nil, false, false
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+		if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
-		current, err := tx.Entry(ctx, entry.ID)
+		current, err := tx.Inbox().Entry(ctx, entry.ID)
 		if err != nil || current.State != sessions.EntryWaiting {
 			return err // somebody else was faster
 		}
 		done := sessions.EntryDone
-		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
 			return err
 		}
 		if next, err = c.FollowUp(ctx, tx, r, reply); err != nil {
@@ -258,7 +258,7 @@ func (c *Control) FollowUp(ctx context.Context, tx port.Tx, r command.Request, r
 		ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID,
 		Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: in, AcceptedAt: time.Now(),
 	}
-	if fresh, err := tx.InsertEntry(ctx, &entry); err != nil || !fresh {
+	if fresh, err := tx.Inbox().InsertEntry(ctx, &entry); err != nil || !fresh {
 		return false, err
 	}
 	return true, c.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.Conv.ID})
@@ -270,10 +270,10 @@ func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) e
 	refuse := false
 	err := c.Storage.InTx(ctx, func(tx port.Tx) error {
 		refuse = false
-		if _, _, err := tx.GetOrCreateConversation(ctx, entry.In.Conversation, c.Default); err != nil { // locks it
+		if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, entry.In.Conversation, c.Default); err != nil { // locks it
 			return err
 		}
-		current, err := tx.Entry(ctx, entry.ID)
+		current, err := tx.Inbox().Entry(ctx, entry.ID)
 		if err != nil || current.State != sessions.EntryWaiting {
 			return err
 		}
@@ -281,7 +281,7 @@ func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) e
 		if why != nil {
 			reason = why.Error()
 		}
-		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 			return err
 		}
 		refuse, err = c.Outbox.RefusalDue(ctx, tx, entry.In, true)

@@ -178,7 +178,7 @@ func (i *Inbox) countAccepted(a accepted) {
 // Keep implements platform.Sink.
 func (i *Inbox) Keep(ctx context.Context, raw messages.RawEvent) error {
 	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
-		_, err := tx.KeepRaw(ctx, raw)
+		_, err := tx.Inbox().KeepRaw(ctx, raw)
 		return err
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func (i *Inbox) firstOfGesture(ctx context.Context, tx port.Tx, in messages.Inbo
 	if len(in.Aliases) == 0 {
 		return true, nil
 	}
-	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+	if seen, err := tx.Inbox().HasEntry(ctx, in); err != nil || seen {
 		return false, err
 	}
 	for _, name := range in.Aliases {
@@ -254,7 +254,7 @@ func (i *Inbox) firstOfGesture(ctx context.Context, tx port.Tx, in messages.Inbo
 
 // claim stores a name that in shares with other events, and reports whether it is new.
 func claim(ctx context.Context, tx port.Tx, in messages.Inbound, name messages.EventID) (bool, error) {
-	return tx.InsertEntry(ctx, &sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
+	return tx.Inbox().InsertEntry(ctx, &sessions.Entry{State: sessions.EntryIgnored, In: messages.Inbound{
 		Account: in.Account, Event: name, Kind: in.Kind, Conversation: in.Conversation, SentAt: in.SentAt,
 	}})
 }
@@ -262,7 +262,7 @@ func claim(ctx context.Context, tx port.Tx, in messages.Inbound, name messages.E
 // store inserts the entry as it is, for events that cause no work.
 func (i *Inbox) store(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	var err error
-	a.fresh, err = tx.InsertEntry(ctx, &a.entry)
+	a.fresh, err = tx.Inbox().InsertEntry(ctx, &a.entry)
 	return a, err
 }
 
@@ -286,7 +286,7 @@ func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted, v ac
 // acceptEdit replaces a message whose turn has not started. A later edit is
 // kept in the record, without its text, and changes nothing.
 func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return a, err
 	}
@@ -300,7 +300,7 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepte
 	if in.Album != "" {
 		return a, editAlbum(ctx, tx, conv.ID, in)
 	}
-	_, err = tx.ReplaceWaiting(ctx, conv.ID, in.Message, in)
+	_, err = tx.Inbox().ReplaceWaiting(ctx, conv.ID, in.Message, in)
 	return a, err
 }
 
@@ -330,7 +330,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		return a, err
 	}
 	if opening := a.entry.In.Opening; opening != "" && a.entry.Lane == sessions.LaneTurn {
-		if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+		if seen, err := tx.Inbox().HasEntry(ctx, a.entry.In); err != nil || seen {
 			return a, err
 		}
 		if err := outbox.AddNotice(ctx, tx, conv.ID, "", opening); err != nil {
@@ -345,7 +345,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	}
 	var open sessions.OpenWork
 	if !conv.Leased && !a.empty && a.entry.Lane == sessions.LaneTurn {
-		if open, err = tx.OpenWork(ctx, conv.ID); err != nil {
+		if open, err = tx.Conversations().OpenWork(ctx, conv.ID); err != nil {
 			return a, err
 		}
 	}
@@ -414,7 +414,7 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 	if err != nil || !a.fresh {
 		return a, err
 	}
-	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
 	if fault.Is(err, fault.NotFound) {
 		return a, nil
 	}
@@ -422,11 +422,11 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 		return a, err
 	}
 	a.closed = &conv
-	s, active, err := tx.ActiveSession(ctx, conv.ID)
+	s, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 	if err != nil || !active {
 		return a, err
 	}
-	if err := tx.DeactivateSession(ctx, s.ID, "closed"); err != nil {
+	if err := tx.Sessions().DeactivateSession(ctx, s.ID, "closed"); err != nil {
 		return a, err
 	}
 	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "session.closed", ConversationID: conv.ID, Target: s.ID})

@@ -70,7 +70,7 @@ func (i *Inbox) ofOurAlbums(ctx context.Context, events []messages.Inbound) (our
 			if !known {
 				name := in
 				name.Event = albumName(in)
-				if known, err = tx.HasEntry(ctx, name); err != nil {
+				if known, err = tx.Inbox().HasEntry(ctx, name); err != nil {
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ func (i *Inbox) ofOurAlbums(ctx context.Context, events []messages.Inbound) (our
 // one of the same album that waits, if there is one, else as one that waits for the
 // others.
 func (i *Inbox) acceptAlbum(ctx context.Context, tx port.Tx, conv sessions.Conversation, a accepted) (accepted, error) {
-	if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+	if seen, err := tx.Inbox().HasEntry(ctx, a.entry.In); err != nil || seen {
 		return a, err
 	}
 	first, ok, err := waitingAlbum(ctx, tx, conv.ID, a.entry.In)
@@ -101,7 +101,7 @@ func (i *Inbox) acceptAlbum(ctx context.Context, tx port.Tx, conv sessions.Conve
 		if a, err = i.store(ctx, tx, a); err != nil || !a.fresh {
 			return a, err
 		}
-		_, err = tx.ReplaceWaiting(ctx, conv.ID, first.In.Message, whole)
+		_, err = tx.Inbox().ReplaceWaiting(ctx, conv.ID, first.In.Message, whole)
 		return a, err
 	}
 	if a, err = i.crowd(ctx, tx, a); err != nil || a.overflow {
@@ -117,7 +117,7 @@ func (i *Inbox) acceptAlbum(ctx context.Context, tx port.Tx, conv sessions.Conve
 // waitingAlbum returns the message of the same album and sender whose turn has not
 // begun.
 func waitingAlbum(ctx context.Context, tx port.Tx, conversationID string, in messages.Inbound) (sessions.Entry, bool, error) {
-	waiting, err := tx.WaitingEntries(ctx, conversationID, 0, albumMost)
+	waiting, err := tx.Inbox().WaitingEntries(ctx, conversationID, 0, albumMost)
 	for _, e := range waiting {
 		if e.In.Album == in.Album && e.In.Sender.ID == in.Sender.ID && e.Attempts == 0 {
 			return e, true, nil
@@ -135,7 +135,7 @@ func editAlbum(ctx context.Context, tx port.Tx, conversationID string, in messag
 	}
 	whole := first.In
 	whole.Text, whole.Cited = in.Text, in.Cited
-	_, err = tx.ReplaceWaiting(ctx, conversationID, whole.Message, whole)
+	_, err = tx.Inbox().ReplaceWaiting(ctx, conversationID, whole.Message, whole)
 	return err
 }
 

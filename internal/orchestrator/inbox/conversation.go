@@ -72,22 +72,22 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 	if err != nil {
 		return sessions.Conversation{}, err
 	}
-	conv, created, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	conv, created, err := tx.Conversations().GetOrCreateConversation(ctx, key, fallback)
 	a.empty = created && a.entry.In.Opening == ""
 	if err != nil || created || !i.outgrown(conv) || conv.Leased {
 		return conv, err
 	}
-	if seen, err := tx.HasEntry(ctx, a.entry.In); err != nil || seen {
+	if seen, err := tx.Inbox().HasEntry(ctx, a.entry.In); err != nil || seen {
 		return conv, err // a repeated event changes nothing
 	}
-	if open, err := tx.OpenWork(ctx, conv.ID); err != nil || open.Waiting || open.Deliveries {
+	if open, err := tx.Conversations().OpenWork(ctx, conv.ID); err != nil || open.Waiting || open.Deliveries {
 		return conv, err
 	}
 	archived := messages.ConversationKey{
 		Platform: key.Platform,
 		ID:       fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[len(conv.ID)-12:]),
 	}
-	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
+	if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
 		return conv, err
 	}
 	err = tx.Audit(ctx, sessions.AuditEntry{
@@ -96,7 +96,7 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 	if err != nil {
 		return conv, err
 	}
-	next, _, err := tx.GetOrCreateConversation(ctx, key, fallback)
+	next, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, fallback)
 	if err != nil {
 		return conv, err
 	}

@@ -25,7 +25,7 @@ const everywhere = 10
 func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	in := a.entry.In
 	most := i.MaxWaiting()
-	all, here, since, err := tx.WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
+	all, here, since, err := tx.Inbox().WaitingOf(ctx, in, a.entry.ConversationID, everywhere*most)
 	if err != nil {
 		return a, err
 	}
@@ -36,10 +36,10 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	if a.behind = here > 0; waiting < most {
 		return a, nil
 	}
-	if seen, err := tx.HasEntry(ctx, in); err != nil || seen {
+	if seen, err := tx.Inbox().HasEntry(ctx, in); err != nil || seen {
 		return a, err // a repeated event changes nothing; storing it finds that out
 	}
-	told, err := tx.RefusedSince(ctx, in, overflowed, since)
+	told, err := tx.Inbox().RefusedSince(ctx, in, overflowed, since)
 	if err != nil {
 		return a, err
 	}
@@ -57,13 +57,13 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 		d.OnlyFor = in.Sender.ID
 	}
 	a.notice = &d
-	return a, tx.AddDelivery(ctx, &d)
+	return a, tx.Deliveries().AddDelivery(ctx, &d)
 }
 
 // acceptLoop records that a message of a loop came. It gets a mark, and /status
 // tells of it: an answer would be answered.
 func (i *Inbox) acceptLoop(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	conv, err := tx.FindConversation(ctx, a.entry.In.Conversation)
+	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return a, err
 	}

@@ -214,7 +214,7 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 		d := &cards[n].delivery
 		if i.Outbox.Caps(chat.Key.Platform).Buttons {
 			var err error
-			d.Buttons, err = command.Offer(ctx, tx,
+			d.Buttons, err = command.Offer(ctx, tx.Buttons(),
 				command.Button{ConversationID: chat.ID, On: command.OnPairing, Number: p.Number, ExpiresAt: p.AskedAt.Add(sessions.PairingTTL)},
 				command.Choice{Decision: command.LetIn, Label: "Allow", Style: messages.ButtonPrimary},
 				command.Choice{Decision: command.LetInRead, Label: "Allow, read only", Style: messages.ButtonPlain},
@@ -224,7 +224,7 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 				return nil, err
 			}
 		}
-		if err := tx.AddDelivery(ctx, d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
 			return nil, err
 		}
 	}

@@ -129,10 +129,10 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 // stillDue locks the conversation of a standing task and reports whether the task
 // is still as it was read.
 func (i *Inbox) stillDue(ctx context.Context, tx port.Tx, s sessions.Schedule) (conv sessions.Conversation, p profile.Profile, ok bool, err error) {
-	if conv, err = tx.Conversation(ctx, s.ConversationID); err != nil {
+	if conv, err = tx.Conversations().Conversation(ctx, s.ConversationID); err != nil {
 		return conv, p, false, gone(err)
 	}
-	if conv, _, err = tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
+	if conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
 		return conv, p, false, err
 	}
 	current, on, err := tx.Tasks().Schedule(ctx, s.ConversationID)
@@ -156,7 +156,7 @@ func atWork(ctx context.Context, tx port.Tx, s sessions.Schedule) (bool, error) 
 	if s.EntryID == "" {
 		return false, nil
 	}
-	last, err := tx.Entry(ctx, s.EntryID)
+	last, err := tx.Inbox().Entry(ctx, s.EntryID)
 	if err != nil {
 		return false, gone(err)
 	}

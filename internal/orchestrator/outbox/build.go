@@ -229,7 +229,7 @@ func AddNotice(ctx context.Context, tx port.Tx, conversationID, entryID, text st
 	if entryID == "" {
 		d.Placeholder = Beginning(text)
 	}
-	return tx.AddDelivery(ctx, &d)
+	return tx.Deliveries().AddDelivery(ctx, &d)
 }
 
 // Held makes a delivery that this process sends at once. For Hold it belongs to it. It

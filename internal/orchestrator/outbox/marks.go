@@ -18,11 +18,11 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 	if _, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker); ok {
 		return nil
 	}
-	waiting, err := tx.WaitingEntries(ctx, entry.ConversationID, 0, 100)
+	waiting, err := tx.Inbox().WaitingEntries(ctx, entry.ConversationID, 0, 100)
 	if err != nil {
 		return err
 	}
-	head, ok, err := tx.NextEntry(ctx, entry.ConversationID)
+	head, ok, err := tx.Inbox().NextEntry(ctx, entry.ConversationID)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 		text = fmt.Sprintf("Queued: %s to be answered before it.", wording.Count(before, "message has", "messages have"))
 	}
 	d := Held(entry.ConversationID, entry, text)
-	return tx.AddDelivery(ctx, &d)
+	return tx.Deliveries().AddDelivery(ctx, &d)
 }
 
 // ShowWaiting shows the sender that a message waits: by a mark, or by sending
@@ -57,7 +57,7 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	defer cancel()
 	var open []messages.Delivery
 	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
-		all, err := tx.EntryDeliveries(ctx, entry.ID)
+		all, err := tx.Deliveries().EntryDeliveries(ctx, entry.ID)
 		open = nil
 		for _, d := range all {
 			if d.Control && d.State == messages.DeliverySending {

@@ -48,7 +48,7 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 	}
 	text := fmt.Sprintf("⏸ The bot is halted%s. Your message is saved and will be answered after `%sresume`.",
 		wording.Because(state.HaltReason), o.Prefix(conv.Key))
-	if told, err := tx.ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
+	if told, err := tx.Deliveries().ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
 		return nil, err
 	}
 	d := Held(conv.ID, entry, text)
@@ -58,7 +58,7 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 	if entry.In.Whispered {
 		d.OnlyFor, d.Asker = entry.In.Sender.ID, entry.In.Sender
 	}
-	err := tx.AddDelivery(ctx, &d)
+	err := tx.Deliveries().AddDelivery(ctx, &d)
 	d.State = messages.DeliveryPending // nothing was sent yet, as this process knows
 	return &d, err
 }

@@ -21,7 +21,7 @@ func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Convers
 	for _, d := range reply.Edits {
 		d.Control, d.Final, d.State = true, true, messages.DeliveryPlaced
 		d.NextAt = time.Now().Add(Hold)
-		if err := tx.UpdateDelivery(ctx, d); err != nil {
+		if err := tx.Deliveries().UpdateDelivery(ctx, d); err != nil {
 			return nil, err
 		}
 		all = append(all, d)
@@ -41,7 +41,7 @@ func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Convers
 			d.Buttons = reply.Buttons
 		}
 		d.NextAt = time.Now().Add(Hold)
-		if err := tx.AddDelivery(ctx, &d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return nil, err
 		}
 		d.State, d.Whole = messages.DeliveryPending, true // nothing was sent yet, as this process knows
@@ -82,7 +82,7 @@ func (o *Outbox) addFiles(ctx context.Context, tx port.Tx, conv sessions.Convers
 			d.OnlyFor = entry.In.Sender.ID
 		}
 		d.NextAt = time.Now().Add(Hold)
-		if err := tx.AddDelivery(ctx, &d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return nil, err
 		}
 		if err := AuditFiles(ctx, tx, entry.In, []messages.Delivery{d}); err != nil {

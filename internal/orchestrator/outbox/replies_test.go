@@ -20,6 +20,7 @@ func (poster) Capabilities() platform.Capabilities { return platform.Capabilitie
 // recorded only takes deliveries, and what the audit log is told of them.
 type recorded struct {
 	port.Tx
+	sessions.DeliveryStore
 	all   []messages.Delivery
 	audit []sessions.AuditEntry
 }
@@ -28,6 +29,8 @@ func (b *recorded) Audit(_ context.Context, e sessions.AuditEntry) error {
 	b.audit = append(b.audit, e)
 	return nil
 }
+
+func (b *recorded) Deliveries() sessions.DeliveryStore { return b }
 
 func (b *recorded) AddDelivery(_ context.Context, d *messages.Delivery) error {
 	b.all = append(b.all, *d)

@@ -43,7 +43,7 @@ func (m *Move) Apply(ctx context.Context, tx port.Tx) error {
 	if m == nil {
 		return nil
 	}
-	conv, err := tx.FindConversation(ctx, m.From)
+	conv, err := tx.Conversations().FindConversation(ctx, m.From)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -51,10 +51,10 @@ func (m *Move) Apply(ctx context.Context, tx port.Tx) error {
 		return err
 	}
 	key := m.Key()
-	if _, err := tx.FindConversation(ctx, key); !fault.Is(err, fault.NotFound) {
+	if _, err := tx.Conversations().FindConversation(ctx, key); !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
+	if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
 		return err
 	}
 	return tx.Audit(ctx, sessions.AuditEntry{
@@ -115,7 +115,7 @@ func (o *Outbox) SendHeld(ctx context.Context, key messages.ConversationKey, ope
 				if err := moved.Apply(ctx, tx); err != nil {
 					return err
 				}
-				return tx.RecordSending(ctx, d, begun)
+				return tx.Deliveries().RecordSending(ctx, d, begun)
 			})
 		}
 		at, done, err := o.Send(ctx, key, &d, func(ctx context.Context, d messages.Delivery, moved *Move) error {

@@ -3,12 +3,10 @@ package port
 
 import (
 	"context"
-	"time"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/queue"
@@ -37,44 +35,30 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx Tx) error) error
 }
 
-// Tx is one transaction: what the engine itself needs of it, and the ports of what is
-// not the engine, as parts of the same transaction.
+// Tx is one transaction. What it can do is told by those whose rows it reads and
+// writes, in parts: all of them belong to the same transaction.
 type Tx interface {
 	queue.Tx
-
-	inboxTx
-	leaseTx
-	sessionTx
-	runTx
-	messageTx
-	deliveryTx
 
 	// Abreast runs n parts of the transaction, one of them at a time, so that what
 	// they ask of the database is asked together where that saves time. No part may
 	// depend on another one. It returns the first error.
 	Abreast(ctx context.Context, n int, part func(i int) error) error
 
-	// ServiceState returns what holds for the whole service.
-	ServiceState(ctx context.Context) (sessions.ServiceState, error)
-
 	// Audit appends to the audit log.
 	Audit(ctx context.Context, e sessions.AuditEntry) error
 
-	// SaveCheckpoint records the state of the worktree before the turn of an
-	// entry: a git ref, and where the session stood.
-	SaveCheckpoint(ctx context.Context, c sessions.Checkpoint) error
+	// What a turn is made of.
+	Conversations() sessions.ConversationStore
+	Leases() commit.LeaseStore
+	Inbox() sessions.InboxStore
+	Sessions() sessions.SessionStore
+	Messages() sessions.MessageStore
+	Calls() sessions.CallStore
+	Deliveries() sessions.DeliveryStore
 
-	// AddLesson stores that something may be learned of an account from a message,
-	// not before due. A second time it changes nothing, and neither does it for
-	// somebody who switched memory off.
-	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
-
-	features
-}
-
-// features are the ports of what the engine only serves: each is declared by the
-// package whose types it keeps, and says there what it does.
-type features interface {
+	// What the engine only serves.
+	Buttons() command.ButtonStore
 	Questions() approval.Store
 	Proposals() plan.Store
 	Spending() spend.Store
@@ -82,209 +66,4 @@ type features interface {
 	Tasks() sessions.TaskStore
 	People() sessions.PeopleStore
 	Registry() sessions.CodebaseStore
-	Calls() sessions.CallStore
-}
-
-type inboxTx interface {
-	// GetOrCreateConversation returns the conversation stored under key and
-	// creates it with the assistant type the first time; its row stays locked
-	// until the transaction ends. Concurrent callers get the same row.
-	GetOrCreateConversation(ctx context.Context, key messages.ConversationKey, assistant string) (c sessions.Conversation, created bool, err error)
-
-	// Conversation returns a conversation by id without locking it.
-	Conversation(ctx context.Context, id string) (sessions.Conversation, error)
-
-	// FindConversation returns a conversation by key without creating it;
-	// fault.NotFound if there is none.
-	FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error)
-
-	// UpdateConversation changes fields. Moving it to a key that another
-	// conversation has is a fault.Conflict.
-	UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error
-
-	// InsertEntry stores an inbound event. It reports false, and changes
-	// nothing, if the event of that platform, account and id is stored already.
-	// For a fresh entry with a conversation it takes the next inbox sequence
-	// number of the conversation (whose row the caller has locked) and sets
-	// e.Seq.
-	InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error)
-
-	// AdmitEntry stores an entry as InsertEntry does and claims the lease of its
-	// conversation, which nobody holds, as the caller has seen under the lock of
-	// its row. a.Deliveries numbers are kept for AddNumbered; deliverySeq is the
-	// last of them.
-	AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, l sessions.Lease, deliverySeq int64, err error)
-
-	// OpenWork returns what there is to do in a conversation, and its active
-	// session.
-	OpenWork(ctx context.Context, conversationID string) (sessions.OpenWork, error)
-
-	// HasEntry reports whether an event is stored already.
-	HasEntry(ctx context.Context, in messages.Inbound) (bool, error)
-
-	// KeepRaw stores an event that was not understood, in state raw.
-	KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error)
-
-	// NextEntry returns the oldest waiting or running entry of lane turn, by
-	// sequence number, whatever its NextAt. ok is false if there is none.
-	NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error)
-
-	// WaitingEntries returns entries of lane turn that wait behind a sequence
-	// number, oldest first.
-	WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error)
-
-	// Entry returns an entry by id.
-	Entry(ctx context.Context, id string) (sessions.Entry, error)
-
-	// UpdateEntry changes fields of an entry.
-	UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error
-
-	// ReplaceWaiting replaces the content of the entry that came from message
-	// if its turn has not started. It reports whether it did.
-	ReplaceWaiting(ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound) (bool, error)
-
-	// StopEntries marks the waiting entries of lane turn with a sequence number
-	// up to upTo as stopped and returns them, and raises the conversation's
-	// StopSeq to upTo, which tells the worker that runs an earlier entry, or has one
-	// wait for its next try, which it settles itself.
-	StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
-
-	// StoppedEntries returns the newest entries of lane turn up to upTo that were
-	// stopped, in order: those behind the last one that was not.
-	StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error)
-
-	// WaitingOf counts, up to most, the entries of lane turn that wait and came
-	// from the sender of in on its platform: all of them, and those in one
-	// conversation. It says when the oldest of them was accepted.
-	WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error)
-
-	// RefusedSince reports whether a message of the sender of in was refused with
-	// an error text at or after a time.
-	RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error)
-
-	// ControlWork returns entries of lane control that are still waiting and
-	// were accepted before the given time: left over by a crash.
-	ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error)
-
-	// ControlBefore returns entries of lane control of a conversation that wait and
-	// have a sequence number below seq, oldest first.
-	ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error)
-
-	// ConversationsWithWork returns ids of conversations that have no live
-	// lease and either a due entry at the head of their inbox or a due open
-	// delivery, the longest waiting first.
-	ConversationsWithWork(ctx context.Context, limit int) ([]string, error)
-}
-
-type leaseTx interface {
-	// ClaimLease takes the conversation's lease for owner and locks its row. ok
-	// is false if somebody holds a live lease, owner included.
-	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error)
-
-	// Apply makes changes a part of this transaction, as Storage.Commit does of one
-	// of its own.
-	Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error)
-
-	// HoldLease checks that l is still the current lease, locks the
-	// conversation's row until the transaction ends and returns it. Every write
-	// of a turn begins with it.
-	HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error)
-
-	// RenewLease extends l to ttl from now and returns the StopSeq.
-	RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error)
-
-	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
-	// same transaction, that there is nothing left to do.
-	ReleaseLease(ctx context.Context, l sessions.Lease) error
-}
-
-type runTx interface {
-	// BeginRun begins a run of a session, which is running from now on, and appends
-	// messages to it as AppendMessages does. With r.Again a run that was put aside
-	// goes on instead, and one that nobody ended was interrupted.
-	BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (sessions.BegunRun, error)
-
-	// EndOpenRun ends the run of an entry that nobody works on, if there is one.
-	EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error
-}
-
-type sessionTx interface {
-	// ActiveSession returns the active session of a conversation; ok is false
-	// if there is none.
-	ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error)
-
-	// Session returns a session by id.
-	Session(ctx context.Context, id string) (sessions.Session, error)
-
-	// CreateSession starts the active session of a conversation, in which nothing
-	// runs yet. It is a fault.Conflict if one is active.
-	CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error)
-
-	// DeactivateSession ends a session, for a reason that is kept in its metadata.
-	// Its status stays what its runs say. Ending an ended session changes nothing.
-	DeactivateSession(ctx context.Context, id, reason string) error
-
-	// UpdateSession changes fields of a session.
-	UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error
-}
-
-type messageTx interface {
-	// AppendMessages adds messages to a session under a run id and returns the
-	// sequence number of each, in order, without gaps. A message of no blocks
-	// is refused (fault.Invalid).
-	AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error)
-
-	// MessagesBefore returns up to limit messages of a session with sequence
-	// numbers below before, newest first, read by index. Messages of role
-	// system are left out.
-	MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error)
-
-	// RunMessages returns the messages that a run has stored, in order.
-	RunMessages(ctx context.Context, runID string) ([]messages.Message, error)
-
-	// HoldFile reports whether a file that a message will have is still kept, and
-	// keeps it until the transaction ends.
-	HoldFile(ctx context.Context, hash string) (bool, error)
-
-	// HasFile reports whether a file is kept.
-	HasFile(ctx context.Context, hash string) (bool, error)
-
-	// WithdrawMessages takes the messages of a session from a sequence number on out of
-	// the message array: they stay stored and are left out of MessagesBefore and
-	// RunMessages. Once more it changes nothing.
-	WithdrawMessages(ctx context.Context, session string, seq int64) error
-}
-
-type deliveryTx interface {
-	// AddDelivery stores a delivery and assigns its Seq.
-	AddDelivery(ctx context.Context, d *messages.Delivery) error
-
-	// AddNumbered stores a delivery under the number that AdmitEntry kept for it.
-	AddNumbered(ctx context.Context, d *messages.Delivery) error
-
-	// UpdateDelivery replaces state, texts, buttons, whom it is for, platform
-	// message id, attempts, next time and error of a delivery.
-	UpdateDelivery(ctx context.Context, d messages.Delivery) error
-
-	// RecordSending is UpdateDelivery for whoever brings d out and began with the
-	// text begun. If it has another text by now, that text stays open, to be shown
-	// next, and only where the message is gets recorded.
-	RecordSending(ctx context.Context, d messages.Delivery, begun string) error
-
-	// AllOpenDeliveries returns the deliveries of a conversation that are neither
-	// sent nor failed, in order.
-	AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error)
-
-	// EntryDeliveries returns all deliveries that answer an entry, in order.
-	EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error)
-
-	// Delivery returns a delivery by id.
-	Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error)
-
-	// SaveButton stores what pressing a button means. data is JSON.
-	SaveButton(ctx context.Context, b command.Button) error
-
-	// ToldSince reports whether a text was put into a conversation at or after a
-	// time.
-	ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error)
 }

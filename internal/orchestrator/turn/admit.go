@@ -35,7 +35,7 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	if atOnce && open.Active {
 		stored.State, stored.Attempts, stored.SessionID = sessions.EntryRunning, 1, open.Session.ID
 	}
-	fresh, w.lease, w.conv.DeliverySeq, err = tx.AdmitEntry(ctx, &stored, admission)
+	fresh, w.lease, w.conv.DeliverySeq, err = tx.Inbox().AdmitEntry(ctx, &stored, admission)
 	e.ID, e.Seq, e.AcceptedAt = stored.ID, stored.Seq, stored.AcceptedAt
 	if err != nil || !fresh {
 		o.slots.release()
@@ -81,7 +81,7 @@ func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
 	var open sessions.OpenWork
 	err := o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		open, err = tx.OpenWork(ctx, conv.ID)
+		open, err = tx.Conversations().OpenWork(ctx, conv.ID)
 		return err
 	})
 	if err != nil || open.Waiting {

@@ -139,7 +139,7 @@ func (r *run) failed(out outcome) ending {
 // withdraw takes the request of a turn out of the message array if nothing came of it:
 // whoever asks again asks once.
 func (r *run) withdraw(ctx context.Context, tx port.Tx) error {
-	stored, err := tx.RunMessages(ctx, r.d.entry.ID)
+	stored, err := tx.Messages().RunMessages(ctx, r.d.entry.ID)
 	if err != nil || len(stored) == 0 {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *run) withdraw(ctx context.Context, tx port.Tx) error {
 			return nil
 		}
 	}
-	return tx.WithdrawMessages(ctx, r.d.begun.session.ID, stored[0].Seq)
+	return tx.Messages().WithdrawMessages(ctx, r.d.begun.session.ID, stored[0].Seq)
 }
 
 // againButtons are under what says that the turn of an entry waits for its next try.
@@ -243,7 +243,7 @@ func (w *worker) isDue(ctx context.Context, entry sessions.Entry) bool {
 	var now sessions.Entry
 	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		now, err = tx.Entry(ctx, entry.ID)
+		now, err = tx.Inbox().Entry(ctx, entry.ID)
 		return err
 	})
 	return err == nil && !now.NextAt.After(time.Now())
@@ -273,7 +273,7 @@ func (o *Turns) RetryNow(ctx context.Context, conv sessions.Conversation, seq in
 	var waited bool
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		waited = false
-		if _, _, err := tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
+		if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, conv.Key, conv.Assistant); err != nil { // locks it
 			return err
 		}
 		head, ok, err := waitingTurn(ctx, tx, conv.ID)
@@ -282,7 +282,7 @@ func (o *Turns) RetryNow(ctx context.Context, conv sessions.Conversation, seq in
 		}
 		waited = true
 		now := time.Now()
-		return tx.UpdateEntry(ctx, head.ID, sessions.EntryUpdate{NextAt: &now})
+		return tx.Inbox().UpdateEntry(ctx, head.ID, sessions.EntryUpdate{NextAt: &now})
 	})
 	if err != nil || !waited {
 		return false, err
@@ -295,7 +295,7 @@ func (o *Turns) RetryNow(ctx context.Context, conv sessions.Conversation, seq in
 // waitingTurn returns the entry at the head of a conversation if its turn waits for its
 // next try, and not for a decision.
 func waitingTurn(ctx context.Context, tx port.Tx, conversationID string) (head sessions.Entry, ok bool, err error) {
-	head, ok, err = tx.NextEntry(ctx, conversationID)
+	head, ok, err = tx.Inbox().NextEntry(ctx, conversationID)
 	if err != nil || !ok || head.Error == "" || !head.NextAt.After(time.Now()) {
 		return head, false, err
 	}
@@ -338,7 +338,7 @@ func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, e en
 				if err := moved.Apply(ctx, tx); err != nil {
 					return err
 				}
-				return tx.UpdateDelivery(ctx, d)
+				return tx.Deliveries().UpdateDelivery(ctx, d)
 			})
 		})
 		if err != nil {

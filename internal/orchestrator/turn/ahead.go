@@ -12,7 +12,7 @@ import (
 // nextAhead returns the oldest command that has not run yet and that an entry with a
 // sequence number waits for.
 func (o *Turns) nextAhead(ctx context.Context, tx port.Tx, conversationID string, seq int64) (sessions.Entry, bool, error) {
-	waiting, err := tx.ControlBefore(ctx, conversationID, seq)
+	waiting, err := tx.Inbox().ControlBefore(ctx, conversationID, seq)
 	for _, e := range waiting {
 		if call, ok := command.Parse(e.In.Text); ok && e.In.Kind == messages.KindMessage && o.laneOf(call.Name) == command.Ahead {
 			return e, true, err

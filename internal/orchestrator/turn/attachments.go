@@ -125,7 +125,7 @@ func (w *worker) stillKept(ctx context.Context, a messages.Attachment) bool {
 	kept := false
 	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		kept, err = tx.HasFile(ctx, a.File)
+		kept, err = tx.Messages().HasFile(ctx, a.File)
 		return err
 	})
 	return err != nil || kept // holdFiles looks again
@@ -139,7 +139,7 @@ func (w *worker) keepFile(ctx context.Context, entry sessions.Entry, a messages.
 				return err
 			}
 		}
-		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
+		return tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
 		w.o.config.Log.WarnContext(ctx, "could not keep what was read of an attachment", "entry", entry.ID, "err", err)
@@ -213,7 +213,7 @@ func (r *run) holdFiles(ctx context.Context, tx port.Tx, list []messages.Attachm
 		if a.File == "" {
 			continue
 		}
-		held, err := tx.HoldFile(ctx, a.File)
+		held, err := tx.Messages().HoldFile(ctx, a.File)
 		if err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 	if known := w.runs; known != "" && known == d.begun.session.ID {
 		return d, nil
 	}
-	return d, tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
+	return d, tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(entry.Preparation),
 	})
 }
@@ -142,7 +142,7 @@ func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, w
 	if why != nil {
 		reason = why.Error()
 	}
-	if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+	if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 		return decision{}, err
 	}
 	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In, true)
@@ -183,7 +183,7 @@ func (w *worker) putOff(ctx context.Context, tx port.Tx, entry sessions.Entry, e
 	}
 	delete(w.ready, entry.ID)
 	at := time.Now().Add(pause)
-	if failed = tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &entry.Attempts, NextAt: &at, Error: &errText}); failed != nil {
+	if failed = tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &entry.Attempts, NextAt: &at, Error: &errText}); failed != nil {
 		return decision{}, true, failed
 	}
 	if shown && w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
@@ -261,12 +261,12 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 		SessionID: b.session.ID, EntryID: entry.ID, Model: r.modelOf(), Again: entry.State == sessions.EntryRunning,
 	}
 	if run.Again {
-		stored, err := tx.RunMessages(ctx, entry.ID)
+		stored, err := tx.Messages().RunMessages(ctx, entry.ID)
 		if err != nil {
 			return err
 		}
 		if len(stored) > 0 {
-			begun, err := tx.BeginRun(ctx, run)
+			begun, err := tx.Sessions().BeginRun(ctx, run)
 			if b.run = begun.Number; err != nil {
 				return err
 			}
@@ -287,7 +287,7 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 		return err
 	}
 	request, warnings := requestMessage(in, b.prompt, call, text)
-	begun, err := tx.BeginRun(ctx, run, request)
+	begun, err := tx.Sessions().BeginRun(ctx, run, request)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 			return err
 		}
 	}
-	return tx.SaveCheckpoint(ctx, sessions.Checkpoint{
+	return tx.Sessions().SaveCheckpoint(ctx, sessions.Checkpoint{
 		EntryID: entry.ID, ConversationID: r.w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
 	})
 }
@@ -313,7 +313,7 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session, error) {
 	entry, b := r.d.entry, &r.d.begun
 	if entry.SessionID != "" {
-		if s, err := tx.Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
+		if s, err := tx.Sessions().Session(ctx, entry.SessionID); err == nil || !fault.Is(err, fault.NotFound) {
 			return s, err
 		}
 	}
@@ -330,7 +330,7 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 		if b.plan == nil && sessions.Next(s.Metadata, meta) == sessions.Continue {
 			return s, nil
 		}
-		if err = tx.DeactivateSession(ctx, s.ID, string(sessions.Restart)); err != nil {
+		if err = tx.Sessions().DeactivateSession(ctx, s.ID, string(sessions.Restart)); err != nil {
 			return s, err
 		}
 		parent = s.ID
@@ -348,7 +348,7 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 		title = b.profile.Title()
 	}
 	r.describe()
-	return tx.CreateSession(ctx, sessions.NewSession{
+	return tx.Sessions().CreateSession(ctx, sessions.NewSession{
 		ConversationID: r.w.conv.ID,
 		CodebaseID:     r.w.conv.CodebaseID,
 		ParentID:       parent,
@@ -367,5 +367,5 @@ func (w *worker) activeSession(ctx context.Context, tx port.Tx) (sessions.Sessio
 	if known := w.session; known != nil {
 		return known.Session, known.Active, nil
 	}
-	return tx.ActiveSession(ctx, w.conv.ID)
+	return tx.Sessions().ActiveSession(ctx, w.conv.ID)
 }

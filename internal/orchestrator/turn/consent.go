@@ -40,7 +40,7 @@ func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry,
 		return decision{}, err
 	case asked.waits:
 		at := asked.approval.ExpiresAt
-		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{NextAt: &at}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{NextAt: &at}); err != nil {
 			return decision{}, err
 		}
 		delete(w.ready, entry.ID) // by then it may be there
@@ -74,7 +74,7 @@ func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
 	}
 	err = w.o.config.Storage.InRead(ctx, func(tx port.Tx) error { // its folder may be written otherwise now
 		var err error
-		w.conv, err = tx.Conversation(ctx, w.conv.ID)
+		w.conv, err = tx.Conversations().Conversation(ctx, w.conv.ID)
 		return err
 	})
 	if err != nil {

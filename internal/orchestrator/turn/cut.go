@@ -54,7 +54,7 @@ func (w *worker) waitHalted(ctx context.Context, tx port.Tx, entry sessions.Entr
 	if told != nil {
 		return decision{what: settled}, nil // the next step brings it
 	}
-	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+	return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
 }
 
 // isCut reports whether a turn was ended by a halt or because its person was

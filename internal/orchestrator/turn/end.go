@@ -109,7 +109,7 @@ func (r *run) end(ctx context.Context, out outcome, placed *messages.Delivery, u
 		var last messages.DeliveryID
 		c, last = r.changes(out, placed, unrecorded, e)
 		var err error
-		if news, err = tx.Apply(ctx, r.w.lease, c); err != nil {
+		if news, err = tx.Leases().Apply(ctx, r.w.lease, c); err != nil {
 			return err
 		}
 		if err := outbox.AuditFiles(ctx, tx, r.d.entry.In, c.Added); err != nil || e.after == nil {
@@ -230,7 +230,7 @@ func (r *run) answered(out outcome) ending {
 		if err := finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Done); err != nil {
 			return err
 		}
-		if err := tx.UpdateSession(ctx, r.d.begun.session.ID, sessions.SessionUpdate{Metadata: sessions.Remember(r.d.begun.prompt.Meta)}); err != nil {
+		if err := tx.Sessions().UpdateSession(ctx, r.d.begun.session.ID, sessions.SessionUpdate{Metadata: sessions.Remember(r.d.begun.prompt.Meta)}); err != nil {
 			return err
 		}
 		if r.d.begun.prompt.Meta.Produces != sessions.Plan {
@@ -241,7 +241,7 @@ func (r *run) answered(out outcome) ending {
 			return err
 		}
 		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx, p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.caps().Buttons)
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx.Buttons(), p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
@@ -362,7 +362,7 @@ func (w *worker) settleWith(ctx context.Context, tx port.Tx, entry sessions.Entr
 		if err := releasePlan(ctx, tx, w.conv.ID); err != nil {
 			return err
 		}
-		if err := tx.EndOpenRun(ctx, entry.SessionID, entry.ID, sessions.RunEnd{Status: runEnded(state), Error: errText}); err != nil {
+		if err := tx.Sessions().EndOpenRun(ctx, entry.SessionID, entry.ID, sessions.RunEnd{Status: runEnded(state), Error: errText}); err != nil {
 			return err
 		}
 	}
@@ -409,7 +409,7 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
 	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
 	w.untry(c.Added)
-	if _, err := tx.Apply(ctx, w.lease, c); err != nil {
+	if _, err := tx.Leases().Apply(ctx, w.lease, c); err != nil {
 		return err
 	}
 	tx.AfterCommit(func() { w.o.outbox.MarkEnd(entry, false) })

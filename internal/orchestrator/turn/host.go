@@ -313,7 +313,7 @@ func (h *host) recall(ctx context.Context) error {
 	var stored []messages.Message
 	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		stored, err = tx.RunMessages(ctx, h.r.d.entry.ID)
+		stored, err = tx.Messages().RunMessages(ctx, h.r.d.entry.ID)
 		return err
 	})
 	if err != nil {
@@ -439,7 +439,7 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Check before you repeat it.",
 		})
 	}
-	_, err = tx.AppendMessages(ctx, session, entry.ID, results)
+	_, err = tx.Messages().AppendMessages(ctx, session, entry.ID, results)
 	return err
 }
 

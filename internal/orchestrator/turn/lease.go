@@ -29,7 +29,7 @@ func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
 		var stopSeq int64
 		err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 			var err error
-			stopSeq, err = tx.RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
+			stopSeq, err = tx.Leases().RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
 			return err
 		})
 		done()
@@ -61,7 +61,7 @@ func (w *worker) giveUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+		if _, err := tx.Leases().HoldLease(ctx, w.lease); err != nil {
 			return err
 		}
 		if err := w.recordSent(ctx, tx); err != nil {
@@ -70,7 +70,7 @@ func (w *worker) giveUp(ctx context.Context) error {
 		if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.lease.ConversationID}); err != nil {
 			return err
 		}
-		return tx.ReleaseLease(ctx, w.lease)
+		return tx.Leases().ReleaseLease(ctx, w.lease)
 	})
 }
 
@@ -101,7 +101,7 @@ func (w *worker) unclaim(failed error) {
 // concurrent use by the worker and its progress.
 func (w *worker) hold(ctx context.Context, fn func(tx port.Tx) error) error {
 	return w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		if _, err := tx.HoldLease(ctx, w.lease); err != nil {
+		if _, err := tx.Leases().HoldLease(ctx, w.lease); err != nil {
 			return err
 		}
 		return fn(tx)

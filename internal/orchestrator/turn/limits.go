@@ -215,11 +215,11 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 	if r.w.o.access.Gated(r.w.conv.Key.Platform) {
 		return nil, nil, nil // each is to be admitted first, outside of a transaction
 	}
-	waiting, err := tx.WaitingEntries(ctx, r.w.conv.ID, r.d.entry.Seq, maxSteered)
+	waiting, err := tx.Inbox().WaitingEntries(ctx, r.w.conv.ID, r.d.entry.Seq, maxSteered)
 	if err != nil || len(waiting) == 0 {
 		return nil, nil, err
 	}
-	if s, err := tx.Session(ctx, r.d.begun.session.ID); err != nil || !s.Active {
+	if s, err := tx.Sessions().Session(ctx, r.d.begun.session.ID); err != nil || !s.Active {
 		return nil, nil, err
 	}
 	first, behind, err := r.w.o.nextAhead(ctx, tx, r.w.conv.ID, math.MaxInt64)
@@ -257,13 +257,13 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)
 		done := sessions.EntryDone
-		err = tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &r.d.begun.session.ID})
+		err = tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &r.d.begun.session.ID})
 		if err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(said) > 0 {
-		if _, err := tx.AppendMessages(ctx, r.d.begun.session.ID, r.d.entry.ID, said...); err != nil {
+		if _, err := tx.Messages().AppendMessages(ctx, r.d.begun.session.ID, r.d.entry.ID, said...); err != nil {
 			return nil, nil, err
 		}
 	}

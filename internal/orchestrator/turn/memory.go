@@ -45,7 +45,7 @@ func (r *run) note(ctx context.Context, tx port.Tx, entry sessions.Entry) error 
 	if !r.w.o.isLesson(r.d.begun.profile, entry) {
 		return nil
 	}
-	return tx.AddLesson(ctx, entry.ID, entry.In.Actor(), r.w.conv.ID, time.Now())
+	return tx.Messages().AddLesson(ctx, entry.ID, entry.In.Actor(), r.w.conv.ID, time.Now())
 }
 
 // teaches reports whether something may be learned from the message of a turn.

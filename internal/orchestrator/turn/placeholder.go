@@ -41,9 +41,9 @@ func (w *worker) notice(ctx context.Context, tx port.Tx, entry sessions.Entry, t
 func (w *worker) addFirst(ctx context.Context, tx port.Tx, d *messages.Delivery) error {
 	if w.numbered > 0 {
 		w.numbered--
-		return tx.AddNumbered(ctx, d)
+		return tx.Deliveries().AddNumbered(ctx, d)
 	}
-	if err := tx.AddDelivery(ctx, d); err != nil {
+	if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
 		return err
 	}
 	if d.Seq == w.conv.DeliverySeq+1 { // else notices came before it
@@ -54,7 +54,7 @@ func (w *worker) addFirst(ctx context.Context, tx port.Tx, d *messages.Delivery)
 
 // openPlaceholder finds the placeholder of an entry that has not ended.
 func openPlaceholder(ctx context.Context, tx port.Tx, entry sessions.Entry) (*messages.Delivery, error) {
-	all, err := tx.EntryDeliveries(ctx, entry.ID)
+	all, err := tx.Deliveries().EntryDeliveries(ctx, entry.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (w *worker) beginsSession(ctx context.Context, call command.Call) bool {
 	active := false
 	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		_, active, err = tx.ActiveSession(ctx, w.conv.ID)
+		_, active, err = tx.Sessions().ActiveSession(ctx, w.conv.ID)
 		return err
 	})
 	return err == nil && !active

@@ -81,7 +81,7 @@ func (r *run) applyProfile(ctx context.Context, tx port.Tx) error {
 		return nil
 	}
 	s.AgentName = name
-	return tx.UpdateSession(ctx, s.ID, sessions.SessionUpdate{AgentName: &name})
+	return tx.Sessions().UpdateSession(ctx, s.ID, sessions.SessionUpdate{AgentName: &name})
 }
 
 // capped returns a mode as far as the profile lets it go.
@@ -166,7 +166,7 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 		if err := outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
 			return err
 		}
-		return tx.UpdateSession(ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaTold: text}})
+		return tx.Sessions().UpdateSession(ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaTold: text}})
 	})
 }
 

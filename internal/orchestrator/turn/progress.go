@@ -187,7 +187,7 @@ func (p *progress) place(ctx context.Context) bool {
 			if err := moved.Apply(ctx, tx); err != nil {
 				return err
 			}
-			return tx.UpdateDelivery(ctx, d)
+			return tx.Deliveries().UpdateDelivery(ctx, d)
 		})
 	}
 	for try := 1; ; try++ {

@@ -92,7 +92,7 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 			q.Buttons = buttons
 			a.DeliveryID = string(q.ID)
 		}
-		if err := tx.AddDelivery(ctx, &q); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &q); err != nil {
 			return ruling{}, err
 		}
 		q.State = messages.DeliveryPending
@@ -133,7 +133,7 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 		choices = append(choices, command.Choice{Decision: string(approval.Always), Label: "Always allow this", Style: messages.ButtonPlain})
 	}
 	choices = append(choices, command.Choice{Decision: string(approval.Deny), Label: "Don't run", Style: messages.ButtonPlain})
-	buttons, err := command.Offer(ctx, tx, command.Button{
+	buttons, err := command.Offer(ctx, tx.Buttons(), command.Button{
 		ConversationID: conv.ID, On: command.OnApproval, Number: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
 	}, choices...)
 	return text, buttons, err
@@ -157,7 +157,7 @@ func (o *Turns) settledQuestion(ctx context.Context, tx port.Tx, key messages.Co
 	if a.DeliveryID == "" {
 		return d, false, nil
 	}
-	d, err = tx.Delivery(ctx, messages.DeliveryID(a.DeliveryID))
+	d, err = tx.Deliveries().Delivery(ctx, messages.DeliveryID(a.DeliveryID))
 	if fault.Is(err, fault.NotFound) {
 		return d, false, nil
 	}
@@ -180,12 +180,12 @@ func (o *Turns) settledQuestion(ctx context.Context, tx port.Tx, key messages.Co
 	if d.Message != "" {
 		d.State, d.Final = messages.DeliveryPlaced, true
 	}
-	return d, true, tx.UpdateDelivery(ctx, d)
+	return d, true, tx.Deliveries().UpdateDelivery(ctx, d)
 }
 
 // expire settles an approval that nobody decided in time.
 func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) error {
-	conv, err := tx.Conversation(ctx, a.ConversationID)
+	conv, err := tx.Conversations().Conversation(ctx, a.ConversationID)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 		if a, err = tx.Questions().Approval(ctx, v.Number); err != nil {
 			return err
 		}
-		if conv, err = tx.Conversation(ctx, a.ConversationID); err != nil {
+		if conv, err = tx.Conversations().Conversation(ctx, a.ConversationID); err != nil {
 			return err
 		}
 		who, err := o.access.Judge(ctx, tx, r.Entry.In) // they may have been removed since they were let in
@@ -313,7 +313,7 @@ func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.Con
 	}
 	if a.EntryID != "" {
 		now := time.Now()
-		if err := tx.UpdateEntry(ctx, a.EntryID, sessions.EntryUpdate{NextAt: &now}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, a.EntryID, sessions.EntryUpdate{NextAt: &now}); err != nil {
 			return shown, has, err
 		}
 	}

@@ -22,7 +22,7 @@ func (r *run) messageDone(out *outcome, m messages.Message) error {
 	}
 	session := r.d.begun.session.ID
 	err := r.w.hold(r.w.ctx, func(tx port.Tx) error {
-		seqs, err := tx.AppendMessages(r.w.ctx, session, r.d.entry.ID, out.rest...)
+		seqs, err := tx.Messages().AppendMessages(r.w.ctx, session, r.d.entry.ID, out.rest...)
 		if err != nil {
 			return err
 		}

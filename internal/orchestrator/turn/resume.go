@@ -85,7 +85,7 @@ func (w *worker) located(ctx context.Context, entry *sessions.Entry) error {
 // dies then begins with the step again.
 func (w *worker) keep(ctx context.Context, entry sessions.Entry) {
 	err := w.hold(ctx, func(tx port.Tx) error {
-		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
+		return tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
 		w.o.config.Log.WarnContext(ctx, "could not keep what was prepared", "entry", entry.ID, "err", err)

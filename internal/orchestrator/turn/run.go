@@ -190,7 +190,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			p.write(e.Text)
 		case assistant.Resumable:
 			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
-				return tx.UpdateSession(r.w.ctx, r.d.begun.session.ID, sessions.SessionUpdate{AssistantSessionID: &e.Session})
+				return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, sessions.SessionUpdate{AssistantSessionID: &e.Session})
 			})
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)

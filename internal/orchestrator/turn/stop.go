@@ -42,16 +42,16 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 		parked  bool
 	)
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		current, _, err := tx.GetOrCreateConversation(ctx, conv.Key, conv.Assistant) // locks it
+		current, _, err := tx.Conversations().GetOrCreateConversation(ctx, conv.Key, conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
-		if dropped, err = tx.StopEntries(ctx, conv.ID, upTo); err != nil {
+		if dropped, err = tx.Inbox().StopEntries(ctx, conv.ID, upTo); err != nil {
 			return err
 		}
 		ended = false
 		if current.StopSeq >= upTo {
-			if dropped, err = tx.StoppedEntries(ctx, conv.ID, upTo); err != nil {
+			if dropped, err = tx.Inbox().StoppedEntries(ctx, conv.ID, upTo); err != nil {
 				return err
 			}
 			begun := func(e sessions.Entry) bool { return e.Attempts > 0 }
@@ -63,7 +63,7 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 				return err
 			}
 		}
-		head, ok, err := tx.NextEntry(ctx, conv.ID)
+		head, ok, err := tx.Inbox().NextEntry(ctx, conv.ID)
 		if err != nil {
 			return err
 		}

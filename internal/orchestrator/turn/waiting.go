@@ -103,7 +103,7 @@ func (h *host) sendQuestions(ctx context.Context, a approval.Approval) {
 	var due []messages.Delivery
 	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		due = nil
-		open, err := tx.AllOpenDeliveries(ctx, h.r.w.conv.ID)
+		open, err := tx.Deliveries().AllOpenDeliveries(ctx, h.r.w.conv.ID)
 		for _, d := range open {
 			if d.Control && d.EventID == a.EntryID && !d.NextAt.After(time.Now()) {
 				due = append(due, d)

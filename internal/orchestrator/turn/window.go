@@ -38,7 +38,7 @@ func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) (
 			limit = 4 // usually only the request is new
 		}
 		for tokens <= budget {
-			batch, err := tx.MessagesBefore(ctx, session, before, limit)
+			batch, err := tx.Messages().MessagesBefore(ctx, session, before, limit)
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ func (o *Turns) claim(ctx context.Context, conversationID string, slot *slotHold
 	w.slot = slot
 	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		var err error
-		w.lease, ok, err = tx.ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
+		w.lease, ok, err = tx.Leases().ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
 		return err
 	})
 	if err == nil && ok {
@@ -200,7 +200,7 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 				if err := moved.Apply(ctx, tx); err != nil {
 					return err
 				}
-				return tx.RecordSending(ctx, d, begun)
+				return tx.Deliveries().RecordSending(ctx, d, begun)
 			})
 		}
 		switch {
@@ -233,7 +233,7 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 func (w *worker) take() (next decision, err error) {
 	err = w.o.config.Storage.InTx(w.ctx, func(tx port.Tx) error {
 		var err error
-		if w.conv, err = tx.HoldLease(w.ctx, w.lease); err != nil {
+		if w.conv, err = tx.Leases().HoldLease(w.ctx, w.lease); err != nil {
 			return err
 		}
 		if err := w.recordSent(w.ctx, tx); err != nil {
@@ -287,7 +287,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 // recordSent writes down deliveries that were sent since the last transaction.
 func (w *worker) recordSent(ctx context.Context, tx port.Tx) error {
 	for _, d := range w.sent {
-		if err := tx.RecordSending(ctx, d.Delivery, d.begun); err != nil {
+		if err := tx.Deliveries().RecordSending(ctx, d.Delivery, d.begun); err != nil {
 			return err
 		}
 	}
@@ -342,12 +342,12 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	if !wait.IsZero() {
 		return w.leaveUntil(ctx, tx, wait)
 	}
-	entry, ok, err := tx.NextEntry(ctx, w.conv.ID)
+	entry, ok, err := tx.Inbox().NextEntry(ctx, w.conv.ID)
 	if err != nil {
 		return decision{}, err
 	}
 	if !ok {
-		return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+		return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
 	}
 	stopped := entry.Seq <= w.conv.StopSeq
 	switch {
@@ -377,14 +377,14 @@ func (w *worker) leaveUntil(ctx context.Context, tx port.Tx, at time.Time) (deci
 	if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at}); err != nil {
 		return decision{}, err
 	}
-	return decision{what: leave}, tx.ReleaseLease(ctx, w.lease)
+	return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
 }
 
 // openDeliveries returns the deliveries to send now, in order. If the first of
 // them has to wait, wait says until when. Answers to control commands are left
 // to those who run them, unless they are overdue.
 func (w *worker) openDeliveries(ctx context.Context, tx port.Tx, now time.Time) (open []messages.Delivery, wait time.Time, err error) {
-	all, err := tx.AllOpenDeliveries(ctx, w.conv.ID)
+	all, err := tx.Deliveries().AllOpenDeliveries(ctx, w.conv.ID)
 	if err != nil {
 		return nil, wait, err
 	}

@@ -1,0 +1,31 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/sessions"
+)
+
+// LeaseStore gives leases and makes changes under them, as a part of a transaction.
+type LeaseStore interface {
+	// ClaimLease takes the conversation's lease for owner and locks its row. ok
+	// is false if somebody holds a live lease, owner included.
+	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error)
+
+	// Apply makes changes a part of this transaction, as Storage.Commit does of one
+	// of its own.
+	Apply(ctx context.Context, l sessions.Lease, c Changes) (News, error)
+
+	// HoldLease checks that l is still the current lease, locks the
+	// conversation's row until the transaction ends and returns it. Every write
+	// of a turn begins with it.
+	HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error)
+
+	// RenewLease extends l to ttl from now and returns the StopSeq.
+	RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error)
+
+	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
+	// same transaction, that there is nothing left to do.
+	ReleaseLease(ctx context.Context, l sessions.Lease) error
+}
