@@ -64,6 +64,9 @@ func sayHoldings(env Env, h memory.Holdings) {
 	}
 	say(env.Stdout, "memory    %s: %d facts, %d events, %d messages to learn from\n", state, h.Facts, h.Episodes, h.Lessons)
 	say(env.Stdout, "codes     %d to link another account\n", h.Codes)
+	for _, id := range h.Chats {
+		say(env.Stdout, "chat      in the browser: web/%s\n", id)
+	}
 }
 
 // ForgetPerson deletes what ShowPerson counts, for all accounts of the person. It

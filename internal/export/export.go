@@ -32,7 +32,7 @@ import (
 
 const (
 	format  = "remote-agent-export"
-	version = 2 // 1 had no end of the shared part, and no memories
+	version = 3 // 1 had no end of the shared part, and no memories; 2 no chats in the browser
 )
 
 // The types of lines that mean more than a row.

@@ -252,7 +252,7 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			"a missing row":      {without, "some are missing"},
 			"a row twice":        {twice, "twice"},
 			"a changed row":      {strings.Replace(text, "Running.", "Sleeping", 1), "changed after the export"},
-			"a newer format":     {strings.Replace(text, `"version":2`, `"version":3`, 1), "newer version"},
+			"a newer format":     {strings.Replace(text, `"version":3`, `"version":4`, 1), "newer version"},
 			"a newer schema":     {strings.Replace(text, `"schema":`, `"schema":9`, 1), "schema version"},
 			"something else":     {"{}\n", "not an export"},
 			"no JSON":            {"hello\n", "not JSON"},
@@ -488,7 +488,7 @@ func TestImportOfTheFirstFormat(t *testing.T) {
 		if !strings.HasPrefix(lines[1], `{"type":"shared_end"`) {
 			t.Fatalf("line 2 is %s", lines[1])
 		}
-		first := strings.Replace(lines[0], `"version":2`, `"version":1`, 1) + strings.Join(lines[2:], "")
+		first := strings.Replace(lines[0], `"version":3`, `"version":1`, 1) + strings.Join(lines[2:], "")
 		done, err := export.Import(t.Context(), open(t), strings.NewReader(first))
 		if err != nil || done.Conversations != 2 {
 			t.Errorf("import = %+v, %v", done, err)
@@ -496,8 +496,8 @@ func TestImportOfTheFirstFormat(t *testing.T) {
 	})
 }
 
-// What was said in the browser comes along as what was said elsewhere: it is in the
-// session. The list of chats in the browser is a view of it, and begins anew.
+// What was said in the browser comes along as what was said elsewhere, in the session, and
+// its chat is in the list of who said it.
 func TestChatsInTheBrowserComeAlong(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to *store.Store, _ sessions.Session) {
@@ -546,7 +546,7 @@ func TestChatsInTheBrowserComeAlong(t *testing.T) {
 				t.Errorf("the conversation %v: %v", c, err)
 			}
 			list, err := tx.Chats(ctx, "test/ann", 10)
-			if len(list) != 0 {
+			if len(list) == 0 || list[0].ID != chat || list[0].Title != "asked in the browser" {
 				t.Errorf("chats in the browser: %v", list)
 			}
 			return err
@@ -618,4 +618,87 @@ func TestDumpMakesAnEqualDatabase(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// What stands in the browser comes along, with its files, and is its person's as before.
+// Nothing of it waits: what was not taken there is not taken here.
+func TestChatsInTheBrowserMove(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to *store.Store, _ sessions.Session) {
+		const chat, ann = "0123456789abcdef0123", "telegram/42"
+		said := func(id, text string, files ...messages.PostedFile) {
+			if err := from.Say(t.Context(), messages.Posted{Chat: chat, ID: messages.MessageID(id), Author: ann, Text: text, Files: files}, []byte(`{"waits":1}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list := posted(t, from, chat); len(list) == 0 { // eachPair fills once for both
+			said("m1", "what is this "+secret, messages.PostedFile{ID: "f1", Name: "a.png", MediaType: "image/png", Data: []byte("\x00picture")})
+			if _, err := from.Post(t.Context(), messages.Posted{Chat: chat, Delivery: "d1", Text: "A picture.", Buttons: []messages.Button{{ID: "b", Label: "Press"}}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := from.MarkPosted(t.Context(), chat, "m1", "done"); err != nil {
+				t.Fatal(err)
+			}
+			said("m2", "and that")
+			if err := from.MarkPosted(t.Context(), chat, "m2", "queued"); err != nil {
+				t.Fatal(err)
+			}
+			err := from.InTx(t.Context(), func(tx *store.Tx) error {
+				_, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "web", ID: chat}, "demo")
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := jsonl(t, from, export.Options{})
+		if done, err := export.Import(t.Context(), to, strings.NewReader(text)); err != nil || done.Conversations != 2 {
+			t.Fatalf("import = %+v, %v", done, err)
+		}
+		want := posted(t, from, chat)
+		want[2].Mark = ""
+		if diff := cmp.Diff(want, posted(t, to, chat)); diff != "" || len(want) != 3 {
+			t.Errorf("what stands there (-want +got):\n%s", diff)
+		}
+		if f, err := to.OpenPosted(t.Context(), chat, "f1"); err != nil || string(f.Data) != "\x00picture" {
+			t.Errorf("the file is %q, %v", f.Data, err)
+		}
+		err := to.InRead(t.Context(), func(tx *store.Tx) error {
+			list, err := tx.Chats(t.Context(), ann, 9)
+			if len(list) != 1 || list[0].ID != chat {
+				t.Errorf("their chats: %+v", list)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = to.Untaken(t.Context(), "", "", 9, func(_ string, id messages.MessageID, _ []byte) { t.Errorf("%s waits", id) })
+		if err != nil {
+			t.Error(err)
+		}
+		said2 := messages.Posted{Chat: chat, ID: "m3", Author: ann, Text: "it goes on"}
+		if err := to.Say(t.Context(), said2, []byte(`{}`)); err != nil {
+			t.Error(err)
+		}
+		clean := jsonl(t, from, export.Options{Redact: redact.New()})
+		if strings.Contains(clean, secret) || strings.Contains(clean, base64.StdEncoding.EncodeToString([]byte("\x00picture"))) {
+			t.Error("a secret, or a file, is in a redacted export")
+		}
+		if done, err := export.Import(t.Context(), storetest.SQLite(t)(t), strings.NewReader(clean)); err != nil || done.Conversations != 2 {
+			t.Errorf("import of a redacted export = %+v, %v", done, err)
+		}
+	})
+}
+
+func posted(t *testing.T, s *store.Store, chat string) (list []messages.Posted) {
+	t.Helper()
+	err := s.InRead(t.Context(), func(tx *store.Tx) (err error) {
+		list, err = tx.Posted(t.Context(), chat, 99)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

@@ -142,6 +142,15 @@ func TestAFileIsKeptOnceAndGoesWithTheLastMessage(t *testing.T) {
 		if n, err := w.files.Sweep(t.Context()); n != 0 || err != nil {
 			t.Errorf("a file that was just stored is swept: %d, %v", n, err)
 		}
+		sent := messages.Posted{Chat: "c", ID: "m", Author: "test/42", Text: "this", Files: []messages.PostedFile{{ID: "sent", Name: "a.png", Data: []byte("another")}}}
+		if err := w.db.Say(t.Context(), sent, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if _, err := w.db.OpenPosted(t.Context(), "c", "sent"); !fault.Is(err, fault.NotFound) {
+				t.Errorf("what was sent in the browser is still there: %v", err)
+			}
+		}()
 		if n, err := w.files.Expire(t.Context(), time.Now().Add(time.Minute)); n != 1 || err != nil || w.has(t, other) {
 			t.Errorf("expired %d, %v", n, err)
 		}

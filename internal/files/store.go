@@ -154,9 +154,12 @@ func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	return s.remove(ctx, true, before, func(tx *store.Tx) ([]string, error) { return tx.FilesReleased(ctx, before, batch) })
 }
 
-// Expire removes the files that nobody has attached since before. Messages that had
-// them stay.
+// Expire removes the files that nobody has attached since before, and what the browser
+// shows of them. Messages that had them stay.
 func (s *Store) Expire(ctx context.Context, before time.Time) (removed int, err error) {
+	if err := s.db.InTx(ctx, func(tx *store.Tx) error { return tx.EmptyPosted(ctx, before) }); err != nil {
+		return 0, err
+	}
 	return s.remove(ctx, false, before, func(tx *store.Tx) ([]string, error) { return tx.FilesBefore(ctx, before, batch) })
 }
 

@@ -45,13 +45,15 @@ type Lesson struct {
 	Due            time.Time // not before
 }
 
-// Holdings counts what is kept of a person besides conversations.
+// Holdings counts what is kept of a person besides conversations, of which it names those
+// that are theirs alone.
 type Holdings struct {
 	Person   string    // the id under which memories are kept
 	Accounts []Account // all of them; one without links is the only one
 	On       bool      // memory is on
 	Facts    int64
 	Episodes int64
-	Lessons  int64 // messages that are still to be learned from
-	Codes    int64 // link codes that were shown and not used
+	Lessons  int64    // messages that are still to be learned from
+	Codes    int64    // link codes that were shown and not used
+	Chats    []string // their latest chats in the browser, by id
 }

@@ -24,6 +24,7 @@ type PostedFile struct {
 	MediaType string
 	Size      int64
 	Data      []byte // filled in where it is stored, and where it is asked for
+	Gone      bool   // its bytes were deleted, and it is only named
 }
 
 // Chat is such a conversation, as it is listed.

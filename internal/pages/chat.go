@@ -182,6 +182,9 @@ func (p *Pages) spokenOne(r *request, chat string, m messages.Posted) html.Node 
 	marks := map[string]string{"queued": "waits", "done": "✔ answered", "failed": "✖ failed or stopped"}
 	files := html.Map(m.Files, func(f messages.PostedFile) html.Node {
 		at := "/chat/" + chat + "/files/" + url.PathEscape(f.ID)
+		if f.Gone {
+			return html.El("p", html.Class("muted"), html.Text("📎 "+p.head200(f.Name)+" was deleted: files are kept for a time only."))
+		}
 		if isPicture(f.MediaType) {
 			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.head200(f.Name)), html.Attr("loading", "lazy"))))
 		}

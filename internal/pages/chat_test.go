@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
@@ -118,6 +119,15 @@ func TestAConversationInTheBrowser(t *testing.T) {
 				t.Errorf("file %d: %d %s, want %s", i, r.Code, got, want)
 			}
 		}
+		defer func() { // their time is over
+			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.EmptyPosted(ctx, time.Now().Add(time.Hour)) })
+			page := b.get(at)
+			wants(t, page, "a.png was deleted: files are kept for a time only.")
+			clean(t, at, page)
+			if r := b.send("GET", files[0][1], nil); r.Code != http.StatusNotFound {
+				t.Errorf("a file that was deleted: %d", r.Code)
+			}
+		}()
 
 		for _, other := range []*browser{w.as(ann), w.as(cat)} { // not even an owner: they have the session
 			for _, path := range []string{at, files[0][1], "/events?topic=chat/" + id} {

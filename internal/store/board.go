@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/live"
@@ -222,22 +223,35 @@ func (t *Tx) Posted(ctx context.Context, chat string, limit int) (list []message
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var f messages.PostedFile
 		var of messages.MessageID
-		err := scan(&f.ID, &of, &f.Name, &f.MediaType, &f.Size)
+		left := 0
+		err := scan(&f.ID, &of, &f.Name, &f.MediaType, &f.Size, &left)
+		f.Gone = left == 0 && f.Size > 0
 		if i, shown := at[of]; shown {
 			list[i].Files = append(list[i].Files, f)
 		}
 		return err
-	}, `SELECT f.id, f.message_id, f.name, f.media_type, f.size FROM web_files f JOIN web_messages m ON m.id = f.message_id
+	}, `SELECT f.id, f.message_id, f.name, f.media_type, f.size, length(f.data) FROM web_files f JOIN web_messages m ON m.id = f.message_id
 		WHERE m.chat_id = $1 ORDER BY f.id`, chat)
 	return list, wrap(err, "read the files of a conversation in the browser")
 }
 
-// PostedFile returns a file of a conversation; fault.NotFound if there is none.
+// PostedFile returns a file of a conversation; fault.NotFound if there is none, or none of
+// its bytes.
 func (t *Tx) PostedFile(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
 	ok, err := t.one(ctx, []any{&f.ID, &f.Name, &f.MediaType, &f.Size, &f.Data}, `
 		SELECT f.id, f.name, f.media_type, f.size, f.data FROM web_files f JOIN web_messages m ON m.id = f.message_id
 		WHERE f.id = $1 AND m.chat_id = $2`, id, chat)
-	return found(f, ok, err, "file")
+	return found(f, ok && (f.Size == 0 || len(f.Data) > 0), err, "file")
+}
+
+// EmptyPosted deletes the bytes of files that were sent before a time; their names stay.
+func (t *Tx) EmptyPosted(ctx context.Context, before time.Time) error {
+	n, err := t.exec(ctx, `UPDATE web_files SET data = $1 WHERE length(data) > 0 AND message_id IN (
+		SELECT m.id FROM web_files f JOIN web_messages m ON m.id = f.message_id WHERE length(f.data) > 0 AND m.created_ms < $2)`, []byte{}, millis(before))
+	if n > 0 {
+		t.erases()
+	}
+	return wrap(err, "delete what was sent in the browser")
 }
 
 // OpenPosted returns a file as Tx.PostedFile does.

@@ -396,3 +396,29 @@ func TestRetentionKeepsChatsCoherent(t *testing.T) {
 		}
 	})
 }
+
+// What was sent in the browser is kept as long as other files; the message stays.
+func TestFilesInTheBrowserGoWithTheirTime(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		file := func(id, data string) messages.PostedFile {
+			return messages.PostedFile{ID: id, Name: id + ".txt", MediaType: "text/plain", Data: []byte(data)}
+		}
+		b.sayInChat(t, "c1", "m1", "one", file("f1", "content"), file("f2", ""))
+		empty := func(before time.Time, want map[string]bool) {
+			t.Helper()
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.EmptyPosted(ctx, before) })
+			for _, f := range b.posted(t, "c1", 9)[0].Files {
+				_, err := b.OpenPosted(t.Context(), "c1", f.ID)
+				if f.Gone != want[f.ID] || fault.Is(err, fault.NotFound) != want[f.ID] {
+					t.Errorf("%+v, opened: %v", f, err)
+				}
+			}
+		}
+		empty(time.Now().Add(-time.Hour), nil)
+		empty(time.Now().Add(time.Hour), map[string]bool{"f1": true})
+		if got := texts(b.posted(t, "c1", 9)); got != "one" {
+			t.Errorf("there stands %s", got)
+		}
+	})
+}

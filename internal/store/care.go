@@ -232,7 +232,7 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // stopped, runs interrupted, open tool calls failed, and open plans and approvals expired. In each
 // conversation that had a message to answer, or an answer on its way, one notice
 // is queued. Positions up to where platforms were read are forgotten: reading
-// starts at now. Leases end. Keys of the API and sessions of browsers are revoked: one
+// starts at now. What was said in the browser and not taken is taken no more. Leases end. Keys of the API and sessions of browsers are revoked: one
 // that was revoked after the copy was made, because it had leaked, must not work again.
 func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error) {
 	var s Settled
@@ -267,6 +267,7 @@ func (t *Tx) SettleRestored(ctx context.Context, notice string) (Settled, error)
 		{nil, `DELETE FROM sign_in_links`, nil},
 		{nil, `UPDATE web_sessions SET revoked_ms = {now} WHERE revoked_ms = 0`, nil},
 		{nil, `DELETE FROM memory_lessons`, nil},
+		{nil, `UPDATE web_messages SET event = NULL, mark = '' WHERE event IS NOT NULL`, nil},
 		{nil, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, stop_seq = inbox_seq`, nil},
 	} {
 		n, err := t.exec(ctx, c.query, c.args...)

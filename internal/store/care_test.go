@@ -143,6 +143,7 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 		b.accept(t, "busy", "2")
 		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "old answer", Final: true}
 		session := b.session(t, e.ConversationID)
+		b.sayInChat(t, "c1", "m1", "said before the copy was made")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID})
 			return err
@@ -158,6 +159,9 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 			settled, err = tx.SettleRestored(ctx, "notice")
 			return err
 		})
+		if waits := b.untaken(t, "", "", 9); waits != "" {
+			t.Errorf("%s would be answered again", waits)
+		}
 		if diff := cmp.Diff(store.Settled{Entries: 2, Deliveries: 1, Conversations: 1}, settled); diff != "" {
 			t.Errorf("settled (-want +got):\n%s", diff)
 		}

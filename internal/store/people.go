@@ -318,11 +318,18 @@ func (t *Tx) Holdings(ctx context.Context, account string) (h memory.Holdings, e
 	for _, a := range h.Accounts {
 		count(&h.Lessons, `SELECT count(*) FROM memory_lessons WHERE account = $1`, a.Name)
 		count(&h.Codes, `SELECT count(*) FROM link_codes WHERE account = $1`, a.Name)
+		if err == nil {
+			var chats []messages.Chat
+			chats, err = t.Chats(ctx, a.Name, maxPage)
+			for _, c := range chats {
+				h.Chats = append(h.Chats, c.ID)
+			}
+		}
 	}
 	return h, wrap(err, "count what is kept of a person")
 }
 
-// ForgetPerson deletes what Holdings counts, with the settings: memories, links,
+// ForgetPerson deletes what Holdings counts besides chats, with the settings: memories, links,
 // codes, what was still to be learned. It returns what there was. Nothing that is
 // being learned at the moment is stored afterwards. Conversations, usage and the
 // audit log stay.

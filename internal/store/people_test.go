@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 )
 
@@ -373,6 +374,9 @@ func TestForgettingAPerson(t *testing.T) {
 			}
 			return tx.SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: annsID}, Hash: "h", Expires: time.Now().Add(time.Hour)})
 		})
+		if err := b.Say(t.Context(), messages.Posted{Chat: "annschat", ID: "m1", Author: annsSlack, Text: "hello"}, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
 		var h, left, bob memory.Holdings
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
 			if h, err = tx.ForgetPerson(ctx, annsSlack); err != nil {
@@ -384,7 +388,7 @@ func TestForgettingAPerson(t *testing.T) {
 			bob, err = tx.Holdings(ctx, bobsID)
 			return err
 		})
-		if len(h.Accounts) != 2 || h.Facts != 1 || h.Episodes != 1 || h.Lessons != 1 || h.Codes != 1 {
+		if len(h.Accounts) != 2 || h.Facts != 1 || h.Episodes != 1 || h.Lessons != 1 || h.Codes != 1 || !slices.Equal(h.Chats, []string{"annschat"}) {
 			t.Errorf("forgot %+v", h)
 		}
 		if want := (memory.Holdings{Person: annsID, Accounts: []memory.Account{{Name: annsID}}, On: true}); !cmp.Equal(want, left) {

@@ -127,7 +127,26 @@ var portables = []portable{
 			cols(asInt, "input_tokens output_tokens cached_tokens written_tokens cost_micros at_ms")),
 		from: `usage_records t WHERE t.conversation_id = $1 ORDER BY t.id`,
 	},
+	// What a browser shows of a conversation. A chat in which nothing was taken has none,
+	// and is not exported.
+	{
+		kind: "web_chat", table: "web_chats", columns: slices.Concat(cols(asText, "id account"), cols(asInt, "last_seq changed_ms")),
+		from: `web_chats t WHERE t.id = ` + chatOfConversation,
+	},
+	{
+		kind: "web_message", table: "web_messages",
+		columns: slices.Concat(cols(asText, "id chat_id"), cols(asInt, "seq"), cols(asText, "delivery_id author body"), cols(asJSON, "buttons"), cols(asText, "mark"), cols(asInt, "created_ms")),
+		from:    `web_messages t WHERE t.chat_id = ` + chatOfConversation + ` ORDER BY t.seq`,
+	},
+	{
+		kind: "web_file", table: "web_files",
+		columns: slices.Concat(cols(asText, "id message_id name media_type"), cols(asInt, "size"), cols(asBytes, "data")),
+		from:    `web_messages m JOIN web_files t ON t.message_id = m.id WHERE m.chat_id = ` + chatOfConversation + ` ORDER BY m.seq, t.id`,
+	},
 }
+
+// chatOfConversation is the chat in the browser that conversation $1 is, if it is one.
+const chatOfConversation = `(SELECT platform_conversation_id FROM remote_agent_conversations WHERE id = $1 AND platform_type = 'web')`
 
 // ConversationIDs returns ids of conversations in their order, behind the given
 // one, up to limit.

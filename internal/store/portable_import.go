@@ -92,6 +92,10 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended
 	case kind == "run" && is("status", "running"):
 		row["status"], row["error"], row["finished_ms"] = json.RawMessage(`"interrupted"`), ended, fmt.Append(nil, time.Now().UnixMilli())
+	case kind == "web_message" && !is("mark", "done", "failed"):
+		row["mark"] = json.RawMessage(`""`) // nothing waits in a copy
+	case kind == "web_file" && string(row["data"]) == "null":
+		row["data"] = json.RawMessage(`""`) // the export was redacted
 	case kind == "session":
 		if string(row["started_at"]) == "null" { // nobody knows, and lists go by it
 			row["started_at"] = json.RawMessage(`"1970-01-01T00:00:00.000Z"`)
