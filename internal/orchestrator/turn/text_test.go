@@ -59,7 +59,7 @@ func TestRequestMessage(t *testing.T) {
 
 func TestWindowCacheForgetsTheOldest(t *testing.T) {
 	t.Parallel()
-	c := newWindowCache(2)
+	c := newWindowCache(2, windowsMost)
 	msg := func(text string, seq int64) messages.Message {
 		m := messages.NewText(messages.RoleUser, text)
 		m.Seq = seq

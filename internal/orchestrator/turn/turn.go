@@ -106,7 +106,7 @@ type Turns struct {
 func New(c Config) *Turns {
 	o := &Turns{
 		config: c, access: c.Access, outbox: c.Outbox, background: c.Background, owner: uuid.Must(uuid.NewV7()).String(),
-		slots: newSlots(c.Slots), windows: newWindowCache(c.Slots * 4),
+		slots: newSlots(c.Slots), windows: newWindowCache(c.Slots*4, windowsMost),
 	}
 	o.asking = c.Tools != nil || c.Worktrees != nil
 	for _, a := range c.Assistants {

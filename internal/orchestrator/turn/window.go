@@ -92,13 +92,21 @@ func (r *run) arrange(a assistant.Assistant, recent []messages.Message, budget i
 	return append(messages.Repair(array[:last]), array[last:]...)
 }
 
+// windowsMost bounds what all remembered windows take, in bytes. The longest talks that a
+// budget of 100,000 tokens allows are read again from the database when there are more
+// than about twenty of them.
+const windowsMost = 8 << 20
+
 // windowCache remembers the windows of the sessions that were worked on last.
 // It is only a cache: an entry is used if its newest message is still there
 // under its number, and messages never change once stored. What it returns stays as
 // it is while a window grows behind it.
 type windowCache struct {
+	limit int // of windows
+	most  int // of bytes, but for the window that was used last
+
 	mu    sync.Mutex // guards all below
-	limit int
+	held  int        // bytes
 	order *list.List // of *window, most recently used first
 	byID  map[string]*list.Element
 }
@@ -106,21 +114,53 @@ type windowCache struct {
 type window struct {
 	session string
 	msgs    []messages.Message
+	bytes   int
 }
 
-func newWindowCache(limit int) *windowCache {
-	return &windowCache{limit: limit, order: list.New(), byID: make(map[string]*list.Element)}
+func newWindowCache(limit, most int) *windowCache {
+	return &windowCache{limit: limit, most: most, order: list.New(), byID: make(map[string]*list.Element)}
 }
 
-func (c *windowCache) get(session string) []messages.Message {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// weight is about what messages take in memory.
+func weight(msgs []messages.Message) (bytes int) {
+	const each = 200 // without words
+	for _, m := range msgs {
+		bytes += each + 4*messages.EstimateTokens(m)
+	}
+	return bytes
+}
+
+// set gives a window, which was just used, what it has now, and forgets those that were
+// not used for the longest time and are too many. The lock must be held.
+func (c *windowCache) set(w *window, msgs []messages.Message, bytes int) {
+	c.held += bytes - w.bytes
+	w.msgs, w.bytes = msgs, bytes
+	for c.order.Len() > c.limit || c.held > c.most && c.order.Len() > 1 {
+		oldest := c.order.Remove(c.order.Back()).(*window)
+		c.held -= oldest.bytes
+		delete(c.byID, oldest.session)
+	}
+}
+
+// use returns the window of a session, as the one that was used last; nil if it is not
+// remembered. The lock must be held.
+func (c *windowCache) use(session string) *window {
 	e, ok := c.byID[session]
 	if !ok {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return slices.Clip(e.Value.(*window).msgs)
+	return e.Value.(*window)
+}
+
+func (c *windowCache) get(session string) []messages.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.use(session)
+	if w == nil {
+		return nil
+	}
+	return slices.Clip(w.msgs)
 }
 
 // put replaces a window. One that ends as the remembered one does keeps the room that
@@ -128,23 +168,17 @@ func (c *windowCache) get(session string) []messages.Message {
 func (c *windowCache) put(session string, msgs []messages.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.byID[session]
-	if !ok {
-		c.byID[session] = c.order.PushFront(&window{session: session, msgs: slices.Clip(msgs)})
-		if c.order.Len() > c.limit {
-			oldest := c.order.Back()
-			delete(c.byID, oldest.Value.(*window).session)
-			c.order.Remove(oldest)
-		}
+	w := c.use(session)
+	if w == nil {
+		w = &window{session: session}
+		c.byID[session] = c.order.PushFront(w)
+	}
+	n, cut := len(w.msgs), len(w.msgs)-len(msgs)
+	if cut >= 0 && len(msgs) > 0 && &w.msgs[n-1] == &msgs[len(msgs)-1] {
+		c.set(w, w.msgs[cut:], w.bytes-weight(w.msgs[:cut]))
 		return
 	}
-	c.order.MoveToFront(e)
-	w := e.Value.(*window)
-	if n, cut := len(w.msgs), len(w.msgs)-len(msgs); cut >= 0 && len(msgs) > 0 && &w.msgs[n-1] == &msgs[len(msgs)-1] {
-		w.msgs = w.msgs[cut:]
-		return
-	}
-	w.msgs = slices.Clip(msgs)
+	c.set(w, slices.Clip(msgs), weight(msgs))
 }
 
 // extend adds messages that were just stored, the last one under the number last. A
@@ -152,20 +186,21 @@ func (c *windowCache) put(session string, msgs []messages.Message) {
 func (c *windowCache) extend(session string, msgs []messages.Message, last int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.byID[session]
-	if !ok || len(msgs) == 0 {
+	w := c.use(session)
+	if w == nil || len(msgs) == 0 {
 		return
 	}
-	w := e.Value.(*window)
 	first := last - int64(len(msgs)) + 1
 	if len(w.msgs) == 0 || first != newest(w.msgs)+1 {
-		w.msgs = nil
+		c.set(w, nil, 0)
 		return
 	}
+	all := w.msgs
 	for i, m := range msgs {
 		m.Seq = first + int64(i)
-		w.msgs = append(w.msgs, m) // behind what was returned, which is clipped
+		all = append(all, m) // behind what was returned, which is clipped
 	}
+	c.set(w, all, w.bytes+weight(msgs))
 }
 
 // follow adds a numbered request to a window that ends with the message before it, and
@@ -177,20 +212,19 @@ func (c *windowCache) follow(session string, before int64, request []messages.Me
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.byID[session]
-	if !ok || newest(e.Value.(*window).msgs) != before {
+	w := c.use(session)
+	if w == nil || newest(w.msgs) != before {
 		return nil
 	}
-	w := e.Value.(*window)
-	w.msgs = append(w.msgs, request...) // as above
+	c.set(w, append(w.msgs, request...), w.bytes+weight(request)) // as above
 	return slices.Clip(w.msgs)
 }
 
 func (c *windowCache) forget(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.byID[session]; ok {
-		e.Value.(*window).msgs = nil
+	if w := c.use(session); w != nil {
+		c.set(w, nil, 0)
 	}
 }
 
