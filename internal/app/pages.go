@@ -33,7 +33,7 @@ func operator() signin.Account { return signin.Account{Platform: console.Name, I
 // pages returns the handler of the web pages.
 func (d *daemon) pages() http.Handler {
 	return pages.New(pages.Config{
-		Storage: d.store, PublicURL: d.config.PublicURL, Version: d.env.Version,
+		Storage: d.store, PublicURL: d.config.PublicURL, Version: d.env.Version, SecondApprover: d.config.Tools.SecondApprover,
 		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},

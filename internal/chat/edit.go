@@ -77,6 +77,6 @@ func (h *Handler) newVersion(ctx context.Context, tx *store.Tx, r command.Reques
 	if err != nil {
 		return command.Reply{}, err
 	}
-	shown, buttons, err := command.ShowPlan(ctx, tx, next, h.prefix(r.Conv.Key), h.caps(r.Conv.Key.Platform).Buttons)
+	shown, buttons, err := command.ShowPlan(ctx, tx, next, h.prefix(r.Conv.Key), h.config.Pages, h.caps(r.Conv.Key.Platform).Buttons)
 	return command.Reply{Text: shown, Buttons: buttons, Edits: edits, Plan: &next}, err
 }

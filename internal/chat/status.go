@@ -83,9 +83,9 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
 	if active {
-		open := ""
-		if h.config.Pages != "" {
-			open = ", [Open](" + h.config.Pages + "/sessions/" + session.ID + ")"
+		open := command.OpenLink(h.config.Pages, "/sessions/"+session.ID)
+		if open != "" {
+			open = "," + open
 		}
 		fmt.Fprintf(&b, "- session: `%s`, %s, %s%s\n", session.ID[len(session.ID)-8:],
 			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old", open)

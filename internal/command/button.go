@@ -67,14 +67,23 @@ func Offer(ctx context.Context, tx ButtonStore, b Button, choices ...Choice) ([]
 	return buttons, nil
 }
 
-// ShowPlan returns how a plan that waits is shown: its text, how to decide on it,
-// and buttons, if the platform has them. Each button is bound to the version that
-// is shown.
-func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix string, withButtons bool) (string, []messages.Button, error) {
+// OpenLink returns a link to a page in the browser below the address of all, with a space
+// before it; nothing if there are none.
+func OpenLink(pages, path string) string {
+	if pages == "" {
+		return ""
+	}
+	return " [Open](" + pages + path + ")"
+}
+
+// ShowPlan returns how a plan that waits is shown: its text, how to decide on it, a link
+// to its page below pages, and buttons, if the platform has them. Each button is bound to
+// the version that is shown.
+func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix, pages string, withButtons bool) (string, []messages.Button, error) {
 	name := p.Name()
 	text := fmt.Sprintf("%s\n\n---\n\n📋 **Plan %s, version %d.** `%sexecute %s` to run · `%sedit %s <text>` to replace · `%sreject %s` to drop\n\n"+
-		"The person who asked or an owner can decide. Expires in %d hours.",
-		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour))
+		"The person who asked or an owner can decide. Expires in %d hours.%s",
+		p.Text, name, p.Version, prefix, name, prefix, name, prefix, name, int(plan.TTL/time.Hour), OpenLink(pages, "/approvals/"+name))
 	if !withButtons {
 		return text, nil, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"remote-agent/internal/approval"
+	"remote-agent/internal/chat"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -316,5 +318,39 @@ func TestBudgets(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestLinksToThePages has what people decide on, and what failed, lead to its page; where
+// nobody reaches the pages there is no link.
+func TestLinksToThePages(t *testing.T) {
+	t.Parallel()
+	for name, pages := range map[string]string{"Reached": "https://bot.example", "NotReached": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Mode, c.Pages = approval.ModeEdit, pages }
+				w.Commands = func(c *chat.Config, _ *ot.Process) { c.Pages = pages }
+				w.Model.On("do it", ot.Call(ot.ExecuteTool, "it"), ot.Say("It is over."))
+				w.Model.On("break", ot.Fail("", fault.New(fault.NotFound, "")))
+				planned(w)
+				w.Chat.Say("/edit p-1 1. Stay.", inTeam(ot.Ann)...)
+				w.Chat.Say("do it")
+				w.Pass(5 * time.Second)
+				w.Chat.Say("/deny a-1")
+				w.Pass(10 * time.Second)
+				w.Chat.Say("break")
+				w.Pass(10 * time.Second)
+				session := w.Value(`SELECT session_id FROM agent_runs ORDER BY started_ms DESC LIMIT 1`)
+				for text, page := range map[string]string{
+					"1. Pack.": "/approvals/p-1", "1. Stay.": "/approvals/p-1", "a-1: run": "/approvals/a-1", "✖ Not found.": "/sessions/" + session,
+				} {
+					link := " [Open](https://bot.example" + page + ")"
+					if got := w.Chat.Find(text).Text; strings.Contains(got, "[Open]") != (pages != "") || !strings.Contains(got, link) && pages != "" {
+						t.Errorf("%s is shown as %q, want the link%s", text, got, link)
+					}
+				}
+			})
+		})
 	}
 }

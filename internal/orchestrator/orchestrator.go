@@ -92,6 +92,10 @@ type Config struct {
 	LeaseTTL   time.Duration // default 20 seconds
 	RenewEvery time.Duration // also how soon a stop on another replica arrives; default 5 seconds
 
+	// Pages is the address of the pages in the browser, for links; empty if people do not
+	// reach them from where they are.
+	Pages string
+
 	// Exclusive is true if no other process works on the database: what is left
 	// over at the start belongs to a dead one.
 	Exclusive bool
@@ -178,7 +182,7 @@ func (o *Orchestrator) connect() {
 	o.access = &access.Access{
 		Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log,
 	}
-	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Rush: &o.rush, Log: c.Log, Metrics: c.Metrics})
+	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Rush: &o.rush, Log: c.Log, Metrics: c.Metrics, Pages: c.Pages})
 	o.control = control.New(control.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: c.Commands, Background: o.background,
 		Ring: o.Ring, Default: string(c.Default), Log: c.Log,

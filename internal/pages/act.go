@@ -345,11 +345,15 @@ func (p *Pages) approvalCard(r *request, a approval.Approval) html.Node {
 		return html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
 	}
 	detail, whole := p.exact(a.Detail)
+	who, may := "The person who asked or an owner can decide.", r.owner() || a.Requester == r.actor()
+	if p.SecondApprover {
+		who, may = "Someone other than the person who asked can decide.", a.Requester != r.actor()
+	}
 	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
 	if r.role != sessions.Reader {
 		choices = p.form(r, "/decide", html.Class("inline"), fields(),
-			html.If(whole, decision("Allow once", "decision", string(approval.Once), "primary")),
-			html.If(whole && a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
+			html.If(whole && may, decision("Allow once", "decision", string(approval.Once), "primary")),
+			html.If(whole && may && a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
@@ -358,7 +362,8 @@ func (p *Pages) approvalCard(r *request, a approval.Approval) html.Node {
 		p.size(len(a.Arguments)),
 		detail,
 		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.El("code", html.Text(p.Redact(a.Rule))))),
-		html.If(a.SessionID != "", html.El("p", html.El("a", html.Href("/sessions/"+a.SessionID), html.Text("Open the session")))),
+		toSession(a.SessionID),
+		html.El("p", html.Class("meta"), html.Text(who)),
 		choices)
 }
 
@@ -368,7 +373,7 @@ func (p *Pages) planCard(r *request, pl plan.Plan) html.Node {
 		return html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
 	}
 	text, whole := p.exact(pl.Text)
-	choices := html.El("p", html.Class("muted"), html.Text("Only the person who asked or an owner can decide."))
+	var choices html.Node
 	if r.role != sessions.Reader && (r.owner() || pl.Requester == r.actor()) {
 		choices = html.Group{
 			p.form(r, "/decide", html.Class("inline"), fields(),
@@ -390,6 +395,7 @@ func (p *Pages) planCard(r *request, pl plan.Plan) html.Node {
 		html.El("h3", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.head200(pl.Goal))),
 		p.meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + pl.Requester}, ", "), p.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.Now())),
 		text,
-		html.If(pl.SessionID != "", html.El("p", html.El("a", html.Href("/sessions/"+pl.SessionID), html.Text("Open the session")))),
+		toSession(pl.SessionID),
+		html.El("p", html.Class("meta"), html.Text("The person who asked or an owner can decide.")),
 		choices)
 }

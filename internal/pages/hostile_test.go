@@ -3,6 +3,7 @@ package pages_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -103,7 +105,7 @@ func (w *world) fill() (s settled) {
 // every are all pages, over a database that was filled.
 func every(s settled) []string {
 	return []string{
-		"/", "/approvals", "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
+		"/", "/approvals", "/approvals/" + s.question.Name(), "/approvals/" + s.plan.Name(), "/account", "/sessions", "/sessions?" + url.Values{"q": {evilName}, "platform": {evilName}, "assistant": {evilName}, "person": {"a/" + evilName}}.Encode(),
 		"/sessions/" + s.session.ID, "/sessions/" + s.session.ID + "?before=4",
 		"/queue", "/costs?since=all&by=model", "/costs?by=person", "/costs?by=codebase", "/costs?by=conversation",
 		"/platforms", "/backups", "/settings", "/settings?show=all", "/docs", "/docs/operations", "/docs/openapi",
@@ -175,6 +177,11 @@ func TestOthersSeeNothing(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		s := w.fill()
 		b := w.as(cat)
+		for _, name := range []string{s.question.Name(), s.plan.Name()} {
+			if r := b.send("GET", "/approvals/"+name, nil); r.Code != http.StatusNotFound {
+				t.Errorf("%s of somebody else: %d", name, r.Code)
+			}
+		}
 		for _, path := range []string{"/", "/approvals", "/sessions"} {
 			if page := b.get(path); strings.Contains(page, s.session.ID) || strings.Contains(page, s.question.SHA256) {
 				t.Errorf("GET %s shows what is not theirs", path)
@@ -257,6 +264,48 @@ func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
 			return command.Reply{Text: "✖ a-1 is settled already."}, true, nil
 		}
 		wants(t, b.follow(b.post("/decide", s.decision("approval", string(approval.Once)))), "settled already")
+	})
+}
+
+// A link in a chat leads to what is to be decided on, and later to what became of it.
+func TestAQuestionHasItsPage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b, asks := w.as(ann), w.as(bob)
+		at, planAt := "/approvals/"+s.question.Name(), "/approvals/"+s.plan.Name()
+		wants(t, b.get(at), s.question.SHA256, "Allow once", "asked for telegram/42", "The person who asked or an owner can decide.", `href="/sessions/`+s.session.ID)
+		wants(t, asks.get(planAt), s.plan.SHA256, "Approve and run", "Edit the plan", "The person who asked or an owner can decide.")
+		form := s.decision("plan", string(plan.Execute))
+		form.Set("back", planAt)
+		if r := asks.post("/decide", form); r.Header().Get("Location") != planAt {
+			t.Errorf("after deciding it goes on to %q", r.Header().Get("Location"))
+		}
+		w.config.SecondApprover = true
+		w.pages = pages.New(w.config)
+		page := w.as(bob).get(at)
+		wants(t, page, "Someone other than the person who asked can decide.", "Don&#39;t run")
+		if strings.Contains(page, "Allow once") {
+			t.Error("who asked may allow it although somebody else has to")
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			a, pl := s.question, s.plan
+			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
+			pl.State, pl.DecidedBy, pl.DecidedAt = plan.Rejected, "telegram/42", w.now
+			return errors.Join(tx.SettleApproval(ctx, a), tx.SettlePlan(ctx, pl))
+		})
+		for path, want := range map[string]string{at: "Denied by telegram/42", planAt: "rejected"} {
+			page := b.get(path)
+			wants(t, page, want, `href="/sessions/`+s.session.ID)
+			if clean(t, path, page); strings.Contains(page, `action="/decide"`) {
+				t.Errorf("%s can still be decided on", path)
+			}
+		}
+		for _, name := range []string{"a-999", "p-999", "999", "a-0", "x", "a-" + strings.Repeat("9", 30), url.PathEscape(evilName)} {
+			if r := b.send("GET", "/approvals/"+name, nil); r.Code != http.StatusNotFound {
+				t.Errorf("GET /approvals/%s: %d", name, r.Code)
+			}
+		}
 	})
 }
 

@@ -63,6 +63,9 @@ type Config struct {
 	// Role says what an account may do at this moment.
 	Role func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error)
 
+	// SecondApprover is that approvals need somebody else than the one who asked.
+	SecondApprover bool
+
 	// Command takes in a command, or a button that was pressed; see
 	// orchestrator.Command. Accept takes in what somebody says.
 	Command func(ctx context.Context, in messages.Inbound) (answer command.Reply, known bool, err error)
@@ -141,6 +144,7 @@ func (p *Pages) routes() {
 
 	p.page("GET /{$}", p.overview)
 	p.page("GET /approvals", p.approvals)
+	p.page("GET /approvals/{name}", p.question)
 	p.page("GET /sessions", p.sessions)
 	p.page("GET /sessions/{id}", p.session)
 	p.page("GET /account", p.account)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -40,6 +41,10 @@ type Config struct {
 	Rush       *background.Rush
 	Log        *slog.Logger
 	Metrics    *metrics.Metrics // may be nil
+
+	// Pages is the address of the pages in the browser; empty if people do not reach them
+	// from where they are.
+	Pages string
 }
 
 // Outbox sends deliveries. It is safe for concurrent use.
@@ -71,6 +76,10 @@ func (o *Outbox) Caps(p messages.Platform) platform.Capabilities {
 func (o *Outbox) Prefix(key messages.ConversationKey) string {
 	return platform.CommandPrefix(o.Adapters[key.Platform], key)
 }
+
+// Open returns a link to a page in the browser, with a space before it; nothing if there
+// is none.
+func (o *Outbox) Open(path string) string { return command.OpenLink(o.Pages, path) }
 
 // ShowsProgress reports whether a platform has a message that shows a turn until it
 // ends. Where sends are idempotent and nothing is streamed there is nothing to show

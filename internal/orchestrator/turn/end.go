@@ -241,7 +241,7 @@ func (r *run) answered(out outcome) ending {
 			return err
 		}
 		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx.Buttons(), p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.caps().Buttons)
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx.Buttons(), p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.o.outbox.Pages, r.w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
@@ -316,6 +316,9 @@ func (r *run) errorText(out outcome) string {
 	text += "\n\nYour message is saved. " + r.nextStep(out.err)
 	if fault.KindOf(out.err) == fault.Internal {
 		text += fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
+	}
+	if id := r.d.begun.session.ID; id != "" {
+		text += r.w.o.outbox.Open("/sessions/" + id)
 	}
 	if out.text != "" {
 		text = out.text + "\n\n" + text

@@ -123,8 +123,8 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 	if a.Rule != "" {
 		always = fmt.Sprintf(" · `%sapprove %s always` to allow it from now on", prefix, name)
 	}
-	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` to run · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.",
-		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour))
+	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` to run · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.%s",
+		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour), o.outbox.Open("/approvals/"+name))
 	if adapter := o.outbox.Adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
 		return text, nil, nil
 	}
