@@ -1,6 +1,8 @@
 package chat_test
 
 import (
+	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -68,6 +71,9 @@ func everything(w *ot.World) {
 				},
 			}},
 		})
+		c.Link = func(_ context.Context, a signin.Account) (string, bool, error) {
+			return "https://bot.example/in/" + string(a.Platform) + "/" + string(a.ID), true, nil
+		}
 		memory := recollect.New(recollect.Config{Storage: memories{p.Store}, Log: c.Log})
 		w.T.Cleanup(memory.Close)
 		c.Memory = memory
@@ -253,8 +259,38 @@ func TestConversations(t *testing.T) {
 			{who: ot.Olga, in: "team", say: "/people", want: "Others can read this chat"},
 			{who: ot.Olga, say: "/people remove chat/stan", want: "stan"},
 			{who: ot.Stranger, say: "hello again", want: "This is a private bot."},
+			{who: ot.Olga, say: "/people allow chat/stan read only", want: "stan"},
+			{who: ot.Stranger, say: "/mode ask", want: "✖ You have read-only access"},
+			{who: ot.Stranger, say: "/stop", want: "Nothing is running here."},
+			{who: ot.Stranger, say: "hello at last", want: "re: hello at last"},
+			{who: ot.Olga, say: "/people allow chat/stan sometimes", want: "`/people allow <id|code> read-only`"},
+			{who: ot.Olga, say: "/people deny chat/stan", want: "Specify the code of a request"},
+			{who: ot.Olga, say: "/people deny WDJ-BMJ", want: "✖"},
+			{who: ot.Olga, say: "/people allow WDJ-BMJ", want: "✖"},
 			{who: ot.Olga, say: "/owner", want: "olga"},
 			{who: ot.Olga, say: "/owner add chat/bob", want: "✖"},
+		},
+		"Web": {
+			{say: "/web", want: "It works once, for 5 minutes."},
+			{say: "/web", want: "https://bot.example/in/chat/ann"},
+			{say: "/web", want: "PUBLIC_URL is not set"},
+			{in: "team", say: "/web", want: "✖ The link is private."},
+		},
+		"Full": {
+			{say: "/full", want: "There is no answer in this session yet."},
+			{say: "the first apple", want: "re: the first apple"},
+			{say: "/full", want: "re: the first apple"},
+			{say: "/full of apples", want: "This command takes no arguments"},
+			{say: "/full 999", want: "That answer is no longer kept."},
+			{say: "/new", want: "Session ended"},
+			{say: "/full", want: "There is no answer in this session yet."},
+			{say: "/full 2", want: "re: the first apple"},
+		},
+		"Retry": {
+			{say: "/retry", want: "There is nothing to retry here."},
+			{say: "break", want: "It broke."},
+			{say: "/retry gently", want: "↻ Retrying from the start of the last turn."},
+			{say: "/retry", want: "gently"},
 		},
 		"Halt": {
 			{say: "/halt", want: "Only an owner of the bot can do that."},
@@ -307,6 +343,7 @@ func TestConversations(t *testing.T) {
 					c.Tiers = map[string]spend.Tier{"fast": {Model: "script-fast"}, "cheap": {Provider: string(ot.AgentName), Model: "tiny"}}
 					c.Budget = spend.Budget{TurnTokens: 1000}
 				}
+				w.Model.On("break", ot.Fail("", fault.New(fault.Internal, "It broke.")), ot.Say("It works gently."))
 				w.Model.On("look at it", ot.Call(ot.ReadTool, "the thing"), ot.Say("I saw it."))
 				w.Model.On("run it", ot.Call(ot.ExecuteTool, "it"), ot.Say("It ran."))
 				w.Start()
@@ -675,5 +712,117 @@ func TestCommandWaitsForTheEndOfATurn(t *testing.T) {
 		w.Model.Release()
 		w.Pass(4 * time.Second)
 		w.Chat.Find("🍴 A new session continues with 2 messages")
+	})
+}
+
+// TestReadersStopTheirOwn has somebody with read-only access stop what others asked for,
+// and what they asked for themselves.
+func TestReadersStopTheirOwn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		everything(w)
+		w.Model.On("slow", ot.Hold("I am ", ot.Say("I am slow.")))
+		w.Start()
+		talk(w, line{who: ot.Olga, say: "/people allow chat/stan read-only", want: "stan"})
+		w.Chat.Say("slow one", ot.In("team"))
+		w.Pass(time.Minute)
+		running := w.Chat.Posts("team")[0]
+		talk(w, line{who: ot.Stranger, in: "team", say: "/stop", want: "you cannot stop what other people asked for"})
+		w.Chat.Press(running, "Stop", ot.From(ot.Stranger))
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "you cannot stop what other people asked for") {
+			t.Errorf("who pressed was told %q", notes)
+		}
+		if n := w.Model.Held(); n != 1 {
+			t.Fatalf("%d turns run, want the one", n)
+		}
+		w.Chat.Press(running, "Stop")
+		w.Pass(2 * time.Second)
+		w.Chat.Say("slow two", ot.In("team"), ot.From(ot.Stranger))
+		w.Pass(time.Second)
+		talk(w, line{who: ot.Stranger, in: "team", say: "/stop", want: "⏹ Stopped."})
+	})
+}
+
+// TestOwnersAnswerAStranger has owners decide on those who ask to be let in: by the card,
+// which only an owner may, and by the code.
+func TestOwnersAnswerAStranger(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		everything(w)
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Pairing = true }
+		w.Start()
+		talk(w, line{who: ot.Olga, say: "hello", want: "re: hello"})
+		code := func(who messages.UserID) string {
+			t.Helper()
+			own := "chat-" + string(who)
+			w.Chat.Say("let me in", ot.In(own), ot.From(who), ot.With(func(in *messages.Inbound) { in.Private = true }))
+			w.Pass(time.Minute)
+			posts := w.Chat.Posts(own)
+			code := regexp.MustCompile(`[B-Z]{3}-[B-Z]{3}`).FindString(posts[len(posts)-1].Text)
+			if code == "" {
+				t.Fatalf("there is no code in %q", posts[len(posts)-1].Text)
+			}
+			return code
+		}
+		stan := code(ot.Stranger)
+		talk(w, line{who: ot.Olga, say: "/people", want: "decide with `/people allow <code>`"})
+		card := w.Chat.Find("asks")
+		w.Chat.Press(card, "Allow, read only")
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "Only an owner of the bot can do that.") {
+			t.Errorf("a user who pressed was told %q", notes)
+		}
+		w.Chat.Press(card, "Allow, read only", ot.From(ot.Olga))
+		w.Pass(2 * time.Second)
+		talk(w,
+			line{who: ot.Stranger, say: "/mode ask", want: "✖ You have read-only access"},
+			line{who: ot.Olga, say: "/people deny " + stan, want: "Already decided: ✔ Allowed, read only, by chat/olga."},
+			line{who: ot.Stranger, say: "still here?", want: "re: still here?"},
+			line{who: ot.Olga, say: "/people deny " + code("sven"), want: "sven"},
+			line{who: "sven", say: "now?", want: ""},
+			line{who: ot.Olga, say: "/people allow " + code("sue"), want: "sue"},
+			line{who: "sue", say: "/mode ask", want: "Mode is now **ask**"})
+	})
+}
+
+// TestButtonsOfATurn are those under one that waits for its next try, and under one that
+// failed.
+func TestButtonsOfATurn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		away := &fault.Error{Kind: fault.Unavailable, Public: "The model is away.", RetryAfter: time.Hour}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Tiers = map[string]spend.Tier{"fast": {Provider: string(ot.ModelName), Model: "script-fast"}}
+		}
+		w.Model.On("hello", ot.Fail("", away), ot.Fail("", fault.New(fault.Internal, "It broke.")), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		waits := w.Chat.Posts(ot.Room)[0]
+		w.Chat.Press(waits, "Other model")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("Then `/retry` retries with it immediately.")
+		w.Chat.Press(waits, "Retry now", ot.In("team"))
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "This button no longer works.") {
+			t.Errorf("who pressed in another conversation was told %q", notes)
+		}
+		w.Chat.Press(waits, "Retry now")
+		w.Pass(2 * time.Second)
+		failed := w.Chat.Find("It broke.")
+		w.Chat.Press(waits, "Retry now")
+		w.Pass(2 * time.Second)
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "No turn is waiting to retry here.") {
+			t.Errorf("who pressed again was told %q", notes)
+		}
+		w.Chat.Press(failed, "Retry")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("At last.")
+		w.Chat.Press(failed, "Retry")
+		w.Pass(2 * time.Second)
+		if n := len(w.Model.Requests()); n != 3 {
+			t.Errorf("the model was asked %d times, want 3", n)
+		}
 	})
 }
