@@ -223,6 +223,22 @@ func (s *Setup) Keep(ctx context.Context, step setup.Step, w setup.Way, values m
 	return append(said, told...), nil
 }
 
+// PutAside implements setup.Service.
+func (s *Setup) PutAside(w setup.Way, values map[string]string) (path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := wanted(w, values)
+	maps.DeleteFunc(set, func(name, _ string) bool { return s.config.Pinned(name) })
+	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	if err == nil {
+		path, err = s.file.PutAside(text)
+	}
+	if err != nil {
+		return "", fault.New(fault.Invalid, err.Error())
+	}
+	return path, nil
+}
+
 // replace writes another text into the file.
 func (s *Setup) replace(text []byte) error {
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +109,16 @@ func TestWhatTheBotRefusesIsTakenBack(t *testing.T) {
 	}
 	if v := s.Value("OPENAI_API_KEY"); v.Set {
 		t.Errorf("the value is still taken for set: %+v", v)
+	}
+	aside, err := s.PutAside(w, map[string]string{"OPENAI_API_KEY": "sk-new-0123456789"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(aside) //nolint:gosec // of this test; what it has is looked at
+	if info, err := os.Stat(aside); err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(string(text), "OPENAI_MODEL=m") || !strings.Contains(string(text), "sk-new-0123456789") {
+		t.Errorf("%s has %v, %q", aside, info.Mode(), text)
+	}
+	if now, err := os.ReadFile(file); err != nil || !bytes.Equal(before, now) || !slices.Contains(config.EnvFiles(file), aside) { //nolint:gosec // of this test
+		t.Errorf("the file is now %q (%v), and programs may read %s", now, err, aside)
 	}
 }

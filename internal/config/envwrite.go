@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// backupSuffix is what the earlier text of a file is kept under, and partPattern what a
-// file is called while it is written.
+// backupSuffix is what the earlier text of a file is kept under, asideSuffix one that was
+// refused, and partPattern what a file is called while it is written.
 const (
 	backupSuffix = ".bak"
+	asideSuffix  = ".refused"
 	partPattern  = ".env.*.tmp"
 )
 
 // EnvFiles returns the files that hold options where path is the one that is read: also
-// the earlier text. It is nothing for an empty path.
+// the earlier text, and one that was refused. It is nothing for an empty path.
 func EnvFiles(path string) []string {
 	if path == "" {
 		return nil
 	}
-	return []string{path, path + backupSuffix}
+	return []string{path, path + backupSuffix, path + asideSuffix}
 }
 
 // EnvText is the file that options are kept in, as it was read.
@@ -112,6 +113,15 @@ func (e EnvText) replace(text []byte, create func(dir string) (newFile, error)) 
 		return e, writeTrouble(e.Path, err)
 	}
 	return EnvText{Path: e.Path, Text: text, Exists: true}, nil
+}
+
+// PutAside writes another text beside the file, where nothing reads it, and says where.
+func (e EnvText) PutAside(text []byte) (path string, err error) {
+	path = e.Path + asideSuffix
+	if err := writeWhole(path, text, createFile); err != nil {
+		return "", writeTrouble(path, err)
+	}
+	return path, nil
 }
 
 // writeWhole puts a file with text at path, or leaves what is there.

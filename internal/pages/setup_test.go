@@ -112,6 +112,11 @@ func (c *configuration) Prove(context.Context, setup.Way) setup.Outcome {
 	return setup.Outcome{}
 }
 
+func (c *configuration) PutAside(setup.Way, map[string]string) (string, error) {
+	c.did = append(c.did, "put aside")
+	return ".env.refused", nil
+}
+
 func (c *configuration) done() string {
 	defer func() { c.did = nil }()
 	return strings.Join(c.did, ", ")

@@ -153,6 +153,10 @@ type Service interface {
 	// refused, by the file's owner or by the bot that runs.
 	Keep(ctx context.Context, s Step, w Way, values map[string]string) ([]string, error)
 
+	// PutAside writes the values beside what is in effect, where only their owner reads
+	// them, and says where.
+	PutAside(w Way, values map[string]string) (path string, err error)
+
 	// Prove runs the checks of a way on what is kept.
 	Prove(ctx context.Context, w Way) Outcome
 }

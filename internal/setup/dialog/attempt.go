@@ -82,10 +82,26 @@ func (d *Dialog) keep(ctx context.Context, s setup.Step, w setup.Way, values map
 			return said, err
 		}
 		d.say("✖ %s\n", fault.Public(err))
-		if err := d.afterBad(ctx); !errors.Is(err, errAgain) || w.Obtain == nil {
+		err = d.afterBad(ctx)
+		again := errors.Is(err, errAgain)
+		if !again && (w.Obtain != nil || !errors.Is(err, errSkip)) {
+			d.putAside(w, values)
+		}
+		if !again || w.Obtain == nil {
 			return nil, err
 		}
 	}
+}
+
+// putAside keeps what was refused and can or will not be entered again: a service gives
+// its values only once, and a person who has gone types nothing.
+func (d *Dialog) putAside(w setup.Way, values map[string]string) {
+	path, err := d.Service.PutAside(w, values)
+	if err != nil {
+		d.say("✖ What you entered could not be put aside either: %s\n", fault.Public(err))
+		return
+	}
+	d.say("What you entered is in %s, which only you can read. Nothing uses that file: once it is mended, put it in the place of the other one.\n", path)
 }
 
 // judge asks what to do about values that are not right. Those that a service has made

@@ -31,8 +31,8 @@ type service struct {
 	blocked string
 	ways    []setup.Way // beside way
 
-	tried, kept []map[string]string
-	proved      []setup.Way
+	tried, kept, aside []map[string]string
+	proved             []setup.Way
 }
 
 func (s *service) Steps(context.Context) []setup.Step {
@@ -63,6 +63,11 @@ func (s *service) Keep(_ context.Context, _ setup.Step, _ setup.Way, values map[
 	}
 	s.kept = append(s.kept, maps.Clone(values))
 	return []string{"Saved."}, nil
+}
+
+func (s *service) PutAside(_ setup.Way, values map[string]string) (string, error) {
+	s.aside = append(s.aside, maps.Clone(values))
+	return ".env.refused", nil
 }
 
 // screen answers one line after the other.
@@ -242,6 +247,38 @@ func TestWhatIsGivenOnceIsKept(t *testing.T) {
 }
 
 // bad input is asked for again with what is wrong with it, and changes nothing.
+// What a running bot refuses is not lost with the person who leaves, nor what a service
+// gave only once.
+func TestWhatIsRefusedIsPutAside(t *testing.T) {
+	t.Parallel()
+	typed, once := map[string]string{"URL": "https://two.example.com", "KEY": "k2"}, map[string]string{"KEY": "given once"}
+	for name, c := range map[string]struct {
+		service *service
+		answers []string
+		want    map[string]string // nothing: nothing is put aside
+	}{
+		"typed, and the input ends":  {server(), []string{"https://two.example.com", "k2"}, typed},
+		"typed, and skipped":         {server(), []string{"https://two.example.com", "k2", "s"}, nil},
+		"given once, the input ends": {made(), nil, once},
+		"given once, and skipped":    {made(), []string{"s"}, once},
+		"given once, then taken":     {made(), []string{""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := &backAt{screen: screen{answers: c.answers}}
+			c.service.refusals = []error{fault.New(fault.Invalid, "The running bot refuses that.")}
+			_ = (&dialog.Dialog{Service: c.service, Screen: at}).Run(t.Context(), "model") // how it ends is looked at elsewhere
+			var want []map[string]string
+			if c.want != nil {
+				want = append(want, c.want)
+			}
+			if diff := cmp.Diff(want, c.service.aside); diff != "" || strings.Contains(at.shown.String(), ".env.refused") != (c.want != nil) {
+				t.Errorf("put aside (-want +got):\n%s\n%s", diff, at.shown.String())
+			}
+		})
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
