@@ -7,9 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -218,58 +218,6 @@ func (d *daemon) examineBackup(now time.Time) doctor.Finding {
 	return doctor.Found("backup", doctor.OK, fmt.Sprintf("the newest is %s old", age), "")
 }
 
-// modelChecks ask each model API once.
-func (d *daemon) modelChecks() []doctor.Check {
-	d.assistants, d.models = make(map[assistant.Name]assistant.Assistant), make(map[assistant.Name]assistant.Model)
-	if err := d.buildModels(); err != nil {
-		return []doctor.Check{{Area: "models", Run: func(context.Context) []doctor.Finding { return one(doctor.Failed("options", err, "bot config show")) }}}
-	}
-	var checks []doctor.Check
-	for _, name := range slices.Sorted(maps.Keys(d.models)) {
-		m := d.models[name]
-		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m) }})
-	}
-	if len(checks) == 0 && d.config.Assistant == config.AssistantDemo {
-		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
-			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
-		}})
-	}
-	return checks
-}
-
-// examineModel makes one short request, with a tool, and without it if that is refused.
-func examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
-	option := strings.ToUpper(string(m.Name())) + "_API_KEY"
-	begin := time.Now()
-	err := ask(ctx, m, []messages.ToolSpec{{Name: "now", Description: "Returns the time.", Schema: []byte(`{"type":"object","properties":{}}`)}})
-	took := time.Since(begin).Round(time.Millisecond)
-	answers := func() doctor.Finding {
-		return doctor.Found(string(m.Name()), doctor.OK, fmt.Sprintf("%s answered in %s", m.Model(), took), "")
-	}
-	switch {
-	case err == nil:
-		return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.OK, m.Model()+" supports tools", "")}
-	case fault.Is(err, fault.Invalid):
-		if ask(ctx, m, nil) == nil {
-			return []doctor.Finding{answers(), doctor.Found(string(m.Name())+" tools", doctor.Warn, m.Model()+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")}
-		}
-	}
-	return one(doctor.Failed(string(m.Name()), err, "check "+option+" and the model's name: bot config show"))
-}
-
-func ask(ctx context.Context, m assistant.Model, tools []messages.ToolSpec) error {
-	request := assistant.Request{
-		Conversation: "doctor", Run: "doctor", Tools: tools,
-		Array: []messages.Message{messages.NewText(messages.RoleUser, "Reply with the word OK.")},
-	}
-	for _, err := range m.Complete(ctx, request) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // platformChecks prove the credentials of the platforms that are on, and more.
 func (d *daemon) platformChecks() []doctor.Check {
 	var checks []doctor.Check
@@ -362,30 +310,16 @@ func (d *daemon) examineMCP(context.Context) []doctor.Finding {
 	case len(servers) == 0:
 		return one(doctor.Found("MCP servers", doctor.Skip, "none configured", ""))
 	}
-	return one(doctor.Found("MCP servers", doctor.Skip, "configured: "+strings.Join(slices.Sorted(maps.Keys(servers)), ", ")+"; the daemon starts them", ""))
-}
-
-// examineAddress asks the daemon under the address that the internet knows it by.
-func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
-	if d.config.PublicURL == "" {
-		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
+	var found []doctor.Finding
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		command := servers[name].Command
+		if _, err := exec.LookPath(command); command != "" && err != nil {
+			found = append(found, doctor.Found(name, doctor.Fail, "there is no program "+command, "install it, or correct "+d.config.Tools.MCPConfig))
+			continue
+		}
+		found = append(found, doctor.Found(name, doctor.Skip, "only the daemon connects to it; /status shows how that went", ""))
 	}
-	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+"/healthz", http.NoBody)
-	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is not a valid address", fix))
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer client.CloseIdleConnections()
-	resp, err := client.Do(req)
-	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nothing answers at "+req.URL.Host, fix))
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode), fix))
-	}
-	return one(doctor.Found("PUBLIC_URL", doctor.OK, req.URL.Host+" reaches the daemon", ""))
+	return found
 }
 
 // examineAccess says who may get in.

@@ -125,6 +125,18 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 		"nobody at PUBLIC_URL": {func(w *world, _ *hub) {
 			w.with(map[string]string{"PUBLIC_URL": "http://127.0.0.1:1"})
 		}, "web PUBLIC_URL"},
+		"a proxy that holds back": {func(w *world, _ *hub) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, ": all at once") }))
+			w.t.Cleanup(server.Close)
+			w.with(map[string]string{"PUBLIC_URL": server.URL})
+		}, "web stream"},
+		"an MCP server that is not installed": {func(w *world, _ *hub) {
+			path := filepath.Join(w.t.TempDir(), "mcp.json")
+			if err := os.WriteFile(path, []byte(`{"mcpServers":{"ghost":{"command":"/nonexistent/ghost"},"there":{"command":"sh"},"far":{"url":"http://127.0.0.1:1"}}}`), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+			w.with(map[string]string{"MCP_CONFIG": path})
+		}, "tools ghost"},
 		"an agent that is not installed": {func(w *world, _ *hub) { w.with(map[string]string{"ACP_AGENTS": "ghost=/nonexistent/ghost"}) }, "agents ghost"},
 		"a broken file of MCP servers": {func(w *world, _ *hub) {
 			path := filepath.Join(w.t.TempDir(), "mcp.json")

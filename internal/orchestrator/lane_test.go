@@ -1,17 +1,21 @@
 package orchestrator_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"remote-agent/internal/chat"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -282,5 +286,36 @@ func TestAStopSaysAfterACrashWhatItDid(t *testing.T) {
 		w.Chat.Say("/stop")
 		w.Pass(time.Second)
 		w.Chat.Find("Nothing is running here.")
+	})
+}
+
+// TestAStopDoesNotWaitForACommand: checks of the installation take their 20 seconds, and
+// whoever stops a turn meanwhile does not wait for them, in the same chat or another.
+func TestAStopDoesNotWaitForACommand(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Commands = func(c *chat.Config, _ *ot.Process) {
+			c.Doctor = func(ctx context.Context) doctor.Report {
+				<-ctx.Done()
+				return doctor.Report{}
+			}
+		}
+		w.Model.On("hello", ot.Hold("Well, ", ot.Say("Well, hello.")))
+		w.Start()
+		w.Chat.Say("hello", ot.From(ot.Olga))
+		w.Pass(2 * time.Second)
+		w.Chat.Say("/doctor", ot.From(ot.Olga))
+		w.Pass(time.Second)
+		w.Chat.Say("/stop", ot.From(ot.Olga))
+		w.Pass(2 * time.Second)
+		if w.Model.Held() != 0 || w.States("hello") != string(sessions.EntryStopped) {
+			t.Errorf("the turn is %s, %d requests are open", w.States("hello"), w.Model.Held())
+		}
+		w.Chat.Find("⏹ Stopped. What was said so far is kept.")
+		if got := w.States("/doctor"); got != string(sessions.EntryWaiting) {
+			t.Errorf("the checks are over already: %s", got)
+		}
+		w.Pass(20 * time.Second)
+		w.Chat.Find("**Checks:**")
 	})
 }

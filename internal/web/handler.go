@@ -41,6 +41,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/healthz":
 		s.get(w, r, http.HandlerFunc(health))
+	case path == StreamPath:
+		s.get(w, r, http.HandlerFunc(trickle))
 	case path == "/readyz":
 		s.get(w, r, http.HandlerFunc(s.ready))
 	case path == "/metrics" && s.config.Metrics != nil:
@@ -108,6 +110,28 @@ func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
 func health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("ok\n")) // a client that left needs no answer
+}
+
+// StreamPath answers in two parts with StreamPause between them.
+const (
+	StreamPath  = "/healthz/stream"
+	StreamPause = time.Second
+)
+
+// trickle answers slowly, so that whoever asks through a proxy can tell whether it holds
+// back what pages that are open wait for.
+func trickle(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")      // as the events of the pages have it
+	_, _ = w.Write([]byte(": first\n\n")) // a client that left needs no answer
+	_ = http.NewResponseController(w).Flush()
+	select {
+	case <-time.After(StreamPause):
+		_, _ = w.Write([]byte(": last\n\n")) // as above
+	case <-r.Context().Done():
+	}
 }
 
 type readyCheck struct {

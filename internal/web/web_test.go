@@ -114,6 +114,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/healthz/", 404, "Not Found\n"},
 		{"GET", "//healthz", 404, "Not Found\n"},
 		{"GET", "/x/../healthz", 404, "Not Found\n"},
+		{"GET", "/healthz/stream", 200, ": first\n\n: last\n\n"},
+		{"POST", "/healthz/stream", 405, "Method Not Allowed\n"},
 		{"GET", "/readyz", 200, `{"ready":true,"checks":[]}` + "\n"},
 		{"GET", "/metrics", 200, "metrics"},
 		{"DELETE", "/metrics", 405, "Method Not Allowed\n"},

@@ -3,9 +3,11 @@ package telegram
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
+	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
 	"remote-agent/internal/doctor"
@@ -18,7 +20,23 @@ const tokenFix = "get a new token from @BotFather and set TELEGRAM_BOT_TOKEN" //
 
 // Examine implements platform.Examiner.
 func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
-	return []doctor.Finding{a.examinePrivacy(ctx), a.examineWebhook(ctx)}
+	return []doctor.Finding{a.examinePrivacy(ctx), a.examineWebhook(ctx), a.examineCommands(ctx)}
+}
+
+// examineCommands looks for the menu of commands that private chats have.
+func (a *Adapter) examineCommands(ctx context.Context) doctor.Finding {
+	var list []models.BotCommand
+	err := a.call(ctx, "getMyCommands", true, func(ctx context.Context) (err error) {
+		list, err = a.api.GetMyCommands(ctx, &bot.GetMyCommandsParams{Scope: &models.BotCommandScopeAllPrivateChats{}})
+		return err
+	})
+	switch {
+	case err != nil:
+		return doctor.Unanswered("commands", err, tokenFix)
+	case len(list) == 0:
+		return doctor.Found("commands", doctor.Skip, "the menu of commands is not set yet; the bot sets it when it starts", "")
+	}
+	return doctor.Found("commands", doctor.OK, fmt.Sprintf("the menu of private chats has %d", len(list)), "")
 }
 
 func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {

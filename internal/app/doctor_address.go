@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/web"
+)
+
+// examineAddress asks the daemon under the address that the internet knows it by.
+func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
+	if d.config.PublicURL == "" {
+		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
+	}
+	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+"/healthz", http.NoBody)
+	if err != nil {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is not a valid address", fix))
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nothing answers at "+req.URL.Host, fix))
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode), fix))
+	}
+	found := one(doctor.Found("PUBLIC_URL", doctor.OK, req.URL.Host+" reaches the daemon", ""))
+	return append(found, d.examineStream(ctx, client))
+}
+
+// examineStream finds out whether what stands in front of the daemon holds back what pages
+// that are open wait for: the answer comes in two parts with a pause between.
+func (d *daemon) examineStream(ctx context.Context, client *http.Client) doctor.Finding {
+	unknown := func(why string) doctor.Finding { return doctor.Found("stream", doctor.Skip, why, "") }
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+web.StreamPath, http.NoBody)
+	if err != nil {
+		return unknown("is not a valid address")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return unknown("nothing answers any more at " + req.URL.Host)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	if resp.StatusCode != http.StatusOK {
+		return unknown(fmt.Sprintf("%s%s answers %d", req.URL.Host, web.StreamPath, resp.StatusCode))
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
+		return unknown("the answer was cut off")
+	}
+	began := time.Now()
+	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)); err != nil {
+		return unknown("the answer was cut off")
+	}
+	if time.Since(began) < web.StreamPause/4 {
+		return doctor.Found("stream", doctor.Warn, "the proxy holds answers back: pages that are open change late, or not at all",
+			"switch its buffering of responses off, such as by proxy_buffering off; in nginx")
+	}
+	return doctor.Found("stream", doctor.OK, "answers come through as they are written", "")
+}

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/png"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+)
+
+// modelChecks ask each model API once.
+func (d *daemon) modelChecks() []doctor.Check {
+	d.assistants, d.models = make(map[assistant.Name]assistant.Assistant), make(map[assistant.Name]assistant.Model)
+	if err := d.buildModels(); err != nil {
+		return []doctor.Check{{Area: "models", Run: func(context.Context) []doctor.Finding { return one(doctor.Failed("options", err, "bot config show")) }}}
+	}
+	var checks []doctor.Check
+	for _, name := range slices.Sorted(maps.Keys(d.models)) {
+		m := d.models[name]
+		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, d.config.ContextTokens) }})
+	}
+	if len(checks) == 0 && d.config.Assistant == config.AssistantDemo {
+		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
+			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
+		}})
+	}
+	return checks
+}
+
+// examineModel makes one short request with a picture and a tool. What is refused is left
+// out and asked again, to tell what the model cannot do.
+func examineModel(ctx context.Context, m assistant.Model, window int) []doctor.Finding {
+	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))+"_API_KEY"
+	sees, uses := true, true
+	begin := time.Now()
+	err := ask(ctx, m, sees, uses)
+	for _, next := range [][2]bool{{false, true}, {true, false}, {false, false}} {
+		if !fault.Is(err, fault.Invalid) {
+			break
+		}
+		if again := ask(ctx, m, next[0], next[1]); again == nil {
+			sees, uses, err = next[0], next[1], nil
+		}
+	}
+	if err != nil {
+		return one(doctor.Failed(name, err, "check "+option+" and the model's name: bot config show"))
+	}
+	found := one(doctor.Found(name, doctor.OK, fmt.Sprintf("%s answered in %s", m.Model(), time.Since(begin).Round(time.Millisecond)), ""))
+	if uses {
+		found = append(found, doctor.Found(name+" tools", doctor.OK, m.Model()+" supports tools", ""))
+	} else {
+		found = append(found, doctor.Found(name+" tools", doctor.Warn, m.Model()+" does not support tools: it can answer, but not change anything", "choose a model with tool calling"))
+	}
+	pictures := m.Model() + " takes pictures"
+	if !sees {
+		pictures = m.Model() + " takes no pictures; it answers without those that people send"
+	}
+	return append(found, doctor.Found(name+" pictures", doctor.OK, pictures, ""),
+		doctor.Found(name+" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", window), ""))
+}
+
+func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {
+	said := messages.NewText(messages.RoleUser, "Reply with the word OK.")
+	if picture {
+		said.Blocks = append(said.Blocks, messages.Attachment{Name: "blank.png", MediaType: "image/png", Width: blankSide, Height: blankSide, Data: blank()})
+	}
+	request := assistant.Request{Conversation: "doctor", Run: "doctor", Array: []messages.Message{said}}
+	if tool {
+		request.Tools = []messages.ToolSpec{{Name: "now", Description: "Returns the time.", Schema: []byte(`{"type":"object","properties":{}}`)}}
+	}
+	for _, err := range m.Complete(ctx, request) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blankSide is the side of a picture that no model finds too small, in pixels.
+const blankSide = 64
+
+// blank returns a white picture.
+func blank() string {
+	picture := image.NewGray(image.Rect(0, 0, blankSide, blankSide))
+	for i := range picture.Pix {
+		picture.Pix[i] = 0xff
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, picture) // a buffer takes everything
+	return b.String()
+}
