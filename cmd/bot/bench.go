@@ -26,6 +26,7 @@ type benchCommand struct {
 	Histories   []int  `default:"1,100,500" help:"Chat histories to measure, in earlier turns."`
 	Dir         string `help:"Folder for temporary data, and so the disk that is measured (default: the system's temporary folder)." placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL database to measure instead of SQLite; existing data is left alone." name:"database-url" placeholder:"URL"`
+	Replicas    int    `default:"1"         help:"Processes that share the database while all chats write; more than one need PostgreSQL."`
 	JSON        bool   `help:"Print JSON."`
 	Cpuprofile  string `help:"Write a CPU profile of the measured process to FILE."        placeholder:"FILE"`
 	Memprofile  string `help:"Write an allocation profile of the measured process to FILE." placeholder:"FILE"`
@@ -42,7 +43,11 @@ func (c benchCommand) Run(p *program) error {
 	case c.Relay:
 		return runRelay(p)
 	}
-	command, err := c.childCommand()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	profile, err := c.profile()
 	if err != nil {
 		return err
 	}
@@ -52,8 +57,9 @@ func (c benchCommand) Run(p *program) error {
 	}
 	defer os.Remove(none) //nolint:errcheck // a temporary file
 	report, err := bench.Run(p.ctx, bench.Options{
-		Command: append(command, "--env-file", none), Relay: []string{command[0], "bench", "--relay"}, Environ: systemEnviron(p.environ),
-		Dir: c.Dir, DatabaseURL: c.DatabaseURL,
+		Command: []string{self, "bench", "--child", "--env-file", none}, Profile: profile, Relay: []string{self, "bench", "--relay"},
+		Environ: systemEnviron(p.environ),
+		Dir:     c.Dir, DatabaseURL: c.DatabaseURL, Replicas: c.Replicas,
 		Turns: c.Turns, Chats: c.Chats, Samples: c.Samples, Histories: c.Histories, Progress: p.stderr,
 	})
 	if err != nil {
@@ -65,13 +71,8 @@ func (c benchCommand) Run(p *program) error {
 	return report.WriteTable(p.stdout)
 }
 
-// childCommand is the command line of the measured process.
-func (c benchCommand) childCommand() ([]string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	command := []string{self, "bench", "--child"}
+// profile is how the measured process is told to write profiles.
+func (c benchCommand) profile() (flags []string, err error) {
 	for flag, path := range map[string]string{"--cpuprofile": c.Cpuprofile, "--memprofile": c.Memprofile} {
 		if path == "" {
 			continue
@@ -79,9 +80,9 @@ func (c benchCommand) childCommand() ([]string, error) {
 		if path, err = filepath.Abs(path); err != nil {
 			return nil, fmt.Errorf("name a profile: %w", err)
 		}
-		command = append(command, flag+"="+path)
+		flags = append(flags, flag+"="+path)
 	}
-	return command, nil
+	return flags, nil
 }
 
 // emptyEnvFile makes a temporary file without options, and returns its name.

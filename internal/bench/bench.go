@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -36,6 +38,9 @@ type Options struct {
 	// standard input ends. Required.
 	Command []string
 
+	// Profile is arguments that Command gets as well in the process that polls.
+	Profile []string
+
 	// Relay starts Relay in the same way, in the same environment and BENCH_JOURNAL:
 	// the floor that the bot is compared with. Without it there are no floors.
 	Relay []string
@@ -51,6 +56,11 @@ type Options struct {
 	// the run stores there stays there.
 	DatabaseURL string
 
+	// Replicas is how many processes share the database while all chats write at once;
+	// more than one need DatabaseURL. Each of them then works on its part of the chats at
+	// most. Default 1.
+	Replicas int
+
 	Turns     int   // turns with all chats at once; default 4000
 	Chats     int   // how many chats write at once; default 32
 	Samples   int   // turns of each measurement of one chat; default 200
@@ -65,6 +75,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
+	}
+	o.Replicas = orDefault(o.Replicas, 1)
+	if o.Replicas < 1 || o.Replicas > 32 || o.Replicas > 1 && o.DatabaseURL == "" {
+		return o, errors.New("bench: 1 to 32 replicas, and more than one need a PostgreSQL database: add --database-url")
 	}
 	o.Turns = orDefault(o.Turns, 4000)
 	o.Chats = orDefault(o.Chats, 32)
@@ -100,6 +114,7 @@ type run struct {
 	subject string // begins what is said of a step; empty for the bot itself
 	world   *world
 	bot     *child
+	beside  []*child // the other replicas
 	report  Report
 }
 
@@ -125,16 +140,20 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 		return Report{}, err
 	}
 	defer r.world.close()
-	defer func() { r.bot.kill() }()
+	defer func() {
+		for _, bot := range append(r.beside, r.bot) {
+			bot.kill()
+		}
+	}()
 
 	r.report.Machine = describeMachine()
-	r.report.Setup = Setup{Database: "SQLite, synchronous=FULL", Turns: opts.Turns, Chats: opts.Chats, Samples: opts.Samples}
+	r.report.Setup = Setup{Database: "SQLite, synchronous=FULL", Turns: opts.Turns, Chats: opts.Chats, Samples: opts.Samples, Replicas: opts.Replicas}
 	if opts.DatabaseURL != "" {
 		r.report.Setup.Database = postgres
 	}
 	for _, step := range []func(context.Context) error{
-		r.probeDisk, r.measureFloors, r.measureStart, r.measureIdle, r.measureOneAtATime, r.measureMany, r.measureHistories,
-		r.finish, r.compare,
+		r.probeDisk, r.measureFloors, r.measureStart, r.measureIdle, r.measureOneAtATime, r.addReplicas, r.measureMany,
+		r.measureHistories, r.finish, r.compare,
 	} {
 		if err := step(ctx); err != nil {
 			return r.report, err
@@ -182,7 +201,7 @@ func (r *run) measureStart(ctx context.Context) error {
 func (r *run) startBot(ctx context.Context) (time.Duration, error) {
 	polled := r.world.clock.nextPoll()
 	begin := time.Now()
-	bot, err := startChild(r.opts.Command, r.environ())
+	bot, err := startChild(slices.Concat(r.opts.Command, r.opts.Profile), r.environ("data"))
 	if err != nil {
 		return 0, err
 	}
@@ -201,12 +220,16 @@ func (r *run) startBot(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// environ is everything that the bot is told. Nothing of the operator's own
-// configuration gets into it.
-func (r *run) environ() []string {
+// environ is everything that a bot is told whose files are in a folder of that name.
+// Nothing of the operator's own configuration gets into it.
+func (r *run) environ(folder string) []string {
+	slots := 64
+	if n := r.opts.Replicas; n > 1 {
+		slots = (r.opts.Chats + n - 1) / n
+	}
 	return append([]string{
 		"LISTEN_ADDR=127.0.0.1:0",
-		"DATA_DIR=" + filepath.Join(r.dir, "data"),
+		"DATA_DIR=" + filepath.Join(r.dir, folder),
 		"DATABASE_URL=" + r.opts.DatabaseURL,
 		envModelKey + "=" + apiKey,
 		envModelURL + "=" + r.world.aiURL(),
@@ -217,7 +240,7 @@ func (r *run) environ() []string {
 		"TELEGRAM_ALLOWED_USER_IDS=*",
 		"TELEGRAM_SEND_RATE=0",
 		"TELEGRAM_CHAT_SEND_RATE=0",
-		"MAX_CONCURRENT_CONVERSATIONS=64",
+		"MAX_CONCURRENT_CONVERSATIONS=" + strconv.Itoa(slots),
 		"LOG_LEVEL=warn",
 	}, r.opts.Environ...)
 }
@@ -247,12 +270,38 @@ func (r *run) measureOneAtATime(ctx context.Context) error {
 
 // measureLatency measures turns of chats, one chat after the other.
 func (r *run) measureLatency(ctx context.Context, chats []*chat, each int) (Latency, error) {
-	before := r.bot.cpu()
+	before := r.cpu()
 	stamps, err := r.world.sequence(ctx, chats, each)
 	if err != nil {
 		return Latency{}, fmt.Errorf("%w\n%s", err, r.bot.output.String())
 	}
-	return latencyOf(stamps, r.bot.cpu().since(before)), nil
+	return latencyOf(stamps, r.cpu().since(before)), nil
+}
+
+// addReplicas starts the other processes. One of all polls Telegram.
+func (r *run) addReplicas(ctx context.Context) error {
+	for n := 2; n <= r.opts.Replicas; n++ {
+		r.say("replica %d", n)
+		bot, err := startChild(r.opts.Command, r.environ("data"+strconv.Itoa(n)))
+		if err != nil {
+			return err
+		}
+		r.beside = append(r.beside, bot)
+	}
+	if len(r.beside) == 0 {
+		return nil
+	}
+	return pause(ctx, idleFor) // until they listen for jobs
+}
+
+// cpu is the time of the processor that all replicas have used.
+func (r *run) cpu() processTime {
+	all := r.bot.cpu()
+	for _, bot := range r.beside {
+		more := bot.cpu()
+		all = processTime{used: all.used + more.used, known: all.known && more.known}
+	}
+	return all
 }
 
 // measureMany lets many chats write at once, each as soon as it has its answer.
@@ -262,7 +311,7 @@ func (r *run) measureMany(ctx context.Context) error {
 	if _, err := r.world.crowd(ctx, r.opts.Chats, 5*r.opts.Chats); err != nil { // warms up
 		return fmt.Errorf("%w\n%s", err, r.bot.output.String())
 	}
-	before, calls, begin := r.bot.cpu(), r.world.calls(), time.Now()
+	before, calls, begin := r.cpu(), r.world.calls(), time.Now()
 	took, err := r.world.crowd(ctx, r.opts.Chats, turns)
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, r.bot.output.String())
@@ -271,7 +320,7 @@ func (r *run) measureMany(ctx context.Context) error {
 	r.report.AtOnce = Throughput{
 		Turns: turns, Seconds: elapsed.Seconds(), TurnsPerSecond: float64(turns) / elapsed.Seconds(),
 		P50: percentile(took, 0.5), P95: percentile(took, 0.95),
-		CPUPerTurn:   r.bot.cpu().since(before).perTurn(turns),
+		CPUPerTurn:   r.cpu().since(before).perTurn(turns),
 		CallsPerTurn: float64(r.world.calls()-calls) / float64(turns),
 	}
 	r.report.Memory.PeakAtOnce = r.bot.memory().peak
@@ -301,8 +350,10 @@ func (r *run) measureHistories(ctx context.Context) error {
 
 func (r *run) finish(ctx context.Context) error {
 	r.report.Memory.Peak = r.bot.memory().peak
-	if err := r.bot.stop(ctx); err != nil {
-		return err
+	for _, bot := range append(r.beside, r.bot) {
+		if err := bot.stop(ctx); err != nil {
+			return err
+		}
 	}
 	return r.world.check()
 }

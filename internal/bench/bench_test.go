@@ -12,12 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
-
 	"remote-agent/internal/sandbox"
+	"remote-agent/internal/store/storetest"
 )
 
 // botEnv turns the test binary into the bot.
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) {
 	sandbox.RunIfHelper() // the bot runs programs confined, with this very test as the helper
 	switch os.Getenv(botEnv) {
 	case "":
-		goleak.VerifyTestMain(m)
+		os.Exit(storetest.Main(m))
 	case "run":
 		os.Exit(measured())
 	default:
@@ -127,6 +125,31 @@ func TestRunMeasuresTheRealProgram(t *testing.T) {
 	}
 }
 
+func TestReplicasShareADatabase(t *testing.T) {
+	t.Parallel()
+	url, none := storetest.PostgresURL(t), filepath.Join(t.TempDir(), "none.env")
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(t.Context(), Options{
+		Command: []string{os.Args[0]}, Environ: []string{botEnv + "=run", envFileEnv + "=" + none}, Dir: t.TempDir(), DatabaseURL: url,
+		Replicas: 2, Turns: 60, Chats: 6, Samples: 5, Histories: []int{0},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.AtOnce.Turns != 60 || report.Setup.Replicas != 2 || report.Floors != nil {
+		t.Errorf("report = %+v", report)
+	}
+	var text bytes.Buffer
+	if err := report.WriteTable(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := `PostgreSQL, 2 replicas from "at once" on; emulated`; !strings.Contains(text.String(), want) {
+		t.Errorf("no %q in\n%s", want, &text)
+	}
+}
+
 func TestABotThatDoesNotStartIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,6 +171,8 @@ func TestABadOptionIsAnError(t *testing.T) {
 		"no such folder":   {Command: command, Dir: filepath.Join(t.TempDir(), "none")},
 		"negative history": {Command: command, Histories: []int{-1}},
 		"too many chats":   {Command: command, Chats: 100_000},
+		"replicas alone":   {Command: command, Replicas: 3},
+		"no replica":       {Command: command, Replicas: -1, DatabaseURL: "postgres://127.0.0.1/none"},
 	} {
 		if _, err := Run(t.Context(), opts); err == nil {
 			t.Errorf("%s: no error", name)

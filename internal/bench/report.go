@@ -72,6 +72,7 @@ type Setup struct {
 	Turns    int    `json:"turns"`
 	Chats    int    `json:"chats"`
 	Samples  int    `json:"samples"`
+	Replicas int    `json:"replicas"` // while all chats write at once, and after it
 }
 
 // Start is the time from the start of the process to the first getUpdates.
@@ -164,7 +165,11 @@ func (r Report) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, ", %s", m.Processor)
 	}
 	fmt.Fprintf(&b, "\ndisk      %.0f durable appends of 4 KiB per second (%.2f ms each)\n", m.FsyncsPerSecond, 1000/max(m.FsyncsPerSecond, 0.001))
-	fmt.Fprintf(&b, "setup     %s; emulated Telegram and model without delay on the same machine; limits off\n\n", r.Setup.Database)
+	setup := r.Setup.Database
+	if r.Setup.Replicas > 1 {
+		setup += fmt.Sprintf(", %d replicas from \"at once\" on", r.Setup.Replicas)
+	}
+	fmt.Fprintf(&b, "setup     %s; emulated Telegram and model without delay on the same machine; limits off\n\n", setup)
 
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // a strings.Builder takes everything
