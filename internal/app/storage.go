@@ -61,7 +61,7 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	if err := s.ClearLeases(ctx); err != nil {
 		return fmt.Errorf("clear leases: %w", explainDamage(d.config, err))
 	}
-	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled()})
+	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled(), Alone: s.Alone})
 	return err
 }
 

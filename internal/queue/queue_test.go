@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -23,23 +24,35 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
+// always is what a process sees that works on its database alone.
+func always() bool { return true }
+
 // bundle is a queue over an open store.
 type bundle struct {
 	store *store.Store
 	queue queue.Queue
 }
 
+// each runs test with the queue of each database, and that of a process which has a
+// PostgreSQL database to itself.
 func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)) {
 	t.Helper()
-	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
-		s, options := open(t), options // both dialects at once
-		options.Log = storetest.Log(t)
-		q, err := queue.Open(s.Postgres(), options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(t, bundle{s, q})
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) { test(t, opened(t, open(t), options)) })
+	t.Run("Alone", func(t *testing.T) {
+		t.Parallel()
+		options.Alone = always
+		test(t, opened(t, storetest.Postgres(t)(t), options))
 	})
+}
+
+func opened(t *testing.T, s *store.Store, options queue.Options) bundle {
+	t.Helper()
+	options.Log = storetest.Log(t)
+	q, err := queue.Open(s.Postgres(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle{s, q}
 }
 
 func (b bundle) enqueue(tb testing.TB, jobs ...queue.Job) {
@@ -289,4 +302,60 @@ func TestThoseBehindComeLast(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestJobsAreStoredForOthersOnly has a process that is alone first: the database learns
+// of its jobs when somebody else is there, or it stops and could not hand them out.
+func TestJobsAreStoredForOthersOnly(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	var alone atomic.Bool
+	alone.Store(true)
+	first := opened(t, s, queue.Options{BusyPause: time.Hour, Alone: alone.Load})
+	stored := func() (keys []string) {
+		t.Helper()
+		rows, err := s.Postgres().Query(t.Context(), `SELECT args->>'key' FROM river_job WHERE args->>'kind' = 'turn' AND state IN ('available', 'scheduled') ORDER BY 1`)
+		if err == nil {
+			keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	got := make(chan string, 10)
+	take := func(_ context.Context, job queue.Job) error {
+		got <- job.Key
+		if job.Key == "busy" {
+			return queue.ErrBusy
+		}
+		return nil
+	}
+	stop := first.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: take})
+	for {
+		// Before it runs it stores jobs, whoever is there.
+		first.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "while alone"})
+		if kept := len(stored()); receive(t, got) == "while alone" && kept == 0 {
+			break
+		}
+	}
+	first.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "busy"}, queue.Job{Kind: queue.KindTurn, Key: "later", At: time.Now().Add(time.Hour)})
+	receive(t, got)
+	if keys := stored(); len(keys) > 0 {
+		t.Errorf("alone, it stored %q", keys)
+	}
+	alone.Store(false)
+	first.enqueue(t, queue.Job{Kind: queue.KindTurn, Key: "much later", At: time.Now().Add(2 * time.Hour)})
+	if diff := cmp.Diff([]string{"much later"}, stored()); diff != "" {
+		t.Errorf("with somebody else there, stored (-want +got):\n%s", diff)
+	}
+	stop()
+	if diff := cmp.Diff([]string{"busy", "later", "much later"}, stored()); diff != "" {
+		t.Errorf("it left (-want +got):\n%s", diff)
+	}
+	next := opened(t, s, queue.Options{})
+	next.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: take})
+	if key := receive(t, got); key != "busy" {
+		t.Errorf("the next process got %q", key)
+	}
 }

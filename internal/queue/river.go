@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,10 @@ type Options struct {
 	BusyPause     time.Duration // how long ErrBusy puts a job off; default 1 s
 	Workers       int           // handlers that run at once; default 16
 
+	// Alone reports whether no other process works on the database; nil: others may. It
+	// is called often. See River.
+	Alone func() bool
+
 	// PollOnly is for connections over which PostgreSQL cannot notify, behind a pooler.
 	PollOnly bool
 }
@@ -33,8 +38,11 @@ type Options struct {
 const (
 	jobTimeout  = 30 * time.Second // handlers only start work
 	stopTimeout = 10 * time.Second
-	maxAttempts = 4
-	keepJobs    = 5 * time.Minute
+
+	// leaveTimeout bounds how long the end waits for a database that does not answer.
+	leaveTimeout = 2 * time.Second
+	maxAttempts  = 4
+	keepJobs     = 5 * time.Minute
 
 	// River looks every five seconds for scheduled jobs that are due within the
 	// next five. One that is due earlier would be up to five seconds late, so it
@@ -43,11 +51,14 @@ const (
 )
 
 // River is the Queue behind which River stores the jobs, in the same PostgreSQL
-// database as everything else.
+// database as everything else. While it runs in the only process that works on the
+// database, storing them is for nobody: then a Timer holds them, as on SQLite.
 type River struct {
 	options Options
 	pool    *pgxpool.Pool
 	client  *river.Client[pgx.Tx] // for enqueueing
+	timer   *Timer
+	running atomic.Bool // the timer's jobs are handed out
 }
 
 var _ Queue = (*River)(nil)
@@ -63,7 +74,7 @@ func OpenRiver(pool *pgxpool.Pool, options Options) (*River, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "open queue")
 	}
-	return &River{options, pool, client}, nil
+	return &River{options: options, pool: pool, client: client, timer: NewTimer(options)}, nil
 }
 
 // wake is the stored form of a Job. One River kind serves all of ours.
@@ -85,6 +96,17 @@ func (r *River) Enqueue(ctx context.Context, tx Tx, jobs ...Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
+	if r.running.Load() && r.options.Alone != nil && r.options.Alone() {
+		return r.timer.Enqueue(ctx, tx, jobs...)
+	}
+	if _, err := r.client.InsertManyTx(ctx, handle, params(jobs)); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "enqueue jobs")
+	}
+	return nil
+}
+
+// params is how River is told of jobs.
+func params(jobs []Job) []river.InsertManyParams {
 	list := make([]river.InsertManyParams, len(jobs))
 	for i, job := range jobs {
 		opts := &river.InsertOpts{MaxAttempts: maxAttempts}
@@ -96,13 +118,11 @@ func (r *River) Enqueue(ctx context.Context, tx Tx, jobs ...Job) error {
 		}
 		list[i] = river.InsertManyParams{Args: wake{Job: job.Kind, Key: job.Key, At: job.At}, InsertOpts: opts}
 	}
-	if _, err := r.client.InsertManyTx(ctx, handle, list); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "enqueue jobs")
-	}
-	return nil
+	return list
 }
 
-// Run implements Queue. It may be called once at a time.
+// Run implements Queue. It may be called once at a time. In the end it stores what the
+// timer still holds, for the process that comes next.
 func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 	config, err := r.config(handlers)
 	if err != nil {
@@ -112,7 +132,10 @@ func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 	if client == nil {
 		return err
 	}
-	<-ctx.Done()
+	r.running.Store(true)
+	r.timer.run(ctx, handlers, nil) // River sweeps
+	r.running.Store(false)
+	r.leave(ctx)
 
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -125,6 +148,19 @@ func (r *River) Run(ctx context.Context, handlers map[Kind]Handler) error {
 		}
 	}
 	return nil
+}
+
+// leave stores what the timer holds. What it cannot store the next sweep finds.
+func (r *River) leave(ctx context.Context) {
+	left := r.timer.rest()
+	if len(left) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	if _, err := r.client.InsertMany(ctx, params(left)); err != nil {
+		r.options.Log.WarnContext(ctx, "could not leave the jobs to the next process; its sweep finds their work", "jobs", len(left), "err", err)
+	}
 }
 
 // startAgain is the pause before the queue is started again where the database was away.

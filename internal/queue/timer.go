@@ -102,19 +102,26 @@ func (t *Timer) next() (j timedJob, wait time.Duration, ok bool) {
 
 // Run implements Queue. It may be called once at a time.
 func (t *Timer) Run(ctx context.Context, handlers map[Kind]Handler) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	slots := make(chan struct{}, t.options.Workers)
 	sweep := time.NewTicker(t.options.SweepEvery)
 	defer sweep.Stop()
 	t.add(timedJob{Job: Job{Kind: KindSweep}})
+	t.run(ctx, handlers, sweep.C)
+	return nil
+}
+
+// run hands jobs to the handlers until ctx is done, and a sweep whenever it is time to.
+func (t *Timer) run(ctx context.Context, handlers map[Kind]Handler, sweep <-chan time.Time) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	slots := make(chan struct{}, t.options.Workers)
 	for ctx.Err() == nil {
 		j, wait, ok := t.next()
 		if ok && wait == 0 {
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
-				return nil // the sweep of the next start finds its work
+				t.add(j) // it stays what it was
+				return
 			}
 			running.Go(func() {
 				defer func() { <-slots }()
@@ -130,12 +137,23 @@ func (t *Timer) Run(ctx context.Context, handlers map[Kind]Handler) error {
 		case <-ctx.Done():
 		case <-due.C:
 		case <-t.ring:
-		case <-sweep.C:
+		case <-sweep:
 			t.add(timedJob{Job: Job{Kind: KindSweep}})
 		}
 		due.Stop()
 	}
-	return nil
+}
+
+// rest takes all jobs that were not handed out.
+func (t *Timer) rest() (jobs []Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range t.jobs {
+		jobs = append(jobs, j.Job)
+	}
+	t.jobs = nil
+	clear(t.held)
+	return jobs
 }
 
 // handle hands a job to its handler, and has it come again if that asks for it.
