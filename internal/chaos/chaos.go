@@ -185,7 +185,6 @@ func (r *run) build() (err error) {
 		r.model.server.Close()
 		return err
 	}
-	r.platform.hook(r.relay.url())
 	for i := range r.opts.Replicas {
 		b := &bot{run: r, name: fmt.Sprintf("replica %d", i+1), data: filepath.Join(r.dir, fmt.Sprint("data", i))}
 		if b.addr, err = freeAddr(); err != nil {
@@ -200,6 +199,11 @@ func (r *run) build() (err error) {
 		}
 		r.bots = append(r.bots, b)
 	}
+	to := r.relay.url()
+	if len(r.bots) == 1 { // what stands between would take what the bot is to have
+		to = "http://" + r.bots[0].addr
+	}
+	r.platform.hook(to)
 	r.talk = newTalk(r)
 	return nil
 }

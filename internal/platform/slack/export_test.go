@@ -65,3 +65,9 @@ func (l Limiter) Wait(ctx context.Context, method, channel string) error {
 
 // Block blocks.
 func (l Limiter) Block(method, channel string, d time.Duration) { l.l.block(method, channel, d) }
+
+// WithoutMention takes the mentions of a user out of a text.
+func WithoutMention(text, user string) string { return withoutMention(text, user) }
+
+// WithoutSecrets takes the credentials out of a payload.
+func WithoutSecrets(payload []byte) []byte { return withoutSecrets(payload) }

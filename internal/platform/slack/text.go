@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -64,20 +63,45 @@ func mentions(text, user string) bool {
 	return user != "" && (strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@"+user+"|"))
 }
 
-// withoutMention takes the mentions of the user out of text.
+// withoutMention takes the mentions of the user out of text, with the spaces around them
+// and a comma or colon behind.
 func withoutMention(text, user string) string {
 	if user == "" {
 		return text
 	}
-	re := regexp.MustCompile(`[ \t]*<@` + regexp.QuoteMeta(user) + `(\|[^<>]*)?>[ \t]*[,:]?[ \t]*`)
-	parts := re.Split(text, -1)
-	kept := parts[:0]
-	for _, p := range parts {
-		if strings.TrimSpace(p) != "" {
-			kept = append(kept, p)
+	var kept []string
+	for more := true; more; {
+		var part string
+		if part, text, more = cutMention(text, "<@"+user); strings.TrimSpace(part) != "" {
+			kept = append(kept, part)
 		}
 	}
 	return strings.TrimSpace(strings.Join(kept, " "))
+}
+
+// cutMention returns what stands before and behind the first mention that begins so:
+// <@U1>, or with a name <@U1|ann>. Without one it returns all of text.
+func cutMention(text, mention string) (before, behind string, found bool) {
+	for from := 0; ; from += len(mention) {
+		at := strings.Index(text[from:], mention)
+		if at < 0 {
+			return text, "", false
+		}
+		from += at
+		end := text[from+len(mention):]
+		if strings.HasPrefix(end, "|") {
+			end = end[max(0, strings.IndexAny(end, "<>")):]
+		}
+		if !strings.HasPrefix(end, ">") {
+			continue
+		}
+		const blank = " \t"
+		end = strings.TrimLeft(end[1:], blank)
+		if strings.HasPrefix(end, ",") || strings.HasPrefix(end, ":") {
+			end = strings.TrimLeft(end[1:], blank)
+		}
+		return strings.TrimRight(text[:from], blank), end, true
+	}
 }
 
 // words are the messages that are commands although nothing stands before
