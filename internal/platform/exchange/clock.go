@@ -26,13 +26,19 @@ type Clock struct{ ahead atomic.Int64 }
 
 // observe learns from an answer of success. Those of a failure may be of a proxy.
 func (c *Clock) observe(resp *http.Response) {
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return
+	if resp.StatusCode < http.StatusMultipleChoices {
+		c.Learn(resp)
 	}
+}
+
+// Learn takes the time from an answer, and returns how far it is from what was believed.
+func (c *Clock) Learn(resp *http.Response) time.Duration {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
-	if ahead := time.Until(at); err == nil && ahead.Abs() <= maxAhead {
-		c.ahead.Store(int64(ahead))
+	ahead := time.Until(at)
+	if err != nil || ahead.Abs() > maxAhead {
+		return 0
 	}
+	return (ahead - time.Duration(c.ahead.Swap(int64(ahead)))).Abs()
 }
 
 // At returns what the platform's clock showed when ours showed t.

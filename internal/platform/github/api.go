@@ -53,10 +53,15 @@ func call[T any](ctx context.Context, a *Adapter, who caller, o op, f func(g api
 			a.limits.Calm(who.key())
 			return out, resp, nil
 		}
-		if seen.Status() == http.StatusUnauthorized && m != nil && !renewed {
-			m.drop(token)
-			renewed = true
-			continue
+		if seen.Status() == http.StatusUnauthorized && !renewed {
+			if m == nil && who == asApp && resp != nil && a.clock.Learn(resp.Response) >= assertionSkew/2 {
+				m = &a.assertion // it was refused for its times
+			}
+			if m != nil {
+				m.drop(token)
+				renewed = true
+				continue
+			}
 		}
 		if ours, ok := errors.AsType[*fault.Error](err); ok {
 			return none, nil, ours // it was not sent

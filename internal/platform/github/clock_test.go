@@ -2,12 +2,31 @@ package github_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/platformtest"
 )
+
+// TestTheAppIsKnownByAnotherClock: who starts with a clock that is not GitHub's, or whose
+// clock is set while it runs, is refused once and goes on by GitHub's.
+func TestTheAppIsKnownByAnotherClock(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	ahead.Store(int64(-4 * time.Minute))
+	w := newWorld(t, setting{server: func(o *emulator.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	}})
+	for _, then := range []time.Duration{-time.Hour, time.Hour, 0} {
+		if err := github.KnowApp(t.Context(), w.Adapter); err != nil {
+			t.Errorf("GitHub's clock is %v ahead: %v", time.Duration(ahead.Load()), err)
+		}
+		ahead.Store(int64(then))
+	}
+}
 
 // TestLookupWithAnotherClock finds what arrived although GitHub's clock is not ours.
 func TestLookupWithAnotherClock(t *testing.T) {

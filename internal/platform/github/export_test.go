@@ -89,3 +89,9 @@ func InDefinition(markdown string, i int) bool {
 
 // InQuiet reports whether what is at i of a text is not HTML to the parser.
 func InQuiet(markdown string, i int) bool { return !read(markdown).is(i, isHTML) }
+
+// KnowApp asks GitHub who the App is.
+func KnowApp(ctx context.Context, a *Adapter) error {
+	_, err := a.askSelf(ctx)
+	return err
+}
