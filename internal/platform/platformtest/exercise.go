@@ -45,14 +45,17 @@ func Exercise(t *testing.T, h Harness) {
 
 func acceptedBeforeAcknowledged(t *testing.T, r Rig) {
 	r.needs(t, r.Deliver != nil && r.Acknowledged != nil, "acknowledgment")
-	sink := &Sink{BeforeAccept: func(events []messages.Inbound) error {
+	sink := &Sink{}
+	sink.BeforeAccept = func(events []messages.Inbound) error {
 		for _, e := range events {
-			if r.Acknowledged(e.Event) {
+			// An adapter may deliver once more what is stored: two of its goroutines
+			// may look for what is not taken at the same time.
+			if r.Acknowledged(e.Event) && !sink.has(e.Event)() {
 				t.Errorf("event %s was acknowledged before it was stored", e.Event)
 			}
 		}
 		return nil
-	}}
+	}
 	r.start(t, sink)
 	id := r.Deliver("hello")
 	sink.await(t, "accepting the event", sink.has(id))
