@@ -46,7 +46,6 @@ var (
 	askMark    = regexp.MustCompile(`\bc(\d+)n(\d+) (short|slow|long)\b`)
 	answerMark = regexp.MustCompile(`^c(\d+)n(\d+):(\d+)/(\d+);`)
 	whoamiMark = regexp.MustCompile(`^You are \d+ on telegram, role \w+\.$`)
-	overMark   = regexp.MustCompile(`^✔ (Worked for|Answered after) [^\n]+$`)
 	helpMark   = regexp.MustCompile(`^There is no command /x(\d+)\. /help all lists them\.$`)
 )
 

@@ -29,7 +29,7 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 	second.shutdown()
 	w.says(ann, "and now?")
 	w.seesText(ann, "echo: and now? [23 messages]")
-	if texts := w.tg.ChatView(ann).BotTexts(); len(texts) != 12 {
+	if texts := w.posted(ann); len(texts) != 12 {
 		t.Errorf("12 questions have %d messages: %q", len(texts), texts)
 	}
 	for _, c := range w.tg.Calls("getUpdates") {

@@ -29,8 +29,8 @@ func TestConversationSurvivesRestarts(t *testing.T) {
 		w.says(ann, "third question")
 		w.seesText(ann, "echo: third question [1 messages]")
 
-		if n := len(w.tg.ChatView(ann).FromBot()); n != 4 {
-			t.Errorf("the person sees %d messages of the bot, want 4: %q", n, w.tg.ChatView(ann).BotTexts())
+		if told := w.posted(ann); len(told) != 4 {
+			t.Errorf("the person sees %d messages of the bot, want 4: %q", len(told), told)
 		}
 	})
 }
@@ -208,8 +208,8 @@ func TestModelErrors(t *testing.T) {
 				t.Errorf("a person sees %q", text)
 			}
 		}
-		if n := len(w.tg.ChatView(ann).FromBot()); n != 5 {
-			t.Errorf("5 questions have %d messages: %q", n, w.tg.ChatView(ann).BotTexts())
+		if told := w.posted(ann); len(told) != 5 {
+			t.Errorf("5 questions have %d messages: %q", len(told), told)
 		}
 	})
 }
@@ -292,8 +292,8 @@ func TestGracefulStopPutsRunningTurnsBack(t *testing.T) {
 		w.seesText(ann, "and hang")
 		w.restart()
 		w.seesText(ann, "echo: hello [1 messages]")
-		if n := len(w.tg.ChatView(ann).FromBot()); n != 1 {
-			t.Errorf("one question has %d messages: %q", n, w.tg.ChatView(ann).BotTexts())
+		if told := w.posted(ann); len(told) != 1 {
+			t.Errorf("one question has %d messages: %q", len(told), told)
 		}
 	})
 }

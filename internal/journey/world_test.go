@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -376,6 +377,15 @@ func (w *world) seesText(chat int64, parts ...string) string {
 		return false
 	})
 	return found
+}
+
+// overMark is the line that notifies of an answer, where it took long.
+var overMark = regexp.MustCompile(`^✔ (Worked for|Answered after) [^\n]+$`)
+
+// posted returns what the bot said in a chat. How long an answer took is said on a slow
+// machine and not on another one, and is left out.
+func (w *world) posted(chat int64) []string {
+	return slices.DeleteFunc(w.tg.ChatView(chat).BotTexts(), overMark.MatchString)
 }
 
 // settles waits until nothing is under way and all that is seen is known to be sent,
