@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
@@ -47,6 +46,6 @@ func (c setupCommand) Run(p *program) error {
 		}
 		return err
 	}
-	_, _ = io.WriteString(p.stdout, "Values are kept in "+service.File()+"; Ctrl-C ends at any time, and what was saved stays.\n") // as above
+	asker.Print("Values are kept in " + service.File() + "; Ctrl-C ends at any time, and what was saved stays.\n")
 	return d.Run(p.ctx, c.Step)
 }

@@ -35,8 +35,15 @@ func NewAsker(in io.Reader, out io.Writer) *Asker {
 	return &Asker{in: in, out: out, lines: bufio.NewReader(in)}
 }
 
-// Print shows a text. A closed terminal shows nothing.
-func (a *Asker) Print(text string) { _, _ = io.WriteString(a.out, text) }
+// Print shows a text, at a terminal in lines that fit. A closed terminal shows nothing.
+func (a *Asker) Print(text string) {
+	if f, ok := a.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // a descriptor fits
+			text = fold(text, columns)
+		}
+	}
+	_, _ = io.WriteString(a.out, text)
+}
 
 // Line asks for a line and returns it without its end. The error is io.EOF when nothing
 // more comes, and that of ctx when it ends: an answer that comes then is that to the next
