@@ -21,6 +21,37 @@ type CostQuery struct {
 	CSV, JSON    bool
 }
 
+const (
+	sumUsageEvery = time.Hour
+	sumUsagePause = 20 * time.Millisecond // between days: turns go on meanwhile
+)
+
+// sumUsage sums up what was used on days that are over, now and then, so that sums of
+// years are there at once. Two replicas that do it at a time do the same.
+func (d *daemon) sumUsage(ctx context.Context) {
+	for sleep(ctx, time.Minute) { // not while everybody starts
+		if err := sumUsage(ctx, d.store, time.Now()); err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "could not sum up what was used; sums of costs take longer until that is done", "err", err)
+		}
+		if !sleep(ctx, sumUsageEvery) {
+			return
+		}
+	}
+}
+
+func sumUsage(ctx context.Context, s *store.Store, now time.Time) error {
+	days, err := s.UsageToSum(ctx, now)
+	for _, day := range days {
+		if err := s.SumUsageDay(ctx, day); err != nil {
+			return err
+		}
+		if !sleep(ctx, sumUsagePause) {
+			return nil
+		}
+	}
+	return err
+}
+
 // Costs prints what turns used, by person, codebase, model, day or conversation.
 func Costs(ctx context.Context, cfg config.Config, env Env, q CostQuery) error {
 	by, err := spend.ParseBy(q.By)
@@ -46,10 +77,7 @@ func Costs(ctx context.Context, cfg config.Config, env Env, q CostQuery) error {
 		var total spend.Sum
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			if groups, err = tx.UsageBy(ctx, by, f, 0); err != nil {
-				return err
-			}
-			total, err = tx.SumUsage(ctx, f)
+			groups, total, err = tx.UsageBy(ctx, by, f, 0)
 			return err
 		})
 		switch {

@@ -113,10 +113,7 @@ func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Rep
 	var total spend.Sum
 	err = h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if groups, err = tx.UsageBy(ctx, by, f, maxGroups+1); err != nil {
-			return err
-		}
-		total, err = tx.SumUsage(ctx, f)
+		groups, total, err = tx.UsageBy(ctx, by, f, maxGroups+1)
 		return err
 	})
 	if err != nil {

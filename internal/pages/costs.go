@@ -88,10 +88,7 @@ func (p *Pages) costs(r *request) (view, error) {
 		today            = spend.Today(p.Now())
 	)
 	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if groups, err = tx.UsageBy(ctx, c.by, c.filter, costRows+1); err != nil {
-			return err
-		}
-		if total, err = tx.SumUsage(ctx, c.filter); err != nil {
+		if groups, total, err = tx.UsageBy(ctx, c.by, c.filter, costRows+1); err != nil {
 			return err
 		}
 		if day, err = tx.SumUsage(ctx, spend.Filter{Since: today}); err != nil {
@@ -276,7 +273,7 @@ func (p *Pages) costsCSV(w http.ResponseWriter, r *request) error {
 	var groups []spend.Group
 	ctx := r.Context()
 	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		groups, err = tx.UsageBy(ctx, c.by, c.filter, costFile)
+		groups, _, err = tx.UsageBy(ctx, c.by, c.filter, costFile)
 		return err
 	})
 	if err != nil {

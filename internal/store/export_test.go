@@ -11,7 +11,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"remote-agent/internal/spend"
 	"remote-agent/migrations"
 )
 
@@ -53,6 +52,11 @@ func HeldVectors(s *Store) int {
 func Count(ctx context.Context, tx *Tx, query string, args ...any) (n int, err error) {
 	_, err = tx.one(ctx, []any{&n}, query, args...)
 	return n, err
+}
+
+// Each calls visit for every row of a query.
+func Each(ctx context.Context, tx *Tx, visit func(scan func(...any) error) error, query string, args ...any) error {
+	return tx.each(ctx, visit, query, args...)
 }
 
 // String returns the single text of a query.
@@ -118,11 +122,8 @@ func HotQueries() map[string]struct {
 		return q{query, args}
 	}
 	place := SessionPlace{Started: "2026-11-21T12:00:00.000Z", ID: someID}
-	sumBy := func(by spend.By, f UsageFilter) q {
-		query, args, err := usageBySQL(by, f, 15)
-		if err != nil {
-			panic(err)
-		}
+	uses := func(f UsageFilter) q {
+		query, args := usesSQL(f)
 		return q{query, args}
 	}
 	week := UsageFilter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}
@@ -176,13 +177,13 @@ func HotQueries() map[string]struct {
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},
 		"WaitingEntries":        {waitingEntriesSQL, []any{someID, 1, 20}},
 		"SumUsageOfSession":     sum(UsageFilter{SessionID: someID}),
-		"UsageByPerson":         sumBy(spend.ByPerson, week),
-		"UsageByCodebase":       sumBy(spend.ByCodebase, week),
-		"UsageByModel":          sumBy(spend.ByModel, week),
-		"UsageByDay":            sumBy(spend.ByDay, week),
-		"UsageByConversation":   sumBy(spend.ByConversation, week),
-		"UsageOfPersonByDay":    sumBy(spend.ByDay, UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
-		"UsageOfCodebaseByDay":  sumBy(spend.ByDay, UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
+		"Uses":                  uses(week),
+		"UsesOfPerson":          uses(UsageFilter{Actor: "a", Since: time.Unix(1, 0)}),
+		"UsesOfCodebase":        uses(UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
+		"UsesOfChat":            uses(UsageFilter{ConversationID: someID}),
+		"UsageDays":             {usageDaysSQL, []any{1, 2, 3}},
+		"UsageBegins":           {usageBeginsSQL, nil},
+		"UsageEnds":             {usageEndsSQL, nil},
 		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},
 		"ListNewestMessages":    {listSessionSQL(true), []any{someID, 1, 20, 0}},
 		"CountListed":           listedSessions(MessageFilter{ConversationID: someID, Offset: 1}, ""),

@@ -42,6 +42,8 @@ var notExported = map[string]string{
 	"sign_in_links":  "one-time links, valid for minutes",
 	"web_sessions":   "credentials for this bot, see api_keys",
 	"link_tries":     "wrong codes of the last hour",
+	"usage_days":     "made from the usage",
+	"usage_spread":   "made from the usage",
 	"memory_lessons": "what is to be learned from open messages, which are settled",
 
 	"memory_accounts.conversation_id":     "where an account is told of its links; whoever moves is told nothing of old ones",

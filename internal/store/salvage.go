@@ -243,8 +243,16 @@ func (v *salvage) dropTriggers(ctx context.Context) (restore []string, err error
 		}
 		restore = append(restore, fmt.Sprint(row[2]))
 	}
-	return restore, nil
+	// Sums are made again from the usage that is left.
+	return append(restore, `DELETE FROM usage_days`, spreadUsage), nil
 }
+
+// spreadUsage finds the usage of more than one day (see migration 00040) where the table of
+// it may have lost some.
+const spreadUsage = `
+	INSERT OR IGNORE INTO usage_spread (event_id)
+	SELECT u.event_id FROM usage_records u LEFT JOIN inbound_events e ON e.id = u.event_id
+	WHERE u.event_id IS NOT NULL AND u.at_ms / 86400000 IS NOT e.accepted_ms / 86400000`
 
 // table copies one table, in one transaction.
 func (v *salvage) table(ctx context.Context, t table) (SalvagedTable, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -139,61 +138,6 @@ func (t *Tx) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	return wrap(err, "store model tiers")
 }
 
-// usageKeys are what records are put together by.
-var usageKeys = map[spend.By]string{
-	spend.ByPerson:       "actor",
-	spend.ByCodebase:     "codebase_id",
-	spend.ByConversation: "conversation_id",
-	spend.ByModel:        "CASE WHEN model = '' THEN '(' || ai_assistant_type || ')' ELSE model END",
-	spend.ByDay:          "at_ms / 86400000", // days since 1970, in UTC
-}
-
-// UsageBy returns the sums of the records that f chooses, by person, codebase,
-// model, day or conversation: the dearest first, days the newest first, up to
-// limit; 0 is all. The sums are exact. A turn that used two models counts for
-// both of them. What was deleted since, and turns without a codebase, have an
-// empty key.
-func (t *Tx) UsageBy(ctx context.Context, by spend.By, f UsageFilter, limit int) ([]spend.Group, error) {
-	query, args, err := usageBySQL(by, f, limit)
-	if err != nil {
-		return nil, err
-	}
-	var groups []spend.Group
-	err = t.each(ctx, func(scan func(...any) error) error {
-		var g spend.Group
-		err := scan(text{&g.Key}, &g.Turns, &g.InputTokens, &g.OutputTokens, &g.Micros, &g.UnpricedToken)
-		groups = append(groups, g)
-		return err
-	}, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("sum usage by %s: %w", by, err)
-	}
-	for i := range groups {
-		if err := t.nameGroup(ctx, by, &groups[i]); err != nil {
-			return nil, err
-		}
-	}
-	return groups, nil
-}
-
-func usageBySQL(by spend.By, f UsageFilter, limit int) (query string, args []any, err error) {
-	key, ok := usageKeys[by]
-	if !ok {
-		return "", nil, fault.Newf(fault.Invalid, "There are no sums by %q.", by)
-	}
-	where, args := usageWhere(f)
-	order := "5 DESC, 6 DESC, 1"
-	if by == spend.ByDay {
-		order = "1 DESC"
-	}
-	query = `SELECT COALESCE(CAST(` + key + ` AS TEXT), ''), ` + usageSums + ` FROM usage_records` + where + ` GROUP BY 1 ORDER BY ` + order
-	if limit > 0 {
-		args = append(args, limit)
-		query += fmt.Sprintf(" LIMIT $%d", len(args))
-	}
-	return query, args, nil
-}
-
 // nameGroup says what people call what a sum is of.
 func (t *Tx) nameGroup(ctx context.Context, by spend.By, g *spend.Group) error {
 	if g.Key == "" {
@@ -212,11 +156,7 @@ func (t *Tx) nameGroup(ctx context.Context, by spend.By, g *spend.Group) error {
 		c, err := t.Conversation(ctx, g.Key)
 		g.Name = c.Key.String()
 		return err
-	case spend.ByDay:
-		days, err := strconv.Atoi(g.Key)
-		g.Key = time.Unix(int64(days)*86_400, 0).UTC().Format(time.DateOnly)
-		return wrap(err, "read a day")
-	case spend.ByModel:
+	case spend.ByDay, spend.ByModel:
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func TestUsageIsSummedByKind(t *testing.T) {
 		)
 		groups := func(by spend.By, f store.UsageFilter, limit int) (got []spend.Group) {
 			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
-				got, err = tx.UsageBy(t.Context(), by, f, limit)
+				got, _, err = tx.UsageBy(t.Context(), by, f, limit)
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestUsageIsSummedByKind(t *testing.T) {
 			}
 		}
 		err := b.InRead(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.UsageBy(t.Context(), "actor", store.UsageFilter{}, 0)
+			_, _, err := tx.UsageBy(t.Context(), "actor", store.UsageFilter{}, 0)
 			return err
 		})
 		wantKind(t, err, fault.Invalid)

@@ -1,4 +1,4 @@
--- version 39
+-- version 40
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -1081,6 +1081,54 @@ CREATE TRIGGER inbound_events_leave_web
   FOR EACH ROW WHEN NEW.data IS NULL AND OLD.data IS NOT NULL AND OLD.platform_type = 'web'
 BEGIN
   DELETE FROM web_messages WHERE id = OLD.message_id AND delivery_id IS NULL;
+END
+;;
+CREATE TABLE usage_days (
+  day INTEGER PRIMARY KEY,
+  format INTEGER NOT NULL,
+  body BLOB NOT NULL
+)
+;;
+CREATE TABLE usage_spread (
+  event_id TEXT PRIMARY KEY
+) WITHOUT ROWID
+;;
+CREATE TRIGGER usage_days_added AFTER INSERT ON usage_records
+BEGIN
+  DELETE FROM usage_days WHERE day = NEW.at_ms / 86400000;
+END
+;;
+CREATE TRIGGER usage_days_added_late AFTER INSERT ON usage_records
+WHEN NEW.event_id IS NOT NULL
+  AND NEW.at_ms / 86400000 IS NOT (SELECT e.accepted_ms / 86400000 FROM inbound_events e WHERE e.id = NEW.event_id)
+BEGIN
+  INSERT INTO usage_spread (event_id) VALUES (NEW.event_id) ON CONFLICT (event_id) DO NOTHING;
+  DELETE FROM usage_days WHERE day = (SELECT e.accepted_ms / 86400000 FROM inbound_events e WHERE e.id = NEW.event_id);
+END
+;;
+CREATE TRIGGER usage_days_changed
+  AFTER UPDATE OF event_id, conversation_id, codebase_id, actor, ai_assistant_type, model, input_tokens, output_tokens, cost_micros, at_ms ON usage_records
+BEGIN
+  DELETE FROM usage_days WHERE day IN (OLD.at_ms / 86400000, NEW.at_ms / 86400000);
+END
+;;
+CREATE TRIGGER usage_days_changed_late AFTER UPDATE OF event_id, at_ms ON usage_records
+WHEN NEW.event_id IS NOT NULL
+  AND NEW.at_ms / 86400000 IS NOT (SELECT e.accepted_ms / 86400000 FROM inbound_events e WHERE e.id = NEW.event_id)
+BEGIN
+  INSERT INTO usage_spread (event_id) VALUES (NEW.event_id) ON CONFLICT (event_id) DO NOTHING;
+  DELETE FROM usage_days WHERE day = (SELECT e.accepted_ms / 86400000 FROM inbound_events e WHERE e.id = NEW.event_id);
+END
+;;
+CREATE TRIGGER usage_days_removed AFTER DELETE ON usage_records
+BEGIN
+  DELETE FROM usage_days WHERE day = OLD.at_ms / 86400000;
+END
+;;
+CREATE TRIGGER usage_days_event_deleted AFTER DELETE ON inbound_events
+BEGIN
+  INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
+  DELETE FROM usage_days WHERE day = OLD.accepted_ms / 86400000;
 END
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)

@@ -3,12 +3,14 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -59,6 +61,13 @@ func Used(t testing.TB, kind string, sessions int) *store.Store {
 			t.Fatal(err)
 		}
 		s = open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
+	}
+	days, err := s.UsageToSum(ctx, time.Now())
+	for _, day := range days {
+		err = errors.Join(err, s.SumUsageDay(ctx, day))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
