@@ -224,7 +224,7 @@ func (s *Stream) Close() {
 	}
 }
 
-// pace is how long the stream is silent after an event now.
+// pace is how long it takes from an event to the next one now.
 func (s *Stream) pace() time.Duration {
 	if !s.asked.All {
 		return pace
@@ -232,6 +232,16 @@ func (s *Stream) pace() time.Duration {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	return min(max(pace, time.Duration(len(s.hub.byTopic[everything]))*each), slowest)
+}
+
+// settle is how long a change waits now for others to be told with it.
+func (s *Stream) settle() time.Duration {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	if len(s.hub.streams) < many {
+		return 0
+	}
+	return settle
 }
 
 func (s *Stream) poke() {

@@ -176,6 +176,33 @@ func TestManyPagesAreToldLessOften(t *testing.T) {
 	})
 }
 
+// Where many pages are open, what one step of a turn commits is told once, and soon.
+func TestWhatIsCommittedTogetherIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := live.NewHub(live.Limits{Total: 100, PerOwner: 100})
+		var pages []*page
+		for range 60 {
+			pages = append(pages, open(t, h, live.Asked{Owner: "a", Topics: []live.Topic{live.Conversation("1")}}))
+		}
+		for turn := range 5 {
+			began := time.Now()
+			for range 4 {
+				h.Changed(live.Conversation("1"))
+				time.Sleep(5 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			for _, p := range pages {
+				p.mu.Lock()
+				n, took := len(p.at), p.at[len(p.at)-1].Sub(began)
+				p.mu.Unlock()
+				if n != turn+1 || took > 100*time.Millisecond {
+					t.Fatalf("%d events after turn %d, the last after %v", n, turn+1, took)
+				}
+			}
+		}
+	})
+}
+
 func TestAPageGoesOnBehindItsLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := live.NewHub(most)

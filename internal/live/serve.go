@@ -16,6 +16,12 @@ const (
 	each    = 4 * time.Millisecond
 	slowest = 800 * time.Millisecond
 
+	// settle is how long after a change it is told where at least many streams are open:
+	// what one step of a turn commits shortly after each other is then told, and its page
+	// made, once.
+	settle = 50 * time.Millisecond
+	many   = 50
+
 	// heartbeat is how often something is written, and looked at whether they may look.
 	heartbeat = 15 * time.Second
 
@@ -71,7 +77,10 @@ func (f Feed) run(ctx context.Context, write func(text string) bool) {
 	defer beat.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	wake := (<-chan struct{})(nil) // nil during the pause behind an event
+	settled := time.NewTimer(life)
+	settled.Stop()
+	defer settled.Stop()
+	wake := (<-chan struct{})(nil) // nil until there is to be the next event
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,15 +94,18 @@ func (f Feed) run(ctx context.Context, write func(text string) bool) {
 		case <-pause.C:
 			wake = s.wake
 		case <-wake:
+			wake = nil
+			settled.Reset(s.settle())
+		case <-settled.C:
 			c := s.take()
 			if c.Access && !f.Check(ctx) {
 				return
 			}
 			if !c.Gap && len(c.Topics) == 0 {
+				wake = s.wake
 				continue
 			}
-			pause.Reset(s.pace())
-			wake = nil
+			pause.Reset(s.pace() - s.settle())
 			if f.tells(ctx, c) && !write("id: "+c.ID+"\nevent: "+c.event()+"\ndata: 1\n\n") {
 				return
 			}

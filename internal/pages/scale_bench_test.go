@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store/storetest"
@@ -30,6 +33,7 @@ func BenchmarkEveryPage(b *testing.B) {
 			s := storetest.Used(b, kind, *usedSessions)
 			b.Logf("%d sessions in %v", *usedSessions, time.Since(began).Round(time.Second))
 			w := newWorld(b, s, func(c *pages.Config) { c.PublicURL = "" })
+			w.talks()
 			for _, who := range []struct {
 				name string
 				as   signin.Account
@@ -54,10 +58,10 @@ func usedPaths(n int, owner bool) []string {
 		"/sessions?state=failed&" + before(n/100), "/sessions?state=completed", "/sessions?platform=telegram", "/sessions?platform=web", "/sessions?platform=none",
 		"/sessions?assistant=acp", "/sessions?assistant=none", "/sessions?" + of, "/sessions?" + of + "&" + before(n/100), "/sessions?state=failed&platform=web&assistant=acp",
 		"/sessions?q=word77", "/sessions?q=tenth", "/sessions?q=test", "/sessions?q=nothingofthekind", "/sessions?q=test&platform=web", "/sessions?q=tenth&" + before(n/100),
-		"/approvals", "/repos", "/costs", "/costs?since=all", "/costs?by=model", "/memory", "/agents", "/docs", "/docs/operations", "/account",
+		"/approvals", "/repos", "/costs", "/costs?since=all", "/costs?by=model", "/memory", "/agents", "/agents/new", "/docs", "/docs/operations", "/account", "/chat",
 	}
 	for _, by := range []string{"codebase", "model", "conversation"} {
-		list = append(list, "/costs?since=all&by="+by)
+		list = append(list, "/costs?since=all&by="+by, "/costs?since=365d&by="+by)
 	}
 	if !owner {
 		return list
@@ -69,7 +73,69 @@ func usedPaths(n int, owner bool) []string {
 		}
 	}
 	return append(list, session(1)+"?before=5000", "/sessions?person=telegram/42", "/sessions?person=telegram/43", "/sessions?person=telegram/1", "/sessions?person=telegram/none&platform=slack",
-		"/queue", "/repos/"+storetest.UsedID(4, 7), "/costs?since=all&by=person", "/memory?q=server", "/people", "/audit", "/audit?q=nothing", "/audit?actor=telegram/42", "/platforms", "/backups", "/settings")
+		"/approvals/"+approval.Approval{Number: 250}.Name(), "/chat/"+storetest.UsedID(6, 1), "/chat/"+storetest.UsedID(6, 2000), "/queue", "/repos/"+storetest.UsedID(4, 7), "/costs?since=all&by=person", "/memory?q=server", "/people", "/audit", "/audit?q=nothing", "/audit?actor=telegram/42", "/platforms", "/backups", "/settings")
+}
+
+// load is the load average of the machine, without which no time says much; 0 where it is
+// not known.
+func load() (l float64) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &l)
+	}
+	if err != nil {
+		return 0
+	}
+	return l
+}
+
+// unmeasured are pages that show nothing of what a database has much of.
+var unmeasured = map[string]string{
+	"/agents/{id}":  "a profile, as on /agents",
+	"/setup":        "the configuration, from its file",
+	"/setup/{step}": "as /setup",
+}
+
+// Every page is either measured or named with the reason why not.
+func TestEveryPageIsMeasured(t *testing.T) {
+	t.Parallel()
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	missing := make(map[string]bool)
+	for _, name := range sources {
+		text, err := os.ReadFile(name) //nolint:gosec // sources of this package
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`p\.page\("(GET ([^"]+))"`).FindAllStringSubmatch(string(text), -1) {
+			mux.HandleFunc(m[1], http.NotFound)
+			if missing[m[1]] = unmeasured[m[2]] == ""; !missing[m[1]] {
+				delete(unmeasured, m[2])
+			}
+		}
+	}
+	if len(missing) < 20 {
+		t.Fatalf("only %d pages: %v", len(missing), missing)
+	}
+	for _, path := range usedPaths(100_000, true) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, pattern := mux.Handler(r)
+		missing[pattern] = false
+	}
+	for pattern, is := range missing {
+		if is {
+			t.Errorf("no path of usedPaths is of %s", pattern)
+		}
+	}
+	if len(unmeasured) > 0 {
+		t.Errorf("there are no such pages: %v", unmeasured)
+	}
 }
 
 // timed asks for a page until it is known how long it takes.
@@ -95,6 +161,7 @@ func (w *world) timed(b *testing.B, who signin.Account, path string) {
 	b.ReportMetric(part(95), "p95-ms")
 	b.ReportMetric(float64(size), "bytes")
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(load(), "load")
 	if size > 300_000 {
 		b.Errorf("%d bytes", size)
 	}

@@ -12,8 +12,10 @@ type Tally struct {
 	column        int
 	by            By
 	actor, within string // only the records of this person and codebase; empty: all
-	groups        map[string]*tallied
+	groups        []tallied
+	of            map[string]int // a place in groups, by the name as it is encoded
 	all           tallied
+	view          dayView // is used for each day
 }
 
 // tallied is a sum with those turns in it that other days may count too.
@@ -46,16 +48,17 @@ func (s *tallied) once(id string) {
 
 // NewTally returns a Tally without days. Of f it observes the person and the codebase.
 func NewTally(by By, f Filter) *Tally {
-	return &Tally{column: columnOf[by], by: by, actor: f.Actor, within: f.CodebaseID, groups: make(map[string]*tallied)}
+	return &Tally{column: columnOf[by], by: by, actor: f.Actor, within: f.CodebaseID, of: make(map[string]int)}
 }
 
 // dayView is a day that is being added.
 type dayView struct {
 	dayReader
 	names  [columns]int // how many there are
-	groups []*tallied   // by place of a name; that of a ByDay is the only one
+	groups []int        // places in Tally.groups, by place of a name; that of a ByDay is the only one
 	wanted [columns][]bool
-	cells  []*tallied // the group of each cell; nil if it is not wanted
+	cells  []int // the group of each cell; -1 if it is not wanted
+	mine   []int // groups of an entry
 }
 
 // Add adds a day, in days since 1970, as it is encoded. One that was damaged adds nothing
@@ -65,28 +68,28 @@ func (t *Tally) Add(day int64, encoded []byte) error {
 	if !ok {
 		return errDay
 	}
-	v := &dayView{dayReader: dayReader{b: body}}
+	v := &t.view
+	v.dayReader = dayReader{b: body}
 	t.names(v, day)
 	t.cells(v)
-	mine := make([]*tallied, 0, 8)
 	for range v.count() { // in several cells
-		mine = v.touched(mine[:0])
-		if len(mine) > 0 {
+		v.touched()
+		if len(v.mine) > 0 {
 			t.all.Turns++
 		}
-		for _, g := range mine {
-			g.Turns++
+		for _, g := range v.mine {
+			t.groups[g].Turns++
 		}
 	}
 	for range v.count() { // on several days
 		name := v.name()
-		if mine = v.touched(mine[:0]); len(mine) == 0 {
+		if v.touched(); len(v.mine) == 0 {
 			continue
 		}
 		id := readName(name)
 		t.all.once(id)
-		for _, g := range mine {
-			g.once(id)
+		for _, g := range v.mine {
+			t.groups[g].once(id)
 		}
 	}
 	if v.broken {
@@ -98,6 +101,7 @@ func (t *Tally) Add(day int64, encoded []byte) error {
 // names reads the columns: which of their names are wanted, and the groups of those that
 // sums are made by.
 func (t *Tally) names(v *dayView, day int64) {
+	v.groups = v.groups[:0]
 	for column := range columns {
 		n := v.count()
 		v.names[column] = n
@@ -108,73 +112,72 @@ func (t *Tally) names(v *dayView, day int64) {
 		case byCodebase:
 			want = t.within
 		}
-		if want != "" {
-			v.wanted[column] = make([]bool, n)
-		}
-		if column == t.column {
-			v.groups = make([]*tallied, n)
-		}
-		for i := range n {
+		v.wanted[column] = v.wanted[column][:0]
+		for range n {
 			name := v.name()
 			if want != "" {
-				v.wanted[column][i] = readName(name) == want
+				v.wanted[column] = append(v.wanted[column], readName(name) == want)
 			}
 			if column == t.column {
-				v.groups[i] = t.group(name)
+				v.groups = append(v.groups, t.group(name))
 			}
 		}
 	}
 	if t.column == columns {
-		v.groups = []*tallied{t.group(appendName(nil, time.Unix(day*86_400, 0).UTC().Format(time.DateOnly)))}
+		v.groups = append(v.groups, t.group(appendName(nil, time.Unix(day*86_400, 0).UTC().Format(time.DateOnly))))
 	}
 }
 
-// group returns the group of a name as it is encoded.
-func (t *Tally) group(name []byte) *tallied {
-	g := t.groups[string(name)]
-	if g == nil {
-		g = &tallied{}
-		t.groups[string(name)] = g
+// group returns the place of the group of a name as it is encoded.
+func (t *Tally) group(name []byte) int {
+	at, known := t.of[string(name)]
+	if !known {
+		at = len(t.groups)
+		t.groups, t.of[string(name)] = append(t.groups, tallied{}), at
 	}
-	return g
+	return at
 }
 
 // cells adds what is in the cells that are wanted.
 func (t *Tally) cells(v *dayView) {
-	v.cells = make([]*tallied, v.count())
-	for i := range v.cells {
+	v.cells = v.cells[:0]
+	for range v.count() {
 		at, wanted := 0, true
 		for column := range columns {
 			place := v.below(v.names[column])
 			if v.broken {
 				return
 			}
-			wanted = wanted && (v.wanted[column] == nil || v.wanted[column][place])
+			wanted = wanted && (len(v.wanted[column]) == 0 || v.wanted[column][place])
 			if column == t.column {
 				at = place
 			}
 		}
 		s := Sum{Turns: int(v.int()), InputTokens: v.int(), OutputTokens: v.int(), Micros: v.int(), UnpricedToken: v.int()}
-		if wanted {
-			v.cells[i] = v.groups[at]
-			v.cells[i].add(s)
-			t.all.add(s)
+		if !wanted {
+			v.cells = append(v.cells, -1)
+			continue
 		}
+		g := v.groups[at]
+		v.cells = append(v.cells, g)
+		t.groups[g].add(s)
+		t.all.add(s)
 	}
 }
 
-// touched appends the groups of the cells of an entry that are wanted, each once.
-func (v *dayView) touched(list []*tallied) []*tallied {
+// touched reads the cells of an entry, and notes the groups of those that are wanted, each
+// once.
+func (v *dayView) touched() {
+	v.mine = v.mine[:0]
 	for range v.count() {
 		at := v.below(len(v.cells))
 		if v.broken {
-			return nil
+			return
 		}
-		if g := v.cells[at]; g != nil && !slices.Contains(list, g) {
-			list = append(list, g)
+		if g := v.cells[at]; g >= 0 && !slices.Contains(v.mine, g) {
+			v.mine = append(v.mine, g)
 		}
 	}
-	return list
 }
 
 // Sum returns the sum of all.
@@ -183,8 +186,8 @@ func (t *Tally) Sum() Sum { return t.all.Sum }
 // Groups returns the sums: the dearest first, days the newest first, up to limit; 0 is all.
 func (t *Tally) Groups(limit int) []Group {
 	var list []Group
-	for name, g := range t.groups {
-		if g.seen {
+	for name, at := range t.of {
+		if g := t.groups[at]; g.seen {
 			list = append(list, Group{Key: readName([]byte(name)), Sum: g.Sum})
 		}
 	}

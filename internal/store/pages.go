@@ -36,16 +36,33 @@ const writtenIn = `
 	SELECT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.platform_type = $%d AND v.sender = $%d
 	UNION SELECT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.sender = $%d`
 
+// The conversations in which an account has an event, there and from elsewhere, one after
+// the other: the index has them in their order, so that a few are read at once.
+const (
+	writtenThereSQL     = `SELECT DISTINCT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.platform_type = $1 AND v.sender = $2 LIMIT $3`
+	writtenElsewhereSQL = `SELECT DISTINCT v.conversation_id FROM inbound_events v WHERE v.seq > 0 AND v.sender = $1 LIMIT $2`
+)
+
 // FewWrittenIn returns the conversations in which the first of some accounts that is one
-// has written, or nil if these are more than most, or none is an account.
+// has written, or nil if these are more than most, or none is an account. There may be some
+// among them in which what it wrote was refused.
 func (t *Tx) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
 	for _, v := range accounts {
 		if v == (Viewer{}) {
 			continue
 		}
-		ids, err := t.ids(ctx, fmt.Sprintf(writtenIn+` LIMIT $4`, 1, 2, 3), string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID), most+1)
+		ids, err := t.ids(ctx, writtenThereSQL, string(v.Platform), string(v.ID), most+1)
 		if err != nil || len(ids) > most {
 			return nil, wrap(err, "find the conversations of a person")
+		}
+		more, err := t.ids(ctx, writtenElsewhereSQL, outsideKey(v.Platform, v.ID), most+1)
+		if err != nil {
+			return nil, wrap(err, "find where a person wrote from elsewhere")
+		}
+		ids = append(ids, more...)
+		slices.Sort(ids)
+		if ids = slices.Compact(ids); len(ids) > most {
+			return nil, nil
 		}
 		return append([]string{}, ids...), nil
 	}

@@ -63,9 +63,17 @@ func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, e
 	if !f.elsewhere() {
 		return t.listSessions(ctx, f, "remote_agent_sessions")
 	}
-	list, err := t.listSessions(ctx, f, newestSessions)
-	if err != nil || len(list) == f.Limit {
-		return list, err
+	few, err := t.FewWrittenIn(ctx, fewConversations, f.Viewer, f.Person)
+	if err != nil {
+		return nil, err
+	}
+	if few == nil {
+		list, err := t.listSessions(ctx, f, newestSessions)
+		if err != nil || len(list) == f.Limit {
+			return list, err
+		}
+	} else if f.Within == nil {
+		f.Within = few
 	}
 	return t.gatherSessions(ctx, f)
 }
@@ -81,7 +89,10 @@ func (f SessionFilter) elsewhere() bool {
 // listed first.
 const newestSessions = "newest"
 
-const lookedAt = 1000 // sessions of newestSessions
+const (
+	lookedAt         = 1000 // sessions of newestSessions
+	fewConversations = 200  // of somebody whose sessions are not looked for among the newest
+)
 
 // chosen returns the conditions of f on a session s and its conversation c.
 func (f SessionFilter) chosen() *conditions {
@@ -125,7 +136,7 @@ func (t *Tx) gatherSessions(ctx context.Context, f SessionFilter) ([]SessionRow,
 		c.add("s.conversation_id IN (SELECT p.id FROM remote_agent_conversations p WHERE p.platform_type = $%d)", string(f.Platform))
 	}
 	for _, v := range []Viewer{f.Viewer, f.Person} {
-		if v != (Viewer{}) {
+		if v != (Viewer{}) && f.Within == nil {
 			c.add("s.conversation_id IN ("+writtenIn+")", string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID))
 		}
 	}
