@@ -58,7 +58,7 @@ func usedPaths(n int, owner bool) []string {
 		"/sessions?state=failed&" + before(n/100), "/sessions?state=completed", "/sessions?platform=telegram", "/sessions?platform=web", "/sessions?platform=none",
 		"/sessions?assistant=acp", "/sessions?assistant=none", "/sessions?" + of, "/sessions?" + of + "&" + before(n/100), "/sessions?state=failed&platform=web&assistant=acp",
 		"/sessions?q=word77", "/sessions?q=tenth", "/sessions?q=test", "/sessions?q=nothingofthekind", "/sessions?q=test&platform=web", "/sessions?q=tenth&" + before(n/100),
-		"/approvals", "/repos", "/costs", "/costs?since=all", "/costs?by=model", "/memory", "/agents", "/agents/new", "/docs", "/docs/operations", "/account", "/chat",
+		"/approvals", "/repos", "/costs", "/costs?since=all", "/costs?by=model", "/memory", "/agents", "/docs", "/docs/operations", "/account", "/chat",
 	}
 	for _, by := range []string{"codebase", "model", "conversation"} {
 		list = append(list, "/costs?since=all&by="+by, "/costs?since=365d&by="+by)
@@ -73,7 +73,7 @@ func usedPaths(n int, owner bool) []string {
 		}
 	}
 	return append(list, session(1)+"?before=5000", "/sessions?person=telegram/42", "/sessions?person=telegram/43", "/sessions?person=telegram/1", "/sessions?person=telegram/none&platform=slack",
-		"/approvals/"+approval.Approval{Number: 250}.Name(), "/chat/"+storetest.UsedID(6, 1), "/chat/"+storetest.UsedID(6, 2000), "/queue", "/repos/"+storetest.UsedID(4, 7), "/costs?since=all&by=person", "/memory?q=server", "/people", "/audit", "/audit?q=nothing", "/audit?actor=telegram/42", "/platforms", "/backups", "/settings")
+		"/agents/new", "/approvals/"+approval.Approval{Number: 250}.Name(), "/chat/"+storetest.UsedID(6, 1), "/chat/"+storetest.UsedID(6, 2000), "/queue", "/repos/"+storetest.UsedID(4, 7), "/costs?since=all&by=person", "/memory?q=server", "/people", "/audit", "/audit?q=nothing", "/audit?actor=telegram/42", "/platforms", "/backups", "/settings")
 }
 
 // load is the load average of the machine, without which no time says much; 0 where it is
