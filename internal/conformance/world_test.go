@@ -92,7 +92,7 @@ func newWorld(t *testing.T, database string) *world {
 		"GIT_ALLOWED_HOSTS": git.Host(),
 		"ACP_AGENTS":        "robot=" + strings.Join(agent, " "), "TOOL_READ_PATHS": dir,
 	}
-	driver, address := "sqlite", "file:"+filepath.Join(w.env["DATA_DIR"], "bot.db")+"?_pragma=busy_timeout(20000)&_pragma=foreign_keys(1)"
+	driver, address := "sqlite", "file:"+filepath.Join(w.env["DATA_DIR"], "bot.db")+"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=foreign_keys(1)"
 	if database == "postgres" {
 		w.env["DATABASE_URL"] = storetest.PostgresMigratedURL(t)
 		driver, address = "pgx", w.env["DATABASE_URL"]

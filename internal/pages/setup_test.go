@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/pages"
 	"remote-agent/internal/setup"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // configuration is a setup.Service over two options and a service that makes a key.
@@ -124,12 +125,11 @@ func (c *configuration) done() string {
 
 func eachSetup(t *testing.T, test func(t *testing.T, w *world, c *configuration)) {
 	t.Helper()
-	c := newConfiguration()
-	eachWith(t, func(config *pages.Config) {
-		config.Setup = func() (setup.Service, error) { return c, nil }
-	}, func(t *testing.T, w *world) {
-		*c = *newConfiguration()
-		test(t, w, c)
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		c := newConfiguration()
+		test(t, newWorld(t, open(t), func(config *pages.Config) {
+			config.Setup = func() (setup.Service, error) { return c, nil }
+		}), c)
 	})
 }
 
