@@ -102,7 +102,7 @@ func (p *Pages) overview(r *request) (view, error) {
 		if entries, err = tx.OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
 			return err
 		}
-		if failed, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Limit: maxFailed}); err != nil {
+		if failed, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Since: now.Add(-failedFor), Limit: maxFailed}); err != nil {
 			return err
 		}
 		if recent, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Limit: maxRecent}); err != nil {
@@ -149,9 +149,7 @@ func (p *Pages) needsYou(r *request, open questions, failed []store.SessionRow) 
 		item(state("waiting", "☰", pl.Name()), p.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
 	}
 	for _, s := range failed {
-		if p.Now().Sub(s.StartedAt) < failedFor {
-			item(state("error", "✖", "failed"), p.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
-		}
+		item(state("error", "✖", "failed"), p.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}
 	if len(items) == 0 {
 		return html.Group{html.El("h2", html.Text("Needs you")), empty(html.Text("Nothing waits for you. Approvals, plans and failed turns appear here first."))}

@@ -21,6 +21,7 @@ import (
 
 var (
 	usedSessions = flag.Int("used-sessions", 100_000, "sessions of ten messages in the database of BenchmarkEveryPage")
+	usedKept     = flag.String("used-kept", "", "folder in which that database is kept for the next time (on PostgreSQL on the server of TEST_DATABASE_URL)")
 	pagesOnly    = flag.String("only-pages", ".", "which paths BenchmarkEveryPage asks for")
 )
 
@@ -30,7 +31,7 @@ func BenchmarkEveryPage(b *testing.B) {
 	for _, kind := range []string{"SQLite", "Postgres"} {
 		b.Run(kind, func(b *testing.B) {
 			began := time.Now()
-			s := storetest.Used(b, kind, *usedSessions)
+			s := storetest.UsedIn(b, kind, *usedSessions, *usedKept)
 			b.Logf("%d sessions in %v", *usedSessions, time.Since(began).Round(time.Second))
 			w := newWorld(b, s, func(c *pages.Config) { c.PublicURL = "" })
 			w.talks()

@@ -182,4 +182,4 @@ func TestASearchGoesOn(t *testing.T) {
 	}
 }
 
-var furtherLink = regexp.MustCompile(`href="(/sessions\?hit=[0-9]+[^"]*)"`)
+var furtherLink = regexp.MustCompile(`href="(/sessions\?before=[^"]*)"`)

@@ -22,9 +22,6 @@ const (
 	sessionsPage = 50
 	window       = 200       // messages of a transcript at once
 	maxPage      = 200 << 10 // bytes of HTML of these messages
-	maxHits      = 100       // messages that a search looks at at once
-	maxSearches  = 5         // how often it does for a page
-	maxWithin    = 200       // conversations that a search is narrowed to
 	maxText      = 16 << 10  // bytes of a text that are shown
 	maxOutput    = 4 << 10   // bytes of what a tool said
 )
@@ -60,10 +57,6 @@ func (p *Pages) sessions(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	after, err := r.number("hit")
-	if err != nil {
-		return view{}, err
-	}
 	ctx, words := r.Context(), strings.TrimSpace(r.URL.Query().Get("q"))
 	var list []store.SessionRow
 	var codebases []sessions.Codebase
@@ -75,12 +68,13 @@ func (p *Pages) sessions(r *request) (view, error) {
 		}
 		further = r.URL.Query()
 		if words != "" {
-			var hit int64
-			if list, hit, err = withWords(ctx, tx, f, words, after); err != nil || hit == 0 {
+			f.Limit = sessionsPage
+			var before string
+			if list, before, err = tx.FindSessions(ctx, f, words); err != nil || before == "" {
 				further = nil
 				return err
 			}
-			further.Set("hit", strconv.FormatInt(hit, 10))
+			further.Set("before", before)
 			return nil
 		}
 		if list, err = tx.ListSessions(ctx, f); err != nil || len(list) <= sessionsPage {
@@ -99,7 +93,7 @@ func (p *Pages) sessions(r *request) (view, error) {
 	case len(list) > 0:
 		body = append(body, p.sessionList(list))
 	case further != nil:
-		body = append(body, empty(html.Text("No session is like that among what was said last.")))
+		body = append(body, empty(html.Text("No session is like that among the newest ones.")))
 	case r.URL.RawQuery != "":
 		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
 	default:
@@ -113,55 +107,6 @@ func (p *Pages) sessions(r *request) (view, error) {
 		v.live = liveAll
 	}
 	return v, nil
-}
-
-// withWords returns a page of the sessions that f chooses in which something has some
-// words, those first in which it was said last, and where to go on: behind the message with
-// a number, 0 if there is nothing more. A page may be short, or empty, because there was
-// much that was not chosen; what was said on both sides of its end is on both pages.
-func withWords(ctx context.Context, tx *store.Tx, f store.SessionFilter, words string, after int64) (list []store.SessionRow, further int64, err error) {
-	search := store.SearchFilter{Words: words, Limit: maxHits, Before: after}
-	if search.Within, err = tx.FewWrittenIn(ctx, maxWithin, f.Viewer, f.Person); err != nil {
-		return nil, 0, err
-	}
-	seen := make(map[string]bool)
-	for range maxSearches {
-		hits, err := tx.SearchMessages(ctx, search)
-		if err != nil {
-			return nil, 0, err
-		}
-		f.Sessions, f.Limit, f.Before = []string{}, maxHits, ""
-		for _, h := range hits {
-			if !seen[h.SessionID] {
-				seen[h.SessionID], f.Sessions = true, append(f.Sessions, h.SessionID)
-			}
-		}
-		search.Without = append(search.Without, f.Sessions...)
-		rows, err := tx.ListSessions(ctx, f)
-		if err != nil {
-			return nil, 0, err
-		}
-		chosen := make(map[string]store.SessionRow, len(rows))
-		for _, row := range rows {
-			chosen[row.ID] = row
-		}
-		for _, h := range hits {
-			search.Before = h.ID
-			row, ok := chosen[h.SessionID]
-			if !ok {
-				continue
-			}
-			if len(list) == sessionsPage {
-				return list, h.ID + 1, nil
-			}
-			list = append(list, row)
-			delete(chosen, h.SessionID)
-		}
-		if len(hits) < maxHits {
-			return list, 0, nil
-		}
-	}
-	return list, search.Before, nil
 }
 
 // filterForm shows the filter that holds, to be changed; the address keeps it.

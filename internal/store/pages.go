@@ -25,10 +25,11 @@ type Viewer struct {
 }
 
 // hasWritten is the condition that an account has written in a conversation, there or
-// from elsewhere. What is of a conversation has a number, by which the index finds it.
+// from elsewhere. What it wrote has the platform of the conversation, so that the index of
+// senders finds it at once, also where a conversation has much of others.
 const hasWritten = `EXISTS (
-	SELECT 1 FROM inbound_events v WHERE v.conversation_id = %s AND v.seq > 0
-		AND (v.platform_type = $%%d AND v.sender = $%%d OR v.sender = $%%d) AND v.state NOT IN ('refused', 'raw'))`
+	SELECT 1 FROM inbound_events v {by sender} WHERE v.sender IN ($%%d, $%%d) AND (v.platform_type = $%%d OR v.sender = $%%d)
+		AND v.platform_type = %[1]s.platform_type AND v.conversation_id = %[1]s.id AND v.seq > 0 AND v.state NOT IN ('refused', 'raw'))`
 
 // writtenIn are the conversations in which an account has an event. Where hasWritten asks
 // of each conversation, this goes through those of the account.
@@ -69,10 +70,21 @@ func (t *Tx) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]
 	return nil, nil
 }
 
-// seenBy adds the condition that the conversation in a column is one that v sees.
-func (c *conditions) seenBy(v Viewer, column string) {
+// seenBy adds the condition that the conversation of an alias is one that v sees.
+func (c *conditions) seenBy(v Viewer, conversation string) {
 	if v != (Viewer{}) {
-		c.add(fmt.Sprintf(hasWritten, column), string(v.Platform), string(v.ID), outsideKey(v.Platform, v.ID))
+		outside := outsideKey(v.Platform, v.ID)
+		c.add(fmt.Sprintf(hasWritten, conversation), string(v.ID), outside, string(v.Platform), outside)
+	}
+}
+
+// ofSeen adds the condition that a column names a conversation that v sees.
+func (c *conditions) ofSeen(v Viewer, column string) {
+	if v != (Viewer{}) {
+		seen := &conditions{args: c.args}
+		seen.seenBy(v, "c")
+		c.args = seen.args
+		c.list = append(c.list, "EXISTS (SELECT 1 FROM remote_agent_conversations c WHERE c.id = "+column+" AND "+seen.list[0]+")")
 	}
 }
 
@@ -83,7 +95,7 @@ func (t *Tx) Sees(ctx context.Context, v Viewer, conversationID string) (bool, e
 	}
 	var c conditions
 	c.add("c.id = $%d", conversationID)
-	c.seenBy(v, "c.id")
+	c.seenBy(v, "c")
 	var one int
 	ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
 	return ok, wrap(err, "look who sees a conversation")
@@ -99,7 +111,7 @@ func (t *Tx) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (b
 			places[i] = fmt.Sprintf("$%d", len(c.args))
 		}
 		c.list = append(c.list, "c.id IN ("+strings.Join(places, ", ")+")")
-		c.seenBy(v, "c.id")
+		c.seenBy(v, "c")
 		var one int
 		if ok, err := t.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
 			return ok, wrap(err, "look who sees conversations")
@@ -114,7 +126,7 @@ func (t *Tx) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit 
 	var c conditions
 	c.add("state = 'waiting'")
 	c.add("expires_ms > $%d", millis(now))
-	c.seenBy(v, "approvals.conversation_id")
+	c.ofSeen(v, "approvals.conversation_id")
 	c.args = append(c.args, limit)
 	return t.approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
 }
@@ -125,7 +137,7 @@ func (t *Tx) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) 
 	var c conditions
 	c.add(openPlan)
 	c.add("expires_ms > $%d", millis(now))
-	c.seenBy(v, "plans.conversation_id")
+	c.ofSeen(v, "plans.conversation_id")
 	c.args = append(c.args, limit)
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var p plan.Plan
@@ -259,30 +271,4 @@ func (t *Tx) Senders(ctx context.Context, list []TranscriptMessage) (map[string]
 		return nil
 	}, `SELECT id, data FROM inbound_events WHERE id IN (`+strings.Join(places, ", ")+`)`, args...)
 	return found, wrap(err, "look who sent messages")
-}
-
-// listed adds the conditions of a filter that only pages have.
-func (c *conditions) listed(f SessionFilter) {
-	c.seenBy(f.Viewer, "s.conversation_id")
-	c.seenBy(f.Person, "s.conversation_id")
-	if f.Platform != "" {
-		c.add("c.platform_type = $%d", string(f.Platform))
-	}
-	if f.CodebaseID != "" {
-		c.add("s.codebase_id = $%d", f.CodebaseID)
-	}
-	if f.Assistant != "" {
-		c.add("s.ai_assistant_type = $%d", f.Assistant)
-	}
-	if f.Sessions != nil {
-		places := make([]string, len(f.Sessions))
-		for i, id := range f.Sessions {
-			c.args = append(c.args, id)
-			places[i] = fmt.Sprintf("$%d", len(c.args))
-		}
-		if len(places) == 0 {
-			places = []string{"NULL"}
-		}
-		c.add("s.id IN (" + strings.Join(places, ", ") + ")")
-	}
 }

@@ -45,7 +45,7 @@ func (t *Tx) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenE
 func openEntriesSQL(v Viewer, limit int) (query string, args []any) {
 	var c conditions
 	c.add("e.lane = 'turn' AND e.state IN ('waiting', 'running')")
-	c.seenBy(v, "e.conversation_id")
+	c.seenBy(v, "c")
 	c.args = append(c.args, limit)
 	return `SELECT ` + openEntryColumns + c.where() +
 		fmt.Sprintf(" ORDER BY CASE e.state WHEN 'running' THEN 0 ELSE 1 END, e.accepted_ms, e.id LIMIT $%d", len(c.args)), c.args

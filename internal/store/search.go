@@ -28,7 +28,6 @@ type SearchFilter struct {
 	Words          string   // all of them have to occur; see SearchMessages
 	ConversationID string   // empty: all
 	Within         []string // nil: all; else only these conversations, none if it is empty
-	Without        []string // sessions that say it often: most of what they say is left out
 	Before         int64    // ID of a hit: only older ones; 0: from the newest
 	Limit          int      // 1 to 1000; 0 is 50
 }
@@ -72,7 +71,7 @@ func (t *Tx) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTer
 	}
 	var hits []Hit
 	behind := "m.id > $1 AND " + searched
-	err := t.searchEach(ctx, SearchFilter{ConversationID: f.ConversationID, Within: f.Within, Without: f.Without, Before: f.Before, Limit: -1},
+	err := t.searchEach(ctx, SearchFilter{ConversationID: f.ConversationID, Within: f.Within, Before: f.Before, Limit: -1},
 		"agent_messages m", "m.id", behind, []any{mark}, func(h Hit) {
 			if len(hits) < f.Limit && hasTerms(h.Content, terms) {
 				hits = append(hits, h)
@@ -169,6 +168,9 @@ const (
 // would fetch every message that has a common word to find the newest. So it is
 // asked after them, and if it finds many, it looks among newer ones and ever more.
 func (t *Tx) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	if err := t.alone(ctx); err != nil {
+		return nil, err
+	}
 	hits, err := t.searchNewest(ctx, f, terms)
 	if err != nil || len(hits) == f.Limit {
 		return hits, err
@@ -215,7 +217,7 @@ func (t *Tx) searchNewest(ctx context.Context, f SearchFilter, terms []searchTer
 	var args []any
 	match := textMatch(terms, &args)
 	source := newest(f, readFirst, &args)
-	return t.searchIn(ctx, SearchFilter{Limit: f.Limit, Without: f.Without}, source, "m.id", match, args)
+	return t.searchIn(ctx, SearchFilter{Limit: f.Limit}, source, "m.id", match, args)
 }
 
 // textMatch is the condition that a text has all terms, on PostgreSQL and without
@@ -316,9 +318,6 @@ func (t *Tx) searchEach(ctx context.Context, f SearchFilter, source, id, match s
 	}
 	if f.Within != nil {
 		query += " AND " + within(f.Within, &args)
-	}
-	for _, id := range f.Without {
-		condition("s.id <> $%d", id)
 	}
 	args = append(args, f.Limit)
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))

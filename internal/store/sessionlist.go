@@ -27,9 +27,10 @@ type SessionFilter struct {
 	Platform       messages.Platform
 	CodebaseID     string
 	Assistant      string
-	Sessions       []string // nil: all; else only these sessions, none if it is empty
-	Before         string   // id of a session: only those that are listed after it
-	Limit          int      // 1 to 1000; 0 is 50
+	Since          time.Time // of the start
+	Sessions       []string  // nil: all; else only these sessions, none if it is empty
+	Before         string    // id of a session: only those that are listed after it
+	Limit          int       // 1 to 1000; 0 is 50
 }
 
 // SessionRow is a session in a listing.
@@ -46,94 +47,204 @@ type SessionRow struct {
 // between change nothing. An id that is none, or of no session, is an error
 // (fault.Invalid, fault.NotFound).
 func (t *Tx) ListSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	if f.ConversationID != "" {
-		if err := checkID(f.ConversationID, "conversation"); err != nil {
-			return nil, err
-		}
-	}
-	if f.Before != "" {
-		if err := checkID(f.Before, "session"); err != nil {
-			return nil, err
-		}
-		if _, err := t.Session(ctx, f.Before); err != nil {
-			return nil, err
-		}
+	if err := t.checkFilter(ctx, f); err != nil {
+		return nil, err
 	}
 	f.Limit = page(f.Limit)
-	if !f.elsewhere() {
-		return t.listSessions(ctx, f, "remote_agent_sessions")
-	}
-	few, err := t.FewWrittenIn(ctx, fewConversations, f.Viewer, f.Person)
+	ids, err := t.chooseSessions(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	if few == nil {
-		list, err := t.listSessions(ctx, f, newestSessions)
-		if err != nil || len(list) == f.Limit {
-			return list, err
+	return t.sessionRows(ctx, ids...)
+}
+
+// checkFilter refuses ids that are none, and a cursor that is of no session.
+func (t *Tx) checkFilter(ctx context.Context, f SessionFilter) error {
+	if err := t.alone(ctx); err != nil {
+		return err
+	}
+	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return err
 		}
-	} else if f.Within == nil {
-		f.Within = few
+	}
+	if f.Before == "" {
+		return nil
+	}
+	if err := checkID(f.Before, "session"); err != nil {
+		return err
+	}
+	_, err := t.Session(ctx, f.Before)
+	return err
+}
+
+const (
+	lookedAt         = 2000 // sessions that are looked at one by one
+	fewConversations = 200  // by which sessions are found
+)
+
+// chooseSessions returns the ids of the sessions that f chooses, the newest first, up to
+// f.Limit. What many have is found by looking at the newest sessions one by one, what few
+// have by the conversations that have it.
+func (t *Tx) chooseSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+	if f.Sessions != nil {
+		return t.walkSessions(ctx, f, SessionPlace{})
+	}
+	few, narrow, err := t.narrowed(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if narrow {
+		return t.gatherSessions(ctx, few)
+	}
+	if !f.elsewhere() {
+		return t.walkSessions(ctx, f, SessionPlace{})
+	}
+	last, more, err := t.walkEnd(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := t.walkSessions(ctx, f, last)
+	if err != nil || len(ids) == f.Limit || !more {
+		return ids, err
 	}
 	return t.gatherSessions(ctx, f)
 }
 
 // elsewhere reports whether f chooses by what other tables say, which no index of the
-// sessions has in their order. What many have is found among the newest; what few have is
-// found by the conversations that have it.
+// sessions has in their order.
 func (f SessionFilter) elsewhere() bool {
 	return f.Viewer != (Viewer{}) || f.Person != (Viewer{}) || f.Platform != ""
 }
 
-// newestSessions stands for the sessions that are looked at one by one: those that are
-// listed first.
-const newestSessions = "newest"
+// narrowed returns f with the few conversations instead of what chooses these. ok is false
+// if they are many.
+func (t *Tx) narrowed(ctx context.Context, f SessionFilter) (few SessionFilter, ok bool, err error) {
+	if !f.elsewhere() {
+		return f, f.Within != nil, nil
+	}
+	ids := f.Within
+	if ids == nil {
+		ids, err = t.FewWrittenIn(ctx, fewConversations, f.Viewer)
+	}
+	if ids == nil && err == nil {
+		ids, err = t.FewWrittenIn(ctx, fewConversations, f.Person)
+	}
+	if ids == nil && err == nil && f.Platform != "" {
+		ids, err = t.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE platform_type = $1 LIMIT $2`, string(f.Platform), fewConversations+1)
+		if len(ids) > fewConversations {
+			ids = nil
+		} else {
+			ids = append([]string{}, ids...)
+		}
+	}
+	if ids == nil || err != nil {
+		return f, false, wrap(err, "look for few conversations")
+	}
+	var c conditions
+	list, arg, err := t.oneOf(ids, "UUID", 1)
+	if err != nil {
+		return f, false, err
+	}
+	c.list, c.args = append(c.list, "c.id"+list), append(c.args, arg)
+	c.elsewhere(f)
+	ids, err = t.ids(ctx, `SELECT c.id FROM remote_agent_conversations c`+c.where(), c.args...)
+	f.Viewer, f.Person, f.Platform, f.Within = Viewer{}, Viewer{}, "", append([]string{}, ids...)
+	return f, true, wrap(err, "look for few conversations")
+}
 
-const (
-	lookedAt         = 1000 // sessions of newestSessions
-	fewConversations = 200  // of somebody whose sessions are not looked for among the newest
-)
+// elsewhere adds the conditions on a conversation c.
+func (c *conditions) elsewhere(f SessionFilter) {
+	c.seenBy(f.Viewer, "c")
+	c.seenBy(f.Person, "c")
+	if f.Platform != "" {
+		c.add("c.platform_type = $%d", string(f.Platform))
+	}
+}
 
-// chosen returns the conditions of f on a session s and its conversation c.
-func (f SessionFilter) chosen() *conditions {
+// ownConditions returns the conditions of f on a session s itself. Indexes have the
+// sessions with each of the statuses, repositories and assistants in their order.
+func (t *Tx) ownConditions(f SessionFilter) (*conditions, error) {
 	c := &conditions{}
+	c.status(f.Status)
+	if f.CodebaseID != "" {
+		c.add("s.codebase_id = $%d", f.CodebaseID)
+	}
+	if f.Assistant != "" {
+		c.add("s.ai_assistant_type = $%d", f.Assistant)
+	}
+	if !f.Since.IsZero() {
+		c.add("s.started_at >= $%d", rfc3339(f.Since))
+	}
 	if f.ConversationID != "" {
 		c.add("s.conversation_id = $%d", f.ConversationID)
 	}
-	c.status(f.Status)
-	if f.Within != nil {
-		c.list = append(c.list, within(f.Within, &c.args))
+	for _, of := range []struct {
+		column string
+		ids    []string
+	}{{"s.conversation_id", f.Within}, {"s.id", f.Sessions}} {
+		if of.ids == nil {
+			continue
+		}
+		list, arg, err := t.oneOf(of.ids, "UUID", len(c.args)+1)
+		if err != nil {
+			return nil, err
+		}
+		c.list, c.args = append(c.list, of.column+list), append(c.args, arg)
 	}
-	c.listed(f)
-	f.behind(c)
-	return c
-}
-
-// behind adds the condition that a session s is listed after the cursor.
-func (f SessionFilter) behind(c *conditions) {
 	if f.Before != "" {
 		c.add("(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", f.Before)
 	}
+	return c, nil
 }
 
-// listSessions goes through sessions in their order until it has enough.
-func (t *Tx) listSessions(ctx context.Context, f SessionFilter, from string) ([]SessionRow, error) {
-	c := f.chosen()
-	if from == newestSessions {
-		few := &conditions{args: c.args}
-		f.behind(few)
-		c.args = few.args
-		from = `(SELECT s.* FROM remote_agent_sessions s` + few.where() + fmt.Sprintf(` ORDER BY s.started_at DESC, s.id DESC LIMIT %d)`, lookedAt)
+const newestFirst = ` ORDER BY s.started_at DESC, s.id DESC`
+
+// walkEnd returns the place of the last session that is looked at one by one, the zero one
+// if all are, of those with the own conditions of f; more says that others follow.
+func (t *Tx) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace, more bool, err error) {
+	c, err := t.ownConditions(f)
+	if err != nil {
+		return last, false, err
+	}
+	// Within, so that SQLite does not sort all of them for the one behind so many.
+	more, err = t.one(ctx, []any{text{&last.Started}, text{&last.ID}}, `
+		SELECT CAST(s.started_at AS TEXT), s.id FROM (
+			SELECT s.started_at, s.id FROM remote_agent_sessions s`+c.where()+newestFirst+fmt.Sprintf(` LIMIT %d) s`, lookedAt+1)+
+		newestFirst+fmt.Sprintf(` LIMIT 1 OFFSET %d`, lookedAt), c.args...)
+	return last, more, wrap(err, "list sessions")
+}
+
+// walkSessions goes through the sessions in their order until it has enough, or is at last.
+func (t *Tx) walkSessions(ctx context.Context, f SessionFilter, last SessionPlace) ([]string, error) {
+	c, err := t.ownConditions(f)
+	if err != nil {
+		return nil, err
+	}
+	if last != (SessionPlace{}) {
+		c.add("(s.started_at, s.id) > ($%d, $%d)", last.Started, last.ID)
+	}
+	from := `remote_agent_sessions s`
+	if f.elsewhere() {
+		from += ` CROSS JOIN remote_agent_conversations c` // SQLite keeps the order of these
+		c.list = append(c.list, "c.id = s.conversation_id")
+		c.elsewhere(f)
 	}
 	c.args = append(c.args, f.Limit)
-	return t.sessionRows(ctx, from, c.where()+fmt.Sprintf(" ORDER BY s.started_at DESC, s.id DESC LIMIT $%d", len(c.args)), c.args...)
+	ids, err := t.ids(ctx, `SELECT s.id FROM `+from+c.where()+newestFirst+fmt.Sprintf(` LIMIT $%d`, len(c.args)), c.args...)
+	return ids, wrap(err, "list sessions")
 }
 
 // gatherSessions puts the sessions of the conversations that f chooses into order.
-func (t *Tx) gatherSessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	c := f.chosen()
-	if f.Platform != "" {
-		c.add("s.conversation_id IN (SELECT p.id FROM remote_agent_conversations p WHERE p.platform_type = $%d)", string(f.Platform))
+func (t *Tx) gatherSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+	c, err := t.ownConditions(f)
+	if err != nil {
+		return nil, err
+	}
+	from := `remote_agent_sessions s`
+	if f.elsewhere() {
+		from += ` JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+		c.elsewhere(f)
 	}
 	for _, v := range []Viewer{f.Viewer, f.Person} {
 		if v != (Viewer{}) && f.Within == nil {
@@ -141,10 +252,10 @@ func (t *Tx) gatherSessions(ctx context.Context, f SessionFilter) ([]SessionRow,
 		}
 	}
 	c.args = append(c.args, f.Limit)
-	return t.sessionRows(ctx, "remote_agent_sessions", ` WHERE s.id IN (
-		WITH found AS MATERIALIZED (
-			SELECT s.id, s.started_at FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`+c.where()+`)
-		SELECT found.id FROM found ORDER BY found.started_at DESC, found.id DESC `+fmt.Sprintf("LIMIT $%d) ORDER BY s.started_at DESC, s.id DESC", len(c.args)), c.args...)
+	ids, err := t.ids(ctx, `
+		WITH found AS MATERIALIZED (SELECT s.id, s.started_at FROM `+from+c.where()+`)
+		SELECT s.id FROM found s`+newestFirst+fmt.Sprintf(` LIMIT $%d`, len(c.args)), c.args...)
+	return ids, wrap(err, "list sessions")
 }
 
 // SessionRow returns one session with its figures. What is no id is
@@ -153,7 +264,7 @@ func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	if err := checkID(id, "session"); err != nil {
 		return SessionRow{}, err
 	}
-	rows, err := t.sessionRows(ctx, "remote_agent_sessions", " WHERE s.id = $1", id)
+	rows, err := t.sessionRows(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = notFound("session")
 	}
@@ -163,14 +274,23 @@ func (t *Tx) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	return rows[0], nil
 }
 
-func (t *Tx) sessionRows(ctx context.Context, from, rest string, args ...any) ([]SessionRow, error) {
+// sessionRows returns those of some sessions that there are, the newest first.
+func (t *Tx) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	those, arg, err := t.oneOf(ids, "UUID", 1)
+	if err != nil {
+		return nil, err
+	}
 	query := `
 		SELECT ` + qualified("s", sessionColumns) + `, c.platform_type, c.platform_conversation_id,
 			(SELECT count(DISTINCT m.seq) FROM agent_messages m WHERE m.session_id = s.id),
 			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
-		FROM ` + from + ` s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
+		WHERE s.id` + those + newestFirst
 	var list []SessionRow
-	err := t.each(ctx, func(scan func(...any) error) error {
+	err = t.each(ctx, func(scan func(...any) error) error {
 		var row sessionRow
 		var r SessionRow
 		if err := scan(append(row.dest(), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)...); err != nil {
@@ -180,7 +300,7 @@ func (t *Tx) sessionRows(ctx context.Context, from, rest string, args ...any) ([
 		r.Session, err = row.decode()
 		list = append(list, r)
 		return err
-	}, query+rest, args...)
+	}, query, arg)
 	return list, wrap(err, "list sessions")
 }
 

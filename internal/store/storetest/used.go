@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -25,12 +27,87 @@ import (
 // The first session has 10,000 messages more, the second a tool's answer of 10 MB.
 func Used(t testing.TB, kind string, sessions int) *store.Store {
 	t.Helper()
-	var s *store.Store
+	return UsedIn(t, kind, sessions, "")
+}
+
+// UsedIn is Used, and keeps what it filled for the next time: on SQLite in a folder that is
+// there, on PostgreSQL as a template on the server of TEST_DATABASE_URL. An empty folder
+// keeps nothing.
+func UsedIn(t testing.TB, kind string, sessions int, folder string) *store.Store {
+	t.Helper()
+	if folder == "" {
+		return open(t, fillUsed(t, kind, sessions, t.TempDir()))
+	}
+	kept := filepath.Join(folder, fmt.Sprintf("used-%d", sessions))
+	var options store.Options
+	if kind == "SQLite" {
+		if _, err := os.Stat(filepath.Join(kept, sqliteName)); err != nil {
+			fillUsed(t, kind, sessions, kept)
+		}
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(kept)); err != nil {
+			t.Fatal(err)
+		}
+		options = store.Options{DataDir: dir, Log: Log(t), Exclusive: true}
+	} else {
+		options = store.Options{URL: keptPostgres(t, sessions), Log: Log(t), Exclusive: true}
+	}
+	s := open(t, options)
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sumUp(t, s)
+	return s
+}
+
+// keptPostgres returns a copy of a filled database, which it fills the first time.
+func keptPostgres(t testing.TB, sessions int) string {
+	t.Helper()
+	name := fmt.Sprintf("bot_used_%d", sessions)
+	return postgres(t, func(t testing.TB, base string) string {
+		t.Helper()
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx) //nolint:errcheck // it was only asked
+		there := false
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, name).Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+		if !there {
+			filled, err := url.Parse(fillUsed(t, "Postgres", sessions, "").URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin(t, base, "CREATE DATABASE "+name+" TEMPLATE "+strings.TrimPrefix(filled.Path, "/"))
+		}
+		return name
+	})
+}
+
+// sumUp sums up the days of usage that are over, as the program does in the background.
+func sumUp(t testing.TB, s *store.Store) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	days, err := s.UsageToSum(ctx, time.Now())
+	for _, day := range days {
+		err = errors.Join(err, s.SumUsageDay(ctx, day))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fillUsed fills a database and returns how it is opened.
+func fillUsed(t testing.TB, kind string, sessions int, dir string) store.Options {
+	t.Helper()
+	var options store.Options
 	var exec func(statement string) error
 	ctx := context.WithoutCancel(t.Context())
 	switch kind {
 	case "SQLite":
-		dir := t.TempDir()
 		SQLiteFile(t, dir)
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, sqliteName)+"?_pragma=synchronous(0)&_pragma=journal_mode(wal)&_pragma=cache_size(-200000)&_pragma=temp_store(2)")
 		if err != nil {
@@ -45,10 +122,10 @@ func Used(t testing.TB, kind string, sessions int) *store.Store {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = open(t, store.Options{DataDir: dir, Log: Log(t), Exclusive: true})
+		options = store.Options{DataDir: dir, Log: Log(t), Exclusive: true}
 	default:
-		url := PostgresMigratedURL(t)
-		conn, err := pgx.Connect(ctx, url)
+		address := PostgresMigratedURL(t)
+		conn, err := pgx.Connect(ctx, address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,16 +137,17 @@ func Used(t testing.TB, kind string, sessions int) *store.Store {
 		if err := conn.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
-		s = open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
+		options = store.Options{URL: address, Log: Log(t), Exclusive: true}
 	}
-	days, err := s.UsageToSum(ctx, time.Now())
-	for _, day := range days {
-		err = errors.Join(err, s.SumUsageDay(ctx, day))
-	}
+	s, err := store.Open(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	sumUp(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return options
 }
 
 // UsedID is the id of the nth row of a kind in a Used database: 1 conversations, 2
