@@ -135,7 +135,7 @@ func (w *world) fill() *world {
 		if err := tx.UpdateConversation(ctx, w.conversation.ID, sessions.ConversationUpdate{AgentID: &w.worker.ID}); err != nil {
 			return err
 		}
-		_, _, err = tx.ClaimLease(ctx, w.conversation.ID, "test", time.Hour)
+		_, _, _, err = tx.ClaimLease(ctx, w.conversation.ID, "test", time.Hour)
 		return err
 	})
 	w.remember()

@@ -9,9 +9,9 @@ import (
 
 // LeaseStore gives leases and makes changes under them, as a part of a transaction.
 type LeaseStore interface {
-	// ClaimLease takes the conversation's lease for owner and locks its row. ok
-	// is false if somebody holds a live lease, owner included.
-	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error)
+	// ClaimLease takes the conversation's lease for owner, locks its row and returns
+	// it. ok is false if somebody holds a live lease, owner included.
+	ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, c sessions.Conversation, ok bool, err error)
 
 	// Apply makes changes a part of this transaction, as Storage.Commit does of one
 	// of its own.

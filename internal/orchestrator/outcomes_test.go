@@ -201,7 +201,7 @@ func steal(w *ot.World, ttl time.Duration) {
 		if err := tx.ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
 			return err
 		}
-		_, _, err = tx.ClaimLease(w.T.Context(), c.ID, "someone else", ttl)
+		_, _, _, err = tx.ClaimLease(w.T.Context(), c.ID, "someone else", ttl)
 		return err
 	})
 	if err != nil {

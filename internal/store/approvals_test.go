@@ -245,7 +245,7 @@ func TestApprovalsAreReadUnderTheLockOfTheConversation(t *testing.T) {
 	a, elsewhere := b.question(t, e), b.question(t, b.accept(t, "other", "2"))
 	var lease sessions.Lease
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		lease, _, err = tx.ClaimLease(ctx, e.ConversationID, "me", time.Minute)
+		lease, _, _, err = tx.ClaimLease(ctx, e.ConversationID, "me", time.Minute)
 		return err
 	})
 	read := func(ctx context.Context, tx *store.Tx) error { _, err := tx.Approval(ctx, a.Number); return err }

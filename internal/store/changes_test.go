@@ -36,7 +36,7 @@ func TestChangesAreToldBehindTheirCommit(t *testing.T) {
 		var lease sessions.Lease
 		changes("a lease", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				lease, _, err = tx.ClaimLease(ctx, conv.ID, "me", 1<<40)
+				lease, _, _, err = tx.ClaimLease(ctx, conv.ID, "me", 1<<40)
 				return err
 			})
 		}, topic)

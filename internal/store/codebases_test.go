@@ -240,7 +240,7 @@ func TestCodebasesAtWork(t *testing.T) {
 				if err := tx.UpdateConversation(ctx, id, sessions.ConversationUpdate{CodebaseID: codebase}); err != nil {
 					return err
 				}
-				_, _, err := tx.ClaimLease(ctx, id, "me", ttl)
+				_, _, _, err := tx.ClaimLease(ctx, id, "me", ttl)
 				return err
 			})
 		}
@@ -306,7 +306,7 @@ func TestIdleConversations(t *testing.T) {
 			return add(ctx, tx, e, messages.DeliverySent, time.Now())
 		})
 		chat("leased", func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			_, _, err := tx.ClaimLease(ctx, e.ConversationID, "w", time.Hour)
+			_, _, _, err := tx.ClaimLease(ctx, e.ConversationID, "w", time.Hour)
 			return err
 		})
 		chat("without a codebase", func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {

@@ -319,7 +319,7 @@ func TestConversationsWithWork(t *testing.T) {
 		waits := b.accept(t, "waits", "7", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		open := b.accept(t, "open", "8", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, _, err := tx.ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
+			if _, _, _, err := tx.ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
 				return err
 			}
 			sent := delivery(done, "sent")

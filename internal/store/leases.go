@@ -11,25 +11,26 @@ import (
 
 // ClaimLease takes the conversation's lease for owner and locks its row. ok is
 // false if somebody holds a live lease, owner included. Time is the database's.
-func (t *Tx) ClaimLease(ctx context.Context, conversationID, owner string, ttl time.Duration) (l sessions.Lease, ok bool, err error) {
+func (t *Tx) ClaimLease(
+	ctx context.Context, conversationID, owner string, ttl time.Duration,
+) (l sessions.Lease, c sessions.Conversation, ok bool, err error) {
 	if owner == "" {
-		return l, false, fault.New(fault.Invalid, "A lease needs an owner.")
+		return l, c, false, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
-	l = sessions.Lease{ConversationID: conversationID, Owner: owner}
-	ok, err = t.one(ctx, []any{&l.Epoch}, `
+	ok, err = t.one(ctx, scanConversation(&c), `
 		UPDATE remote_agent_conversations
 		SET lease_owner = $2, lease_until = {now} + $3, lease_epoch = lease_epoch + 1
 		WHERE id = $1 AND (lease_owner IS NULL OR lease_until <= {now})
-		RETURNING lease_epoch`, conversationID, owner, ttl.Milliseconds())
+		RETURNING `+conversationColumns, conversationID, owner, ttl.Milliseconds())
 	if err != nil {
-		return sessions.Lease{}, false, fmt.Errorf("claim lease: %w", err)
+		return l, c, false, fmt.Errorf("claim lease: %w", err)
 	}
 	if ok {
 		t.touches(conversationID)
-		return l, true, nil
+		return sessions.Lease{ConversationID: conversationID, Owner: owner, Epoch: c.Epoch}, c, true, nil
 	}
 	_, err = t.Conversation(ctx, conversationID) // held, or no conversation at all
-	return sessions.Lease{}, false, err
+	return l, c, false, err
 }
 
 // HoldLease checks that l is still the current lease, locks the conversation's

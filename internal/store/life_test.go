@@ -63,7 +63,7 @@ func TestLeasesOfTheDeadAreVoid(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if lease, ok, err = tx.ClaimLease(t.Context(), conv.ID, owner, time.Hour); err != nil {
+			if lease, _, ok, err = tx.ClaimLease(t.Context(), conv.ID, owner, time.Hour); err != nil {
 				return err
 			}
 			_, err = tx.AcquireNamed(t.Context(), chat, owner, time.Hour)

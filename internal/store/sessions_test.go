@@ -141,7 +141,7 @@ func TestLeaseFences(t *testing.T) {
 		c := b.conversation(t, "chat")
 		claim := func(owner string, ttl time.Duration) (l sessions.Lease, ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				l, ok, err = tx.ClaimLease(ctx, c.ID, owner, ttl)
+				l, _, ok, err = tx.ClaimLease(ctx, c.ID, owner, ttl)
 				return err
 			})
 			return l, ok
@@ -222,7 +222,7 @@ func TestOneOfManyClaimsTheLease(t *testing.T) {
 		var won atomic.Int64
 		errs := together(20, func(i int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, ok, err := tx.ClaimLease(ctx, c.ID, string(rune('a'+i)), time.Hour)
+				_, _, ok, err := tx.ClaimLease(ctx, c.ID, string(rune('a'+i)), time.Hour)
 				if ok {
 					won.Add(1)
 				}
@@ -266,7 +266,7 @@ func TestClearLeases(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.ClaimLease(ctx, c.ID, "dead", time.Hour)
+			_, _, _, err := tx.ClaimLease(ctx, c.ID, "dead", time.Hour)
 			if err != nil {
 				return err
 			}
@@ -278,7 +278,7 @@ func TestClearLeases(t *testing.T) {
 		}
 		alone := b.Dialect() == "sqlite"
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, ok, err := tx.ClaimLease(ctx, c.ID, "b", time.Hour)
+			_, _, ok, err := tx.ClaimLease(ctx, c.ID, "b", time.Hour)
 			if ok != alone {
 				t.Errorf("claimed %v, want %v", ok, alone)
 			}

@@ -354,7 +354,7 @@ func TestSettingsSurvive(t *testing.T) {
 func settingsComeWithTheLease(t *testing.T, b bundle) {
 	c := b.conversation(t, "leased")
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		lease, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
+		lease, _, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
 		if err != nil {
 			return err
 		}

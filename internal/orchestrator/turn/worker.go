@@ -41,28 +41,60 @@ func (o *Turns) ringStopped(ctx context.Context, conversationID string) error {
 }
 
 // claim claims the lease of a conversation and drains its inbox in the background, with
-// a slot or without.
+// a slot or without. What is to be done first is taken with the lease; if that fails, the
+// lease is claimed alone, so that it is the pause before somebody tries again.
 func (o *Turns) claim(ctx context.Context, conversationID string, slot *slotHold) error {
-	var ok bool
 	w := o.newWorker(sessions.Conversation{ID: conversationID})
 	w.slot = slot
-	err := o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		var err error
-		w.lease, ok, err = tx.Leases().ClaimLease(ctx, conversationID, o.owner, o.config.LeaseTTL)
-		return err
-	})
-	if err == nil && ok {
-		if o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }) {
-			return nil
+	started := false
+	defer func() {
+		if !started {
+			o.forget(w.begun)
+			slot.release(o.slots)
 		}
-		w.handBack(ctx)
+	}()
+	ok, err := w.claim(ctx, true)
+	if _, is := errors.AsType[*BeginError](err); is && ctx.Err() == nil {
+		ok, err = w.claim(ctx, false)
+	}
+	switch {
+	case err == nil && ok && w.begun != nil && w.begun.decision.what == leave:
+		return nil // the lease is given back already
+	case err == nil && ok:
+		if started = o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }); !started {
+			w.handBack(ctx)
+		}
+		return nil
 	}
 	w.unclaim(err)
-	slot.release(o.slots)
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted since
 	}
 	return err
+}
+
+// claim claims the lease of the worker's conversation; ok is false if somebody has it.
+// With take it decides in the same transaction what is to be done, for the first step;
+// a failure of that is a BeginError.
+func (w *worker) claim(ctx context.Context, take bool) (ok bool, err error) {
+	id := w.conv.ID
+	err = w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
+		w.o.forget(w.begun) // of an earlier run of this function
+		w.begun = nil
+		var conv sessions.Conversation
+		var err error
+		w.lease, conv, ok, err = tx.Leases().ClaimLease(ctx, id, w.o.owner, w.o.config.LeaseTTL)
+		if err != nil || !ok || !take {
+			return err
+		}
+		w.conv = conv
+		w.begun = w.o.expect(id) // before the commit, so that no stop falls between the two
+		if w.begun.decision, err = w.decide(ctx, tx); err != nil {
+			return &BeginError{Err: err}
+		}
+		return nil
+	})
+	return ok, err
 }
 
 // worker drains the inbox of one conversation while it holds its lease. Nobody
@@ -82,7 +114,7 @@ type worker struct {
 	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
 	asked   atomic.Bool                  // a person may have been asked something in this turn
 
-	begun    *firstTurn         // what Accept has begun already; nil afterwards
+	begun    *firstTurn         // what was begun with the lease; nil afterwards
 	session  *sessions.OpenWork // what Accept has read, while it begins a turn; else nil
 	numbered int                // numbers of deliveries that Accept has kept
 	runs     string             // the session that Accept has stored the entry as running in, if it has
