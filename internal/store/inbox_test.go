@@ -318,6 +318,7 @@ func TestConversationsWithWork(t *testing.T) {
 		done := b.accept(t, "done", "6", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		waits := b.accept(t, "waits", "7", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		open := b.accept(t, "open", "8", func(e *sessions.Entry) { e.State = sessions.EntryDone })
+		replies := b.accept(t, "replies", "9", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			if _, _, _, err := tx.ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
 				return err
@@ -328,7 +329,13 @@ func TestConversationsWithWork(t *testing.T) {
 			notYet.NextAt = time.Now().Add(time.Hour)
 			unfinal := delivery(waits, "being written")
 			unfinal.Final = false
-			for _, d := range []*messages.Delivery{sent, notYet, unfinal, delivery(waits, "behind it"), delivery(open, "go")} {
+			put := delivery(replies, "rate limited as well")
+			put.NextAt = notYet.NextAt
+			reply := delivery(replies, "of a command, which waits for no answer")
+			reply.Control = true
+			before, later := delivery(open, "go"), delivery(open, "this one has to wait")
+			later.NextAt = notYet.NextAt
+			for _, d := range []*messages.Delivery{sent, notYet, unfinal, delivery(waits, "behind it"), before, later, put, reply} {
 				if err := tx.AddDelivery(ctx, d); err != nil {
 					return err
 				}
@@ -337,7 +344,7 @@ func TestConversationsWithWork(t *testing.T) {
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			got, err := tx.ConversationsWithWork(ctx, 10)
-			want := []string{first.ConversationID, second.ConversationID, open.ConversationID}
+			want := []string{first.ConversationID, second.ConversationID, open.ConversationID, replies.ConversationID}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("conversations (-want +got):\n%s", diff)
 			}
@@ -346,6 +353,22 @@ func TestConversationsWithWork(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// TestOpenWorkIsGoneThroughOnce looks at the plan of a database without statistics, where
+// the planner takes few for many: a crowd of 5,000 compared with itself took ten seconds.
+func TestOpenWorkIsGoneThroughOnce(t *testing.T) {
+	t.Parallel()
+	bundle{storetest.Postgres(t)(t)}.do(t, func(ctx context.Context, tx *store.Tx) error {
+		q := store.HotQueries()["ConversationsWithWork"]
+		plan, err := store.PostgresPlan(ctx, tx, q.SQL, q.Args...)
+		for _, table := range []string{"on inbound_events", "on deliveries"} {
+			if n := strings.Count(plan, table); n != 1 {
+				t.Errorf("%d scans %s in:\n%s", n, table, plan)
+			}
+		}
+		return err
 	})
 }
 
@@ -362,7 +385,9 @@ func TestHotReadsGoByIndex(t *testing.T) {
 				}
 				for step := range strings.Lines(plan) {
 					step = strings.TrimSpace(step)
-					subquery := step == "SCAN newest" || step == "SCAN work" || step == "SCAN SUBQUERY 2" || step == "SCAN CONSTANT ROW"
+					subquery := strings.HasPrefix(step, "SCAN (subquery-") || slices.Contains([]string{
+						"SCAN newest", "SCAN work", "SCAN entries", "SCAN parts", "SCAN SUBQUERY 2", "SCAN CONSTANT ROW",
+					}, step)
 					if strings.HasPrefix(step, "SCAN ") && !subquery && !strings.Contains(step, "INDEX") {
 						t.Errorf("a table scan: %s\nin:\n%s", step, plan)
 					}
