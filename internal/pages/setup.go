@@ -46,6 +46,7 @@ type attempt struct {
 	state  string      // that the service brings back
 	proves bool        // it only looked at what is kept
 	next   string      // where the person goes on
+	aside  string      // where values are that a service gives only once
 }
 
 // attempts are those of everybody. It is safe for concurrent use.
@@ -270,6 +271,9 @@ func (p *Pages) triedStep(r *request, step setup.Step, t attempt) (shown html.No
 	for _, line := range t.said {
 		parts = append(parts, html.El("p", html.Text(p.head200(line))))
 	}
+	if t.aside != "" && len(t.said) == 0 {
+		parts = append(parts, html.El("p", html.Text(p.head200(t.aside))))
+	}
 	again := func(do, label, class string) html.Node {
 		return p.form(r, "/setup/"+step.Name, hidden("way", t.way), hidden("attempt", t.id), decision(label, "do", do, class))
 	}
@@ -446,6 +450,15 @@ func (p *Pages) base(r *http.Request) string {
 	return "http://" + r.Host
 }
 
+// putAside keeps what a service gives only once and what is not in effect, and says where.
+func putAside(s setup.Service, w setup.Way, values map[string]string) string {
+	path, err := s.PutAside(w, values)
+	if err != nil {
+		return "What the service gave could not be put aside: " + fault.Public(err)
+	}
+	return "What the service gave is in " + path + ", which only the user of the bot can read. Nothing uses that file."
+}
+
 // setupBack takes what a service gives to the browser of whoever asked for it.
 func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
 	if !r.owner() {
@@ -460,7 +473,8 @@ func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
 	if !ok || !found || way.Obtain == nil {
 		return fault.New(fault.Invalid, "This was not begun in this browser, or too long ago. Begin again.")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), setupPatience)
+	// What is given only once is taken, also if the browser is closed meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), setupPatience)
 	defer cancel()
 	if t.form == nil {
 		return fault.New(fault.Conflict, "This page was loaded again: what it was for is done, or waits on the page of the step.")
@@ -471,7 +485,9 @@ func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
 	}
 	t.values, t.next, t.form = values, next, nil
 	p.attempts.keep(t, p.Now()) // before anything can fail: the service does not make them again
-	p.goOn(ctx, r, s, step, way, &t, "try")
+	if p.goOn(ctx, r, s, step, way, &t, "try"); len(t.said) == 0 {
+		t.aside = putAside(s, way, values) // a restart would forget the attempt
+	}
 	p.attempts.keep(t, p.Now())
 	shown, _ := p.triedStep(r, step, t) // at once: a restart would forget it
 	p.write(w, r, http.StatusOK, view{title: step.Title, body: html.Group{html.El("h1", html.Text(step.Title)), shown, html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps")))}})

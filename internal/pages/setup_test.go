@@ -27,6 +27,8 @@ type configuration struct {
 	refused error // of Keep
 	did     []string
 	made    int
+
+	exchanging func() // while the service makes its key; may be nil
 }
 
 func newConfiguration() *configuration {
@@ -59,11 +61,17 @@ func (c *configuration) Steps(context.Context) []setup.Step {
 				Form: func(_ map[string]string, back, state string) (setup.Form, error) {
 					return setup.Form{Action: "https://forge.example/new", Fields: map[string]string{"manifest": `{"back":"` + back + `"}`, "state": state}}, nil
 				},
-				Exchange: func(_ context.Context, q url.Values) (map[string]string, string, error) {
+				Exchange: func(ctx context.Context, q url.Values) (map[string]string, string, error) {
 					if q.Get("code") != "good" {
 						return nil, "", fault.New(fault.Invalid, "The forge knows no such code.")
 					}
 					c.made++
+					if c.exchanging != nil {
+						c.exchanging()
+					}
+					if ctx.Err() != nil {
+						return nil, "", ctx.Err()
+					}
 					return map[string]string{"FORGE_KEY": "made"}, "https://forge.example/install", nil
 				},
 			},
@@ -243,8 +251,15 @@ func TestSetUpThroughAService(t *testing.T) {
 		if r := w.as(ann).send("GET", "/setup/forge/back?state="+state+"&code=good", nil); r.Code != http.StatusBadRequest {
 			t.Errorf("in another browser: %d", r.Code)
 		}
+		c.done()
+		gone, leave := context.WithCancel(t.Context()) // the person closes the browser while the service makes the key
+		b.ctx, c.exchanging = gone, leave
 		back := b.get("/setup/forge/back?state=" + state + "&code=good")
-		wants(t, back, "Keep it as it is")
+		b.ctx = nil
+		wants(t, back, "Keep it as it is", ".env.refused", "only the user of the bot can read")
+		if got := c.done(); got != "try, put aside" {
+			t.Errorf("done: %s", got)
+		}
 		if strings.Contains(back, `"made"`) || c.made != 1 {
 			t.Errorf("made %d times, or in the page", c.made)
 		}

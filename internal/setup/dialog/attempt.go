@@ -38,7 +38,11 @@ func (d *Dialog) attempt(ctx context.Context, s setup.Step, w setup.Way, typed m
 		}
 	}
 	later, ended := d.prove(ctx, s, w, values)
-	if ended != nil && (w.Obtain == nil || errors.Is(ended, errSkip)) {
+	switch {
+	case errors.Is(ended, errSkip), errors.Is(ended, errAgain):
+		return ended
+	case ended != nil && w.Obtain == nil: // the person has gone, and types nothing again
+		d.putAside(w, values)
 		return ended
 	}
 	// What a service gives only once is kept, also of a person who has gone.
@@ -78,11 +82,13 @@ func (d *Dialog) prove(ctx context.Context, s setup.Step, w setup.Way, values ma
 func (d *Dialog) keep(ctx context.Context, s setup.Step, w setup.Way, values map[string]string) ([]string, error) {
 	for {
 		said, err := d.Service.Keep(ctx, s, w, values)
-		if !fault.Is(err, fault.Invalid) {
-			return said, err
+		if err == nil {
+			return said, nil
 		}
-		d.say("✖ %s\n", fault.Public(err))
-		err = d.afterBad(ctx)
+		if fault.Is(err, fault.Invalid) {
+			d.say("✖ %s\n", fault.Public(err))
+			err = d.afterBad(ctx)
+		}
 		again := errors.Is(err, errAgain)
 		if !again && (w.Obtain != nil || !errors.Is(err, errSkip)) {
 			d.putAside(w, values)
@@ -96,6 +102,9 @@ func (d *Dialog) keep(ctx context.Context, s setup.Step, w setup.Way, values map
 // putAside keeps what was refused and can or will not be entered again: a service gives
 // its values only once, and a person who has gone types nothing.
 func (d *Dialog) putAside(w setup.Way, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
 	path, err := d.Service.PutAside(w, values)
 	if err != nil {
 		d.say("✖ What you entered could not be put aside either: %s\n", fault.Public(err))

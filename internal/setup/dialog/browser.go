@@ -34,15 +34,26 @@ func (d *Dialog) obtain(ctx context.Context, w setup.Way, typed map[string]strin
 		if err != nil {
 			return nil, "", err
 		}
-		values, next, err = w.Obtain.Exchange(ctx, query)
-		if err == nil {
+		values, next, err = d.exchange(ctx, w.Obtain, query)
+		switch {
+		case err == nil:
 			return values, next, nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return nil, "", ctx.Err()
 		}
 		d.say("✖ %s\n", fault.Public(err))
 	}
+}
+
+// exchangeWithin bounds how long a service may take to give its values.
+const exchangeWithin = 30 * time.Second
+
+// exchange goes on for a person who has gone: a code works once, and what it was exchanged
+// for is given only to whoever waits for it.
+func (d *Dialog) exchange(ctx context.Context, o *setup.Obtain, query url.Values) (values map[string]string, next string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeWithin)
+	defer cancel()
+	return o.Exchange(ctx, query)
 }
 
 // comesBack waits for the browser, or for the address that it ended at elsewhere.

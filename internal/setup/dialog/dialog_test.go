@@ -246,7 +246,6 @@ func TestWhatIsGivenOnceIsKept(t *testing.T) {
 	}
 }
 
-// bad input is asked for again with what is wrong with it, and changes nothing.
 // What a running bot refuses is not lost with the person who leaves, nor what a service
 // gave only once.
 func TestWhatIsRefusedIsPutAside(t *testing.T) {
@@ -279,6 +278,66 @@ func TestWhatIsRefusedIsPutAside(t *testing.T) {
 	}
 }
 
+// What a check found bad is put aside when the person has gone; who says so discards it.
+func TestWhatACheckFoundBadIsPutAside(t *testing.T) {
+	t.Parallel()
+	typed := map[string]string{"URL": "https://two.example.com", "KEY": "k2"}
+	entered := []string{"https://two.example.com", "k2"}
+	for name, c := range map[string]struct {
+		verdict  setup.Verdict
+		answers  []string
+		canceled bool
+		want     bool
+	}{
+		"bad, and the input ends":       {verdict: setup.Bad, want: true},
+		"in doubt, and the input ends":  {verdict: setup.Doubtful, want: true},
+		"bad, and it is interrupted":    {verdict: setup.Bad, canceled: true, want: true},
+		"bad again, and the input ends": {verdict: setup.Bad, answers: []string{"", "", ""}, want: true},
+		"bad, and skipped":              {verdict: setup.Bad, answers: []string{"s"}},
+		"in doubt, and kept":            {verdict: setup.Doubtful, answers: []string{"k"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s, at := server(), &backAt{screen: screen{answers: append(slices.Clone(entered), c.answers...)}}
+			s.outcomes = []setup.Outcome{{Verdict: c.verdict}, {Verdict: c.verdict}}
+			if c.canceled {
+				at.end = cancel
+			}
+			_ = (&dialog.Dialog{Service: s, Screen: at}).Run(ctx, "model") // how it ends is looked at elsewhere
+			var want []map[string]string
+			if c.want {
+				want = append(want, typed)
+			}
+			if diff := cmp.Diff(want, s.aside); diff != "" || strings.Contains(at.shown.String(), ".env.refused") != c.want {
+				t.Errorf("put aside (-want +got):\n%s\n%s", diff, at.shown.String())
+			}
+		})
+	}
+	s, at := server(), &backAt{} // nothing is put aside of nothing
+	s.outcomes = []setup.Outcome{{Verdict: setup.Bad}}
+	at.answers = []string{"", ""}
+	if _ = (&dialog.Dialog{Service: s, Screen: at}).Run(t.Context(), "model"); len(s.aside) != 0 {
+		t.Errorf("put aside %v", s.aside)
+	}
+}
+
+// A code works once: who goes while it is exchanged loses nothing.
+func TestInterruptedWhileTheServiceGivesItsValues(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, at := made(), new(backAt)
+	s.way.Obtain.Exchange = func(ctx context.Context, _ url.Values) (map[string]string, string, error) {
+		cancel()
+		return map[string]string{"KEY": "given once"}, "", ctx.Err()
+	}
+	if err := (&dialog.Dialog{Service: s, Screen: at}).Run(ctx, "model"); len(s.kept) != 1 || s.kept[0]["KEY"] != "given once" {
+		t.Errorf("%v, kept %v\n%s", err, s.kept, at.shown.String())
+	}
+}
+
+// Bad input is asked for again with what is wrong with it, and changes nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
