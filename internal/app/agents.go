@@ -19,57 +19,84 @@ import (
 	"remote-agent/internal/sandbox"
 )
 
-// buildAgents builds the external agents that are there. A preset whose program
-// is not installed is left out, unless it was asked for: then it is unavailable
-// until it is installed.
-func (d *daemon) buildAgents() error {
+// knownAgent is an external agent that can be used if its program is there.
+type knownAgent struct {
+	config acp.Config
+	asked  bool   // somebody wants it
+	home   string // is kept
+}
+
+// knownAgents are the presets, and those of the operator.
+func (d *daemon) knownAgents() (all []knownAgent, err error) {
 	claude, err := acp.Claude(d.config.Agents.Claude)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	codex, err := acp.Codex(d.config.Agents.Codex)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	others, err := acp.ParseAgents(d.config.Agents.Others)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, preset := range []struct {
 		agent  acp.Config
 		option string
 	}{{claude, "CLAUDE_COMMAND"}, {codex, "CODEX_COMMAND"}} {
 		asked := d.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(d.config.Origin(preset.option), "default")
-		if err := d.addAgent(preset.agent, asked); err != nil {
-			return err
-		}
+		all = append(all, knownAgent{config: preset.agent, asked: asked})
 	}
 	for _, c := range others {
-		if err := d.addAgent(c, true); err != nil {
-			return err
+		if slices.ContainsFunc(all, func(a knownAgent) bool { return a.config.Name == c.Name }) {
+			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is already taken; choose another one.", c.Name)
+		}
+		all = append(all, knownAgent{config: c, asked: true})
+	}
+	for i := range all {
+		a := &all[i]
+		if a.home, err = filepath.Abs(filepath.Join(d.config.Agents.Home, string(a.config.Name))); err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "AGENT_HOME")
+		}
+		a.config.Log = d.log
+		a.config.Env = append(d.agentEnv(a.config.Name, a.home), a.config.Env...)
+		if a.config.Name == acp.CodexName && slices.ContainsFunc(a.config.Env, isCodexKey) {
+			a.config.Env = append(a.config.Env, codexUsesKey)
 		}
 	}
-	return nil
+	return all, nil
 }
 
-func (d *daemon) addAgent(c acp.Config, asked bool) error {
-	if _, twice := d.assistants[c.Name]; twice {
-		return fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is already taken; choose another one.", c.Name)
+// codexUsesKey has Codex's front end log Codex in with the key in its environment, which it
+// otherwise leaves alone. Who is logged in already stays so.
+const codexUsesKey = `DEFAULT_AUTH_REQUEST={"methodId":"api-key"}`
+
+func isCodexKey(variable string) bool {
+	return strings.HasPrefix(variable, "CODEX_API_KEY=") || strings.HasPrefix(variable, "OPENAI_API_KEY=")
+}
+
+// buildAgents builds the external agents that are there. A preset whose program
+// is not installed is left out, unless it was asked for: then it is unavailable
+// until it is installed.
+func (d *daemon) buildAgents() error {
+	all, err := d.knownAgents()
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = d.addAgent(all[i])
 	}
-	home, err := filepath.Abs(filepath.Join(d.config.Agents.Home, string(c.Name)))
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "AGENT_HOME")
-	}
+	return err
+}
+
+func (d *daemon) addAgent(known knownAgent) error {
+	c := known.config
 	scratch, err := filepath.Abs(filepath.Join(d.config.DataDir, "scratch", string(c.Name)))
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	c.Env = append(d.agentEnv(c.Name, home), c.Env...)
-	c.Scratch, c.IdleTimeout, c.Log = scratch, d.config.Agents.Idle, d.log
+	c.Scratch, c.IdleTimeout = scratch, d.config.Agents.Idle
 	c.MaxProcesses = d.plan.Conversations
-	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, home) })
+	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, known.home) })
 	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
-	start := d.startAgent(c.Name, home)
+	start := d.startAgent(c.Name, known.home)
 	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		_ = modes() // what it configures is there before the agent reads it
 		return start(ctx, spec)
@@ -79,7 +106,7 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 		return err
 	}
 	if err := a.Check(); err != nil {
-		if !asked {
+		if !known.asked {
 			d.missing[c.Name] = fault.Public(err)
 			return nil
 		}
@@ -87,7 +114,7 @@ func (d *daemon) addAgent(c acp.Config, asked bool) error {
 		// program is installed: the rest of the service does not need it.
 		d.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
 	}
-	for _, dir := range []string{home, scratch} {
+	for _, dir := range []string{known.home, scratch} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fault.Wrap(err, fault.Invalid, "make a folder for agents (AGENT_HOME, DATA_DIR)")
 		}

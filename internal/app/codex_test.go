@@ -1,10 +1,15 @@
 package app
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/config"
 )
 
 func TestFinding8CodexIsToldOfOurSandbox(t *testing.T) {
@@ -66,6 +71,24 @@ func TestCodexHomeIsNotLeft(t *testing.T) {
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != "x = 1\n" {
 			t.Errorf("%s: the file outside is %q, %v", link, text, err)
+		}
+	}
+}
+
+// Codex's front end logs in with a key only if it is told to.
+func TestCodexUsesTheKeyThatItIsGiven(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"CODEX_API_KEY": true, "OPENAI_API_KEY": true, "ANTHROPIC_API_KEY": false} {
+		c, _ := config.Inspect(config.Source{Environ: []string{"DATA_DIR=" + t.TempDir()}}, Platforms()...)
+		d := newExamination(c, Env{Log: slog.New(slog.DiscardHandler), Lookup: func(asked string) (string, bool) { return "sk-0123456789", asked == name }})
+		agents, err := d.knownAgents()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range agents {
+			if told := slices.Contains(a.config.Env, codexUsesKey); told != (want && a.config.Name == acp.CodexName) {
+				t.Errorf("%s: %s is told %t", name, a.config.Name, told)
+			}
 		}
 	}
 }

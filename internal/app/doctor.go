@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -30,13 +28,13 @@ import (
 // may run or not. Offline, nothing is asked over the network.
 func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) doctor.Report {
 	d := newExamination(cfg, env)
-	return doctor.Run(ctx, d.checks(), offline, d.redact.String)
+	return doctor.Run(ctx, d.checks(offline), offline, d.redact.String)
 }
 
 // examine runs the checks of some areas only.
 func examine(ctx context.Context, cfg config.Config, env Env, areas ...string) doctor.Report {
 	d := newExamination(cfg, env)
-	checks := slices.DeleteFunc(d.checks(), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
+	checks := slices.DeleteFunc(d.checks(false), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
 	return doctor.Run(ctx, checks, false, d.redact.String)
 }
 
@@ -49,8 +47,9 @@ func newExamination(cfg config.Config, env Env) *daemon {
 	return d
 }
 
-// checks returns all checks, in the order of the report.
-func (d *daemon) checks() []doctor.Check {
+// checks returns all checks, in the order of the report. Offline, those of programs keep
+// them from the network.
+func (d *daemon) checks(offline bool) []doctor.Check {
 	checks := []doctor.Check{
 		{Area: "system", Run: d.examineFolder},
 		{Area: "system", Run: d.examineClock, Online: true},
@@ -62,8 +61,8 @@ func (d *daemon) checks() []doctor.Check {
 	checks = append(checks, d.modelChecks()...)
 	checks = append(checks, d.platformChecks()...)
 	return append(checks,
-		doctor.Check{Area: "agents", Run: d.examineAgents},
-		doctor.Check{Area: "tools", Run: d.examineMCP},
+		doctor.Check{Area: "agents", Run: func(ctx context.Context) []doctor.Finding { return d.examineAgents(ctx, offline) }},
+		doctor.Check{Area: "tools", Run: func(ctx context.Context) []doctor.Finding { return d.examineMCP(ctx, offline) }},
 		doctor.Check{Area: "web", Run: d.examineAddress, Online: true},
 		doctor.Check{Area: "access", Run: d.examineAccess},
 	)
@@ -275,52 +274,6 @@ type noCursor struct{}
 
 func (noCursor) Load(context.Context, string) (string, error) { return "", nil }
 func (noCursor) Save(context.Context, string, string) error   { return nil }
-
-// examineAgents looks for the programs of the external agents. Whether one is logged in
-// only a turn can tell.
-func (d *daemon) examineAgents(context.Context) []doctor.Finding {
-	probe := &daemon{config: d.config, env: d.env, log: d.log, redact: d.redact, missing: make(map[assistant.Name]string),
-		assistants: make(map[assistant.Name]assistant.Assistant)}
-	if err := probe.buildAgents(); err != nil {
-		return one(doctor.Failed("options", err, "bot config show"))
-	}
-	var found []doctor.Finding
-	for _, name := range slices.Sorted(maps.Keys(probe.assistants)) {
-		c, ok := probe.assistants[name].(assistant.Checker)
-		if !ok {
-			continue
-		}
-		if err := c.Check(); err != nil {
-			found = append(found, doctor.Failed(string(name), err, "see \"External agents\" in docs/assistants.md"))
-			continue
-		}
-		found = append(found, doctor.Found(string(name), doctor.OK, "installed; its login is checked only when it runs", ""))
-	}
-	for _, name := range slices.Sorted(maps.Keys(probe.missing)) {
-		found = append(found, doctor.Found(string(name), doctor.Skip, "not installed, and not used", ""))
-	}
-	return found
-}
-
-func (d *daemon) examineMCP(context.Context) []doctor.Finding {
-	servers, err := readMCPConfig(d.config)
-	switch {
-	case err != nil:
-		return one(doctor.Failed("MCP servers", err, "mend "+d.config.Tools.MCPConfig))
-	case len(servers) == 0:
-		return one(doctor.Found("MCP servers", doctor.Skip, "none configured", ""))
-	}
-	var found []doctor.Finding
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		command := servers[name].Command
-		if _, err := exec.LookPath(command); command != "" && err != nil {
-			found = append(found, doctor.Found(name, doctor.Fail, "there is no program "+command, "install it, or correct "+d.config.Tools.MCPConfig))
-			continue
-		}
-		found = append(found, doctor.Found(name, doctor.Skip, "only the daemon connects to it; /status shows how that went", ""))
-	}
-	return found
-}
 
 // examineAccess says who may get in.
 func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {

@@ -28,6 +28,7 @@ type outside struct {
 	runner *sandbox.Runner
 	proxy  *egress.Proxy
 	off    bool // SANDBOX=off
+	shut   bool // nothing may be reached, whatever the lists say
 	tools  []egress.Rule
 	agents map[assistant.Name][]egress.Rule // what the operator added; "" for all
 
@@ -159,6 +160,9 @@ func (o *outside) connect(spec *sandbox.Spec, policy egress.Policy) error {
 	if o.off {
 		spec.Network = true
 		return nil
+	}
+	if o.shut {
+		policy.Rules = nil
 	}
 	local := egress.Local(policy.Rules)
 	if o.confined() {

@@ -30,7 +30,7 @@ const (
 // Steps implements setup.Service.
 func (s *Setup) Steps(context.Context) []setup.Step {
 	c, _ := s.now()
-	steps := []setup.Step{modelStep()}
+	steps := []setup.Step{s.modelStep(c)}
 	for _, k := range kindsOf(c) {
 		if g, ok := k.(platform.Guided); ok {
 			steps = append(steps, g.SetUp(c.PublicURL))
@@ -55,13 +55,23 @@ func (s *Setup) stands(w setup.Way) bool {
 	return true
 }
 
-func modelStep() setup.Step {
+func (s *Setup) modelStep(c config.Config) setup.Step {
 	const opens = "New conversations are answered by this model."
 	proof := func(name string) setup.Proof { return setup.Proof{Areas: []string{"models"}, Only: name} }
-	agent := func(name, title, install, login string) setup.Way {
+	logins := make(map[string]string)
+	if agents, err := newExamination(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
+		for _, a := range agents {
+			logins[string(a.config.Name)] = loginCommand(a)
+		}
+	}
+	agent := func(name, title string) setup.Way {
 		return setup.Way{
 			Name: name, Title: title,
-			Guide: []string{install, login, "It runs here, with a loop and tools of its own."},
+			Guide: []string{
+				"Install it with its adapter: docs/assistants.md has the commands.",
+				"Log in once, as the user that the bot runs as: " + logins[name],
+				"It runs here, with a loop and tools of its own.",
+			},
 			Set:   map[string]string{"DEFAULT_AI_ASSISTANT": name},
 			Proof: setup.Proof{Areas: []string{"agents"}, Only: name},
 			Opens: "New conversations are answered by this agent.",
@@ -105,8 +115,8 @@ func modelStep() setup.Step {
 		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI},
 		Proof: proof(config.AssistantOpenAI), Opens: opens,
 	},
-		agent(config.AssistantClaude, "Claude Code, installed on this machine", "Install it with its adapter: docs/assistants.md has the commands.", "Log in once, as the user that the bot runs as: claude."),
-		agent(config.AssistantCodex, "Codex, installed on this machine", "Install it with its adapter: docs/assistants.md has the commands.", "Log in once, as the user that the bot runs as: codex login."),
+		agent(config.AssistantClaude, "Claude Code, installed on this machine"),
+		agent(config.AssistantCodex, "Codex, installed on this machine"),
 	}}
 }
 

@@ -63,7 +63,7 @@ func TestAnUnreachableModelIsDoubtful(t *testing.T) {
 	t.Parallel()
 	s, _ := settingUp(t, "")
 	var server setup.Way
-	for _, w := range modelStep().Ways {
+	for _, w := range s.Steps(t.Context())[0].Ways {
 		if w.Name == "server" {
 			server = w
 		}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownedByUs reports whether a file is this user's, and whose it is.
-func ownedByUs(path string) (owner string, ours bool) {
+// OwnedByUs reports whether a file is this user's, and whose it is.
+func OwnedByUs(path string) (owner string, ours bool) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", true // reading it has told

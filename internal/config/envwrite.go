@@ -56,7 +56,7 @@ func ReadEnv(src Source) (EnvText, error) {
 	if err != nil {
 		return EnvText{}, fmt.Errorf("%s %s", path, fileTrouble(err))
 	}
-	if owner, ours := ownedByUs(path); !ours {
+	if owner, ours := OwnedByUs(path); !ours {
 		return EnvText{}, fmt.Errorf("%s belongs to %s: run this as that user, such as with sudo -u", path, owner)
 	}
 	if _, err := readEnvFile(path, true); err != nil {

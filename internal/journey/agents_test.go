@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,6 +130,9 @@ func (w *world) withAgent(script acpagent.Script) *world {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	script.State = filepath.Join(w.env["DATA_DIR"], "agents", "robot")
+	if err := os.MkdirAll(script.State, 0o700); err != nil { // as the first start does
+		w.t.Fatal(err)
+	}
 	command, err := acpagent.Command(dir, script)
 	if err != nil {
 		w.t.Fatal(err)

@@ -2,7 +2,10 @@ package journey_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +21,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/doctor"
+	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/slack"
 )
@@ -43,6 +47,9 @@ func (w *world) examine(offline bool) (unwell []string, report doctor.Report) {
 	}
 	if err := report.WriteJSON(&object); err != nil {
 		w.t.Fatal(err)
+	}
+	if strings.Contains(text.String()+object.String(), mcpSecret) {
+		w.t.Errorf("the report tells what is in the entry of an MCP server:\n%s", &text)
 	}
 	for name, value := range w.env {
 		if secret := strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET"); !secret || value == "" {
@@ -75,6 +82,33 @@ func (w *world) setsWebhook(address string) {
 	if resp.StatusCode != http.StatusOK {
 		w.t.Fatalf("setWebhook: %s", resp.Status)
 	}
+}
+
+// mcpSecret is in the entries of MCP servers.
+const mcpSecret = "tool-secret-0123456789abcdef"
+
+// refusesSession is what an agent does that looks for its login first.
+var refusesSession = []acpagent.Step{{Error: &acpagent.Error{Code: -32000, Message: "Authentication required"}}}
+
+// weatherServer starts an MCP server, as the inside of its entry.
+func weatherServer() string {
+	self, _ := os.Executable()
+	return fmt.Sprintf(`"command": %q, "args": [%q]`, self, asMCPServer)
+}
+
+// withMCP configures an MCP server that is in order, and another one.
+func (w *world) withMCP(other string) {
+	w.t.Helper()
+	if other != "" {
+		other = ", " + other
+	}
+	path := filepath.Join(w.t.TempDir(), "mcp.json")
+	if err := os.WriteFile(path, []byte(`{"mcpServers": {"weather": {`+weatherServer()+`}`+other+`}}`), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	read := strings.TrimPrefix(w.env["TOOL_READ_PATHS"]+","+filepath.Dir(self), ",")
+	w.with(map[string]string{"MCP_CONFIG": path, "TOOL_READ_PATHS": read})
 }
 
 // What is not as it should be in a world that was just made.
@@ -130,14 +164,29 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			w.t.Cleanup(server.Close)
 			w.with(map[string]string{"PUBLIC_URL": server.URL})
 		}, "web stream"},
+		"MCP servers that are in order": {func(w *world, _ *hub) { w.withMCP("") }, ""},
 		"an MCP server that is not installed": {func(w *world, _ *hub) {
-			path := filepath.Join(w.t.TempDir(), "mcp.json")
-			if err := os.WriteFile(path, []byte(`{"mcpServers":{"ghost":{"command":"/nonexistent/ghost"},"there":{"command":"sh"},"far":{"url":"http://127.0.0.1:1"}}}`), 0o600); err != nil {
-				w.t.Fatal(err)
-			}
-			w.with(map[string]string{"MCP_CONFIG": path})
+			w.withMCP(`"ghost": {"command": "/nonexistent/ghost"}`)
 		}, "tools ghost"},
-		"an agent that is not installed": {func(w *world, _ *hub) { w.with(map[string]string{"ACP_AGENTS": "ghost=/nonexistent/ghost"}) }, "agents ghost"},
+		"an MCP server that does not speak": {func(w *world, _ *hub) {
+			w.withMCP(`"mute": {"command": "/bin/false", "env": {"MUTE_TOKEN": "` + mcpSecret + `"}}`)
+		}, "tools mute"},
+		"an MCP server that hangs":           {func(w *world, _ *hub) { w.withMCP(`"slow": {"command": "/bin/sleep", "args": ["1000"]}`) }, "tools slow"},
+		"an MCP server that does not answer": {func(w *world, _ *hub) { w.withMCP(`"far": {"url": "http://127.0.0.1:1/` + mcpSecret + `"}`) }, "tools far"},
+		"an MCP server that lacks a tool":    {func(w *world, _ *hub) { w.withMCP(`"poor": {` + weatherServer() + `, "allow": ["forecast", "rain"]}`) }, "tools poor"},
+		"an MCP server that knows us no more": {func(w *world, _ *hub) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusUnauthorized) }))
+			w.t.Cleanup(server.Close)
+			w.withMCP(`"stranger": {"url": "` + server.URL + `", "headers": {"Authorization": "Bearer ` + mcpSecret + `"}}`)
+		}, "tools stranger"},
+		"an agent that is in order": {func(w *world, _ *hub) { w.withAgent(acpagent.Script{}) }, ""},
+		"an agent that nobody has logged in": {func(w *world, _ *hub) {
+			w.withAgent(acpagent.Script{Login: json.RawMessage(`{"kind":"none"}`), Open: refusesSession})
+		}, "agents robot login"},
+		"an agent that opens no session":       {func(w *world, _ *hub) { w.withAgent(acpagent.Script{Open: refusesSession}) }, "agents robot login"},
+		"an agent that ends at once":           {func(w *world, _ *hub) { w.withAgent(acpagent.Script{Start: []acpagent.Step{{Exit: new(3)}}}) }, "agents robot"},
+		"an agent that is of another protocol": {func(w *world, _ *hub) { w.withAgent(acpagent.Script{Protocol: 9}) }, "agents robot"},
+		"an agent that is not installed":       {func(w *world, _ *hub) { w.with(map[string]string{"ACP_AGENTS": "ghost=/nonexistent/ghost"}) }, "agents ghost"},
 		"a broken file of MCP servers": {func(w *world, _ *hub) {
 			path := filepath.Join(w.t.TempDir(), "mcp.json")
 			if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
@@ -173,6 +222,55 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is in order says what was proven, and leaves nothing behind: not in DATA_DIR either.
+func TestDoctorSaysWhatProgramsProved(t *testing.T) {
+	t.Parallel()
+	for name, offline := range map[string]bool{"online": false, "offline": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := examined(t)
+			w.withAgent(acpagent.Script{Login: json.RawMessage(`{"kind":"api_key","label":"Example API key"}`)})
+			w.withMCP(`"far": {"url": "http://127.0.0.1:1"}, "near": {"command": "/bin/false", "hosts": ["example.com"]}`)
+			before := filesOf(t, w.env["DATA_DIR"])
+			_, report := w.examine(offline)
+			said := make(map[string]string)
+			for _, f := range report.Findings {
+				said[f.Area+" "+f.Check] = string(f.Status) + " " + f.Detail
+			}
+			want := map[string]string{
+				"tools weather": "ok weather 1 offers 1 tool", "agents robot": "ok starts: scripted 1", "agents robot login": "ok Example API key",
+				"agents claude": "skip not installed, and not used", "agents codex": "skip not installed, and not used",
+			}
+			if offline {
+				want["tools far"], want["tools near"] = "skip skipped because of --offline", "skip skipped because of --offline"
+			}
+			for check, detail := range want {
+				if said[check] != detail {
+					t.Errorf("%s: %q, want %q", check, said[check], detail)
+				}
+			}
+			if diff := cmp.Diff(before, filesOf(t, w.env["DATA_DIR"])); diff != "" {
+				t.Errorf("in DATA_DIR: %s", diff)
+			}
+		})
+	}
+}
+
+// filesOf lists what is below a folder.
+func filesOf(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if !strings.Contains(path, "bot.db-") { // the log of SQLite comes and goes
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 // TestDoctorOfflineAsksNobody closes every server before.

@@ -61,6 +61,10 @@ type Config struct {
 	InstallHint string
 	LoginHint   string
 
+	// Login is what the program is called with, in place of its arguments, to log
+	// in; nil if that is not known.
+	Login []string
+
 	// Env is the whole environment of the process. It needs a PATH, in which the
 	// program is found, and usually a HOME that outlives the process: there the
 	// agent keeps its sessions.

@@ -33,6 +33,9 @@ type agent struct {
 	exit   error         // what Wait said; read it after gone
 	idle   *time.Timer   // guarded by Assistant.mu
 
+	version            string     // as it calls itself; may be empty
+	tellsLogin         bool       // it sends loginUpdate by itself
+	logins             chan Login // capacity 1: the first that came
 	canResume, canLoad bool
 	prompts            sdk.PromptCapabilities // what a prompt may hold besides text
 
@@ -79,7 +82,7 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 		return nil, a.notStarted(ctx, err)
 	}
 	g := &agent{
-		a: a, place: p, dir: dir, private: private, process: process, gone: make(chan struct{}),
+		a: a, place: p, dir: dir, private: private, process: process, gone: make(chan struct{}), logins: make(chan Login, 1),
 		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
 	}
 	g.conn = connect(g, process.Stdin(), process.Stdout())
@@ -174,8 +177,10 @@ func (g *agent) alive() bool { return !g.ended.Load() && g.conn.cause() == nil }
 // initialize does the handshake.
 func (g *agent) initialize(ctx context.Context) error {
 	var hello struct {
-		ProtocolVersion   int `json:"protocolVersion"`
+		ProtocolVersion   int             `json:"protocolVersion"`
+		AgentInfo         json.RawMessage `json:"agentInfo"`
 		AgentCapabilities struct {
+			Meta                json.RawMessage        `json:"_meta"`
 			LoadSession         bool                   `json:"loadSession"`
 			Prompt              sdk.PromptCapabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
@@ -198,6 +203,7 @@ func (g *agent) initialize(ctx context.Context) error {
 			g.a.config.Name, hello.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
 	g.conn.ready.Store(true)
+	g.version, g.tellsLogin = versionOf(hello.AgentInfo), tellsLogin(hello.AgentCapabilities.Meta)
 	g.canLoad = hello.AgentCapabilities.LoadSession
 	g.prompts = hello.AgentCapabilities.Prompt
 	g.canResume = hello.AgentCapabilities.SessionCapabilities.Resume != nil
@@ -229,6 +235,10 @@ func (g *agent) current() *run {
 
 // notified implements handler.
 func (g *agent) notified(method string, params json.RawMessage) {
+	if method == loginUpdate {
+		g.told(params)
+		return
+	}
 	r := g.current()
 	if r == nil {
 		return // a replay, a prelude, or something late

@@ -29,6 +29,7 @@ func Claude(command string) (Config, error) {
 		Name: ClaudeName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/claude-agent-acp@0.100.0",
 		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log in with Claude Code as the bot's user.",
+		Login:       []string{"--cli", "auth", "login"},
 		Env: []string{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 			// By default it repeats a refused request for the better part of a
@@ -46,6 +47,7 @@ func Codex(command string) (Config, error) {
 		Name: CodexName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
 		LoginHint:   "Set CODEX_API_KEY for it, or log in with Codex as the bot's user.",
+		Login:       []string{"login"},
 	}, err
 }
 

@@ -191,6 +191,9 @@ func (a *agent) handle(m message) error {
 			return err
 		}
 		a.answer(r, a.hello())
+		if len(a.script.Login) > 0 && string(a.script.Login) != `"silent"` {
+			a.send(map[string]any{"method": "_auth/status_update", "params": map[string]any{"authStatus": a.script.Login}})
+		}
 	case "session/new":
 		return a.open(r, m.Params)
 	case "session/load", "session/resume":
@@ -217,11 +220,15 @@ func (a *agent) hello() any {
 	if a.script.Resume {
 		offers["resume"] = struct{}{}
 	}
+	meta := map[string]any{}
+	if len(a.script.Login) > 0 {
+		meta["authStatus"] = struct{}{}
+	}
 	return map[string]any{
 		"protocolVersion": version,
 		"agentInfo":       map[string]any{"name": "scripted", "version": "1"},
 		"agentCapabilities": map[string]any{
-			"loadSession": a.script.Load, "sessionCapabilities": offers,
+			"_meta": meta, "loadSession": a.script.Load, "sessionCapabilities": offers,
 			"promptCapabilities": map[string]any{"embeddedContext": true, "image": a.script.Images},
 		},
 		"authMethods": []any{},

@@ -17,6 +17,10 @@ type Script struct {
 
 	Images bool `json:"images,omitempty"` // takes pictures in prompts
 
+	// Login is what it says of its login after initialize, as Claude Code and Codex
+	// do; empty: it has no such habit. "silent" promises it and says nothing.
+	Login json.RawMessage `json:"login,omitempty"`
+
 	Modes  []string `json:"modes,omitempty"`  // session modes; the first is current
 	Models []string `json:"models,omitempty"` // models to choose from; the first is current
 

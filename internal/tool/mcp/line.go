@@ -7,10 +7,13 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,6 +75,8 @@ func (s *stdio) spend(n int) bool {
 	s.left -= n
 	return s.left < 0
 }
+
+func (s *stdio) refusal() string { return "" }
 
 func (s *stdio) stop() error {
 	err := s.process.Stop()
@@ -148,6 +153,7 @@ type web struct {
 	base   *http.Transport
 	life   context.Context // ends all requests; it belongs to no caller
 	cancel context.CancelFunc
+	said   atomic.Value // string: the last answer that was none
 }
 
 func newHTTP(s Server, opts Options) *web {
@@ -178,6 +184,11 @@ func (w *web) begin() {}
 
 func (w *web) end() {}
 
+func (w *web) refusal() string {
+	said, _ := w.said.Load().(string)
+	return said
+}
+
 func (w *web) stop() error {
 	w.cancel()
 	w.base.CloseIdleConnections()
@@ -195,9 +206,13 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	resp, err := w.base.RoundTrip(req)
-	if err != nil {
+	switch {
+	case err != nil:
 		release()
+		w.said.Store("its address does not answer")
 		return nil, err
+	case resp.StatusCode >= http.StatusMultipleChoices:
+		w.said.Store("its address answered " + strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))))
 	}
 	resp.Body = &boundedBody{body: resp.Body, left: maxExchange, release: release}
 	return resp, nil

@@ -107,9 +107,10 @@ func (c *connection) lose() { c.once.Do(func() { close(c.gone) }) }
 // line is what carries the messages.
 type line interface {
 	transport() sdk.Transport
-	begin()      // an exchange begins: the server may send as much again
-	end()        // and ends; without one, the server may send little
-	stop() error // ends it; whoever waits for something on it is freed
+	begin()          // an exchange begins: the server may send as much again
+	end()            // and ends; without one, the server may send little
+	stop() error     // ends it; whoever waits for something on it is freed
+	refusal() string // what the other end said instead of an answer, for people; empty if it is not known
 }
 
 func (s Server) check(opts Options) error {
@@ -182,7 +183,11 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 	case ctx.Err() != nil:
 		return nil, nil, []error{s.problem("was not connected to: stopped", err)}
 	}
-	return nil, nil, []error{s.problem("does not speak the protocol, or ended", err)}
+	what := "does not speak the protocol, or ended"
+	if said := l.refusal(); said != "" {
+		what += " (" + said + ")"
+	}
+	return nil, nil, []error{s.problem(what, err)}
 }
 
 // unstartable says why a program does not start.
