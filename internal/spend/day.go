@@ -22,6 +22,44 @@ type Use struct {
 	Known          bool
 }
 
+// Part names what of a day is kept by itself and answers a question of a Tally, so that
+// not all of the day has to be read for it; empty if it takes all.
+func Part(by By, f Filter) string {
+	switch {
+	case f.CodebaseID != "":
+		return ""
+	case f.Actor != "":
+		return "of " + f.Actor
+	}
+	return "by " + string(by)
+}
+
+// Parts returns the parts of a day that a record belongs to, each with what is summed of it
+// there.
+func (u Use) Parts() map[string]Use {
+	parts := make(map[string]Use, columns+2)
+	for _, by := range []By{ByPerson, ByConversation, ByCodebase, ByModel, ByDay} {
+		o := u
+		o.Actor, o.ConversationID, o.CodebaseID, o.Model = "", "", "", ""
+		switch by {
+		case ByPerson:
+			o.Actor = u.Actor
+		case ByConversation:
+			o.ConversationID = u.ConversationID
+		case ByCodebase:
+			o.CodebaseID = u.CodebaseID
+		case ByModel:
+			o.Model = u.Model
+		case ByDay:
+		}
+		parts[Part(by, Filter{})] = o
+	}
+	if u.Actor != "" {
+		parts[Part("", Filter{Actor: u.Actor})] = u
+	}
+	return parts
+}
+
 // What a Day is divided by.
 const (
 	byActor = iota
@@ -108,8 +146,9 @@ func (d *Day) touch(u Use, at int) {
 	}
 }
 
-// DayFormat is the version of what Encode writes. A Tally reads this one only.
-const DayFormat = 1
+// DayFormat is the version of what Encode writes, and of which parts there are. A Tally
+// reads this one only.
+const DayFormat = 2
 
 // Encode returns the day as a Tally reads it: the names of each column, the cells, the
 // entries in several cells, and those in several days with their ids.

@@ -182,6 +182,7 @@ func HotQueries() map[string]struct {
 		"UsesOfCodebase":        uses(UsageFilter{CodebaseID: someID, Since: time.Unix(1, 0)}),
 		"UsesOfChat":            uses(UsageFilter{ConversationID: someID}),
 		"UsageDays":             {usageDaysSQL, []any{1, 2, 3}},
+		"UsageParts":            {usagePartsSQL, []any{1, 2, 3, "by day"}},
 		"UsageBegins":           {usageBeginsSQL, nil},
 		"UsageEnds":             {usageEndsSQL, nil},
 		"ListSessionMessages":   {listSessionSQL(false), []any{someID, 1, 20, 0}},

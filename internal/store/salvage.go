@@ -244,7 +244,7 @@ func (v *salvage) dropTriggers(ctx context.Context) (restore []string, err error
 		restore = append(restore, fmt.Sprint(row[2]))
 	}
 	// Sums are made again from the usage that is left.
-	return append(restore, `DELETE FROM usage_days`, spreadUsage), nil
+	return append(restore, `DELETE FROM usage_day_parts`, `DELETE FROM usage_days`, spreadUsage), nil
 }
 
 // spreadUsage finds the usage of more than one day (see migration 00040) where the table of

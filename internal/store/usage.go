@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/spend"
 )
 
@@ -138,25 +137,25 @@ func (t *Tx) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	return wrap(err, "store model tiers")
 }
 
-// nameGroup says what people call what a sum is of.
-func (t *Tx) nameGroup(ctx context.Context, by spend.By, g *spend.Group) error {
-	if g.Key == "" {
-		return nil
+// nameGroups says what the things are called that sums are made for, in one round trip.
+func (t *Tx) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
+	var steps []step
+	for i := range groups {
+		key, name := groups[i].Key, &groups[i].Name
+		if key == "" {
+			continue
+		}
+		switch by {
+		case spend.ByPerson:
+			platform, id, _ := strings.Cut(key, "/")
+			steps = append(steps, step{`SELECT name FROM identities WHERE platform_type = $1 AND user_id = $2`, []any{platform, id}, []any{name}})
+		case spend.ByCodebase:
+			steps = append(steps, step{`SELECT name FROM remote_agent_codebases WHERE id = $1`, []any{key}, []any{name}})
+		case spend.ByConversation:
+			steps = append(steps, step{`SELECT platform_type || '/' || platform_conversation_id FROM remote_agent_conversations WHERE id = $1`, []any{key}, []any{name}})
+		case spend.ByDay, spend.ByModel:
+		}
 	}
-	switch by {
-	case spend.ByPerson:
-		platform, id, _ := strings.Cut(g.Key, "/")
-		i, _, err := t.Identity(ctx, messages.Platform(platform), messages.UserID(id))
-		g.Name = i.Name
-		return err
-	case spend.ByCodebase:
-		_, err := t.one(ctx, []any{&g.Name}, `SELECT name FROM remote_agent_codebases WHERE id = $1`, g.Key)
-		return wrap(err, "read the name of a codebase")
-	case spend.ByConversation:
-		c, err := t.Conversation(ctx, g.Key)
-		g.Name = c.Key.String()
-		return err
-	case spend.ByDay, spend.ByModel:
-	}
-	return nil
+	_, err := t.all(ctx, steps)
+	return wrap(err, "read the names of sums")
 }

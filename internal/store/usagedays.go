@@ -37,24 +37,22 @@ func (t *Tx) UsageBy(ctx context.Context, by spend.By, f UsageFilter, limit int)
 	if f.EntryID != "" || f.ConversationID != "" || f.SessionID != "" {
 		err = t.tallyRecords(ctx, tally, f) // which an index finds
 	} else {
-		err = t.tallyDays(ctx, tally, f)
+		err = t.tallyDays(ctx, tally, by, f)
 	}
 	if err != nil {
 		return nil, all, fmt.Errorf("sum usage by %s: %w", by, err)
 	}
 	groups = tally.Groups(limit)
-	for i := range groups {
-		if err := t.nameGroup(ctx, by, &groups[i]); err != nil {
-			return nil, all, err
-		}
-	}
-	return groups, tally.Sum(), nil
+	return groups, tally.Sum(), t.nameGroups(ctx, by, groups)
 }
 
 const (
 	usageBeginsSQL = `SELECT min(at_ms) FROM usage_records`
 	usageEndsSQL   = `SELECT max(at_ms) FROM usage_records`
 	usageDaysSQL   = `SELECT day, body FROM usage_days WHERE format = $1 AND day >= $2 AND day < $3 ORDER BY day`
+	usagePartsSQL  = `
+		SELECT d.day, p.body FROM usage_days d LEFT JOIN usage_day_parts p ON p.day = d.day AND p.part = $4
+		WHERE d.format = $1 AND d.day >= $2 AND d.day < $3 ORDER BY d.day`
 )
 
 // usageSpan returns when the first record is of, and the first moment behind the last one.
@@ -69,8 +67,9 @@ func (t *Tx) usageSpan(ctx context.Context) (first, end int64, there bool, err e
 	return *from, *until + 1, true, nil
 }
 
-// tallyDays adds the days that are summed up, and the records of all others.
-func (t *Tx) tallyDays(ctx context.Context, tally *spend.Tally, f UsageFilter) error {
+// tallyDays adds the days that are summed up, and the records of all others. Where a summed
+// up day has not the part that answers the question, nothing of it was used that day.
+func (t *Tx) tallyDays(ctx context.Context, tally *spend.Tally, by spend.By, f UsageFilter) error {
 	first, end, there, err := t.usageSpan(ctx)
 	if err != nil || !there {
 		return err
@@ -83,6 +82,10 @@ func (t *Tx) tallyDays(ctx context.Context, tally *spend.Tally, f UsageFilter) e
 	if !f.Until.IsZero() {
 		until = min(until, f.Until.UnixMilli())
 	}
+	query, args := usageDaysSQL, []any{spend.DayFormat, (begin + dayMillis - 1) / dayMillis, until / dayMillis}
+	if part := spend.Part(by, f); part != "" {
+		query, args = usagePartsSQL, append(args, part)
+	}
 	var rest [][2]int64 // from, until
 	next := begin
 	err = t.each(ctx, func(scan func(...any) error) error {
@@ -91,14 +94,14 @@ func (t *Tx) tallyDays(ctx context.Context, tally *spend.Tally, f UsageFilter) e
 		if err := scan(&day, &body); err != nil {
 			return err
 		}
-		if tally.Add(day, body) == nil { // or it is damaged, and its records are read
+		if body == nil || tally.Add(day, body) == nil { // or it is damaged, and its records are read
 			if day*dayMillis > next {
 				rest = append(rest, [2]int64{next, day * dayMillis})
 			}
 			next = (day + 1) * dayMillis
 		}
 		return nil
-	}, usageDaysSQL, spend.DayFormat, (begin+dayMillis-1)/dayMillis, until/dayMillis)
+	}, query, args...)
 	if err != nil {
 		return err
 	}
@@ -207,17 +210,32 @@ func (s *Store) SumUsageDay(ctx context.Context, day int64) error {
 				return err
 			}
 		}
-		var d spend.Day
+		var all spend.Day
+		parts := make(map[string]*spend.Day)
 		query, args := usesSQL(UsageFilter{Since: time.UnixMilli(day * dayMillis), Until: time.UnixMilli((day + 1) * dayMillis)})
 		err := t.eachUse(ctx, func(_ int64, u spend.Use) error {
-			d.Add(u)
+			all.Add(u)
+			for name, part := range u.Parts() {
+				if parts[name] == nil {
+					parts[name] = &spend.Day{}
+				}
+				parts[name].Add(part)
+			}
 			return nil
 		}, query, args...)
 		if err != nil {
 			return err
 		}
+		if _, err := t.exec(ctx, `DELETE FROM usage_day_parts WHERE day = $1`, day); err != nil {
+			return err
+		}
 		_, err = t.exec(ctx, `INSERT INTO usage_days (day, format, body) VALUES ($1, $2, $3)
-			ON CONFLICT (day) DO UPDATE SET format = excluded.format, body = excluded.body`, day, spend.DayFormat, d.Encode())
+			ON CONFLICT (day) DO UPDATE SET format = excluded.format, body = excluded.body`, day, spend.DayFormat, all.Encode())
+		for name, part := range parts {
+			if err == nil {
+				err = t.later(ctx, `INSERT INTO usage_day_parts (day, part, body) VALUES ($1, $2, $3)`, day, name, part.Encode())
+			}
+		}
 		return err
 	})
 	return wrap(err, "sum up a day of usage")

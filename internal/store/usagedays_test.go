@@ -4,6 +4,7 @@ package store_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -287,8 +288,8 @@ func TestDaysAreSummedUpWhenTheyAreOver(t *testing.T) {
 		b.sumsAreThoseOfTheRecords(t, "with a turn of two days", []store.UsageFilter{{}, {Since: midnight}})
 
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { // what a later version wrote, or a disk
-			return store.Exec(ctx, tx, `UPDATE usage_days SET body = substr(body, 2)`)
+			return errors.Join(store.Exec(ctx, tx, `UPDATE usage_days SET body = substr(body, 2)`), store.Exec(ctx, tx, `UPDATE usage_day_parts SET body = substr(body, 2)`))
 		})
-		b.sumsAreThoseOfTheRecords(t, "with a damaged day", []store.UsageFilter{{}})
+		b.sumsAreThoseOfTheRecords(t, "with a damaged day", []store.UsageFilter{{}, {Actor: "test/42"}, {CodebaseID: b.codebase(t, "app", "").ID}})
 	})
 }

@@ -1,4 +1,4 @@
--- version 40
+-- version 41
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -1130,6 +1130,13 @@ BEGIN
   INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
   DELETE FROM usage_days WHERE day = OLD.accepted_ms / 86400000;
 END
+;;
+CREATE TABLE usage_day_parts (
+  day BIGINT NOT NULL REFERENCES usage_days(day) ON DELETE CASCADE,
+  part TEXT NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (day, part)
+)
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;
