@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,6 +115,8 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	// The emulators share the machine with the bot and should take little of it.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	dir, err := os.MkdirTemp("", "bot-chaos-")
 	if err != nil {
 		return Report{}, fmt.Errorf("make a directory for the data: %w", err)

@@ -10,13 +10,13 @@ import (
 const (
 	manyAtOnce  = 40                     // events that are being accepted make a rush
 	calmAfter   = 100 * time.Millisecond // without so many it is over
-	longestRush = 2 * time.Second        // so long may work wait
+	longestRush = 3 * time.Second        // so long may work wait: Slack waits no longer for an acknowledgement
 )
 
 // Rush says when so many events come in at once that accepting them goes before
 // answering: a platform waits for an acknowledgement for seconds, people for an
 // answer for longer. Whatever could wait, as the beginning of a turn, then waits until it
-// is over, for two seconds at the most, and then it goes on for as long: a platform that
+// is over, for three seconds at the most, and then it goes on for as long: a platform that
 // floods the service gets no more than half of the time. The zero value is ready, and safe for concurrent use.
 type Rush struct {
 	mu     sync.Mutex // guards all below

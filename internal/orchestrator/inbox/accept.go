@@ -238,12 +238,6 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 // platform may tell of one gesture in several events; each claims the names that
 // it shares with the others.
 func (i *Inbox) firstOfGesture(ctx context.Context, tx port.Tx, in messages.Inbound) (bool, error) {
-	if len(in.Aliases) == 0 {
-		return true, nil
-	}
-	if seen, err := tx.Inbox().HasEntry(ctx, in); err != nil || seen {
-		return false, err
-	}
 	for _, name := range in.Aliases {
 		if fresh, err := claim(ctx, tx, in, name); err != nil || !fresh {
 			return false, err

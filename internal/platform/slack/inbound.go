@@ -39,12 +39,13 @@ func (a *Adapter) foreign(ctx context.Context, kind string) {
 // translateEvent reads an event of the Events API. It returns an error only if
 // it cannot be told yet whether the event is for the bot.
 func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, error) {
-	r := result{raw: withoutSecrets(payload)}
+	r := result{raw: payload}
 	var env envelope
 	if err := lenient(payload, &env); err != nil {
 		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
+	r.raw = stripped(payload)
 	r.event = eventID("ev", env.EventID)
 	switch env.Type {
 	case "event_callback":
@@ -393,7 +394,15 @@ func quotes(all []shared) []messages.Quote {
 // at its top: the verification token and the URLs that take answers. What is
 // not an object is returned as it is.
 func withoutSecrets(payload []byte) []byte {
-	if !json.Valid(payload) || !bytes.HasPrefix(bytes.TrimLeft(payload, blanks), []byte("{")) {
+	if !json.Valid(payload) {
+		return payload
+	}
+	return stripped(payload)
+}
+
+// stripped is withoutSecrets for a payload that is known to be JSON.
+func stripped(payload []byte) []byte {
+	if !bytes.HasPrefix(bytes.TrimLeft(payload, blanks), []byte("{")) {
 		return payload
 	}
 	// A member is copied as it stands: reading and writing all of them takes ten times as long.
@@ -426,8 +435,8 @@ const blanks = " \t\r\n"
 
 // secret reports whether a member of a payload is a credential, by its name as JSON.
 func secret(name []byte) bool {
-	var s string
-	if json.Unmarshal(name, &s) != nil {
+	s := string(name[1 : len(name)-1])
+	if bytes.IndexByte(name, '\\') >= 0 && json.Unmarshal(name, &s) != nil {
 		return true
 	}
 	return s == "token" || s == "response_url" || s == "response_urls"
