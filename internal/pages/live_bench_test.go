@@ -101,13 +101,8 @@ func BenchmarkOpenPages(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				<-tick.C
-				conv := convs[n%len(convs)]
-				for step := range 4 {
-					at := time.Now()
-					n++
-					w.said(conv.Key.ID, fmt.Sprint(b.N, "-", n, "-", step), "42")
-					took = append(took, time.Since(at))
-				}
+				took = append(took, w.turns(convs[n%len(convs)], rows[n%len(rows)], fmt.Sprint("turn", n))...)
+				n++
 			}
 			cpu, wall := used(b)-before, time.Since(began)
 			cancel()
@@ -123,6 +118,35 @@ func BenchmarkOpenPages(b *testing.B) {
 			b.ReportMetric(float64(asked)/wall.Seconds(), "pages/s")
 		})
 	}
+}
+
+// turns stores a turn, from what is asked to its end, and returns how long each of its
+// transactions took.
+func (w *world) turns(conv sessions.Conversation, session, event string) (took []time.Duration) {
+	e := &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+		Event: messages.EventID(event), Kind: messages.KindMessage, Conversation: conv.Key, Sender: messages.Sender{ID: "42"}, Text: "hello"}}
+	for _, step := range []func(ctx context.Context, tx *store.Tx) error{
+		func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.InsertEntry(ctx, e)
+			return err
+		},
+		func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleUser, "What does it do?"))
+			return err
+		},
+		func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleAssistant, "It **adds** two numbers."))
+			return err
+		},
+		func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
+		},
+	} {
+		at := time.Now()
+		w.do(step)
+		took = append(took, time.Since(at))
+	}
+	return took
 }
 
 // used is how long the process has kept a core busy.

@@ -93,6 +93,13 @@ func (p *Pages) share(w http.ResponseWriter, r *request, show func(r *request) (
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(bytes.ReplaceAll(page, []byte(formToken(p.anybody)), []byte(formToken(r.token)))) // a browser that left needs no answer
-	return nil
+	anybody, own := []byte(formToken(p.anybody)), []byte(formToken(r.token))
+	for { // without a copy for each who asks
+		part, rest, more := bytes.Cut(page, anybody)
+		if _, err := w.Write(part); err != nil || !more {
+			return nil //nolint:nilerr // a browser that left needs no answer
+		}
+		_, _ = w.Write(own)
+		page = rest
+	}
 }

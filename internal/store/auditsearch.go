@@ -64,12 +64,9 @@ func (t *Tx) SearchAudit(ctx context.Context, f AuditSearch) (list []audit.Row, 
 		list = list[:f.Limit]
 		return list, list[f.Limit-1].ID, nil
 	}
-	var looked, last int64
-	if _, err := t.one(ctx, []any{&looked, &last}, `SELECT count(*), COALESCE(min(id), 0)`+recent, f.Before, auditScan); err != nil {
+	// The last row that was looked at, if it is not the first of all.
+	if _, err := t.one(ctx, []any{&older}, `SELECT id FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT 1 OFFSET $2`, f.Before, auditScan-1); err != nil {
 		return nil, 0, wrap(err, "search the audit log")
 	}
-	if looked < auditScan {
-		last = 0
-	}
-	return list, last, nil
+	return list, older, nil
 }

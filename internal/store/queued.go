@@ -42,13 +42,15 @@ func (t *Tx) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenE
 	return list, wrap(err, "list open messages")
 }
 
+// openEntriesSQL chooses them first: of a crowd that waits no more is read than is returned.
 func openEntriesSQL(v Viewer, limit int) (query string, args []any) {
+	const order = ` ORDER BY CASE e.state WHEN 'running' THEN 0 ELSE 1 END, e.accepted_ms, e.id`
 	var c conditions
 	c.add("e.lane = 'turn' AND e.state IN ('waiting', 'running')")
 	c.seenBy(v, "c")
 	c.args = append(c.args, limit)
-	return `SELECT ` + openEntryColumns + c.where() +
-		fmt.Sprintf(" ORDER BY CASE e.state WHEN 'running' THEN 0 ELSE 1 END, e.accepted_ms, e.id LIMIT $%d", len(c.args)), c.args
+	return `SELECT ` + openEntryColumns + ` WHERE e.id IN (
+		SELECT e.id FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id` + c.where() + order + fmt.Sprintf(` LIMIT $%d)`, len(c.args)) + order, c.args
 }
 
 // FailedEntries returns up to limit messages whose turns failed, the newest first, from
