@@ -147,8 +147,16 @@ func (d *daemon) about() pages.About {
 			return examine(ctx, d.current(), d.env, area)
 		},
 		Budget: func() spend.Budget { return spend.Budget(d.current().Budget) },
+		RemoveChat: func(ctx context.Context, account, id string) error {
+			return d.removeForSomebody(ctx, func(tx *store.Tx) error {
+				if _, err := tx.RemoveChat(ctx, account, id); err != nil {
+					return err
+				}
+				return tx.Audit(ctx, sessions.AuditEntry{Actor: account, Action: "conversation.remove", Target: "web/" + id})
+			})
+		},
 		RemoveSession: func(ctx context.Context, id, by string) error {
-			err := d.store.InTx(ctx, func(tx *store.Tx) error {
+			return d.removeForSomebody(ctx, func(tx *store.Tx) error {
 				if _, err := tx.RemoveSession(ctx, id); err != nil {
 					return err
 				}
@@ -156,12 +164,6 @@ func (d *daemon) about() pages.About {
 				entry.Actor = by
 				return tx.Audit(ctx, entry)
 			})
-			if err != nil {
-				return err
-			}
-			env := d.env
-			env.daemon = d
-			return finishErasing(ctx, d.current(), env, d.store)
 		},
 		Export: func(ctx context.Context, out io.Writer, id string, all bool) error {
 			options := transcript.Options{Redact: d.redact, Whole: all}
@@ -225,4 +227,14 @@ func (d *daemon) lights() (list []pages.Light) {
 // hear takes what somebody says in the browser.
 func (d *daemon) hear(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
 	return d.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
+}
+
+// removeForSomebody deletes something of what was said, for a person in the browser.
+func (d *daemon) removeForSomebody(ctx context.Context, remove func(tx *store.Tx) error) error {
+	if err := d.store.InTx(ctx, remove); err != nil {
+		return err
+	}
+	env := d.env
+	env.daemon = d
+	return finishErasing(ctx, d.current(), env, d.store)
 }

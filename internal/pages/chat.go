@@ -64,6 +64,7 @@ func (p *Pages) talking() {
 	p.act("POST /chat/{id}", p.sayInChat)
 	p.act("POST /chat/{id}/press", p.pressInChat)
 	p.act("POST /chat/{id}/stop", p.stopChat)
+	p.act("POST /chat/{id}/delete", p.removeChat)
 }
 
 // chats lists the conversations of who is signed in, and begins another one.
@@ -131,6 +132,9 @@ func (p *Pages) chat(r *request) (view, error) {
 		html.El("section", html.Attr("aria-label", "Conversation"), html.ID("transcript"), html.On("data-follow", true), p.spoken(r, id, list)),
 		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), p.form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
 		p.sayForm(r, "/chat/"+id, id),
+		html.If(p.About.RemoveChat != nil, html.El("div", html.Class("actions"), html.El("details", html.El("summary", html.Text("Delete")),
+			html.El("p", html.Text("What was said here is deleted with its files, plans and approvals. Kept are what is remembered of you (see Memory), sums of usage, the audit log, and branches and saved files in repositories.")),
+			p.form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and all that was said in it"), button("Delete the conversation", "danger"))))),
 	}}
 	if running {
 		v.badge = "◐"
@@ -342,6 +346,25 @@ func (p *Pages) stopChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	in.Text, in.Private = "/stop", true
 	said, err := p.give(ctx, in, "Stopping.")
 	return outcome{to: "/chat/" + id + "#say", said: said}, err
+}
+
+// removeChat deletes a conversation of who asks, once that was confirmed. Readers may, too:
+// it is theirs.
+func (p *Pages) removeChat(_ http.ResponseWriter, r *request) (outcome, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case r.PostForm.Get("sure") != "yes":
+		return outcome{}, fault.New(fault.Invalid, "Nothing was deleted: tick the box to confirm.")
+	case p.About.RemoveChat == nil:
+		return outcome{}, fault.New(fault.Unsupported, "Conversations cannot be deleted here.")
+	}
+	if err := p.About.RemoveChat(ctx, r.actor(), id); err != nil {
+		return outcome{}, err
+	}
+	return outcome{to: "/chat", said: "Deleted the conversation."}, nil
 }
 
 // chatFile sends a file of a conversation: a picture to be shown, others to be kept.

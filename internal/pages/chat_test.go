@@ -144,6 +144,58 @@ func TestAConversationInTheBrowser(t *testing.T) {
 	})
 }
 
+// People delete their own conversations, once they have confirmed that, with plain forms.
+func TestPeopleDeleteTheirConversations(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.config.About.RemoveChat = func(ctx context.Context, account, id string) error {
+			return w.InTx(ctx, func(tx *store.Tx) error {
+				_, err := tx.RemoveChat(ctx, account, id)
+				return err
+			})
+		}
+		w.talks()
+		for _, who := range []signin.Account{ann, bob, cat} { // those who only read have nothing to ask, and theirs is theirs
+			b := w.as(who)
+			r := b.post("/chat", url.Values{"text": {"a secret of " + string(who.ID)}})
+			at, _, _ := strings.Cut(r.Header().Get("Location"), "#")
+			wants(t, b.get(at), "Delete the conversation", `action="`+at+`/delete"`, "audit log")
+			for _, other := range []signin.Account{ann, bob, cat} {
+				if other == who {
+					continue
+				}
+				if r := w.as(other).post(at+"/delete", url.Values{"sure": {"yes"}}); r.Code != http.StatusNotFound {
+					t.Errorf("somebody else deletes it: %d", r.Code)
+				}
+			}
+			if r := b.post(at+"/delete", url.Values{}); r.Code != http.StatusBadRequest {
+				t.Errorf("without a tick: %d", r.Code)
+			}
+			if r := b.post(at+"/delete", url.Values{"sure": {"yes"}}); r.Code != http.StatusConflict || !strings.Contains(r.Body.String(), "is being taken") {
+				t.Errorf("before it is taken: %d\n%s", r.Code, r.Body)
+			}
+			var said []messages.Posted
+			w.do(func(ctx context.Context, tx *store.Tx) (err error) {
+				said, err = tx.Posted(ctx, strings.TrimPrefix(at, "/chat/"), 10)
+				return err
+			})
+			if err := w.Took(t.Context(), said[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			page := b.follow(b.post(at+"/delete", url.Values{"sure": {"yes"}}))
+			if wants(t, page, "Deleted the conversation."); strings.Contains(page, "a secret of") {
+				t.Error("it is still in the list")
+			}
+			if r := b.send("GET", at, nil); r.Code != http.StatusNotFound {
+				t.Errorf("its page afterwards: %d", r.Code)
+			}
+			if r := b.post(at+"/delete", url.Values{"sure": {"yes"}}); r.Code != http.StatusNotFound {
+				t.Errorf("deleted twice: %d", r.Code)
+			}
+		}
+	})
+}
+
 func TestWhatIsSentTwiceIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

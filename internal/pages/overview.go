@@ -45,6 +45,9 @@ type About struct {
 	// Budget is what may be spent.
 	Budget func() spend.Budget
 
+	// RemoveChat deletes a conversation in the browser of an account.
+	RemoveChat func(ctx context.Context, account, id string) error
+
 	// RemoveSession deletes a session for somebody who is named as in the audit log.
 	RemoveSession func(ctx context.Context, id, by string) error
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/live"
@@ -146,6 +147,47 @@ func (t *Tx) deleteChat(ctx context.Context, conversation string) error {
 		t.touch(live.Chat(chat))
 	}
 	return wrap(err, "delete a conversation in the browser")
+}
+
+// RemoveChat deletes a conversation in the browser, and what a handoff has put aside of it,
+// as RemoveConversation does. One of another account is fault.NotFound. It is a
+// fault.Conflict while something in it waits or runs, or was said and not taken: that would
+// be answered afterwards.
+func (t *Tx) RemoveChat(ctx context.Context, account, id string) (total Removed, err error) {
+	parts, err := t.ids(ctx, `SELECT id FROM remote_agent_conversations
+		WHERE platform_type = 'web' AND (platform_conversation_id = $1 OR substr(platform_conversation_id, 1, $2) = $3) ORDER BY id {lock}`,
+		id, utf8.RuneCountInString(id)+1, id+"~")
+	if err != nil {
+		return total, fmt.Errorf("find a conversation in the browser: %w", err)
+	}
+	var one int
+	mine, err := t.one(ctx, []any{&one}, `SELECT 1 FROM web_chats WHERE id = $1 AND account = $2 {lock}`, id, account)
+	if err == nil && !mine {
+		err = notFound("conversation")
+	}
+	if err != nil {
+		return total, err
+	}
+	untaken, err := t.one(ctx, []any{&one}, `SELECT 1 FROM web_messages WHERE chat_id = $1 AND event IS NOT NULL LIMIT 1`, id)
+	if err == nil && untaken {
+		err = fault.New(fault.Conflict, "What was said last is being taken; try again in a moment.")
+	}
+	if err != nil {
+		return total, err
+	}
+	for _, part := range parts {
+		r, err := t.RemoveConversation(ctx, part)
+		if err != nil {
+			return total, err
+		}
+		total.Add(r)
+	}
+	t.erases()
+	if _, err := t.exec(ctx, `DELETE FROM web_chats WHERE id = $1`, id); err != nil { // nothing in it was taken
+		return total, fmt.Errorf("delete a conversation in the browser: %w", err)
+	}
+	t.touch(live.Chat(id))
+	return total, nil
 }
 
 // Untaken visits what was said in a conversation and not taken, or with none in those

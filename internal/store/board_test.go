@@ -308,6 +308,80 @@ func TestADeletedConversationLeavesNothingInTheBrowser(t *testing.T) {
 	})
 }
 
+// Somebody deletes what they said in the browser, with what a handoff has put aside of it,
+// and nothing that is somebody else's or called alike.
+func TestAPersonDeletesTheirChat(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		remove := func(account, chat string) error {
+			return b.InTx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.RemoveChat(t.Context(), account, chat)
+				return err
+			})
+		}
+		old, _ := b.talked(t, "c1")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &messages.ConversationKey{Platform: "web", ID: "c1~demo~0123"}})
+		})
+		b.sayInChat(t, "c1", "after", "after the handoff")
+		wantKind(t, remove(ann, "c1"), fault.Conflict) // it would be answered afterwards
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "web", ID: "c1"}, "other")
+			return err
+		})
+		if err := b.Took(t.Context(), "after"); err != nil {
+			t.Fatal(err)
+		}
+		b.talked(t, "c12")
+		elsewhere := b.conversation(t, "c1~demo~0123") // of another platform
+		for _, account := range []string{eve, "", "web/ann"} {
+			wantKind(t, remove(account, "c1"), fault.NotFound)
+		}
+		if got := b.counted(t, "remote_agent_conversations"); got != 4 {
+			t.Errorf("there are %d conversations after others have tried", got)
+		}
+		if err := remove(ann, "c1"); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, remove(ann, "c1"), fault.NotFound)
+		if got := b.chats(t, ann); !slices.Equal(got, []string{"c12"}) || b.counted(t, "remote_agent_conversations") != 2 || b.counted(t, "web_messages") != 4 {
+			t.Errorf("left are %v, %d conversations, %d messages", got, b.counted(t, "remote_agent_conversations"), b.counted(t, "web_messages"))
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Conversation(ctx, elsewhere.ID)
+			return err
+		})
+		b.sayInChat(t, "c3", "alone", "never taken by anybody, as before a restore")
+		if err := b.Took(t.Context(), "alone"); err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(ann, "c3"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A conversation in which a turn runs is not deleted.
+func TestAChatAtWorkStays(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		conv, _ := b.talked(t, "c1")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+				Event: "running", Kind: messages.KindMessage, Conversation: messages.ConversationKey{Platform: "web", ID: "c1"}, Sender: messages.Sender{ID: "ann", Platform: "test"}, Text: "go"}})
+			return err
+		})
+		err := b.InTx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.RemoveChat(t.Context(), ann, "c1")
+			return err
+		})
+		wantKind(t, err, fault.Conflict)
+		if got := b.chats(t, ann); len(got) != 1 || b.counted(t, "web_messages") != 4 {
+			t.Errorf("left are %v, %d messages", got, b.counted(t, "web_messages"))
+		}
+	})
+}
+
 // A conversation of another platform that has the id of a chat is another one.
 func TestOnlyConversationsOfTheBrowserTakeAChatWithThem(t *testing.T) {
 	t.Parallel()
