@@ -195,6 +195,8 @@ func Decide(a Approval, d Decision, by Decider, shown string, now time.Time) (St
 	switch {
 	case shown != "" && shown != a.SHA256:
 		return a.State, fault.Newf(fault.Conflict, "%s has changed since then. Nothing was decided.", a.Name())
+	case a.State != Waiting && a.DecidedBy != "" && a.DecidedBy != "system" && a.DecidedBy != by.Actor: // somebody else was faster
+		return a.State, fault.Newf(fault.Conflict, "%s is already %s by %s.", a.Name(), a.State, cmp.Or(a.DecidedName, a.DecidedBy))
 	case a.State != Waiting:
 		return a.State, fault.Newf(fault.Conflict, "%s is already %s.", a.Name(), a.State)
 	case !now.Before(a.ExpiresAt):

@@ -269,3 +269,15 @@ func check(t *testing.T, what string, a approval.Approval, d approval.Decision, 
 		t.Errorf("%s: %q does not name it", what, fault.Public(err))
 	}
 }
+
+// Who was slower reads who was faster.
+func TestALateDecisionSaysWhoTookItBefore(t *testing.T) {
+	t.Parallel()
+	a := approval.Approval{Number: 1, State: approval.Allowed, Requester: "telegram/42", DecidedBy: "slack/T1:U2", DecidedName: "Bo"}
+	for actor, want := range map[string]string{"telegram/42": "a-1 is already allowed by Bo.", "slack/T1:U2": "a-1 is already allowed."} {
+		_, err := approval.Decide(a, approval.Deny, approval.Decider{Actor: actor, Owner: true}, "", time.Now())
+		if got := fault.Public(err); got != want {
+			t.Errorf("%s reads %q, want %q", actor, got, want)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func (p *Pages) fork(_ http.ResponseWriter, r *request) (outcome, error) {
 // steers a turn that runs.
 func (p *Pages) message(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id := r.Context(), r.PathValue("id")
-	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\r\n", "\n"))
+	text := r.typed()
 	switch {
 	case text == "":
 		return outcome{}, fault.New(fault.Invalid, "The message has no text.")
@@ -239,7 +239,7 @@ func (p *Pages) decide(_ http.ResponseWriter, r *request) (outcome, error) {
 	if err != nil || number <= 0 || len(b.SHA256) != 64 {
 		return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 	}
-	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(form.Get("text"), "\uFFFD"), "\r\n", "\n"))
+	text := r.typed()
 	if b.Decision == string(plan.Edit) && b.On == command.OnPlan && text == "" {
 		return outcome{}, fault.New(fault.Invalid, "The new text of the plan is empty; nothing was changed.")
 	}

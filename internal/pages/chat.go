@@ -243,7 +243,7 @@ func digest(r *request, parts ...string) string {
 
 func (p *Pages) sayIn(r *request, chat string) (outcome, error) {
 	ctx := r.Context()
-	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\r\n", "\n"))
+	text := r.typed()
 	once := r.PostForm.Get("nonce")
 	if len(text) > maxMessage {
 		return outcome{}, fault.New(fault.Invalid, "The message is too long: send at most 64 KiB.")

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/http"
+	"strings"
 
 	"remote-agent/internal/html"
 )
@@ -38,4 +39,11 @@ func (p *Pages) refuse(w http.ResponseWriter, r *request, err error) {
 		again = p.form(r, r.URL.Path, kept, button("Send again", "primary"))
 	}
 	p.failWith(w, r, err, again)
+}
+
+// typed is the text of a form as a person wrote it: browsers end lines in their own way, and
+// what is no text goes nowhere.
+func (r *request) typed() string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\x00", "")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 }

@@ -116,7 +116,11 @@ func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State,
 	case d == Edit:
 		return Superseded, nil
 	}
-	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is already %s.", p.Name(), p.Version, p.State)
+	who := ""
+	if p.DecidedBy != "" && p.DecidedBy != "system" && p.DecidedBy != by.Actor {
+		who = " by " + p.DecidedBy // somebody else was faster
+	}
+	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is already %s%s.", p.Name(), p.Version, p.State, who)
 }
 
 // Reader finds plans; a transaction of the database is one, and locks what it

@@ -74,3 +74,15 @@ func TestParseName(t *testing.T) {
 		}
 	}
 }
+
+// Who was slower reads who was faster, and nobody reads it of themselves.
+func TestALateDecisionSaysWhoTookItBefore(t *testing.T) {
+	t.Parallel()
+	p := plan.Plan{Number: 1, Version: 1, State: plan.Rejected, Requester: "telegram/42", DecidedBy: "slack/T1:U2"}
+	for actor, want := range map[string]string{"telegram/42": "Plan p-1 (version 1) is already rejected by slack/T1:U2.", "slack/T1:U2": "Plan p-1 (version 1) is already rejected."} {
+		_, err := plan.Decide(p, plan.Approve, plan.Decider{Actor: actor, Owner: true}, "", time.Now())
+		if got := fault.Public(err); got != want {
+			t.Errorf("%s reads %q, want %q", actor, got, want)
+		}
+	}
+}
