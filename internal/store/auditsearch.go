@@ -22,7 +22,7 @@ type AuditSearch struct {
 
 // auditScan is how many rows one search looks at, so that it takes a bounded time
 // however many there are.
-const auditScan = 20_000
+const auditScan = 10_000
 
 // SearchAudit returns up to f.Limit rows that f chooses, the newest first. older is where
 // to go on (AuditSearch.Before), 0 if there is nothing left; a page may be short, or
