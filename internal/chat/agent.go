@@ -92,58 +92,28 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 	if p != nil {
 		id, title = p.ID, p.Title()
 	}
-	var same, ended, unscheduled bool
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
-		same, ended, unscheduled = false, false, false
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
-		if err != nil {
+	var was switched
+	err := h.store.InTx(ctx, func(tx *store.Tx) (err error) {
+		was, err = switchProfile(ctx, tx, r, id, p)
+		if err != nil || was.same {
 			return err
 		}
-		if same = conv.AgentID == id; same {
-			return nil
-		}
-		settings := conv.Settings
-		if p != nil && p.ModelTier+p.Model != "" {
-			settings.Model = "" // the profile decides, until somebody chooses again
-		}
-		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
-			return err
-		}
-		if unscheduled, err = tx.EndSchedule(ctx, conv.ID); err != nil {
-			return err
-		}
-		s, active, err := tx.ActiveSession(ctx, conv.ID)
-		if err != nil {
-			return err
-		}
-		if ended = active; active {
-			since, err := tx.BegunBehind(ctx, s, r.Entry.Seq)
-			if err != nil {
-				return err
-			}
-			ended = !since
-		}
-		if ended {
-			if err := tx.DeactivateSession(ctx, s.ID, "agent"); err != nil {
-				return err
-			}
-		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: conv.ID, Target: title})
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: was.conversation, Target: title})
 	})
 	if err != nil {
 		return command.Reply{}, err
 	}
-	if same {
+	if was.same {
 		return command.Reply{Text: fmt.Sprintf("**%s** is already in use here.", title)}, nil
 	}
 	text := fmt.Sprintf("**%s** is in use here now, in a new session.", title)
-	if ended {
+	if was.ended {
 		text += " The previous session ended; nothing is deleted."
 	}
 	if _, runs := h.engine.Running(r.Conv.ID); runs {
 		text += " The running turn finishes as it started."
 	}
-	if unscheduled {
+	if was.unscheduled {
 		text += " The previous profile's standing task is off."
 	}
 	if p != nil && p.Interval > 0 {
@@ -153,6 +123,45 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 		text += " ⚠ But " + problem
 	}
 	return command.Reply{Text: text}, nil
+}
+
+// switched is what a change of profiles met and ended.
+type switched struct {
+	conversation             string
+	same, ended, unscheduled bool
+}
+
+// switchProfile gives a conversation another profile, nil for none, and ends its session,
+// unless that began with a message that came after the request.
+func switchProfile(ctx context.Context, tx *store.Tx, r command.Request, id string, p *profile.Profile) (was switched, err error) {
+	conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+	if err != nil {
+		return was, err
+	}
+	was.conversation = conv.ID
+	if was.same = conv.AgentID == id; was.same {
+		return was, nil
+	}
+	settings := conv.Settings
+	if p != nil && p.ModelTier+p.Model != "" {
+		settings.Model = "" // the profile decides, until somebody chooses again
+	}
+	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
+		return was, err
+	}
+	if was.unscheduled, err = tx.EndSchedule(ctx, conv.ID); err != nil {
+		return was, err
+	}
+	s, active, err := tx.ActiveSession(ctx, conv.ID)
+	if err != nil || !active {
+		return was, err
+	}
+	since, err := tx.BegunBehind(ctx, s, r.Entry.Seq)
+	if err != nil || since {
+		return was, err
+	}
+	was.ended = true
+	return was, tx.DeactivateSession(ctx, s.ID, "agent")
 }
 
 // profileOf returns the profile of a conversation, or nil where there is none: it

@@ -31,72 +31,67 @@ func (h *Handler) statusCommand() command.Command {
 	}
 }
 
-func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
-	var (
-		session sessions.Session
-		active  bool
-		waiting int
-		used    *profile.Profile
-		halt    sessions.ServiceState
-		asked   []approval.Approval
-		loops   int
-		looped  time.Time
-	)
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+// standing is what the database says of a conversation, for its status.
+type standing struct {
+	session sessions.Session
+	active  bool // there is a session
+	waiting int  // messages
+	used    *profile.Profile
+	halt    sessions.ServiceState
+	asked   []approval.Approval
+	loops   int // messages of a loop, of the last day
+	looped  time.Time
+}
+
+func (h *Handler) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
+	err = h.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if session, active, err = tx.ActiveSession(ctx, r.Conv.ID); err != nil {
+		if s.session, s.active, err = tx.ActiveSession(ctx, conv.ID); err != nil {
 			return err
 		}
-		if used, err = profileOf(ctx, tx, r.Conv); err != nil {
+		if s.used, err = profileOf(ctx, tx, conv); err != nil {
 			return err
 		}
-		if halt, err = tx.ServiceState(ctx); err != nil {
+		if s.halt, err = tx.ServiceState(ctx); err != nil {
 			return err
 		}
-		if halt.HaltedBy, err = nameOf(ctx, tx, halt.HaltedBy); err != nil {
+		if s.halt.HaltedBy, err = nameOf(ctx, tx, s.halt.HaltedBy); err != nil {
 			return err
 		}
-		if asked, err = tx.WaitingApprovals(ctx, r.Conv.ID, maxNamed); err != nil {
+		if s.asked, err = tx.WaitingApprovals(ctx, conv.ID, maxNamed); err != nil {
 			return err
 		}
-		if loops, looped, err = tx.Unanswered(ctx, r.Conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
+		if s.loops, s.looped, err = tx.Unanswered(ctx, conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
 			return err
 		}
-		waiting, err = tx.CountWaiting(ctx, r.Conv.ID)
+		s.waiting, err = tx.CountWaiting(ctx, conv.ID)
 		return err
 	})
+	return s, err
+}
+
+func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
+	s, err := h.standing(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n", h.headline(r, waiting, asked))
-	if loops > 0 {
+	fmt.Fprintf(&b, "**%s**\n\n", h.headline(r, s.waiting, s.asked))
+	if s.loops > 0 {
 		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs were answering each other. The last one was at %s. Send it again to have it answered.\n",
-			wording.Count(loops, "message was not answered", "messages were not answered"), wording.Moment(looped))
+			wording.Count(s.loops, "message was not answered", "messages were not answered"), wording.Moment(s.looped))
 	}
-	if halt.Halted() {
-		fmt.Fprintf(&b, "- %s\n", haltLine(halt))
+	if s.halt.Halted() {
+		fmt.Fprintf(&b, "- %s\n", haltLine(s.halt))
 	}
 	model := ""
 	if a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
 		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
-	if active {
-		open := command.OpenLink(h.config.Pages, "/sessions/"+session.ID)
-		if open != "" {
-			open = "," + open
-		}
-		fmt.Fprintf(&b, "- session: `%s`, %s, %s%s\n", session.ID[len(session.ID)-8:],
-			wording.Count(int(session.LastSeq), "message", "messages"), wording.Clock(time.Since(session.StartedAt))+" old", open)
-		if session.InputTokens+session.OutputTokens > 0 {
-			fmt.Fprintf(&b, "- tokens: %d in, %d out\n", session.InputTokens, session.OutputTokens)
-		}
-	} else {
-		b.WriteString("- session: none; your next message starts one\n")
-	}
-	if used != nil {
-		fmt.Fprintf(&b, "- profile: %s, version %d\n", used.Title(), used.Version)
+	h.writeSession(&b, s)
+	if s.used != nil {
+		fmt.Fprintf(&b, "- profile: %s, version %d\n", s.used.Title(), s.used.Version)
 	}
 	if h.config.Work != nil {
 		for _, line := range h.codebaseStatus(ctx, r.Conv) {
@@ -113,9 +108,26 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 	fmt.Fprintf(&b, "- service: version %s, up %s, %s running\n", h.config.Version,
 		wording.Clock(time.Since(h.started)), wording.Count(h.engine.RunningTurns(), "conversation", "conversations"))
 	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
-		b.WriteString(h.promptStatus(r, session, used))
+		b.WriteString(h.promptStatus(r, s.session, s.used))
 	}
 	return command.Reply{Text: b.String()}, nil
+}
+
+// writeSession says which session is active, with a link to its page.
+func (h *Handler) writeSession(b *strings.Builder, s standing) {
+	if !s.active {
+		b.WriteString("- session: none; your next message starts one\n")
+		return
+	}
+	open := command.OpenLink(h.config.Pages, "/sessions/"+s.session.ID)
+	if open != "" {
+		open = "," + open
+	}
+	fmt.Fprintf(b, "- session: `%s`, %s, %s%s\n", s.session.ID[len(s.session.ID)-8:],
+		wording.Count(int(s.session.LastSeq), "message", "messages"), wording.Clock(time.Since(s.session.StartedAt))+" old", open)
+	if s.session.InputTokens+s.session.OutputTokens > 0 {
+		fmt.Fprintf(b, "- tokens: %d in, %d out\n", s.session.InputTokens, s.session.OutputTokens)
+	}
 }
 
 // maxNamed is how many open questions the status names.

@@ -350,7 +350,19 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	}
 	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
 	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && !i.Rush.On() && i.Turns.Reserve()
-	a.waits = a.entry.Lane == sessions.LaneTurn && !slot
+	if slot {
+		a.fresh, a.work, err = i.Turns.Admit(ctx, tx, &a.entry, conv, open, v, atOnce)
+		return a, err
+	}
+	// Else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves.
+	return i.acceptWaiting(ctx, tx, a, !conv.Leased && !parked)
+}
+
+// acceptWaiting puts a message into the inbox that is not begun at once: a command, or
+// one that waits, whose sender is told so. Somebody is rung for it if nobody is at work
+// there.
+func (i *Inbox) acceptWaiting(ctx context.Context, tx port.Tx, a accepted, ring bool) (_ accepted, err error) {
+	a.waits = a.entry.Lane == sessions.LaneTurn
 	unmarked := a.entry.In.Schedule != 0 // there is no message that could have a mark
 	if a.waits && !unmarked {
 		if a, err = i.crowd(ctx, tx, a); err != nil || a.overflow {
@@ -359,10 +371,6 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		unmarked = a.behind
 	}
 	a.entry.In.Queued = a.waits && !unmarked
-	if slot {
-		a.fresh, a.work, err = i.Turns.Admit(ctx, tx, &a.entry, conv, open, v, atOnce)
-		return a, err
-	}
 	a, err = i.store(ctx, tx, a)
 	if err != nil || !a.fresh || a.entry.Lane == sessions.LaneControl {
 		a.waits = false
@@ -371,7 +379,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	if !unmarked {
 		i.Outbox.WillMark(a.entry)
 	}
-	if !conv.Leased && !parked { // else its holder, or who wakes it, looks into the inbox, under the row's lock, before it leaves
+	if ring {
 		a.rings, a.crowd = true, a.empty && i.Rush.Crowded()
 	}
 	if a.waits = !unmarked; unmarked {
