@@ -214,6 +214,32 @@ func (u *usedAtRandom) change(t *testing.T) {
 	}
 }
 
+// A record that moves to another day changes both of them, also one of which no message is
+// known: with one, the day of the message is told anyway.
+func TestARecordThatMovesChangesBothDays(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
+		e := b.accept(t, "here", "1")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE inbound_events SET accepted_ms = $1 WHERE id = $2`, now.AddDate(0, 0, -9).UnixMilli(), e.ID)
+		})
+		for i, entry := range []string{"", "", e.ID, e.ID} {
+			at := now.AddDate(0, 0, -5-i%2)
+			b.use(t, spend.Record{EntryID: entry, ConversationID: e.ConversationID, Actor: "test/42", Assistant: "openai", Model: "big", At: at, Usage: assistant.Usage{InputTokens: 1 << i}})
+		}
+		for _, entry := range []string{`event_id IS NULL`, `event_id IS NOT NULL`} {
+			for _, days := range []int{-2, 3} {
+				b.sumUpAll(t, now)
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					return store.Exec(ctx, tx, fmt.Sprintf(`UPDATE usage_records SET at_ms = at_ms + %d WHERE %s`, days*24*int(time.Hour/time.Millisecond), entry))
+				})
+				b.sumsAreThoseOfTheRecords(t, fmt.Sprintf("%s moved by %d days", entry, days), []store.UsageFilter{{}})
+			}
+		}
+	})
+}
+
 // What was summed up says what the records say, whatever happened to them since.
 func TestSumsOfDaysAreThoseOfTheirRecords(t *testing.T) {
 	t.Parallel()
