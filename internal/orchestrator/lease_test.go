@@ -1,7 +1,9 @@
 package orchestrator_test
 
 import (
+	"database/sql"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -266,4 +268,48 @@ func TestMessageWhoseCommitWasNotConfirmed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases has a message that waits become
+// unreadable in the database: it is tried again when the lease of the last try has run
+// out, not at each sweep, and others are answered meanwhile.
+func TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Later(3*time.Second, ot.Say("One.")))
+		w.Model.On("second", ot.Say("Two."))
+		w.Model.On("elsewhere", ot.Say("Three."))
+		w.Start()
+		w.Chat.Say("first")
+		w.Pass(time.Second)
+		w.Chat.Say("second")
+		w.Pass(time.Second)
+		data := w.Value(`SELECT data FROM inbound_events WHERE state = 'waiting'`)
+		rewrite := func(data string) {
+			err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+				_, err := tx.Handle().(*sql.Tx).ExecContext(w.T.Context(), `UPDATE inbound_events SET data = ? WHERE state = 'waiting'`, data) //nolint:errcheck,forcetypeassert // SQLite's
+				return err
+			})
+			if err != nil {
+				w.T.Fatal(err)
+			}
+		}
+		rewrite(`{"text":`)
+		w.Pass(10 * time.Second)
+		w.Chat.Want("One.")
+		epoch := func() int {
+			n, _ := strconv.Atoi(w.Value(`SELECT lease_epoch FROM remote_agent_conversations LIMIT 1`))
+			return n
+		}
+		before := epoch()
+		w.Chat.Say("elsewhere", ot.In(team), ot.From(ot.Ann))
+		w.Pass(time.Minute)
+		if tries := epoch() - before; tries < 2 || tries > 4 {
+			t.Errorf("it was tried %d times in a minute, want once for each lease of 20 s", tries)
+		}
+		w.Chat.WantIn(team, "Three.")
+		rewrite(data)
+		w.Pass(30 * time.Second)
+		w.Chat.Want("One.", "Two.")
+	})
 }
