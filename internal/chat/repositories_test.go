@@ -185,7 +185,7 @@ func (b *bench) turn(said string, files map[string]string) {
 		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done, SessionID: &s.ID}); err != nil {
 			return err
 		}
-		return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: entry.ID, ConversationID: conv.ID, SessionID: s.ID, Seq: seqs[0], Ref: prepared.Checkpoint})
+		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0], Ref: prepared.Checkpoint}})
 	})
 	if err != nil {
 		b.t.Fatal(err)

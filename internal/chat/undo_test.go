@@ -54,9 +54,7 @@ func talk(t *testing.T, db *store.Store) (h *Handler, r command.Request, session
 			if err != nil {
 				return err
 			}
-			err = tx.SaveCheckpoint(ctx, sessions.Checkpoint{
-				EntryID: r.Entry.ID, ConversationID: r.Conv.ID, SessionID: session.ID, Seq: seqs[0],
-			})
+			err = tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: session.ID, Seq: seqs[0]}})
 			if err != nil {
 				return err
 			}
@@ -162,7 +160,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: r.Conv.ID, SessionID: fork.ID, Seq: seqs[0]})
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: fork.ID, Seq: seqs[0]}})
 		})
 		if err != nil {
 			t.Fatal(err)

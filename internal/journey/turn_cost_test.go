@@ -15,7 +15,7 @@ import (
 // answers at once, the answer is sent. Begin, commit and rollback are not among
 // the statements, and transactions that only read are not among the commits.
 const (
-	maxTurnStatements = 20
+	maxTurnStatements = 19
 	maxTurnCommits    = 3
 )
 

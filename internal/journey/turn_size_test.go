@@ -16,15 +16,15 @@ import (
 // How many bytes of the database file a plain turn may take: for as long as
 // RETENTION_RAW says, and afterwards.
 const (
-	maxTurnStored = 2_500
-	maxTurnKept   = 2_000
+	maxTurnStored = 2_300
+	maxTurnKept   = 1_500
 )
 
 // ages makes all that was said 31 days older, while the bot is stopped, and removes
 // what is past its retention by default.
 func (w *world) ages() string {
 	w.t.Helper()
-	for _, c := range []string{"inbound_events SET accepted_ms = accepted_ms", "deliveries SET created_ms = created_ms", "checkpoints SET created_ms = created_ms"} {
+	for _, c := range []string{"inbound_events SET accepted_ms = accepted_ms", "deliveries SET created_ms = created_ms"} {
 		w.change(`UPDATE ` + c + ` - 2678400000`)
 	}
 	return w.care(func(ctx context.Context, env app.Env) error { return app.Retention(ctx, w.config(), env, false) })

@@ -46,9 +46,8 @@ type InboxStore interface {
 
 	// AdmitEntry stores an entry as InsertEntry does and claims the lease of its
 	// conversation, which nobody holds, as the caller has seen under the lock of
-	// its row. a.Deliveries numbers are kept for AddNumbered; deliverySeq is the
-	// last of them.
-	AdmitEntry(ctx context.Context, e *Entry, a Admission) (fresh bool, l Lease, deliverySeq int64, err error)
+	// its row.
+	AdmitEntry(ctx context.Context, e *Entry, a Admission) (fresh bool, got Admitted, err error)
 
 	// KeepRaw stores an event that was not understood, in state raw.
 	KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error)
@@ -75,7 +74,8 @@ type InboxStore interface {
 	// have a sequence number below seq, oldest first.
 	ControlBefore(ctx context.Context, conversationID string, seq int64) ([]Entry, error)
 
-	// UpdateEntry changes fields of an entry.
+	// UpdateEntry changes fields of an entry. Of its checkpoints the first ref is kept, and
+	// the first place in a session.
 	UpdateEntry(ctx context.Context, id string, u EntryUpdate) error
 
 	// ReplaceWaiting replaces the content of the entry that came from message
@@ -129,10 +129,6 @@ type SessionStore interface {
 
 	// EndOpenRun ends the run of an entry that nobody works on, if there is one.
 	EndOpenRun(ctx context.Context, sessionID, entryID string, end RunEnd) error
-
-	// SaveCheckpoint records the state of the worktree before the turn of an
-	// entry: a git ref, and where the session stood.
-	SaveCheckpoint(ctx context.Context, c Checkpoint) error
 }
 
 // MessageStore keeps the message array of sessions and the files in it, as a part of a transaction.

@@ -212,6 +212,17 @@ type Admission struct {
 	Owner      string // of the lease
 	TTL        time.Duration
 	Deliveries int64 // numbers to keep for deliveries that follow in this transaction
+
+	// Begins is set if the next message of the entry's session, in this transaction, is the
+	// first one of its turn: the state before it is recorded with the entry.
+	Begins bool
+}
+
+// Admitted is what an entry was given that was admitted.
+type Admitted struct {
+	Lease       Lease
+	DeliverySeq int64 // the last number of those that are kept
+	MessageSeq  int64 // of the message that its turn begins with; 0 if it does not begin
 }
 
 // TurnRecord is what a turn leaves behind on its session.
@@ -322,6 +333,9 @@ type EntryUpdate struct {
 	// Preparation takes the place of what is there. A State that is final takes it
 	// away, whatever is given here.
 	Preparation *Preparation
+
+	// Checkpoint is the state before the entry's turn, and the session that it runs in.
+	Checkpoint *Checkpoint
 }
 
 // Role is what an identity may do.
@@ -405,14 +419,13 @@ type ToolCall struct {
 	Duration    time.Duration // execution_time_ms
 }
 
-// Checkpoint is the state before a turn, to go back to.
+// Checkpoint is the state before a turn, to go back to. It is a part of the turn's entry.
 type Checkpoint struct {
-	EntryID        string // the turn; also the checkpoint's key
+	EntryID        string
 	ConversationID string
 	SessionID      string
 	Seq            int64  // sequence number of the turn's first message
 	Ref            string // git ref with the files; empty without a worktree
-	CreatedAt      time.Time
 }
 
 // AuditEntry is a line of audit_log: who did what, where.

@@ -377,7 +377,7 @@ func TestViewsOfTheSeedShowProfiles(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: seqs[0] - 1}); err != nil {
+			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0] - 1}}); err != nil {
 				return err
 			}
 			return tx.AddUsage(ctx, spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Actor: "test/42", Assistant: "demo",

@@ -98,9 +98,11 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		if session = open.Session; open.Active {
 			e.SessionID = session.ID
 		}
-		if _, lease, answer.Seq, err = tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "bench", TTL: time.Minute, Deliveries: 1}); err != nil {
+		_, got, err := tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "bench", TTL: time.Minute, Deliveries: 1, Begins: open.Active})
+		if err != nil {
 			return err
 		}
+		lease, answer.Seq = got.Lease, got.DeliverySeq
 		if !open.Active {
 			if session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
 				return err
@@ -109,8 +111,11 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		if run, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID, Model: "m"}, messages.NewText(messages.RoleUser, e.In.Text)); err != nil {
 			return err
 		}
-		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: e.ID, ConversationID: c.ID, SessionID: session.ID, Seq: run.Seqs[0]}); err != nil {
-			return err
+		if !open.Active {
+			first := sessions.Checkpoint{SessionID: session.ID, Seq: run.Seqs[0]}
+			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &first}); err != nil {
+				return err
+			}
 		}
 		answer = messages.Delivery{Seq: answer.Seq, ConversationID: c.ID, EventID: e.ID, Placeholder: "...", State: messages.DeliverySending}
 		return tx.AddNumbered(ctx, &answer)

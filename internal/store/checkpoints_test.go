@@ -5,7 +5,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,9 +26,8 @@ func (b bundle) turn(tb testing.TB, chat, event, sessionID string) sessions.Chec
 		}
 		c = sessions.Checkpoint{
 			EntryID: e.ID, ConversationID: e.ConversationID, SessionID: sessionID, Seq: seqs[0], Ref: "refs/bot/" + event,
-			CreatedAt: time.Now().Truncate(time.Millisecond).UTC(),
 		}
-		return tx.SaveCheckpoint(ctx, c)
+		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
 	})
 	return c
 }
@@ -189,7 +187,7 @@ func TestUndoCountsMessagesAndNotBlocksOrPrompts(t *testing.T) {
 				VALUES ($1, 3, 'system', 'system', 'be good', 0)`, s.ID); err != nil {
 				return err
 			}
-			return tx.SaveCheckpoint(ctx, c)
+			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
 		})
 		if n, err := b.undo(t, c); n != 2 || err != nil {
 			t.Errorf("%d undone, %v; want 2", n, err)
@@ -220,8 +218,9 @@ func TestTurnIsUndoneOnce(t *testing.T) {
 		const none = "01900000-0000-7000-8000-000000000000"
 		_, err := b.undo(t, sessions.Checkpoint{EntryID: none})
 		wantKind(t, err, fault.NotFound)
-		c.EntryID = none
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveCheckpoint(ctx, c) }), fault.NotFound)
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.UpdateEntry(ctx, none, sessions.EntryUpdate{Checkpoint: &c})
+		}), fault.NotFound)
 	})
 }
 
@@ -233,7 +232,9 @@ func TestTurnThatBeginsAgainKeepsItsFirstCheckpoint(t *testing.T) {
 		save := func(change func(*sessions.Checkpoint)) {
 			c := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: 5}
 			change(&c)
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveCheckpoint(ctx, c) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
+			})
 		}
 		check := func(when, session, ref string, seq int64) {
 			t.Helper()

@@ -122,11 +122,8 @@ func stepsOf(redact redaction, l sessions.Lease, c commit.Changes, news *commit.
 		steps = append(steps, step{query: endRunSQL, args: endRunArgs(redact, c.Run.SessionID, c.Run.Number, c.Run.RunEnd)})
 	}
 	if c.Entry != nil {
-		query := updateTurnSQL
-		if c.Entry.State != nil && *c.Entry.State == sessions.EntryRefused {
-			query = updateEntrySQL
-		}
-		steps = append(steps, step{query: query, args: updateEntryArgs(redact, c.Entry.ID, c.Entry.EntryUpdate)})
+		refused := c.Entry.State != nil && *c.Entry.State == sessions.EntryRefused
+		steps = append(steps, updateEntry(redact, c.Entry.ID, c.Entry.EntryUpdate, refused))
 	}
 	for _, d := range c.Deliveries {
 		args, err := updateDeliveryArgs(redact, d)

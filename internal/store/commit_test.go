@@ -31,8 +31,8 @@ func (b bundle) admit(tb testing.TB, chat, event string) (a admitted) {
 			return err
 		}
 		a.entry = sessions.Entry{ConversationID: c.ID, In: inbound(chat, event)}
-		var fresh bool
-		fresh, a.lease, a.seq, err = tx.AdmitEntry(ctx, &a.entry, sessions.Admission{Owner: "me", TTL: time.Minute, Deliveries: 1})
+		fresh, got, err := tx.AdmitEntry(ctx, &a.entry, sessions.Admission{Owner: "me", TTL: time.Minute, Deliveries: 1})
+		a.lease, a.seq = got.Lease, got.DeliverySeq
 		if err != nil || !fresh {
 			tb.Errorf("admitted: %v, %v", fresh, err)
 			return err
@@ -181,12 +181,47 @@ func TestALeaseIsGivenUpOnlyIfNothingCameIn(t *testing.T) {
 	})
 }
 
+// TestATurnThatBeginsAtOnceHasItsCheckpoint stores an entry with the place at which the
+// next message of its session is stored, behind one that was taken back.
+func TestATurnThatBeginsAtOnceHasItsCheckpoint(t *testing.T) {
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "chat").ID)
+		first := b.turn(t, "chat", "1", s.ID)
+		if _, err := b.undo(t, b.turn(t, "chat", "2", s.ID)); err != nil {
+			t.Fatal(err)
+		}
+		e := sessions.Entry{ConversationID: first.ConversationID, In: inbound("chat", "3"), State: sessions.EntryRunning, Attempts: 1, SessionID: s.ID}
+		var begun sessions.BegunRun
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, got, err := tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "me", TTL: time.Minute, Begins: true})
+			if err != nil {
+				return err
+			}
+			begun, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID}, messages.NewText(messages.RoleUser, "x"))
+			if err == nil && got.MessageSeq != begun.Seqs[0] {
+				t.Errorf("the turn begins with message %d, not %d", begun.Seqs[0], got.MessageSeq)
+			}
+			return err
+		})
+		want := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: begun.Seqs[0]}
+		if got, ok := b.last(t, e.ConversationID); !ok || got != want {
+			t.Errorf("last checkpoint %+v, %v; want %+v", got, ok, want)
+		}
+		if n, err := b.undo(t, want); n != 1 || err != nil {
+			t.Errorf("%d messages undone, %v; want 1", n, err)
+		}
+		if got, ok := b.last(t, e.ConversationID); !ok || got != first {
+			t.Errorf("last checkpoint %+v, %v; want %+v", got, ok, first)
+		}
+	})
+}
+
 func TestAnEventIsAdmittedOnce(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		a := b.admit(t, "1", "a")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			again := sessions.Entry{ConversationID: a.entry.ConversationID, In: a.entry.In}
-			fresh, _, _, err := tx.AdmitEntry(ctx, &again, sessions.Admission{Owner: "other", TTL: time.Minute})
+			fresh, _, err := tx.AdmitEntry(ctx, &again, sessions.Admission{Owner: "other", TTL: time.Minute})
 			if err != nil || fresh {
 				t.Errorf("a repeated event: %v, %v", fresh, err)
 			}
@@ -213,7 +248,7 @@ func TestABegunRunTellsTheNewestMessageBefore(t *testing.T) {
 					t.Errorf("run %d: %+v, %v", i, begun, err)
 				}
 			}
-			if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: a.entry.ID, ConversationID: a.entry.ConversationID, SessionID: a.session.ID, Seq: 2}); err != nil {
+			if err := tx.UpdateEntry(ctx, a.entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: a.session.ID, Seq: 2}}); err != nil {
 				return err
 			}
 			if _, err := tx.UndoTurn(ctx, sessions.Checkpoint{EntryID: a.entry.ID}); err != nil {

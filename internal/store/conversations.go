@@ -163,7 +163,7 @@ func (t *Tx) DeleteConversation(ctx context.Context, id string) error {
 	t.erases()
 	if _, err := t.exec(ctx, `
 		UPDATE inbound_events SET
-			data = NULL, raw = NULL, error = NULL, preparation = NULL,
+			data = NULL, raw = NULL, error = NULL, preparation = NULL, checkpoint_seq = NULL, checkpoint_ref = NULL,
 			state = CASE WHEN state IN ('waiting', 'running') THEN 'stopped' ELSE state END
 		WHERE conversation_id = $1`, id); err != nil {
 		return fmt.Errorf("delete conversation: %w", err)

@@ -226,7 +226,7 @@ func (b bundle) work(tb testing.TB) (n int) {
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
 		n, err = store.Count(ctx, tx, `
 			SELECT (SELECT count(*) FROM plans) + (SELECT count(*) FROM plan_numbers)
-				+ (SELECT count(*) FROM buttons) + (SELECT count(*) FROM checkpoints)`)
+				+ (SELECT count(*) FROM buttons) + (SELECT count(checkpoint_seq) FROM inbound_events)`)
 		return err
 	})
 	return n
@@ -253,9 +253,7 @@ func (b bundle) fill(tb testing.TB, e sessions.Entry, s sessions.Session) {
 		if err := tx.SaveButton(ctx, command.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, Number: p.Number}); err != nil {
 			return err
 		}
-		if err := tx.SaveCheckpoint(ctx, sessions.Checkpoint{
-			EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: seqs[0],
-		}); err != nil {
+		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0]}}); err != nil {
 			return err
 		}
 		return tx.AddDelivery(ctx, delivery(e, "hello"))

@@ -54,7 +54,7 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 // a fresh entry with a conversation, whose row the caller has locked, e.Seq
 // becomes the next number of its inbox.
 func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
-	store, err := t.storeEntry(e)
+	store, err := t.storeEntry(e, false, new(int64))
 	if err != nil {
 		return false, err
 	}
@@ -73,34 +73,35 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 // conversation's lease. The caller has seen, under the lock of its row, that
 // nobody holds a live one. It changes nothing if the event is stored already. The
 // numbers that a.Deliveries asks for end with the returned one.
-func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, l sessions.Lease, deliverySeq int64, err error) {
+func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
 	if a.Owner == "" {
-		return false, l, 0, fault.New(fault.Invalid, "A lease needs an owner.")
+		return false, got, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
-	store, err := t.storeEntry(e)
+	store, err := t.storeEntry(e, a.Begins, &got.MessageSeq)
 	if err != nil {
-		return false, l, 0, err
+		return false, got, err
 	}
-	l = sessions.Lease{ConversationID: e.ConversationID, Owner: a.Owner}
-	ok, err := t.all(ctx, []step{store, {dest: []any{&l.Epoch, &deliverySeq}, query: `
+	got.Lease = sessions.Lease{ConversationID: e.ConversationID, Owner: a.Owner}
+	ok, err := t.all(ctx, []step{store, {dest: []any{&got.Lease.Epoch, &got.DeliverySeq}, query: `
 		UPDATE remote_agent_conversations SET
 			inbox_seq = inbox_seq + 1, delivery_seq = delivery_seq + $3,
 			lease_owner = $4, lease_until = {now} + $5, lease_epoch = lease_epoch + 1
 		WHERE id = $1 AND EXISTS (SELECT 1 FROM inbound_events e WHERE e.id = $2)
 		RETURNING lease_epoch, delivery_seq`, args: []any{e.ConversationID, e.ID, a.Deliveries, a.Owner, a.TTL.Milliseconds()}}})
 	if err != nil || !ok[0] { // not stored, for it is there already
-		return false, sessions.Lease{}, 0, wrap(err, "store inbound event")
+		return false, sessions.Admitted{}, wrap(err, "store inbound event")
 	}
 	if !ok[1] {
-		return false, l, 0, notFound("conversation")
+		return false, got, notFound("conversation")
 	}
 	t.touches(e.ConversationID)
-	return true, l, deliverySeq, nil
+	return true, got, nil
 }
 
 // storeEntry is the statement that stores an entry, whose empty fields get their
-// defaults. It has a row, which sets the entry's Seq, if there is none of that event.
-func (t *Tx) storeEntry(e *sessions.Entry) (s step, err error) {
+// defaults. It has a row, which sets the entry's Seq, if there is none of that event. Of an
+// entry whose turn begins it sets the number of the message that it begins with.
+func (t *Tx) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step, err error) {
 	if e.In.Event == "" {
 		return s, fault.New(fault.Invalid, "An event needs an id.")
 	}
@@ -122,19 +123,20 @@ func (t *Tx) storeEntry(e *sessions.Entry) (s step, err error) {
 	if err != nil {
 		return s, fault.Wrap(err, fault.Invalid, "encode inbound event")
 	}
-	return step{dest: []any{&e.Seq}, query: `
+	return step{dest: []any{&e.Seq, message}, query: `
 		INSERT INTO inbound_events (
 			id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
-			session_id, message_id, error, data, raw, accepted_ms, sender)
+			session_id, message_id, error, data, raw, accepted_ms, sender, checkpoint_seq)
 		VALUES (
 			$1, $2, $3, $4, $5,
 			COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
-			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+			CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END)
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING
-		RETURNING seq`, args: []any{
+		RETURNING seq, COALESCE(checkpoint_seq, 0)`, args: []any{
 		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In),
+		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,
 	}}, nil
 }
 
@@ -249,7 +251,29 @@ const (
 	// An entry of lane turn that was not refused keeps its content. A statement that
 	// does not name it leaves the index of what is kept alone.
 	updateTurnSQL = setEntrySQL + ` WHERE id = $1`
+
+	// A turn that is begun again (after a crash, or a fault that passes) has another
+	// checkpoint: the files before its first beginning are what counts, so the first ref is
+	// kept, and the first place in the session unless the turn now runs in another session.
+	beginTurnSQL = setEntrySQL + `,
+		checkpoint_seq = CASE WHEN checkpoint_seq IS NOT NULL AND session_id = $6 THEN checkpoint_seq ELSE $11 END,
+		checkpoint_ref = COALESCE(checkpoint_ref, $12)
+	WHERE id = $1`
 )
+
+// updateEntry is a statement that makes changes to an entry. With clears it takes the
+// content away that nothing needs any more.
+func updateEntry(redact redaction, id string, u sessions.EntryUpdate, clears bool) step {
+	c := u.Checkpoint
+	switch {
+	case c != nil:
+		u.SessionID = &c.SessionID
+		return step{query: beginTurnSQL, args: append(updateEntryArgs(redact, id, u), c.Seq, orNull(c.Ref))}
+	case clears:
+		return step{query: updateEntrySQL, args: updateEntryArgs(redact, id, u)}
+	}
+	return step{query: updateTurnSQL, args: updateEntryArgs(redact, id, u)}
+}
 
 func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any {
 	var state, attempts, next any
@@ -281,7 +305,8 @@ func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any 
 // UpdateEntry changes the fields of u that are not nil. The content of a command
 // that has ended, and that of a message that was refused, goes with it.
 func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
-	n, err := t.exec(ctx, updateEntrySQL, updateEntryArgs(t.redact, id, u)...)
+	update := updateEntry(t.redact, id, u, true)
+	n, err := t.exec(ctx, update.query, update.args...)
 	if err != nil {
 		return fmt.Errorf("update event: %w", err)
 	}

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"remote-agent/internal/fault"
-	"remote-agent/internal/sessions"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 )
 
-// TestWhatNobodyWaitsForStillFailsTheTransaction: on PostgreSQL the checkpoint is sent
+// TestWhatNobodyWaitsForStillFailsTheTransaction: on PostgreSQL a delivery is sent
 // with the commit, and refused there.
 func TestWhatNobodyWaitsForStillFailsTheTransaction(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestWhatNobodyWaitsForStillFailsTheTransaction(t *testing.T) {
 				return err
 			}
 			tx.AfterCommit(func() { told = true })
-			return tx.SaveCheckpoint(ctx, sessions.Checkpoint{EntryID: noSuchID, ConversationID: c.ID})
+			return tx.AddNumbered(ctx, &messages.Delivery{ConversationID: c.ID, EventID: noSuchID, Seq: 1})
 		})
 		wantKind(t, err, fault.NotFound)
 		if told {

@@ -24,13 +24,11 @@ const (
 	ExpiringKinds
 )
 
-// lastTurn is the condition that a checkpoint is that of the turn which /undo takes
-// back next, and which /retry runs again.
-const lastTurn = `NOT p.undone AND p.inbox_seq = (
-	SELECT max(n.inbox_seq) FROM checkpoints n WHERE n.conversation_id = p.conversation_id AND NOT n.undone)`
-
-// retried is the condition that /retry needs what was read from an event.
-const retried = `EXISTS (SELECT 1 FROM checkpoints p WHERE p.event_id = t.id AND ` + lastTurn + `)`
+// lastTurn is the condition that an event is of the turn which /undo takes back next, and
+// which /retry runs again.
+const lastTurn = `(t.checkpoint_seq IS NOT NULL AND NOT t.checkpoint_undone AND NOT EXISTS (
+	SELECT 1 FROM inbound_events n WHERE n.conversation_id = t.conversation_id AND n.seq > 0 AND n.seq > t.seq
+		AND n.checkpoint_seq IS NOT NULL AND NOT n.checkpoint_undone))`
 
 // expiring says which rows of a table, as t, are past their time, $1, and what
 // happens to them. They are gone through by their keys, or where a column of by has an
@@ -49,8 +47,8 @@ var expiring = [ExpiringKinds]struct{ table, key, keyType, first, by, old, chang
 	ExpiringBodies: {
 		table: "inbound_events", key: "id", keyType: "uuid", first: firstUUID, by: "accepted_ms",
 		old: `t.accepted_ms < $1 AND t.state NOT IN ('waiting', 'running')
-			AND (t.raw IS NOT NULL OR t.data IS NOT NULL) AND (t.raw IS NOT NULL OR NOT ` + retried + `)`,
-		change: `UPDATE inbound_events AS t SET raw = NULL, data = CASE WHEN ` + retried + ` THEN data END`,
+			AND (t.raw IS NOT NULL OR t.data IS NOT NULL) AND (t.raw IS NOT NULL OR NOT ` + lastTurn + `)`,
+		change: `UPDATE inbound_events AS t SET raw = NULL, data = CASE WHEN ` + lastTurn + ` THEN data END`,
 	},
 	ExpiringDeliveries: {
 		table: "deliveries", key: "id", keyType: "text",
@@ -64,11 +62,10 @@ var expiring = [ExpiringKinds]struct{ table, key, keyType, first, by, old, chang
 		change: `DELETE FROM deliveries AS t`,
 	},
 	ExpiringCheckpoints: {
-		table: "checkpoints", key: "event_id", keyType: "uuid", first: firstUUID,
-		old: `t.created_ms < $1
-			AND NOT EXISTS (SELECT 1 FROM inbound_events e WHERE e.id = t.event_id AND e.state IN ('waiting', 'running'))
-			AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.event_id = t.event_id AND ` + lastTurn + `)`,
-		change: `DELETE FROM checkpoints AS t`,
+		table: "inbound_events", key: "id", keyType: "uuid", first: firstUUID, by: "accepted_ms",
+		old: `t.accepted_ms < $1 AND t.state NOT IN ('waiting', 'running')
+			AND t.checkpoint_seq IS NOT NULL AND NOT ` + lastTurn,
+		change: `UPDATE inbound_events AS t SET checkpoint_seq = NULL, checkpoint_ref = NULL`,
 	},
 	ExpiringButtons: {
 		table: "buttons", key: "id", keyType: "text",

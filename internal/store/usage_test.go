@@ -508,7 +508,7 @@ func TestCopyMessages(t *testing.T) {
 				return err
 			}
 			c := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: from.ID, Seq: 5}
-			if err := tx.SaveCheckpoint(ctx, c); err != nil {
+			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c}); err != nil {
 				return err
 			}
 			if n, err := tx.UndoTurn(ctx, c); n != 2 || err != nil {

@@ -1,4 +1,4 @@
--- version 41
+-- version 42
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE inbound_events (
   error TEXT,
   data TEXT,
   raw BLOB,
-  accepted_ms BIGINT NOT NULL, sender TEXT NOT NULL DEFAULT '', preparation TEXT,
+  accepted_ms BIGINT NOT NULL, sender TEXT NOT NULL DEFAULT '', preparation TEXT, checkpoint_seq BIGINT, checkpoint_ref TEXT CHECK (length(checkpoint_ref) <= 255), checkpoint_undone BOOLEAN NOT NULL DEFAULT false,
   UNIQUE (platform_type, account, event_id)
 )
 ;;
@@ -315,23 +315,6 @@ CREATE TABLE buttons (
 ;;
 CREATE INDEX idx_buttons_conversation
   ON buttons(conversation_id)
-;;
-CREATE TABLE checkpoints (
-  event_id TEXT PRIMARY KEY REFERENCES inbound_events(id) ON DELETE CASCADE,
-  conversation_id TEXT NOT NULL REFERENCES remote_agent_conversations(id) ON DELETE CASCADE,
-  session_id TEXT REFERENCES remote_agent_sessions(id) ON DELETE SET NULL,
-  inbox_seq BIGINT NOT NULL,
-  seq BIGINT NOT NULL,
-  ref TEXT CHECK (length(ref) <= 255) NOT NULL DEFAULT '',
-  undone BOOLEAN NOT NULL DEFAULT false,
-  created_ms BIGINT NOT NULL
-)
-;;
-CREATE INDEX idx_checkpoints_conversation
-  ON checkpoints(conversation_id, inbox_seq)
-;;
-CREATE INDEX idx_checkpoints_session
-  ON checkpoints(session_id)
 ;;
 CREATE TRIGGER plans_text_locked
   BEFORE UPDATE ON plans
@@ -582,9 +565,6 @@ CREATE VIRTUAL TABLE agent_messages_fts USING fts5(
 CREATE INDEX idx_remote_agent_sessions_started
   ON remote_agent_sessions(started_at, id)
 ;;
-CREATE INDEX idx_inbound_events_kept
-  ON inbound_events(accepted_ms) WHERE raw IS NOT NULL OR data IS NOT NULL
-;;
 CREATE TABLE agents (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT NOT NULL CHECK (length(name) <= 63),
@@ -642,25 +622,6 @@ CREATE INDEX idx_agent_schedules_next
 ;;
 CREATE INDEX idx_agent_schedules_event
   ON agent_schedules(event_id)
-;;
-CREATE VIEW message AS
-SELECT
-  m.id,
-  s.agent_id,
-  m.kind AS event,
-  m.run_id,
-  s.conversation_id AS thread_id,
-  (SELECT c.event_id FROM checkpoints c
-    WHERE c.session_id = m.session_id AND c.seq <= m.seq ORDER BY c.seq DESC LIMIT 1) AS checkpoint_id,
-  m.role AS "from",
-  m.content,
-  CASE WHEN m.kind IN ('tool_call', 'tool_result') THEN m.data_json END AS tools,
-  (SELECT json_object('number', p.number, 'version', p.version, 'state', p.state, 'goal', p.goal) FROM plans p
-    WHERE p.session_id = m.session_id AND p.event_id = m.run_id ORDER BY p.number DESC, p.version DESC LIMIT 1) AS plan,
-  m.provider_metadata AS metadata,
-  strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at, 'unixepoch') AS "timestamp"
-FROM agent_messages m
-JOIN remote_agent_sessions s ON s.id = m.session_id
 ;;
 CREATE VIEW agent_iterations AS
 SELECT
@@ -1137,6 +1098,29 @@ CREATE TABLE usage_day_parts (
   body BLOB NOT NULL,
   PRIMARY KEY (day, part)
 )
+;;
+CREATE INDEX idx_inbound_events_kept
+  ON inbound_events(accepted_ms) WHERE raw IS NOT NULL OR data IS NOT NULL OR checkpoint_seq IS NOT NULL
+;;
+CREATE VIEW message AS
+SELECT
+  m.id,
+  s.agent_id,
+  m.kind AS event,
+  m.run_id,
+  s.conversation_id AS thread_id,
+  (SELECT e.id FROM inbound_events e
+    WHERE e.conversation_id = s.conversation_id AND e.seq > 0 AND e.session_id = m.session_id AND e.checkpoint_seq <= m.seq
+    ORDER BY e.seq DESC LIMIT 1) AS checkpoint_id,
+  m.role AS "from",
+  m.content,
+  CASE WHEN m.kind IN ('tool_call', 'tool_result') THEN m.data_json END AS tools,
+  (SELECT json_object('number', p.number, 'version', p.version, 'state', p.state, 'goal', p.goal) FROM plans p
+    WHERE p.session_id = m.session_id AND p.event_id = m.run_id ORDER BY p.number DESC, p.version DESC LIMIT 1) AS plan,
+  m.provider_metadata AS metadata,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at, 'unixepoch') AS "timestamp"
+FROM agent_messages m
+JOIN remote_agent_sessions s ON s.id = m.session_id
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

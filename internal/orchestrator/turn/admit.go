@@ -34,8 +34,10 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	stored := *e
 	if atOnce && open.Active {
 		stored.State, stored.Attempts, stored.SessionID = sessions.EntryRunning, 1, open.Session.ID
+		admission.Begins = true
 	}
-	fresh, w.lease, w.conv.DeliverySeq, err = tx.Inbox().AdmitEntry(ctx, &stored, admission)
+	fresh, admitted, err := tx.Inbox().AdmitEntry(ctx, &stored, admission)
+	w.lease, w.conv.DeliverySeq = admitted.Lease, admitted.DeliverySeq
 	e.ID, e.Seq, e.AcceptedAt = stored.ID, stored.Seq, stored.AcceptedAt
 	if err != nil || !fresh {
 		o.slots.release()
@@ -45,12 +47,15 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	if !atOnce {
 		return true, &Work{w}, nil
 	}
-	w.session, w.numbered, w.runs = &open, int(admission.Deliveries), stored.SessionID
+	w.session, w.numbered = &open, int(admission.Deliveries)
+	if admission.Begins {
+		w.stored = &sessions.Checkpoint{EntryID: e.ID, ConversationID: conv.ID, SessionID: stored.SessionID, Seq: admitted.MessageSeq}
+	}
 	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
 	if w.begun.decision, err = w.begin(ctx, tx, *e, v); err != nil {
 		return true, &Work{w}, &BeginError{Err: err}
 	}
-	w.session, w.runs = nil, ""
+	w.session, w.stored = nil, nil
 	return true, &Work{w}, nil
 }
 

@@ -36,8 +36,9 @@ type begunTurn struct {
 	plan        *plan.Plan       // the plan that the turn carries out
 	profile     *profile.Profile // of the session, as it is now; nil for the default
 	work        Prepared
-	system      string // the system prompt
-	config      []byte // the session's configuration, JSON
+	system      string               // the system prompt
+	config      []byte               // the session's configuration, JSON
+	checkpoint  *sessions.Checkpoint // nil if the turn goes on, or has no session
 	placeholder *messages.Delivery
 	request     []messages.Message // as it was stored now; nil if an earlier attempt did
 	before      int64              // the number of the session's newest message before the request; 0 for none
@@ -114,7 +115,7 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 	if c, ok := w.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
 		d.begun.job = &c
 	} else if d, err = w.beginRun(ctx, tx, d); err != nil {
-		if isRefusal(err) {
+		if isRefusal(err) && w.stored == nil {
 			return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
 		}
 		return decision{}, err
@@ -124,11 +125,12 @@ func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v 
 	}
 	running, attempts := sessions.EntryRunning, entry.Attempts+1
 	d.entry.State, d.entry.Attempts, d.entry.SessionID = running, attempts, d.begun.session.ID
-	if known := w.runs; known != "" && known == d.begun.session.ID {
+	if w.stored != nil && d.begun.checkpoint != nil && *w.stored == *d.begun.checkpoint {
 		return d, nil
 	}
 	return d, tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(entry.Preparation),
+		Checkpoint: d.begun.checkpoint,
 	})
 }
 
@@ -302,9 +304,10 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 			return err
 		}
 	}
-	return tx.Sessions().SaveCheckpoint(ctx, sessions.Checkpoint{
+	b.checkpoint = &sessions.Checkpoint{
 		EntryID: entry.ID, ConversationID: r.w.conv.ID, SessionID: b.session.ID, Seq: request.Seq, Ref: b.work.Checkpoint,
-	})
+	}
+	return nil
 }
 
 // resolveSession returns the session that a turn runs in: that of an earlier

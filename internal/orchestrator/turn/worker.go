@@ -114,11 +114,11 @@ type worker struct {
 	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
 	asked   atomic.Bool                  // a person may have been asked something in this turn
 
-	begun    *firstTurn         // what was begun with the lease; nil afterwards
-	session  *sessions.OpenWork // what Accept has read, while it begins a turn; else nil
-	numbered int                // numbers of deliveries that Accept has kept
-	runs     string             // the session that Accept has stored the entry as running in, if it has
-	outbox   *outgoing          // what the turn that just ended has to send, if nothing else is open
+	begun    *firstTurn           // what was begun with the lease; nil afterwards
+	session  *sessions.OpenWork   // what Accept has read, while it begins a turn; else nil
+	numbered int                  // numbers of deliveries that Accept has kept
+	stored   *sessions.Checkpoint // with which Accept has stored the entry as running, if it has
+	outbox   *outgoing            // what the turn that just ended has to send, if nothing else is open
 }
 
 // outgoing is all that is open in a conversation after a turn.
