@@ -16,8 +16,8 @@ import (
 // How many bytes of the database file a plain turn may take: for as long as
 // RETENTION_RAW says, and afterwards.
 const (
-	maxTurnStored = 2_300
-	maxTurnKept   = 1_500
+	maxTurnStored = 2_250
+	maxTurnKept   = 1_450
 )
 
 // ages makes all that was said 31 days older, while the bot is stopped, and removes

@@ -305,7 +305,7 @@ func unattended(w *ot.World) string {
 
 // toldOnce compares what people see with what is on record.
 func toldOnce(w *ot.World) string {
-	for _, row := range w.Rows(`SELECT json_extract(data, '$.text'), json_extract(data, '$.conversation.id'), state FROM inbound_events WHERE lane = 'turn' AND json_extract(data, '$.kind') = 'message'`) {
+	for _, row := range w.Rows(`SELECT json_extract(data, '$.text'), json_extract(data, '$.conversation'), state FROM inbound_events WHERE lane = 'turn' AND json_extract(data, '$.kind') = 'message'`) {
 		cols := strings.Split(row, "|")
 		text, room, state := cols[0], cols[1], cols[2]
 		if !strings.HasPrefix(text, "hello") && !strings.HasPrefix(text, "early") && !strings.HasPrefix(text, "late") || state != "done" {

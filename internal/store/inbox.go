@@ -14,33 +14,32 @@ import (
 )
 
 const entryColumns = `
-	id, conversation_id, seq, lane, state, attempts, next_ms, session_id, error, data, raw, accepted_ms, preparation`
+	id, conversation_id, seq, lane, state, attempts, next_ms, session_id, error, raw, accepted_ms, preparation, ` + eventColumns
 
 // entryRow is an entry on its way out of the database.
 type entryRow struct {
 	entry sessions.Entry
-	data  string
+	event storedEvent
 	raw   []byte
 	ready string
 }
 
 func (r *entryRow) dest() []any {
 	e := &r.entry
-	return []any{
+	return append([]any{
 		text{&e.ID}, text{&e.ConversationID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt},
-		text{&e.SessionID}, text{&e.Error}, text{&r.data}, &r.raw, msTime{&e.AcceptedAt},
-		text{&r.ready},
-	}
+		text{&e.SessionID}, text{&e.Error}, &r.raw, msTime{&e.AcceptedAt}, text{&r.ready},
+	}, r.event.dest()...)
 }
 
 // decode reads the event itself. An entry that was raw, or whose conversation
 // was deleted, has none.
 func (r *entryRow) decode() (sessions.Entry, error) {
-	if r.data != "" {
-		if err := json.Unmarshal([]byte(r.data), &r.entry.In); err != nil {
-			return sessions.Entry{}, fault.Wrap(err, fault.Internal, "decode inbound event "+r.entry.ID)
-		}
+	in, _, err := r.event.decode()
+	if err != nil {
+		return sessions.Entry{}, fault.Wrap(err, fault.Internal, "event "+r.entry.ID)
 	}
+	r.entry.In = in
 	r.entry.In.Raw = unpackBody(r.raw)
 	if r.ready != "" && json.Unmarshal([]byte(r.ready), &r.entry.Preparation) != nil {
 		r.entry.Preparation = sessions.Preparation{} // it is found out again
@@ -119,9 +118,9 @@ func (t *Tx) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step,
 	if e.AcceptedAt.IsZero() {
 		e.AcceptedAt = time.Now()
 	}
-	data, err := json.Marshal(e.In)
-	if err != nil {
-		return s, fault.Wrap(err, fault.Invalid, "encode inbound event")
+	event := storedEvent{platform: e.In.Conversation.Platform, account: e.In.Account, event: e.In.Event, message: e.In.Message}
+	if err := event.encode(e.In); err != nil {
+		return s, err
 	}
 	return step{dest: []any{&e.Seq, message}, query: `
 		INSERT INTO inbound_events (
@@ -134,9 +133,9 @@ func (t *Tx) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step,
 			CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END)
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING
 		RETURNING seq, COALESCE(checkpoint_seq, 0)`, args: []any{
-		e.ID, string(e.In.Conversation.Platform), e.In.Account, string(e.In.Event), orNull(e.ConversationID),
+		e.ID, string(event.platform), event.account, string(event.event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(e.In.Message), orNull(t.said(e.Error)), string(data), packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,
+		orNull(e.SessionID), string(event.message), orNull(t.said(e.Error)), event.data, packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,
 	}}, nil
 }
 
@@ -321,7 +320,7 @@ func (t *Tx) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate)
 func (t *Tx) ReplaceWaiting(
 	ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound,
 ) (bool, error) {
-	data, err := json.Marshal(in)
+	data, err := json.Marshal(in) // all of it: the other columns are of the event before
 	if err != nil {
 		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
 	}

@@ -259,16 +259,17 @@ func (t *Tx) Senders(ctx context.Context, list []TranscriptMessage) (map[string]
 		return found, nil
 	}
 	err := t.each(ctx, func(scan func(...any) error) error {
-		var id, data string
-		if err := scan(text{&id}, text{&data}); err != nil || data == "" {
+		var id string
+		var event storedEvent
+		if err := scan(append([]any{text{&id}}, event.dest()...)...); err != nil || event.data == "" {
 			return err
 		}
-		var in messages.Inbound
-		if err := json.Unmarshal([]byte(data), &in); err != nil {
-			return fault.Wrap(err, fault.Internal, "decode event")
+		in, _, err := event.decode()
+		if err != nil {
+			return err
 		}
 		found[id] = messages.Inbound{Conversation: in.Conversation, Sender: in.Sender}
 		return nil
-	}, `SELECT id, data FROM inbound_events WHERE id IN (`+strings.Join(places, ", ")+`)`, args...)
+	}, `SELECT id, `+eventColumns+` FROM inbound_events WHERE id IN (`+strings.Join(places, ", ")+`)`, args...)
 	return found, wrap(err, "look who sent messages")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 )
 
 // Field is a value of a portable row: nil, string, int64, float64, bool,
@@ -220,9 +221,34 @@ func (t *Tx) exportTable(ctx context.Context, p portable, id string, visit func(
 		if err := scan(dest...); err != nil {
 			return err
 		}
+		if err := p.whole(row); err != nil {
+			return err
+		}
 		return visit(p.kind, row)
 	}, p.query(), id)
 	return wrap(err, "export "+p.kind)
+}
+
+// whole makes the event of a row of the inbox whole, as imports of any version read it.
+func (p portable) whole(row []Field) error {
+	if p.table != "inbound_events" {
+		return nil
+	}
+	column := func(name string) *any {
+		return &row[slices.IndexFunc(row, func(f Field) bool { return f.Name == name })].Value
+	}
+	of := func(name string) string { s, _ := (*column(name)).(string); return s }
+	event := storedEvent{
+		platform: messages.Platform(of("platform_type")), account: of("account"), event: messages.EventID(of("event_id")),
+		message: messages.MessageID(of("message_id")), data: of("data"),
+	}
+	in, part, err := event.decode()
+	if err != nil || !part {
+		return err
+	}
+	data, err := json.Marshal(in)
+	*column("data") = string(data)
+	return wrap(err, "encode inbound event")
 }
 
 // portableValue scans a column of a kind.

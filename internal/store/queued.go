@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -30,7 +30,8 @@ type OpenEntry struct {
 }
 
 const openEntryColumns = `
-	e.id, e.conversation_id, c.platform_type, c.platform_conversation_id, e.seq, e.state, e.session_id, e.attempts, e.next_ms, e.accepted_ms, e.error, e.data,
+	e.id, e.conversation_id, c.platform_type, c.platform_conversation_id, e.seq, e.state, e.session_id, e.attempts, e.next_ms, e.accepted_ms, e.error,
+	e.platform_type, e.account, e.event_id, e.message_id, e.data,
 	(SELECT k.tool_name FROM agent_tool_calls k WHERE k.session_id = e.session_id ORDER BY k.id DESC LIMIT 1)
 	FROM inbound_events e JOIN remote_agent_conversations c ON c.id = e.conversation_id`
 
@@ -74,19 +75,15 @@ const failedEntriesSQL = `SELECT ` + openEntryColumns + ` WHERE e.lane = 'turn' 
 func (t *Tx) openEntries(ctx context.Context, query string, args ...any) (list []OpenEntry, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var e OpenEntry
-		var data string
-		err := scan(text{&e.ID}, text{&e.ConversationID}, &e.Key.Platform, &e.Key.ID, &e.Seq, &e.State, text{&e.SessionID}, &e.Attempts,
-			msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}, text{&data}, text{&e.LastTool})
+		var event storedEvent
+		err := scan(slices.Concat([]any{text{&e.ID}, text{&e.ConversationID}, &e.Key.Platform, &e.Key.ID, &e.Seq, &e.State, text{&e.SessionID}, &e.Attempts,
+			msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}}, event.dest(), []any{text{&e.LastTool}})...)
 		if err != nil {
 			return err
 		}
-		if data != "" { // it was forgotten
-			if err := json.Unmarshal([]byte(data), &e.In); err != nil {
-				return fault.Wrap(err, fault.Internal, "decode event")
-			}
-		}
+		e.In, _, err = event.decode()
 		list = append(list, e)
-		return nil
+		return err
 	}, query, args...)
 	return list, err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,7 +134,7 @@ type SessionEvent struct {
 
 const (
 	sessionEventsSQL = `
-		SELECT id, seq, lane, state, attempts, next_ms, accepted_ms, error, data FROM inbound_events
+		SELECT id, seq, lane, state, attempts, next_ms, accepted_ms, error, ` + eventColumns + ` FROM inbound_events
 		WHERE conversation_id = $1 AND seq > 0 AND seq < $2 AND (session_id = $3 OR session_id IS NULL AND accepted_ms >= $4 AND accepted_ms <= $5)
 		ORDER BY seq DESC LIMIT $6`
 
@@ -155,10 +154,10 @@ func (t *Tx) SessionEvents(ctx context.Context, s sessions.Session, before int64
 	}
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var e SessionEvent
-		var data string
-		err := scan(text{&e.ID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}, text{&data})
-		if err == nil && data != "" { // it was not forgotten
-			err = json.Unmarshal([]byte(data), &e.In)
+		var event storedEvent
+		err := scan(append([]any{text{&e.ID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}}, event.dest()...)...)
+		if err == nil {
+			e.In, _, err = event.decode()
 		}
 		list = append(list, e)
 		return err
