@@ -3,10 +3,14 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
@@ -136,4 +140,31 @@ func TestAnExportIsNotCollectedInMemory(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// A version that does not look at the other columns reads an exported event.
+func TestAnExportedEventIsWhole(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		var got messages.Inbound
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.ExportConversation(ctx, e.ConversationID, func(kind string, row []store.Field) error {
+				for _, f := range row {
+					if kind != "entry" || f.Name != "data" {
+						continue
+					}
+					if err := json.Unmarshal([]byte(f.Value.(string)), &got); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		want := e.In
+		want.Raw = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the event (-want +got):\n%s", diff)
+		}
+	})
 }
