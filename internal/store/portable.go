@@ -12,6 +12,9 @@ import (
 	"remote-agent/internal/messages"
 )
 
+// portableEntry is the kind of the rows that are events of the inbox.
+const portableEntry = "entry"
+
 // Field is a value of a portable row: nil, string, int64, float64, bool,
 // json.RawMessage or []byte.
 type Field struct {
@@ -104,7 +107,7 @@ var portables = []portable{
 		from: `agent_tool_calls t LEFT JOIN agent_messages m ON m.id = t.message_id WHERE t.session_id = $1 ORDER BY t.id`, bySession: true,
 	},
 	{
-		kind: "entry", table: "inbound_events",
+		kind: portableEntry, table: "inbound_events",
 		columns: slices.Concat(cols(asText, "id platform_type account event_id conversation_id"), cols(asInt, "seq"),
 			cols(asText, "lane state"), cols(asInt, "attempts"), cols(asText, "session_id message_id error data"), cols(asBody, "raw"), cols(asInt, "accepted_ms")),
 		from: `inbound_events t WHERE t.conversation_id = $1 AND t.seq > 0 ORDER BY t.seq`,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 )
 
 // ImportShared stores a row that ExportShared gave unless it is here, and says
@@ -68,8 +69,22 @@ func (t *Tx) ImportRow(ctx context.Context, kind string, row map[string]json.Raw
 		}
 		extra = []extraColumn{{"message_id", id}}
 	}
+	if kind == portableEntry {
+		extra = []extraColumn{{"sender", senderOf(row)}}
+	}
 	_, err := t.insertPortable(ctx, portables[i], row, "", extra...)
 	return err
+}
+
+// senderOf returns who sent the event of a row, by which they see what it belongs to; empty
+// if that is not kept any more.
+func senderOf(row map[string]json.RawMessage) string {
+	var data string
+	var in messages.Inbound
+	if json.Unmarshal(row["data"], &data) != nil || json.Unmarshal([]byte(data), &in) != nil {
+		return ""
+	}
+	return senderKey(in)
 }
 
 func unknownKind(kind string) error {
@@ -86,7 +101,7 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 	switch {
 	case kind == "delivery" && !is("state", "sent", "failed"):
 		row["state"], row["final"], row["error"] = json.RawMessage(`"failed"`), json.RawMessage("true"), ended
-	case kind == "entry" && is("state", "waiting", "running"):
+	case kind == portableEntry && is("state", "waiting", "running"):
 		row["state"], row["error"] = json.RawMessage(`"stopped"`), ended
 	case kind == "tool_call" && is("status", "pending", "executing"):
 		row["status"], row["error_details"] = json.RawMessage(`"failed"`), ended

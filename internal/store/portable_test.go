@@ -4,6 +4,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
@@ -41,7 +43,7 @@ var notExported = map[string]string{
 	"audit_log":                        "append-only and numbered; a backup has it",
 	"models_config":                    "configuration, see MODEL_FAST and its like",
 	"agent_runs.waiting":               "nothing waits in a copy",
-	"inbound_events.sender":            "counts what waits, and nothing waits in a copy",
+	"inbound_events.sender":            "made from the event",
 
 	"pairings":        "who waits for an owner for a day; they ask the other bot again",
 	"link_codes":      "one-time codes, valid for minutes",
@@ -140,6 +142,52 @@ func TestAnExportIsNotCollectedInMemory(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestAnImportedConversationIsSeenByWhoWroteInIt brings a conversation back as it was exported.
+func TestAnImportedConversationIsSeenByWhoWroteInIt(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1", func(e *sessions.Entry) { e.In.Sender.ID = "42" })
+		type row struct {
+			kind   string
+			fields map[string]json.RawMessage
+		}
+		var rows []row
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.ExportConversation(ctx, e.ConversationID, func(kind string, fields []store.Field) error {
+				r := row{kind, make(map[string]json.RawMessage)}
+				for _, f := range fields {
+					value, err := json.Marshal(f.Value)
+					if err != nil {
+						return err
+					}
+					r.fields[f.Name] = value
+				}
+				rows = append(rows, r)
+				return nil
+			})
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for _, table := range []string{"inbound_events", "remote_agent_conversations"} {
+				if err := store.Exec(ctx, tx, `DELETE FROM `+table); err != nil {
+					return err
+				}
+			}
+			for _, r := range rows {
+				if err := tx.ImportRow(ctx, r.kind, r.fields); err != nil {
+					return fmt.Errorf("%s: %w", r.kind, err)
+				}
+			}
+			for id, want := range map[messages.UserID]bool{"42": true, "43": false} {
+				sees, err := tx.Sees(ctx, store.Viewer{Platform: e.In.Conversation.Platform, ID: id}, e.ConversationID)
+				if err != nil || sees != want {
+					t.Errorf("%s sees it: %v, %v", id, sees, err)
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // A version that does not look at the other columns reads an exported event.
