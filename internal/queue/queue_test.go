@@ -40,8 +40,9 @@ func each(t *testing.T, options queue.Options, test func(t *testing.T, b bundle)
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) { test(t, opened(t, open(t), options)) })
 	t.Run("Alone", func(t *testing.T) {
 		t.Parallel()
-		options.Alone = always
-		test(t, opened(t, storetest.Postgres(t)(t), options))
+		alone := options // the others run beside this one
+		alone.Alone = always
+		test(t, opened(t, storetest.Postgres(t)(t), alone))
 	})
 }
 
