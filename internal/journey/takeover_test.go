@@ -145,8 +145,9 @@ func (o *loss) lose(how string) (took []time.Duration) {
 type cutter struct {
 	url string
 
-	mu     sync.Mutex // guards both below
+	mu     sync.Mutex // guards all below
 	silent bool
+	closed bool
 	open   []net.Conn
 }
 
@@ -176,9 +177,9 @@ func newCutter(t *testing.T, database string) *cutter {
 				_ = in.Close()
 				continue
 			}
-			c.mu.Lock()
-			c.open = append(c.open, in, out)
-			c.mu.Unlock()
+			if !c.keep(in, out) {
+				return
+			}
 			working.Go(func() { c.pass(out, in) })
 			working.Go(func() { c.pass(in, out) })
 		}
@@ -186,6 +187,7 @@ func newCutter(t *testing.T, database string) *cutter {
 	t.Cleanup(func() {
 		_ = l.Close()
 		c.mu.Lock()
+		c.closed = true
 		for _, conn := range c.open {
 			_ = conn.Close()
 		}
@@ -193,6 +195,19 @@ func newCutter(t *testing.T, database string) *cutter {
 		working.Wait()
 	})
 	return c
+}
+
+// keep notes a pair of connections, to be closed in the end. One that came while that
+// happened is closed at once, or nobody would.
+func (c *cutter) keep(in, out net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_, _ = in.Close(), out.Close()
+		return false
+	}
+	c.open = append(c.open, in, out)
+	return true
 }
 
 // pgNetwork returns where a PostgreSQL server listens.
