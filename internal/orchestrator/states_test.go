@@ -420,3 +420,51 @@ func TestFreshAnswerIsNotLookedUp(t *testing.T) {
 		}
 	})
 }
+
+// TestAStopWaitsForNoTurnOfTheLimit: an answer to a command or a button that waits for the
+// platform's rate is left to the next process, or to another replica.
+func TestAStopWaitsForNoTurnOfTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(w *ot.World){
+		"an answer": func(w *ot.World) { w.Chat.Say("/whoami") },
+		"a note": func(w *ot.World) {
+			w.Chat.Do(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "gone" })
+		},
+	} {
+		for next, begin := range map[string]func(w *ot.World) *ot.Process{
+			"next process": nil,
+			"replica":      (*ot.World).Replica,
+		} {
+			t.Run(name+"/"+next, func(t *testing.T) {
+				t.Parallel()
+				ot.Run(t, func(w *ot.World) {
+					p := w.Start()
+					if begin != nil {
+						begin(w)
+						w.Chat.DeliverTo(p)
+					}
+					w.Chat.Turn.Store(int64(20 * time.Second))
+					ask(w)
+					w.Pass(time.Second)
+					stopped := time.Now()
+					p.Stop()
+					if took := time.Since(stopped); took > time.Second {
+						t.Errorf("the stop took %v", took)
+					}
+					told := func() int { return len(w.Chat.Posts(ot.Room)) + len(w.Chat.Notes()) }
+					if n := told(); n != 0 {
+						t.Fatalf("%d answers were given before their turn", n)
+					}
+					w.Chat.Turn.Store(0)
+					if begin == nil {
+						w.Start()
+					}
+					w.Pass(3 * pickedUp) // a replica's next sweep comes by then
+					if n := told(); n != 1 {
+						t.Errorf("%d answers, want 1: %q %q", n, w.Chat.Texts(ot.Room), w.Chat.Notes())
+					}
+				})
+			})
+		}
+	}
+}

@@ -41,3 +41,44 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// leavable is work that is on record, so that somebody else can do it later.
+type leavable struct {
+	stopping <-chan struct{}
+	leave    context.CancelCauseFunc
+	why      error
+}
+
+type leavableKey struct{}
+
+// Leavable returns a context for work that is on record and that another process can do
+// as well: once stopping is closed, it ends with why as soon as the work would wait for
+// long in AwaitTurn. What is under way then is not cut off.
+func Leavable(ctx context.Context, stopping <-chan struct{}, why error) (context.Context, context.CancelFunc) {
+	ctx, leave := context.WithCancelCause(ctx)
+	l := &leavable{stopping: stopping, leave: leave, why: why}
+	return context.WithValue(ctx, leavableKey{}, l), func() { leave(nil) }
+}
+
+// shortTurn is how long also those who stop wait for a turn.
+const shortTurn = time.Second
+
+// AwaitTurn waits for d, as Sleep does, for a turn to call a platform: nothing was sent
+// yet. If the work below ctx is Leavable, a stop ends a wait of more than a second.
+func AwaitTurn(ctx context.Context, d time.Duration) error {
+	l, ok := ctx.Value(leavableKey{}).(*leavable)
+	if !ok || d <= shortTurn {
+		return Sleep(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	case <-l.stopping:
+		l.leave(l.why)
+		return context.Canceled
+	}
+}

@@ -20,9 +20,10 @@ var ErrShutdown = errors.New("the service is stopping")
 // Group runs functions in the background while it is open. It is safe for
 // concurrent use; the zero value is a closed one.
 type Group struct {
-	mu   sync.Mutex
-	base context.Context // of all functions; nil while the group is closed; guarded by mu
-	work sync.WaitGroup
+	mu       sync.Mutex      // guards base and stopping
+	base     context.Context // of all functions; nil while the group is closed
+	stopping chan struct{}   // closed by Close; nil until Open
+	work     sync.WaitGroup
 }
 
 // Open has the group run functions. Their context has the values of ctx and ends
@@ -31,8 +32,15 @@ func (g *Group) Open(ctx context.Context) (cancel context.CancelCauseFunc) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.base = base
+	g.base, g.stopping = base, make(chan struct{})
 	return cancel
+}
+
+// Stopping is closed when the group closes. It is nil before the group was open.
+func (g *Group) Stopping() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stopping
 }
 
 // Go runs fn. It reports false, and runs nothing, while the group is closed.
@@ -51,6 +59,9 @@ func (g *Group) Go(fn func(ctx context.Context)) bool {
 // with a cancel for ErrShutdown.
 func (g *Group) Close(cancel context.CancelCauseFunc, grace time.Duration) {
 	g.mu.Lock()
+	if g.base != nil {
+		close(g.stopping)
+	}
 	g.base = nil // nothing new
 	g.mu.Unlock()
 	done := make(chan struct{})

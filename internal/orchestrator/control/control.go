@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -78,7 +79,11 @@ func (c *Control) Start(entry sessions.Entry) {
 	started := c.Background.Go(func(ctx context.Context) {
 		defer func() { <-c.slots }()
 		defer background.Recover(ctx, c.Log, "control", nil)
-		if err := c.RunNow(ctx, entry); err != nil {
+		switch err := c.RunNow(ctx, entry); {
+		case err == nil:
+		case errors.Is(err, background.ErrShutdown):
+			c.Log.InfoContext(ctx, "a command is left to the next process", "conversation", entry.In.Conversation, "entry", entry.ID)
+		default:
 			c.Log.ErrorContext(ctx, "control command failed; it is taken up again",
 				"conversation", entry.In.Conversation, "entry", entry.ID, "err", err)
 		}
@@ -120,6 +125,9 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 	}
 	r.Call, _ = command.Parse(entry.In.Text)
 	reply := c.reply(ctx, r)
+	// Until it is settled, the next process runs the command again, and then what is stored is sent.
+	ctx, end := platform.Leavable(ctx, c.Background.Stopping(), background.ErrShutdown)
+	defer end()
 	if reply.Plan == nil { // a plan is shown as it is
 		prefix := c.Outbox.Prefix(r.Conv.Key)
 		known := func(name string) bool { _, ok := c.Commands.Find(name); return ok }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/failpoint"
@@ -82,6 +83,9 @@ type Chat struct {
 	Files map[string]string
 
 	world *World
+
+	// Turn is for how many nanoseconds a process waits for its turn to post something.
+	Turn atomic.Int64
 
 	// SlowToShow is the mark that takes a second to be there.
 	SlowToShow platform.Mark

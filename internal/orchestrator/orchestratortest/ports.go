@@ -32,7 +32,10 @@ func (port) Run(ctx context.Context, _ platform.Sink) error {
 }
 
 // Send implements platform.Adapter.
-func (p port) Send(_ context.Context, out messages.Outbound) (messages.Ref, error) {
+func (p port) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
+	if err := platform.AwaitTurn(ctx, time.Duration(p.chat.Turn.Load())); err != nil {
+		return messages.Ref{}, err
+	}
 	r := p.chat.call(p.life, Asked{What: "send", Room: out.Conversation.ID, Text: out.Text, Again: out.Again})
 	defer p.life.answer(r)
 	return p.chat.post(out, "", r)
@@ -113,8 +116,11 @@ func (p editingPort) Typing(context.Context, messages.ConversationKey) error {
 }
 
 // Whisper implements platform.Whisperer.
-func (p editingPort) Whisper(_ context.Context, to messages.Inbound, text string) error {
+func (p editingPort) Whisper(ctx context.Context, to messages.Inbound, text string) error {
 	p.life.serve()
+	if err := platform.AwaitTurn(ctx, time.Duration(p.chat.Turn.Load())); err != nil {
+		return err
+	}
 	p.chat.mu.Lock()
 	defer p.chat.mu.Unlock()
 	p.chat.notes = append(p.chat.notes, string(to.Sender.ID)+": "+text)

@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
@@ -124,6 +125,12 @@ func (o *Outbox) SendHeld(ctx context.Context, key messages.ConversationKey, ope
 			}
 			return record(ctx, d, moved)
 		})
+		if errors.Is(err, background.ErrShutdown) {
+			d.NextAt = time.Now() // the next process need not wait
+			hurry, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordLast)
+			defer cancel()
+			return errors.Join(err, record(hurry, d, nil))
+		}
 		if err != nil {
 			return err
 		}
@@ -137,6 +144,9 @@ func (o *Outbox) SendHeld(ctx context.Context, key messages.ConversationKey, ope
 	}
 	return nil
 }
+
+// recordLast is how long it may take to record, in a process that stops, what it leaves.
+const recordLast = 5 * time.Second
 
 // recordError is a failure of ours, not of the platform.
 type recordError struct{ err error }

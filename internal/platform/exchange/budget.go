@@ -79,7 +79,8 @@ type silence struct {
 // Wait takes the shares and waits for its turn, in the order of the calls. If that
 // would take longer than MaxQueue or than ctx lasts, or the platform demanded a
 // silence of more than ShortWait of who, it returns fault.RateLimited with the time
-// and takes nothing here; of what several buckets share, what was taken before stays so. The end of ctx is its fault.
+// and takes nothing here; of what several buckets share, what was taken before stays so. The
+// end of ctx is its fault, and so is a stop if the work can be left, see platform.Leavable.
 func (b *Budget) Wait(ctx context.Context, who string, shares ...Share) error {
 	if err := ctx.Err(); err != nil {
 		return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
@@ -95,7 +96,7 @@ func (b *Budget) Wait(ctx context.Context, who string, shares ...Share) error {
 			return err
 		}
 		due := time.Now().Add(max(delay, behind))
-		if err := platform.Sleep(ctx, time.Until(due)); err != nil {
+		if err := platform.AwaitTurn(ctx, time.Until(due)); err != nil {
 			giveBack()
 			return fault.Wrap(err, fault.KindOf(err), "waiting for the rate limit of "+b.Platform)
 		}
