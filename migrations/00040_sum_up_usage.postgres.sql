@@ -57,6 +57,9 @@ BEGIN
       END IF;
     END IF;
   END IF;
+  IF TG_OP <> 'INSERT' AND OLD.event_id IS NOT NULL THEN
+    DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
+  END IF;
   RETURN NULL;
 END
 $$;
@@ -66,12 +69,14 @@ CREATE TRIGGER usage_days_changed
   AFTER INSERT OR DELETE OR UPDATE OF event_id, conversation_id, codebase_id, actor, ai_assistant_type, model, input_tokens, output_tokens, cost_micros, at_ms ON usage_records
   FOR EACH ROW EXECUTE FUNCTION usage_changed();
 
--- What cannot be looked up any more may have been used on any day.
+-- What cannot be looked up any more may have been used on any day. Most events have no usage.
 -- +goose StatementBegin
 CREATE FUNCTION usage_event_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-  INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
-  PERFORM usage_day_changed(OLD.accepted_ms / 86400000);
+  IF EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.id) THEN
+    INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
+    PERFORM usage_day_changed(OLD.accepted_ms / 86400000);
+  END IF;
   RETURN NULL;
 END
 $$;

@@ -60,12 +60,21 @@ END;
 CREATE TRIGGER usage_days_removed AFTER DELETE ON usage_records
 BEGIN
   DELETE FROM usage_days WHERE day = OLD.at_ms / 86400000;
+  DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
 END;
 -- +goose StatementEnd
 
--- What cannot be looked up any more may have been used on any day.
+-- +goose StatementBegin
+CREATE TRIGGER usage_days_left AFTER UPDATE OF event_id ON usage_records WHEN OLD.event_id IS NOT NULL
+BEGIN
+  DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
+END;
+-- +goose StatementEnd
+
+-- What cannot be looked up any more may have been used on any day. Most events have no usage.
 -- +goose StatementBegin
 CREATE TRIGGER usage_days_event_deleted AFTER DELETE ON inbound_events
+WHEN EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.id)
 BEGIN
   INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
   DELETE FROM usage_days WHERE day = OLD.accepted_ms / 86400000;

@@ -240,6 +240,42 @@ func TestARecordThatMovesChangesBothDays(t *testing.T) {
 	})
 }
 
+// Of events that are deleted nothing stays that no usage needs.
+func TestDeletedEventsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		used, unused, elsewhere := b.accept(t, "here", "1"), b.accept(t, "here", "2"), b.accept(t, "here", "3")
+		for _, r := range []spend.Record{{EntryID: used.ID, ConversationID: used.ConversationID}, {EntryID: elsewhere.ID}} {
+			r.Actor, r.Assistant, r.Model, r.At = "test/42", "openai", "big", time.Now()
+			b.use(t, r)
+		}
+		for _, step := range []struct {
+			sql  string
+			want []string
+		}{
+			{`DELETE FROM inbound_events WHERE id IN ('` + used.ID + `', '` + unused.ID + `', '` + elsewhere.ID + `')`, []string{elsewhere.ID}},
+			{`DELETE FROM usage_records`, nil},
+		} {
+			var left []string
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				left = nil
+				if err := store.Exec(ctx, tx, step.sql); err != nil {
+					return err
+				}
+				return store.Each(ctx, tx, func(scan func(...any) error) error {
+					var id string
+					err := scan(&id)
+					left = append(left, id)
+					return err
+				}, `SELECT CAST(event_id AS TEXT) FROM usage_spread`)
+			})
+			if !slices.Equal(left, step.want) {
+				t.Errorf("after %s, %q are known, want %q", step.sql, left, step.want)
+			}
+		}
+	})
+}
+
 // What was summed up says what the records say, whatever happened to them since.
 func TestSumsOfDaysAreThoseOfTheirRecords(t *testing.T) {
 	t.Parallel()

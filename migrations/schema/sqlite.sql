@@ -1084,9 +1084,16 @@ END
 CREATE TRIGGER usage_days_removed AFTER DELETE ON usage_records
 BEGIN
   DELETE FROM usage_days WHERE day = OLD.at_ms / 86400000;
+  DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
+END
+;;
+CREATE TRIGGER usage_days_left AFTER UPDATE OF event_id ON usage_records WHEN OLD.event_id IS NOT NULL
+BEGIN
+  DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
 END
 ;;
 CREATE TRIGGER usage_days_event_deleted AFTER DELETE ON inbound_events
+WHEN EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.id)
 BEGIN
   INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
   DELETE FROM usage_days WHERE day = OLD.accepted_ms / 86400000;
