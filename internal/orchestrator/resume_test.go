@@ -22,7 +22,7 @@ type hub struct {
 	asked, read, prepared  int // how often
 	dieAsked, dieRead, die int // how often each step ends the process
 	refuses                bool
-	workshop
+	worktrees
 }
 
 func newHub(w *ot.World) *hub {
@@ -58,7 +58,7 @@ func (h *hub) Prepare(ctx context.Context, conv sessions.Conversation, entry ses
 	if h.dies(&h.die); h.w.Process().Dead() {
 		runtime.Goexit()
 	}
-	return h.workshop.Prepare(ctx, conv, entry, call)
+	return h.worktrees.Prepare(ctx, conv, entry, call)
 }
 
 // says has gina ask something about a repository, and starts processes until one of

@@ -19,9 +19,9 @@ import (
 	"remote-agent/internal/store"
 )
 
-// workshop is a scripted orchestrator.Worktrees: one error after the other for each
+// worktrees is a scripted orchestrator.Worktrees: one error after the other for each
 // preparation, then it is ready.
-type workshop struct {
+type worktrees struct {
 	mu       sync.Mutex
 	errs     []error
 	prepared int
@@ -29,7 +29,7 @@ type workshop struct {
 	released int
 }
 
-func (s *workshop) Prepare(_ context.Context, _ sessions.Conversation, _ sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+func (s *worktrees) Prepare(_ context.Context, _ sessions.Conversation, _ sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared++
@@ -48,18 +48,18 @@ func (s *workshop) Prepare(_ context.Context, _ sessions.Conversation, _ session
 	return p, nil
 }
 
-func (s *workshop) Clone(_ context.Context, url string) error {
+func (s *worktrees) Clone(_ context.Context, url string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cloned = append(s.cloned, url)
 	return nil
 }
 
-func (*workshop) Fork(context.Context, sessions.Conversation, sessions.Conversation) ([]string, error) {
+func (*worktrees) Fork(context.Context, sessions.Conversation, sessions.Conversation) ([]string, error) {
 	return nil, nil
 }
 
-func (s *workshop) Release(context.Context, sessions.Conversation) error {
+func (s *worktrees) Release(context.Context, sessions.Conversation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.released++
@@ -69,8 +69,8 @@ func (s *workshop) Release(context.Context, sessions.Conversation) error {
 // about has an event be about a repository, so that its turn is prepared.
 var about = ot.With(func(in *messages.Inbound) { in.Repository = &messages.Repository{URL: "https://git.example/demo.git"} })
 
-func shop(w *ot.World, errs ...error) *workshop {
-	s := &workshop{errs: errs}
+func scriptedWorktrees(w *ot.World, errs ...error) *worktrees {
+	s := &worktrees{errs: errs}
 	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = s }
 	return s
 }
@@ -95,7 +95,7 @@ func TestPreparation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
-				s := shop(w, tt.errs...)
+				s := scriptedWorktrees(w, tt.errs...)
 				w.Start()
 				if strings.HasPrefix(tt.say, "/") { // which needs a codebase to be one of its commands
 					w.Chat.Say("/whoami")
@@ -142,7 +142,7 @@ func adopt(w *ot.World) {
 func TestAlwaysAllowed(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		s := shop(w)
+		s := scriptedWorktrees(w)
 		w.Model.On("do it", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done."))
 		w.Model.On("a third time", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done a third time."))
 		w.Model.On("once more", ot.Call(ot.ExecuteTool, "make"), ot.Say("It is done again."))
@@ -197,7 +197,7 @@ func TestCloneIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
-				s := shop(w, need, need)
+				s := scriptedWorktrees(w, need, need)
 				if tt.cloned == 0 {
 					s.errs = []error{need, need, need}
 				}
@@ -375,7 +375,7 @@ func TestPreparationIsTriedAgain(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
 				w.Chat.Caps.Buttons, w.Chat.Caps.SilentEdits = true, true
-				shop(w, tt.errs...)
+				scriptedWorktrees(w, tt.errs...)
 				w.Start()
 				w.Chat.Say("hello", about)
 				w.Pass(100 * time.Millisecond)
