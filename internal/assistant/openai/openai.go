@@ -61,6 +61,7 @@ type Model struct {
 	client *api.Client
 
 	encodings modelhttp.Encodings
+	tools     toolTexts
 	http      *http.Client
 	model     atomic.Pointer[string]
 	idle      time.Duration
@@ -159,7 +160,7 @@ func (c *completion) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	array, err := c.encoded()
+	fields, err := c.encoded()
 	if err != nil {
 		return fmt.Errorf("encode the conversation: %w", err)
 	}
@@ -167,7 +168,7 @@ func (c *completion) do(ctx context.Context) error {
 	streamCtx := x.Start(ctx)
 	defer x.Stop()
 
-	stream, err := c.model.client.CreateChatCompletionStream(context.WithValue(streamCtx, messagesKey{}, array), req)
+	stream, err := c.model.client.CreateChatCompletionStream(context.WithValue(streamCtx, fieldsKey{}, fields), req)
 	if err != nil {
 		return c.model.classify(ctx, x, err)
 	}

@@ -44,15 +44,21 @@ func (x *exchange) fail(f *apiFailure) {
 // Stream implements modelhttp.Receiver.
 func (x *exchange) Stream(body io.ReadCloser) io.ReadCloser { return newEventReader(body, x) }
 
-type messagesKey struct{} // of the messages of a request, [][]byte
+type fieldsKey struct{} // of the fields of a request
 
-// sender completes a request: go-openai writes it without messages, which come
-// encoded, so that long conversations are not encoded again with every turn.
+// fields are what go-openai does not encode.
+type fields struct {
+	messages [][]byte // elements of an array, in pieces
+	tools    []byte   // an array; nil for none
+}
+
+// sender completes a request: go-openai writes it without messages and with some tool,
+// and both come encoded, so that they are not encoded again with every turn.
 type sender struct{ http *http.Client }
 
 // Do implements go-openai's HTTPDoer.
 func (s sender) Do(req *http.Request) (*http.Response, error) {
-	array, ok := req.Context().Value(messagesKey{}).([][]byte)
+	f, ok := req.Context().Value(fieldsKey{}).(fields)
 	if !ok {
 		return s.http.Do(req) //nolint:gosec // the address is the operator's
 	}
@@ -60,14 +66,25 @@ func (s sender) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The field is the second one, after the model's name, in which a quote would
-	// be escaped: so this is where it first occurs.
+	// The fields come behind the model's name, in which a quote would be escaped: so this
+	// is where they first occur.
 	before, after, found := bytes.Cut(body, []byte(`"messages":[]`))
 	if !found {
 		return nil, errors.New("the request has no place for its messages")
 	}
-	open, end := []byte(`"messages":[`), []byte(`]`)
-	modelhttp.SetBody(req, slices.Concat([][]byte{before, open}, array, [][]byte{end, after})...)
+	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, f.messages, [][]byte{[]byte(`]`)})
+	if f.tools != nil {
+		place, err := json.Marshal(someTool)
+		if err != nil {
+			return nil, err
+		}
+		between, rest, found := bytes.Cut(after, slices.Concat([]byte(`"tools":[`), place, []byte(`]`)))
+		if !found {
+			return nil, errors.New("the request has no place for its tools")
+		}
+		pieces, after = append(pieces, between, []byte(`"tools":`), f.tools), rest
+	}
+	modelhttp.SetBody(req, append(pieces, after)...)
 	return s.http.Do(req) //nolint:gosec // the address is the operator's
 }
 

@@ -1,9 +1,12 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -13,7 +16,7 @@ import (
 	"remote-agent/internal/messages"
 )
 
-// wire returns the request in the API's form, but for its messages: sender puts
+// wire returns the request in the API's form, but for its messages and tools: sender puts
 // them in.
 func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	if len(c.request.Array) == 0 {
@@ -23,20 +26,18 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	if model == "" {
 		model = c.model.Model()
 	}
-	tools, err := toTools(c.request.Tools)
-	if err != nil {
-		return api.ChatCompletionRequest{}, err
-	}
 	req := api.ChatCompletionRequest{
 		Model:         model,
 		Messages:      []api.ChatCompletionMessage{},
-		Tools:         tools,
 		Stream:        true,
 		StreamOptions: &api.StreamOptions{IncludeUsage: true},
 	}
-	if len(tools) > 0 && (model == api.GPT6Sol || model == api.GPT6Luna) {
+	if len(c.request.Tools) > 0 && (model == api.GPT6Sol || model == api.GPT6Luna) {
 		// With reasoning, these take tools in another API only.
 		req.ReasoningEffort = api.ReasoningEffortNone
+	}
+	if len(c.request.Tools) > 0 {
+		req.Tools = []api.Tool{someTool} // go-openai refuses tools where a model takes none
 	}
 	if c.model.public {
 		// Other servers refuse fields that they do not know.
@@ -45,12 +46,56 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	return req, nil
 }
 
+// toolsMost is how many sets of tools are remembered: there are as many as modes and
+// profiles that are at work.
+const toolsMost = 8
+
+// toolTexts remembers how sets of tools were encoded: they are the same in most requests.
+// It is safe for concurrent use.
+type toolTexts struct {
+	mu    sync.Mutex // guards known
+	known []toolText // most recently used first
+}
+
+type toolText struct {
+	specs []messages.ToolSpec
+	text  []byte
+}
+
+// of returns tools as a JSON array; nil for none.
+func (t *toolTexts) of(specs []messages.ToolSpec) ([]byte, error) {
+	if len(specs) == 0 {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.IndexFunc(t.known, func(k toolText) bool {
+		return slices.EqualFunc(k.specs, specs, func(a, b messages.ToolSpec) bool {
+			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+		})
+	})
+	if at >= 0 {
+		found := t.known[at]
+		t.known = slices.Insert(slices.Delete(t.known, at, at+1), 0, found)
+		return found.text, nil
+	}
+	tools, err := toTools(specs)
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(tools)
+	if err != nil {
+		return nil, err
+	}
+	made := toolText{specs: slices.Clone(specs), text: list}
+	t.known = slices.Insert(t.known, 0, made)
+	t.known = t.known[:min(len(t.known), toolsMost)]
+	return made.text, nil
+}
+
 // toTools describes tools, in order and byte for byte the same every time.
 // Whether several are called at once is left to the model.
 func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
-	if len(specs) == 0 {
-		return nil, nil // the API refuses an empty list
-	}
 	tools := make([]api.Tool, len(specs))
 	for i, s := range specs {
 		schema := s.Schema
@@ -68,18 +113,26 @@ func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
 	return tools, nil
 }
 
-// encoded returns the system prompt and the array as elements of the request's
-// messages, in pieces.
-func (c *completion) encoded() ([][]byte, error) {
+// someTool stands in a request for its tools.
+var someTool = api.Tool{Type: api.ToolTypeFunction}
+
+// encoded returns what sender puts into the request. The messages begin with the system
+// prompt.
+func (c *completion) encoded() (f fields, err error) {
 	array, err := c.model.encodings.Array(c.request.Conversation, c.request.Array, modelhttp.Encoder{Encode: encode})
-	if err != nil || strings.TrimSpace(c.request.System) == "" {
-		return [][]byte{array}, err
+	if err != nil {
+		return f, err
+	}
+	if f.tools, err = c.model.tools.of(c.request.Tools); err != nil {
+		return f, err
+	}
+	if strings.TrimSpace(c.request.System) == "" {
+		f.messages = [][]byte{array}
+		return f, nil
 	}
 	system, err := json.Marshal(api.ChatCompletionMessage{Role: api.ChatMessageRoleSystem, Content: c.request.System})
-	if err != nil {
-		return nil, err
-	}
-	return [][]byte{append(system, ','), array}, nil
+	f.messages = [][]byte{append(system, ','), array}
+	return f, err
 }
 
 // encode appends messages in the API's form; see modelhttp.Encoder.

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/messages/messagestest"
 )
@@ -268,5 +269,35 @@ func BenchmarkRequest(b *testing.B) {
 				ask()
 			}
 		})
+	}
+}
+
+func TestToolsAreEncodedOnce(t *testing.T) {
+	t.Parallel()
+	var texts toolTexts
+	set := func(schema string) []messages.ToolSpec {
+		return []messages.ToolSpec{{Name: "a", Description: "Does a.", Schema: json.RawMessage(schema)}}
+	}
+	of := func(schema string) []byte {
+		t.Helper()
+		text, err := texts.of(set(schema))
+		if err != nil || !json.Valid(text) || !strings.Contains(string(text), schema) {
+			t.Errorf("%s is %s (%v)", schema, text, err)
+		}
+		return text
+	}
+	first := of(`{"n":0}`)
+	for n := range toolsMost - 1 {
+		of(fmt.Sprintf(`{"n":%d}`, n+1))
+	}
+	if again := of(`{"n":0}`); &again[0] != &first[0] {
+		t.Error("a set that is known was encoded again")
+	}
+	of(`{"n":-1}`) // takes the place of the one that was not used for the longest time
+	if again := of(`{"n":0}`); &again[0] != &first[0] || len(texts.known) != toolsMost {
+		t.Errorf("%d sets are known, and the one that was used is not", len(texts.known))
+	}
+	if _, err := texts.of(set(`{"n":`)); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a schema that is not JSON: %v", err)
 	}
 }
