@@ -47,7 +47,8 @@ type restarts struct {
 func newRestarts(t *testing.T, databaseURL string) *restarts {
 	t.Helper()
 	r := &restarts{t: t, dir: t.TempDir(), hush: func() {}}
-	r.world = newSlackWorldWith(t, databaseURL, "HTTP", slack.Options{})
+	// Slack waits three seconds for what a start of the program is a part of here.
+	r.world = newSlackWorldWith(t, databaseURL, "HTTP", slack.Options{AckTimeout: waittest.Scaled(3 * time.Second)})
 	r.with(map[string]string{"SLACK_STREAMING_MODE": "batch", "SHUTDOWN_GRACE": "20s"})
 	r.ai.Script(func(q openai.Request) openai.Response {
 		text := q.LastUserText()
@@ -115,8 +116,7 @@ func (r *restarts) launch(name string, env map[string]string, sockets ...*os.Fil
 }
 
 // settle ends the talking, and checks that nothing was refused or lost and that
-// everything is answered, once. Until here the test has the machine to itself, as Slack
-// waits three seconds; what is left is to wait for answers, which have their rate.
+// everything is answered, once.
 func (r *restarts) settle() {
 	r.t.Helper()
 	r.hush()
@@ -129,7 +129,6 @@ func (r *restarts) settle() {
 			r.t.Errorf("%s %s: acknowledged %t, lost %t, attempts %+v", d.Kind, d.Type, d.Acked, d.Lost, d.Attempts)
 		}
 	}
-	r.t.Parallel()
 	for i := range int(r.questions.Load()) {
 		channel := fmt.Sprintf("CQ%d", i)
 		_, err := r.sl.WaitMessage(r.ctx(), channel, "", func(slack.Message) bool { return true })
@@ -258,7 +257,8 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestRollingRestartRefusesNobody starts two replicas on PostgreSQL again, one after
 // the other and twice each, behind a balancer and while people write.
-func TestRollingRestartRefusesNobody(t *testing.T) { //nolint:paralleltest // from settle on
+func TestRollingRestartRefusesNobody(t *testing.T) {
+	t.Parallel()
 	r := newRestarts(t, storetest.PostgresURL(t))
 	addrs := []string{freePort(t), freePort(t)}
 	b := newBalancer(t, addrs...)
@@ -299,7 +299,8 @@ func TestRollingRestartRefusesNobody(t *testing.T) { //nolint:paralleltest // fr
 
 // TestRestartWithSocketActivationRefusesNobody starts one process again while people
 // write: a service manager, here the test, keeps its socket open.
-func TestRestartWithSocketActivationRefusesNobody(t *testing.T) { //nolint:paralleltest // from settle on
+func TestRestartWithSocketActivationRefusesNobody(t *testing.T) {
+	t.Parallel()
 	r := newRestarts(t, "")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
