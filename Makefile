@@ -39,7 +39,7 @@ generate: ## write the files that are made from code
 	go test ./internal/conformance -run TestDocument -write
 	go test ./internal/chat -run TestReference -write
 	go test ./internal/texts -run TestDocument -write
-	go test ./internal/store -run TestSchemaIsWhatTheMigrationsMake -write-schema
+	go test ./internal/store -run SchemaIsWhatTheMigrationsMake -write-schema
 
 demo: ## play a conversation with emulated services
 	go run ./cmd/bot demo

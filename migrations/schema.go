@@ -1,23 +1,27 @@
 package migrations
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 )
 
-// SchemaSeparator stands between the statements of Schema.
+// SchemaSeparator stands between what is executed of Schema at a time: each statement on
+// SQLite, and all of them on PostgreSQL, where each would be a round trip.
 const SchemaSeparator = "\n;;\n"
 
-//go:embed schema/sqlite.sql
-var schema string
+//go:embed schema/*.sql
+var schemas embed.FS
 
-// Schema returns what all migrations together make of an empty SQLite database, as
-// statements with SchemaSeparator between them, and the version that it is of. It is
-// written by "make generate"; a test in package store compares it with what the
-// migrations make.
-func Schema() (text string, version int64) {
-	first, rest, _ := strings.Cut(schema, "\n")
+// Schema returns what all migrations together make of an empty database, with
+// SchemaSeparator in between, and the version that it is of. It is written by "make
+// generate"; tests in package store compare it with what the migrations make.
+func Schema(dialect Dialect) (text string, version int64) {
+	schema, err := schemas.ReadFile("schema/" + string(dialect) + ".sql")
+	first, rest, _ := strings.Cut(string(schema), "\n")
+	if err != nil {
+		return "", 0
+	}
 	if _, err := fmt.Sscanf(first, "-- version %d", &version); err != nil {
 		return "", 0
 	}

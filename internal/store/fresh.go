@@ -11,12 +11,12 @@ import (
 	"remote-agent/migrations"
 )
 
-// applySchema makes the schema of an empty SQLite database from the text of what all
-// migrations together make of it (migrations.Schema), which takes a fraction of their
-// time: they build, fill and drop much that is not there in the end. It reports false
-// where that text is not of the newest version.
+// applySchema makes the schema of an empty database from the text of what all migrations
+// together make of it (migrations.Schema), which takes a fraction of their time: they
+// build, fill and drop much that is not there in the end. It reports false where that text
+// is not of the newest version, and where it would meet what somebody else made.
 func (s *Store) applySchema(ctx context.Context, db *sql.DB, provider *goose.Provider) (applied []string, done bool, err error) {
-	text, version := migrations.Schema()
+	text, version := migrations.Schema(s.dialect)
 	sources := provider.ListSources()
 	if len(sources) == 0 || sources[len(sources)-1].Version != version {
 		return nil, false, nil
@@ -26,16 +26,26 @@ func (s *Store) applySchema(ctx context.Context, db *sql.DB, provider *goose.Pro
 		return nil, false, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to roll back
+	if s.pg != nil {
+		var taken bool
+		if err := tx.QueryRowContext(ctx, takenTypesSQL).Scan(&taken); err != nil || taken {
+			return nil, false, err
+		}
+	}
+	var versions []string
+	for _, source := range sources {
+		versions = append(versions, fmt.Sprintf("(%d, true)", source.Version))
+		applied = append(applied, migrationName(source.Path))
+	}
+	text += migrations.SchemaSeparator + `INSERT INTO ` + goose.DefaultTablename + ` (version_id, is_applied) VALUES ` + strings.Join(versions, ", ")
 	for statement := range strings.SplitSeq(text, migrations.SchemaSeparator) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return nil, false, fmt.Errorf("make the schema: %w", err)
 		}
 	}
-	for _, source := range sources {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO `+goose.DefaultTablename+` (version_id, is_applied) VALUES ($1, 1)`, source.Version); err != nil { //nolint:gosec // a constant of goose
-			return nil, false, err
-		}
-		applied = append(applied, migrationName(source.Path))
-	}
 	return applied, true, tx.Commit()
 }
+
+// takenTypesSQL asks for the types of seed 004 that a migration leaves as they are where
+// they are there already. The text makes all of them.
+const takenTypesSQL = `SELECT coalesce(to_regtype('memory'), to_regtype('rag'), to_regtype('model')) IS NOT NULL`

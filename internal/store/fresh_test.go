@@ -16,7 +16,7 @@ import (
 )
 
 // writeSchema is a flag because "make generate" uses it.
-var writeSchema = flag.Bool("write-schema", false, "write migrations/schema/sqlite.sql")
+var writeSchema = flag.Bool("write-schema", false, "write migrations/schema")
 
 // The text that a new SQLite database is made of is what the migrations make, step by
 // step.
@@ -47,7 +47,7 @@ func TestSchemaIsWhatTheMigrationsMake(t *testing.T) {
 		}
 		return
 	}
-	if _, version := migrations.Schema(); version != store.LatestSchema() {
+	if _, version := migrations.Schema(migrations.SQLite); version != store.LatestSchema() {
 		t.Fatalf("migrations/schema/sqlite.sql is of version %d, the migrations go to %d: run make generate", version, store.LatestSchema())
 	}
 	atOnce := open()

@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	"golang.org/x/sync/errgroup"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/queue"
@@ -53,30 +52,13 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	if err := s.refuseNewer(ctx, provider); err != nil {
 		return nil, err
 	}
-	if s.pg != nil { // first: earlier versions of this program work with a newer queue
-		if applied, err = queue.Migrate(ctx, s.pg, s.log); err != nil {
-			return applied, err
-		}
-	}
 	current, err := provider.GetDBVersion(ctx)
-	var ours []string
-	switch {
-	case err != nil:
-	case s.pg != nil && current == 0:
-		ours, err = s.applyFresh(ctx, provider)
-	default:
-		made := false
-		if current == 0 {
-			ours, made, err = s.applySchema(ctx, db, provider)
-		}
-		if err == nil && !made {
-			ours, err = s.up(ctx, db)
-		}
-	}
 	if err != nil {
-		return applied, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
+		return nil, fmt.Errorf("read schema version: %w", s.classify(err))
 	}
-	applied = append(ours, applied...)
+	if applied, err = s.migrateBoth(ctx, db, provider, current == 0); err != nil {
+		return applied, err
+	}
 	if err := s.adoptAudit(ctx); err != nil {
 		return applied, err
 	}
@@ -86,7 +68,51 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	return applied, nil
 }
 
-// up applies what is not applied yet: all of it or nothing.
+// migrateBoth applies our migrations and the queue's, which comes first: earlier versions
+// of this program work with a newer queue. In an empty database there is no earlier
+// version, and each is made while the other one waits for the disk, pgvector with them.
+func (s *Store) migrateBoth(ctx context.Context, db *sql.DB, provider *goose.Provider, empty bool) (applied []string, err error) {
+	if s.pg == nil {
+		return s.migrateOurs(ctx, db, provider, empty)
+	}
+	var queues []string
+	migrateQueue := func() (err error) {
+		queues, err = queue.Migrate(ctx, s.pg, s.log)
+		return err
+	}
+	var group errgroup.Group
+	if empty {
+		group.Go(func() error {
+			_, _ = s.installVectors(ctx) // setUpVectors tells what is wrong
+			return migrateQueue()
+		})
+	} else if err := migrateQueue(); err != nil {
+		return queues, err
+	}
+	applied, err = s.migrateOurs(ctx, db, provider, empty)
+	if failed := group.Wait(); err == nil {
+		err = failed
+	}
+	return append(applied, queues...), err
+}
+
+// migrateOurs applies what is not applied yet: all of it or nothing.
+func (s *Store) migrateOurs(ctx context.Context, db *sql.DB, provider *goose.Provider, empty bool) (applied []string, err error) {
+	made := false
+	if empty {
+		applied, made, err = s.applySchema(ctx, db, provider)
+	}
+	if err == nil && !made {
+		applied, err = s.up(ctx, db)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
+	}
+	return applied, nil
+}
+
+// up applies the migrations that are not applied yet, one after the other in one
+// transaction.
 func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error) {
 	err = inOneTx(ctx, db, func(view *sql.DB) error {
 		provider, err := s.providerOf(view)
@@ -97,32 +123,6 @@ func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error
 		for _, result := range results {
 			applied = append(applied, migrationName(result.Source.Path))
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return applied, nil
-}
-
-// applyFresh makes the schema of an empty PostgreSQL database, in one transaction and
-// one round trip.
-func (s *Store) applyFresh(ctx context.Context, provider *goose.Provider) (applied []string, err error) {
-	files, err := s.steps(s.dialect)
-	if err != nil {
-		return nil, err
-	}
-	var all strings.Builder
-	for _, source := range provider.ListSources() {
-		text, err := fs.ReadFile(files, source.Path)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&all, "%s\n;INSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n", text, goose.DefaultTablename, source.Version)
-		applied = append(applied, migrationName(source.Path))
-	}
-	err = pgx.BeginFunc(ctx, s.pg, func(tx pgx.Tx) error {
-		_, err := tx.Conn().PgConn().Exec(ctx, all.String()).ReadAll()
 		return err
 	})
 	if err != nil {

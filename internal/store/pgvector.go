@@ -73,16 +73,10 @@ func OfVectors(name string) bool {
 // pgvector. Nothing of it is needed by the program's own work, so what cannot be
 // done is told and is no error.
 func (s *Store) setUpVectors(ctx context.Context) {
-	state, err := s.Vectors(ctx)
-	if err == nil && state.Installed == "" && state.Available != "" {
-		_, err = s.pg.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS vector`)
-		if err == nil {
-			state, err = s.Vectors(ctx)
-		}
-		if isState(err, "42501") { // insufficient_privilege
-			s.log.WarnContext(ctx, "pgvector is available and not used", "fix", todoExtension)
-			return
-		}
+	state, err := s.installVectors(ctx)
+	if isState(err, "42501") { // insufficient_privilege
+		s.log.WarnContext(ctx, "pgvector is available and not used", "fix", todoExtension)
+		return
 	}
 	if err == nil && state.Installed != "" {
 		err = s.applyVectors(ctx)
@@ -90,6 +84,18 @@ func (s *Store) setUpVectors(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "pgvector is not used", "err", classifyPostgres(err))
 	}
+}
+
+// installVectors makes the extension if the server has pgvector.
+func (s *Store) installVectors(ctx context.Context) (VectorState, error) {
+	state, err := s.Vectors(ctx)
+	if err != nil || state.Installed != "" || state.Available == "" {
+		return state, err
+	}
+	if _, err := s.pg.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS vector`); err != nil {
+		return state, err
+	}
+	return s.Vectors(ctx)
 }
 
 // todoExtension is for the operator.
