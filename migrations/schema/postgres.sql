@@ -939,6 +939,9 @@ BEGIN
       END IF;
     END IF;
   END IF;
+  IF TG_OP <> 'INSERT' AND OLD.event_id IS NOT NULL THEN
+    DELETE FROM usage_spread WHERE event_id = OLD.event_id AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.event_id);
+  END IF;
   RETURN NULL;
 END
 $$;
@@ -956,8 +959,10 @@ CREATE FUNCTION usage_event_deleted() RETURNS trigger
     SET search_path FROM CURRENT
     AS $$
 BEGIN
-  INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
-  PERFORM usage_day_changed(OLD.accepted_ms / 86400000);
+  IF EXISTS (SELECT 1 FROM usage_records u WHERE u.event_id = OLD.id) THEN
+    INSERT INTO usage_spread (event_id) VALUES (OLD.id) ON CONFLICT (event_id) DO NOTHING;
+    PERFORM usage_day_changed(OLD.accepted_ms / 86400000);
+  END IF;
   RETURN NULL;
 END
 $$;
