@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,12 +120,7 @@ func flat(list []section) (all []section) {
 // ofVectors reports whether a section is there for pgvector only.
 func ofVectors(s section) bool {
 	name, _, _ := strings.Cut(s.Name, "(")
-	for _, word := range append(strings.Fields(name), "") {
-		if store.OfVectors(word) {
-			return true
-		}
-	}
-	return regexp.MustCompile(`\bvector\b`).MatchString(s.Name) // the extension and its casts
+	return slices.ContainsFunc(strings.Fields(name), store.OfVectors) || regexp.MustCompile(`\bvector\b`).MatchString(s.Name) // the extension and its casts
 }
 
 var (
