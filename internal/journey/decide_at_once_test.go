@@ -14,6 +14,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/waittest"
 )
 
 var signInKey = regexp.MustCompile(`/sign-in\?k=([^\s)"]+)`)
@@ -61,6 +62,9 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 			w.ai.Enqueue(openai.Text(fmt.Sprintf("1. Idea number %d.", round)))
 			w.says(ann, "/plan something")
 			w.seesText(ann, fmt.Sprintf("Idea number %d.", round))
+			waittest.Until(t, "the plan, whose text streams before it is one", func() bool {
+				return w.rows("SELECT count(*) FROM plans WHERE number = " + fmt.Sprint(round+1))[0] == "1"
+			})
 			name := fmt.Sprintf("p-%d", round+1)
 			decision := map[bool]string{true: "approve", false: "reject"}[round%2 == 0] // what was approved can still be rejected
 			forms := make(map[string]url.Values)

@@ -2,6 +2,7 @@ package journey_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,9 @@ func TestLongAnswerOnTelegram(t *testing.T) {
 	w.ai.Enqueue(openai.Pieces(whole, 50_000))
 	w.says(ann, "a report, please")
 	err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool {
-		texts := l.Chat(ann).BotTexts()
-		return len(texts) > 0 && strings.Contains(texts[len(texts)-1], "This is the end of the report.")
+		shown := l.Chat(ann).FromBot() // what streams has the end of the answer before the file is there
+		posted := slices.ContainsFunc(shown, func(m telegram.Message) bool { return m.Document != nil })
+		return posted && strings.Contains(shown[len(shown)-1].Text, "This is the end of the report.")
 	})
 	if err != nil {
 		t.Fatalf("saw %q", w.tg.ChatView(ann).BotTexts())
