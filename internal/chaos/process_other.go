@@ -14,3 +14,5 @@ func (*bot) limitFiles(uint64) error { return errNotHere }
 const unlimited = 0
 
 func (*bot) figures() (resident, ofFiles, descriptors float64, err error) { return 0, 0, 0, errNotHere }
+
+func (*bot) worked() (Work, error) { return Work{}, errNotHere }

@@ -30,8 +30,17 @@ type Report struct {
 	Done     map[string]int    // how often each thing went wrong
 	Skipped  map[string]string // what could not be tried, and why
 	Soak     *Soak             `json:",omitempty"`
-	Kept     string            `json:",omitempty"` // the folder with the data and the logs, if a promise was broken or the run failed
+
+	// CrowdWork is what accepting a message of the crowd took, that is all work until the
+	// last one was accepted; nil if the system does not tell.
+	CrowdWork *Work `json:",omitempty"`
+
+	Kept string `json:",omitempty"` // the folder with the data and the logs, if a promise was broken or the run failed
 }
+
+// Work is how long processors worked for the first process and for this one, in which
+// the emulated platform and model are.
+type Work struct{ Bot, Emulators time.Duration }
 
 // Broken reports whether a promise was broken.
 func (r Report) Broken() bool { return r.Verdict.Broken(r.InDoubt) || r.Refused > 0 }
@@ -161,6 +170,9 @@ func (r Report) WriteTable(w io.Writer) error {
 	if v.Crowd > 0 {
 		row("a crowd of", v.Crowd, fmt.Sprintf("accepted after %s at the median, %s at the most; answered after %s, %s",
 			round(v.CrowdAck.P50), round(v.CrowdAck.Longest), round(v.CrowdWait.P50), round(v.CrowdWait.Longest)))
+		if r.CrowdWork != nil {
+			row("work for each", r.CrowdWork.Bot.Round(time.Microsecond), fmt.Sprintf("of processors until all were accepted; the emulators' %s", r.CrowdWork.Emulators.Round(time.Microsecond)))
+		}
 		row("others meanwhile", v.Crowded, fmt.Sprintf("answered after %s at the median, %s p95, %s at the most",
 			round(v.OthersWaitMeanwhile.P50), round(v.OthersWaitMeanwhile.P95), round(v.OthersWaitMeanwhile.Longest)))
 	}

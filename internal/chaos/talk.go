@@ -18,6 +18,9 @@ type talk struct {
 	faults atomic.Bool // calls may fail
 	away   atomic.Bool // the platform answers nothing but 503
 
+	coming int  // of the crowd, not accepted yet
+	worked Work // before it came
+
 	chats  []chat
 	open   []sent // whose acknowledgement is still to come
 	looked time.Time
@@ -30,6 +33,7 @@ type chat struct{ conversation, said int }
 type sent struct {
 	conversation, n int
 	accepted        receipt
+	crowd           bool
 }
 
 const mostOpen = 3
@@ -60,8 +64,11 @@ const crowdAfter = 10 * time.Second
 
 // crowd has many people say something at once.
 func (t *talk) crowd() {
+	t.coming = t.run.opts.Burst
+	t.worked, _ = t.run.bots[0].worked() // zero where the system does not tell
 	for i := range t.run.opts.Burst {
 		t.say(t.run.book.OpenInCrowd(), ledger.Short)
+		t.open[len(t.open)-1].crowd = true
 		if i%100 == 0 {
 			t.look()
 		}
@@ -117,7 +124,7 @@ func (t *talk) one() {
 
 func (t *talk) say(conversation int, kind ledger.Kind) {
 	n, text := t.run.book.Say(conversation, kind, time.Now())
-	t.open = append(t.open, sent{conversation, n, t.run.platform.say(conversation, text)})
+	t.open = append(t.open, sent{conversation: conversation, n: n, accepted: t.run.platform.say(conversation, text)})
 }
 
 // look notes what was accepted meanwhile.
@@ -127,15 +134,31 @@ func (t *talk) look() {
 		return // with a crowd, looking would take what the program needs
 	}
 	t.looked = now
-	left := t.open[:0]
+	left, coming := t.open[:0], t.coming
 	for _, s := range t.open {
 		if s.accepted() {
 			t.run.book.Accept(s.conversation, s.n, now)
+			if s.crowd {
+				t.coming--
+			}
 		} else {
 			left = append(left, s)
 		}
 	}
 	t.open = left
+	if coming > 0 && t.coming == 0 {
+		t.came()
+	}
+}
+
+// came notes what it took to accept the crowd.
+func (t *talk) came() {
+	work, err := t.run.bots[0].worked()
+	if err != nil || t.worked.Bot == 0 {
+		return
+	}
+	n := time.Duration(t.run.opts.Burst)
+	t.run.report.CrowdWork = &Work{Bot: (work.Bot - t.worked.Bot) / n, Emulators: (work.Emulators - t.worked.Emulators) / n}
 }
 
 // settle waits until everything is accepted and answered, or ctx ends.
