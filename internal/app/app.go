@@ -121,6 +121,10 @@ type Env struct {
 	// daemon is the one that does a command; nil if the process was called for it.
 	daemon *daemon
 
+	// Rush, if not nil, is called when a crowd says something at once, and what it returns
+	// when that is stored, after three seconds at the latest.
+	Rush func() (over func())
+
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
 }

@@ -112,6 +112,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Budget:         spend.Budget(d.config.Budget),
 		Tiers:          tiers,
 		Redact:         d.redact.String,
+		Rush:           d.env.Rush,
 		Pages:          d.config.PublicURL,
 		RedactPart:     d.redact.Partial,
 		Storage:        storage{d.store},

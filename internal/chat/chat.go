@@ -126,6 +126,7 @@ type Handler struct {
 
 	list   []command.Command          // in the order in which people read them
 	byName map[string]command.Command // aliases, too
+	names  []string                   // the keys of byName, sorted
 }
 
 // New returns a Handler. Bind comes before anything is run.

@@ -92,6 +92,7 @@ func (h *Handler) register(all []command.Command) error {
 			h.byName[name] = c
 		}
 	}
+	h.names = slices.Sorted(maps.Keys(h.byName))
 	return nil
 }
 
@@ -145,8 +146,8 @@ func (h *Handler) Find(name string) (command.Command, bool) {
 }
 
 // Names lists every name that a person can type, sorted; those of command files in
-// repositories are not among them.
-func (h *Handler) Names() []string { return slices.Sorted(maps.Keys(h.byName)) }
+// repositories are not among them. The caller must not change the list.
+func (h *Handler) Names() []string { return h.names }
 
 // offered returns the commands that a platform offers, in order.
 func (h *Handler) offered(caps platform.Capabilities) []command.Command {

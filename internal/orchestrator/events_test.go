@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,15 +19,35 @@ import (
 	"remote-agent/internal/store"
 )
 
-// TestEventsThatComeAgain are answered once: the same event, and another one of the same
-// gesture.
+// writes counts the transactions that write.
+type writes struct {
+	orchestrator.Storage
+
+	n *atomic.Int64
+}
+
+func (s writes) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	s.n.Add(1)
+	return s.Storage.InTx(ctx, fn)
+}
+
+// TestEventsThatComeAgain are answered once: the same event, which a process that has
+// stored it knows without the database, and another one of the same gesture.
 func TestEventsThatComeAgain(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
+		var n atomic.Int64
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = writes{c.Storage, &n} }
 		w.Start()
 		said := w.Chat.Say("hello")
 		w.Chat.Again(said)
 		w.Pass(2 * time.Second)
+		before := n.Load()
+		w.Chat.Again(said)
+		if asked := n.Load() - before; asked != 0 {
+			t.Errorf("an event that was stored comes again in %d transactions", asked)
+		}
+		w.Restart()
 		w.Chat.Again(said)
 		alias := ot.With(func(in *messages.Inbound) { in.Aliases = []messages.EventID{"the gesture"} })
 		mention := w.Chat.Say("twice told", alias)

@@ -96,6 +96,10 @@ type Config struct {
 	// reach them from where they are.
 	Pages string
 
+	// Rush, if not nil, is called when so many events come in that accepting them goes
+	// before answering, and what it returns when that is over.
+	Rush func() (over func())
+
 	// Exclusive is true if no other process works on the database: what is left
 	// over at the start belongs to a dead one.
 	Exclusive bool
@@ -163,6 +167,7 @@ func New(config Config) (*Orchestrator, error) {
 		config:     config,
 		adapters:   make(map[messages.Platform]platform.Adapter, len(config.Adapters)),
 		background: new(background.Group),
+		rush:       background.Rush{During: config.Rush},
 	}
 	o.settings.Store(new(config.live()))
 	o.watched.look = make(chan struct{}, 1)

@@ -57,11 +57,16 @@ func (t *Tx) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, er
 	if err != nil {
 		return false, err
 	}
+	if e.ConversationID == "" { // it has no number, so that there is no row to wait for
+		e.Seq = 0
+		n, err := t.exec(ctx, insertEntrySQL, store.args...)
+		return n == 1, wrap(err, "store inbound event")
+	}
 	if fresh, err = t.one(ctx, store.dest, store.query, store.args...); err != nil {
 		return false, fmt.Errorf("store inbound event: %w", err)
 	}
-	if !fresh || e.ConversationID == "" {
-		return fresh, nil
+	if !fresh {
+		return false, nil
 	}
 	t.touches(e.ConversationID)
 	err = t.later(ctx, `UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq)
@@ -97,6 +102,17 @@ func (t *Tx) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admis
 	return true, got, nil
 }
 
+const insertEntrySQL = `
+	INSERT INTO inbound_events (
+		id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
+		session_id, message_id, error, data, raw, accepted_ms, sender, checkpoint_seq)
+	VALUES (
+		$1, $2, $3, $4, $5,
+		COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
+		$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+		CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END)
+	ON CONFLICT (platform_type, account, event_id) DO NOTHING`
+
 // storeEntry is the statement that stores an entry, whose empty fields get their
 // defaults. It has a row, which sets the entry's Seq, if there is none of that event. Of an
 // entry whose turn begins it sets the number of the message that it begins with.
@@ -122,17 +138,7 @@ func (t *Tx) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step,
 	if err := event.encode(e.In); err != nil {
 		return s, err
 	}
-	return step{dest: []any{&e.Seq, message}, query: `
-		INSERT INTO inbound_events (
-			id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
-			session_id, message_id, error, data, raw, accepted_ms, sender, checkpoint_seq)
-		VALUES (
-			$1, $2, $3, $4, $5,
-			COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
-			$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-			CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END)
-		ON CONFLICT (platform_type, account, event_id) DO NOTHING
-		RETURNING seq, COALESCE(checkpoint_seq, 0)`, args: []any{
+	return step{dest: []any{&e.Seq, message}, query: insertEntrySQL + ` RETURNING seq, COALESCE(checkpoint_seq, 0)`, args: []any{
 		e.ID, string(event.platform), event.account, string(event.event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
 		orNull(e.SessionID), string(event.message), orNull(t.said(e.Error)), event.data, packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -17,14 +18,17 @@ const readyTimeout = 3 * time.Second
 
 // handler returns the whole server: headers and recovery around the routes.
 func (s *Server) handler() http.Handler {
+	always := http.Header{
+		"Cache-Control":                {"no-store"},
+		"Content-Security-Policy":      {"default-src 'none'; frame-ancestors 'none'"},
+		"Cross-Origin-Resource-Policy": {"same-origin"},
+		"Referrer-Policy":              {"no-referrer"},
+		"X-Content-Type-Options":       {"nosniff"},
+		"X-Frame-Options":              {"DENY"},
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
+		maps.Copy(h, always) // a handler that sets one of them has a slice of its own
 		if s.draining.Load() {
 			h.Set("Connection", "close")
 		}

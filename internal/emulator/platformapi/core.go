@@ -72,7 +72,7 @@ func New[E, Call any](config Config[Call]) *Core[Call, E] {
 		config.Canonical = func(name string) string { return name }
 	}
 	c := &Core[Call, E]{config: config, sending: make(chan struct{}, sentAtOnce), client: &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: sentAtOnce},
+		Transport:     &http.Transport{MaxIdleConnsPerHost: sentAtOnce, ReadBufferSize: 1 << 10, WriteBufferSize: 2 << 10}, // as large as what is said
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	// Not the context of a caller: deliveries live until Close.

@@ -362,7 +362,10 @@ func (d *delivery) copy() Delivery {
 func (s *Server) Acknowledged(ids ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !slices.ContainsFunc(ids, func(id string) bool { return s.deliveries.Get(id) == nil || !s.deliveries.Get(id).Acked })
+	return !slices.ContainsFunc(ids, func(id string) bool {
+		d := s.deliveries.Get(id)
+		return d == nil || !d.Acked
+	})
 }
 
 // Pending returns the ids of the deliveries that are neither acknowledged nor

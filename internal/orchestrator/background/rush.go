@@ -19,9 +19,13 @@ const (
 // is over, for three seconds at the most, and then it goes on for as long: a platform that
 // floods the service gets no more than half of the time. The zero value is ready, and safe for concurrent use.
 type Rush struct {
+	// During, if not nil, is called when a rush begins, and what it returns when that is over.
+	During func() (over func())
+
 	mu     sync.Mutex // guards all below
 	events int        // being accepted now
 	over   chan struct{}
+	calmed func()    // what During returned
 	began  time.Time // of this rush, so that a timer of an earlier one does not end it
 	calm   int       // changes with each event that comes, for the timer that waits for calm
 	rest   time.Time // until then there is no other one
@@ -36,6 +40,9 @@ func (r *Rush) Enter(n int) (leave func()) {
 	if r.events >= manyAtOnce && r.over == nil && !time.Now().Before(r.rest) {
 		began := time.Now()
 		r.over, r.began = make(chan struct{}), began
+		if r.During != nil {
+			r.calmed = r.During()
+		}
 		time.AfterFunc(longestRush, func() { r.end(func() bool { return r.began.Equal(began) }) })
 	}
 	return func() { r.leave(n) }
@@ -60,6 +67,9 @@ func (r *Rush) end(still func() bool) {
 	}
 	close(r.over)
 	r.over = nil
+	if r.calmed != nil {
+		r.calmed()
+	}
 	r.rest = time.Now().Add(time.Since(r.began))
 }
 

@@ -2,6 +2,7 @@ package background_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,35 @@ func TestARushEndsWithIt(t *testing.T) {
 		if d := waits(t, &r); d != 40*time.Millisecond || r.On() {
 			t.Errorf("it ends %v after the last event and 60 ms, want 40 ms", d)
 		}
+	})
+}
+
+// TestARushIsTold: what is called when it begins, and what that returned when it is over.
+func TestARushIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var began, over atomic.Int32
+		r := background.Rush{During: func() func() {
+			began.Add(1)
+			return func() { over.Add(1) }
+		}}
+		check := func(when string, wantBegan, wantOver int32) {
+			t.Helper()
+			if b, o := began.Load(), over.Load(); b != wantBegan || o != wantOver {
+				t.Errorf("%s %d have begun and %d are over, want %d and %d", when, b, o, wantBegan, wantOver)
+			}
+		}
+		r.Enter(5)()
+		for n := range int32(2) {
+			check("before a rush", n, n)
+			leave := r.Enter(100)
+			time.Sleep(50 * time.Millisecond)
+			r.Enter(100)()
+			check("in a rush", n+1, n)
+			leave()
+			time.Sleep(10 * time.Second)
+		}
+		check("at the end", 2, 2)
 	})
 }
 

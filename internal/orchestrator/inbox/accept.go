@@ -50,22 +50,25 @@ type accepted struct {
 func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
 	defer i.Rush.Enter(len(events))()
+	events, plan := i.seen.tell(events)
 	events, err := i.withAlbums(ctx, events)
 	if err == nil {
 		events, err = i.screen(ctx, events)
 	}
-	if err != nil || len(events) == 0 {
+	if err == nil && len(events) > 0 {
+		var stored []accepted
+		stored, err = i.together.join(ctx, events, i.acceptThem)
+		plan = append(plan, stored...)
+	}
+	if err != nil || len(plan) == 0 {
 		return err
 	}
-	plan, err := i.together.join(ctx, events, i.acceptThem)
-	if err != nil {
-		return err
-	}
+	i.seen.stored(events)
 	for _, a := range plan {
 		i.afterAccept(ctx, a)
 		i.countAccepted(a)
 	}
-	i.Metrics.Acknowledged(string(events[0].Conversation.Platform), time.Since(begin))
+	i.Metrics.Acknowledged(string(plan[0].entry.In.Conversation.Platform), time.Since(begin))
 	return nil
 }
 

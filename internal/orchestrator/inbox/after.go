@@ -25,10 +25,9 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	if !command {
 		i.Control.Dismiss(a.entry.In.Event)
 	}
-	log := i.Log.With("conversation", a.entry.In.Conversation, "entry", a.entry.ID)
 	switch {
 	case !a.fresh:
-		log.DebugContext(ctx, "ignored a repeated event", "event", a.entry.In.Event)
+		i.Log.DebugContext(ctx, "ignored a repeated event", "conversation", a.entry.In.Conversation, "event", a.entry.In.Event)
 	case a.closed != nil:
 		conv := *a.closed
 		i.Background.Go(func(ctx context.Context) { i.Turns.Release(ctx, conv) })
@@ -77,8 +76,9 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 
 // arrives has arrive run in the background, unless the process stops.
 func (i *Inbox) arrives(a accepted) {
-	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, a.entry, !a.behind) }) && i.Outbox.MarksOutcomes(a.entry.In.Conversation.Platform) {
-		i.Outbox.Marked(a.entry)
+	entry, mark := a.entry, !a.behind
+	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, entry, mark) }) && i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
+		i.Outbox.Marked(entry)
 	}
 }
 

@@ -55,6 +55,7 @@ type Inbox struct {
 	Config
 	strangers map[messages.Platform]*strangers
 	together  together
+	seen      seen
 	due       sync.Mutex // held while standing tasks are looked for
 	pairing   sync.Mutex // held while it is found out whether owners can be asked about a stranger
 	nobody    moment     // when none could be, last
@@ -62,7 +63,7 @@ type Inbox struct {
 
 // New returns an Inbox.
 func New(c Config) *Inbox {
-	i := &Inbox{Config: c, strangers: make(map[messages.Platform]*strangers, len(c.Outbox.Adapters))}
+	i := &Inbox{Config: c, strangers: make(map[messages.Platform]*strangers, len(c.Outbox.Adapters)), seen: newSeen()}
 	for p := range c.Outbox.Adapters {
 		i.strangers[p] = newStrangers()
 	}

@@ -435,11 +435,19 @@ const blanks = " \t\r\n"
 
 // secret reports whether a member of a payload is a credential, by its name as JSON.
 func secret(name []byte) bool {
-	s := string(name[1 : len(name)-1])
-	if bytes.IndexByte(name, '\\') >= 0 && json.Unmarshal(name, &s) != nil {
+	plain := name[1 : len(name)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		var s string
+		if json.Unmarshal(name, &s) != nil {
+			return true
+		}
+		plain = []byte(s)
+	}
+	switch string(plain) {
+	case "token", "response_url", "response_urls":
 		return true
 	}
-	return s == "token" || s == "response_url" || s == "response_urls"
+	return false
 }
 
 // valueLength is how long the value is that JSON, which is valid, begins with.

@@ -84,13 +84,15 @@ func (a *Adapter) verified(w http.ResponseWriter, r *http.Request) ([]byte, int)
 		a.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	in := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+bytes.MinRead))
+	_, err = in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, http.StatusRequestEntityTooLarge
 		}
 		return nil, http.StatusBadRequest
 	}
+	body := in.Bytes()
 	if _, err := signature.Write(body); err != nil || signature.Ensure() != nil {
 		a.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
