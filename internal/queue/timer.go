@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +21,10 @@ type Timer struct {
 	options Options
 	ring    chan struct{} // buffered; a value means that the first job may be another one
 
-	mu   sync.Mutex // guards both below
-	jobs timedJobs
-	held map[Job]bool // those of jobs that have not failed yet: the same one twice is one
+	mu     sync.Mutex // guards all below
+	jobs   timedJobs
+	behind timedJobs    // those that let others go first
+	held   map[Job]bool // those of both that have not failed yet: the same one twice is one
 }
 
 var _ Queue = (*Timer)(nil)
@@ -42,12 +44,10 @@ type timedJob struct {
 // timedJobs is a heap: the job that is due first is the first.
 type timedJobs []timedJob
 
-func (h timedJobs) Len() int { return len(h) }
-func (h timedJobs) Less(i, j int) bool {
-	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && !h[i].Behind && h[j].Behind
-}
-func (h timedJobs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timedJobs) Push(x any)   { *h = append(*h, x.(timedJob)) } //nolint:errcheck,forcetypeassert // only add pushes
+func (h timedJobs) Len() int           { return len(h) }
+func (h timedJobs) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timedJobs) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timedJobs) Push(x any)        { *h = append(*h, x.(timedJob)) } //nolint:errcheck,forcetypeassert // only add pushes
 func (h *timedJobs) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
@@ -75,29 +75,39 @@ func (t *Timer) add(j timedJob) {
 		}
 		t.held[j.Job] = true
 	}
-	heap.Push(&t.jobs, j)
+	if j.Behind {
+		heap.Push(&t.behind, j)
+	} else {
+		heap.Push(&t.jobs, j)
+	}
 	select {
 	case t.ring <- struct{}{}:
 	default:
 	}
 }
 
-// next takes the first job that is due. Without one it returns how long until there
-// is one, and false if there is none at all.
+// next takes the first job that is due, of those behind only if no other one is. Without
+// one it returns how long until there is one, and false if there is none at all.
 func (t *Timer) next() (j timedJob, wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.jobs) == 0 {
-		return j, 0, false
+	for _, jobs := range []*timedJobs{&t.jobs, &t.behind} {
+		if len(*jobs) == 0 {
+			continue
+		}
+		if until := time.Until((*jobs)[0].at); until > 0 {
+			if !ok || until < wait {
+				wait, ok = until, true
+			}
+			continue
+		}
+		j, _ = heap.Pop(jobs).(timedJob)
+		if j.attempt == 0 {
+			delete(t.held, j.Job)
+		}
+		return j, 0, true
 	}
-	if wait = time.Until(t.jobs[0].at); wait > 0 {
-		return j, wait, true
-	}
-	j, _ = heap.Pop(&t.jobs).(timedJob)
-	if j.attempt == 0 {
-		delete(t.held, j.Job)
-	}
-	return j, 0, true
+	return j, wait, ok
 }
 
 // Run implements Queue. It may be called once at a time.
@@ -148,10 +158,10 @@ func (t *Timer) run(ctx context.Context, handlers map[Kind]Handler, sweep <-chan
 func (t *Timer) rest() (jobs []Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, j := range t.jobs {
+	for _, j := range slices.Concat(t.jobs, t.behind) {
 		jobs = append(jobs, j.Job)
 	}
-	t.jobs = nil
+	t.jobs, t.behind = nil, nil
 	clear(t.held)
 	return jobs
 }

@@ -3,6 +3,9 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,6 +95,36 @@ func TestTimerTriesAgain(t *testing.T) {
 		{"turn busy", 20 * time.Second}, {"turn busy", 30 * time.Second}, {"turn busy", 40 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestThoseBehindComeLastAlsoAfterABusyMoment: a job that found all busy is still before
+// those that let it go first, however long these have waited.
+func TestThoseBehindComeLastAlsoAfterABusyMoment(t *testing.T) {
+	t.Parallel()
+	busy := true
+	jobs := []queue.Job{{Kind: queue.KindTurn, Key: " here"}}
+	for i := range 4 {
+		jobs = append(jobs, queue.Job{Kind: queue.KindTurn, Key: fmt.Sprint(" crowd ", i), Behind: true})
+	}
+	got := played(t, queue.Options{SweepEvery: time.Hour, BusyPause: time.Second, Workers: 1}, time.Minute, func(job queue.Job) error {
+		if job.Behind {
+			time.Sleep(time.Second)
+		}
+		if job.Key == " here" && busy {
+			busy = false
+			return queue.ErrBusy
+		}
+		return nil
+	}, jobs...)
+	places := make([]string, len(got))
+	for i, g := range got {
+		places[i], _, _ = strings.Cut(strings.TrimPrefix(g.Key, "turn "), " ")
+	}
+	slices.Sort(places[:2]) // both are due at once
+	// The second of the crowd was taken already when the first one ended.
+	if diff := cmp.Diff([]string{"here", "sweep", "crowd", "crowd", "here", "crowd", "crowd"}, places); diff != "" {
 		t.Error(diff)
 	}
 }
