@@ -127,6 +127,9 @@ type Env struct {
 
 	// Started, if not nil, is called once everything runs.
 	Started func(Info)
+
+	// Beside, if not nil, runs from then on until ctx ends, when it has to return.
+	Beside func(ctx context.Context)
 }
 
 // Info tells what is running.

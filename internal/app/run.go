@@ -125,6 +125,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	helper(true, d.watchIncidents)
 	helper(true, d.sumUsage)
 	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
+	helper(d.env.Beside != nil, d.env.Beside)
 	helper(d.env.Reload != nil, func(ctx context.Context) { d.awaitReload(ctx, stop) })
 	helper(d.env.Console, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
 }

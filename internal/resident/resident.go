@@ -1,7 +1,11 @@
 // Package resident keeps small what the process has in memory.
 package resident
 
-import "runtime/debug"
+import (
+	"context"
+	"runtime/debug"
+	"time"
+)
 
 // Release gives back what only the start needed: garbage, and on Linux the pages of
 // the program's file, of which those that are used again come back from the
@@ -29,3 +33,25 @@ func GiveRoom() (back func()) {
 
 // ReleaseProgram gives back the pages of the program's file alone.
 func ReleaseProgram() { releaseProgram() }
+
+// trimEvery is how long pages stay that a rare event has used. Those of each turn come back
+// within the second, at a few thousandths of a second of processor each time.
+const trimEvery = time.Minute
+
+// Trim gives back the pages of the program's file every minute until ctx ends. Else what
+// happens once an hour would add to what is resident, 64 KiB for each place in the code,
+// for as long as the process lives.
+func Trim(ctx context.Context) { trim(ctx, releaseProgram) }
+
+func trim(ctx context.Context, release func()) {
+	again := time.NewTicker(trimEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			release()
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,9 +1,25 @@
 package resident
 
 import (
+	"context"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
+	"time"
 )
+
+func TestTrimGoesOnUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*trimEvery+time.Second)
+		defer cancel()
+		n := 0
+		trim(ctx, func() { n++ })
+		if n != 3 {
+			t.Errorf("pages were given back %d times in three minutes, want 3", n)
+		}
+	})
+}
 
 // TestRoomIsTakenBack: not parallel, for it changes what holds for the whole process.
 func TestRoomIsTakenBack(t *testing.T) {
