@@ -199,7 +199,7 @@ func (p *process) receives(ctx context.Context) error {
 			return nil
 		default:
 		}
-		if !strings.Contains(p.out.String(), "this replica receives") {
+		if !strings.Contains(p.out.String(), "polling telegram for messages") {
 			return errors.New("it has not said so")
 		}
 		return nil
