@@ -80,17 +80,40 @@ type reply struct {
 
 type answerKey struct{}
 
+// api makes the calls of the Web API, within its limits, and classifies their errors.
+type api struct {
+	base    string // the API's URL with a slash at the end
+	client  *http.Client
+	web     *slack.Client
+	scrub   *exchange.Scrubber
+	clock   exchange.Clock
+	limits  *limiter
+	observe func(string)
+}
+
+func newAPI(cfg Config) *api {
+	a := &api{
+		base:    strings.TrimRight(cfg.APIURL, "/") + "/",
+		client:  exchange.Client(wire{cfg.Transport, cfg.BotToken}),
+		scrub:   exchange.NewScrubber(nil, cfg.BotToken, cfg.AppToken, cfg.SigningSecret),
+		limits:  newLimiter(cfg.Limits, exchange.AccountOf(cfg.BotToken)),
+		observe: cfg.Observe,
+	}
+	a.web = slack.New(cfg.BotToken, slack.OptionAPIURL(a.base), slack.OptionAppLevelToken(cfg.AppToken), slack.OptionHTTPClient(a.client))
+	return a
+}
+
 // call makes one call and classifies its error. What Slack says counts: what the
 // library cannot make of the rest of an answer must not make a failure of what has
 // worked, unless nothing but reading was to be done.
-func (a *Adapter) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
+func (a *api) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
 	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Clock: &a.clock}
 	seen := &answer{more: r.more}
 	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen))
 	return c, a.outcome(ctx, r, c, seen, err)
 }
 
-func (a *Adapter) outcome(ctx context.Context, r request, c *exchange.Call, seen *answer, err error) error {
+func (a *api) outcome(ctx context.Context, r request, c *exchange.Call, seen *answer, err error) error {
 	switch {
 	case seen.read && seen.head.OK && (err == nil || !r.idempotent || r.more != nil):
 		return nil
@@ -99,14 +122,14 @@ func (a *Adapter) outcome(ctx context.Context, r request, c *exchange.Call, seen
 	case err == nil: // not what an answer of the Web API looks like
 		err = errNoAnswer
 	}
-	return a.failed(ctx, r, c, err)
+	return failed(ctx, r, c, err)
 }
 
 var errNoAnswer = errors.New("the answer is not one of the Web API")
 
 // limited makes a call when the rate limits allow it and waits out a short 429.
 // Scope is what the method's limit counts by: a channel, or nothing.
-func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCall) error {
+func (a *api) limited(ctx context.Context, scope string, r request, do sdkCall) error {
 	deadline := time.Now().Add(exchange.ShortWait)
 	for {
 		if err := a.limits.wait(ctx, r.method, scope); err != nil {
@@ -127,7 +150,7 @@ func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCa
 
 // shed makes a call that is worth nothing later: at once or not at all. Among
 // those who compete for the method's rate, who says whose turn it is.
-func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) error {
+func (a *api) shed(ctx context.Context, who string, r request, do sdkCall) error {
 	if err := a.turn(ctx, r.method, who); err != nil {
 		return err
 	}
@@ -135,7 +158,7 @@ func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) e
 }
 
 // turn asks for a turn with a method that is shed.
-func (a *Adapter) turn(ctx context.Context, method, who string) error {
+func (a *api) turn(ctx context.Context, method, who string) error {
 	err := a.limits.try(ctx, method, who)
 	if err != nil {
 		a.observe("shed")
@@ -144,7 +167,7 @@ func (a *Adapter) turn(ctx context.Context, method, who string) error {
 }
 
 // admitted makes a call whose turn it is.
-func (a *Adapter) admitted(ctx context.Context, r request, do sdkCall) error {
+func (a *api) admitted(ctx context.Context, r request, do sdkCall) error {
 	_, err := a.call(ctx, r, do)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
@@ -284,11 +307,29 @@ func lenient(body []byte, out any) error {
 	return err
 }
 
-// jsonArg writes v as an argument of a call.
-func jsonArg(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil { // only for types that JSON does not have
-		return "null"
+// ownHost reports whether the token may be sent to an address.
+func (a *api) ownHost(u *url.URL) bool {
+	if u.Scheme == "https" && u.Host == "files.slack.com" {
+		return true
 	}
-	return string(raw)
+	api, err := url.Parse(a.base)
+	return err == nil && a.base != defaultAPIURL && u.Scheme == api.Scheme && u.Host == api.Host
+}
+
+// respond posts a message through the address that came with a command or a
+// press. It is a credential and works five times within half an hour.
+func (a *api) respond(ctx context.Context, address string, c content) error {
+	u, err := url.Parse(address)
+	api, _ := url.Parse(a.base)
+	if err != nil || u.Host == "" || u.Host != api.Host && (u.Host != "hooks.slack.com" || u.Scheme != "https") {
+		return fault.New(fault.Invalid, "The address for answers is not one of Slack's.")
+	}
+	call := &exchange.Call{Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
+	err = slack.PostWebhookCustomHTTPContext(call.Context(ctx), address, a.client, &slack.WebhookMessage{
+		ResponseType: slack.ResponseTypeEphemeral, Text: c.text, Blocks: &slack.Blocks{BlockSet: c.blocks},
+	})
+	if err != nil {
+		return call.Failure(ctx, "answering a command", err)
+	}
+	return nil
 }
