@@ -33,15 +33,15 @@ const maxAge = 72 * time.Hour
 
 // position returns up to when something was read; fresh if it never was, in
 // which case it begins now: what was said before is not for the bot.
-func (a *Adapter) position(ctx context.Context, key string) (at time.Time, err error) {
-	text, err := a.cfg.Cursor.Load(ctx, key)
+func (p *poller) position(ctx context.Context, key string) (at time.Time, err error) {
+	text, err := p.cursor.Load(ctx, key)
 	if err != nil {
 		return at, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	at, bad := time.Parse(time.RFC3339, text)
 	if text == "" || bad != nil {
-		return now, a.cfg.Cursor.Save(ctx, key, now.Format(time.RFC3339))
+		return now, p.cursor.Save(ctx, key, now.Format(time.RFC3339))
 	}
 	if oldest := now.Add(-maxAge); at.Before(oldest) {
 		at = oldest
@@ -49,9 +49,9 @@ func (a *Adapter) position(ctx context.Context, key string) (at time.Time, err e
 	return at, nil
 }
 
-func (a *Adapter) advance(ctx context.Context, key string, from, to time.Time) error {
+func (p *poller) advance(ctx context.Context, key string, from, to time.Time) error {
 	if !to.After(from) {
 		return nil
 	}
-	return a.cfg.Cursor.Save(ctx, key, to.UTC().Format(time.RFC3339))
+	return p.cursor.Save(ctx, key, to.UTC().Format(time.RFC3339))
 }
