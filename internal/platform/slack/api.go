@@ -56,8 +56,8 @@ type request struct {
 	more       any  // takes what the library's answer has no field for; may be nil
 }
 
-// sdkCall makes one call of the library with the context that it is given.
-type sdkCall func(ctx context.Context) error
+// sdkCall makes one call of the library with what it is given.
+type sdkCall func(ctx context.Context, web *slack.Client) error
 
 // answer is what the round tripper saw of the answer to a call.
 type answer struct {
@@ -109,7 +109,7 @@ func newAPI(cfg Config) *api {
 func (a *api) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
 	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Clock: &a.clock}
 	seen := &answer{more: r.more}
-	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen))
+	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen), a.web)
 	return c, a.outcome(ctx, r, c, seen, err)
 }
 

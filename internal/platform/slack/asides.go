@@ -45,8 +45,8 @@ func (s *asides) send(ctx context.Context, to place, out messages.Outbound) (mes
 func (s *asides) postEphemeral(ctx context.Context, to place, out messages.Outbound, c content) (string, error) {
 	var ts string
 	r := request{method: "chat.postEphemeral"}
-	post := func(ctx context.Context) (err error) {
-		ts, err = s.api.web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
+	post := func(ctx context.Context, web *slack.Client) (err error) {
+		ts, err = web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
 		return err
 	}
 	if out.Optional {
@@ -128,8 +128,8 @@ func (s *asides) OpenDialog(ctx context.Context, in messages.Inbound, d platform
 			slack.NewInputBlock(dialogBlock, plainText(cmp.Or(d.Label, "Text"), maxDialogLabel), nil, field),
 		}},
 	}
-	err := s.api.limited(ctx, "", request{method: "views.open", idempotent: true}, func(ctx context.Context) error {
-		_, err := s.api.web.OpenViewContext(ctx, d.Trigger, view)
+	err := s.api.limited(ctx, "", request{method: "views.open", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		_, err := web.OpenViewContext(ctx, d.Trigger, view)
 		return err
 	})
 	switch codeOf(err) {

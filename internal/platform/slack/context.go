@@ -78,8 +78,8 @@ func (p *people) askNames(ctx context.Context) {
 // askName finds out the name of a user and remembers it.
 func (p *people) askName(ctx context.Context, id string) (string, error) {
 	var out *slack.User
-	err := p.api.limited(ctx, "", request{method: "users.info", idempotent: true}, func(ctx context.Context) (err error) {
-		out, err = p.api.web.GetUserInfoContext(ctx, id)
+	err := p.api.limited(ctx, "", request{method: "users.info", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.GetUserInfoContext(ctx, id)
 		return err
 	})
 	if err != nil {
@@ -205,8 +205,8 @@ func (a *api) read(ctx context.Context, in place, w window, each func(slack.Mess
 // page reads one page of a thread or a channel.
 func (a *api) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {
 	if in.thread == "" {
-		err = a.limited(ctx, "", request{method: "conversations.history", idempotent: true}, func(ctx context.Context) error {
-			got, err := a.web.GetConversationHistoryContext(ctx, &p)
+		err = a.limited(ctx, "", request{method: "conversations.history", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+			got, err := web.GetConversationHistoryContext(ctx, &p)
 			if err == nil {
 				page, next = got.Messages, got.ResponseMetaData.NextCursor
 			}
@@ -214,8 +214,8 @@ func (a *api) page(ctx context.Context, in place, p slack.GetConversationHistory
 		})
 		return page, next, err
 	}
-	err = a.limited(ctx, "", request{method: "conversations.replies", idempotent: true}, func(ctx context.Context) (err error) {
-		page, _, next, err = a.web.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+	err = a.limited(ctx, "", request{method: "conversations.replies", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		page, _, next, err = web.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
 			ChannelID: p.ChannelID, Timestamp: in.thread, Cursor: p.Cursor, Latest: p.Latest, Limit: p.Limit, Oldest: p.Oldest,
 			IncludeAllMetadata: p.IncludeAllMetadata,
 		})

@@ -118,8 +118,8 @@ func (fs *files) lookupFile(ctx context.Context, in place, delivery messages.Del
 // announceFile returns the id of a file to be and the address that takes it.
 func (fs *files) announceFile(ctx context.Context, name string, size int) (id, address string, err error) {
 	var out *slack.GetUploadURLExternalResponse
-	err = fs.api.limited(ctx, "", request{method: "files.getUploadURLExternal", idempotent: true}, func(ctx context.Context) (err error) {
-		out, err = fs.api.web.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: name, FileSize: size})
+	err = fs.api.limited(ctx, "", request{method: "files.getUploadURLExternal", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: name, FileSize: size})
 		return err
 	})
 	if err != nil {
@@ -160,8 +160,8 @@ func (fs *files) shareFile(ctx context.Context, to place, id, title, caption str
 	var out struct { // the library does not tell where a file is shown
 		Files json.RawMessage `json:"files"`
 	}
-	err := fs.api.limited(ctx, to.channel, request{method: "files.completeUploadExternal", more: &out}, func(ctx context.Context) error {
-		_, err := fs.api.web.CompleteUploadExternalContext(ctx, params)
+	err := fs.api.limited(ctx, to.channel, request{method: "files.completeUploadExternal", more: &out}, func(ctx context.Context, web *slack.Client) error {
+		_, err := web.CompleteUploadExternalContext(ctx, params)
 		return err
 	})
 	if err != nil {
@@ -238,8 +238,8 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 	}
 	// The file is read leniently: the library refuses one of whose many fields has
 	// another type than it expects.
-	err := fs.api.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context) error {
-		_, _, _, err := fs.api.web.GetFileInfoContext(ctx, att.Source, 1, 1)
+	err := fs.api.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context, web *slack.Client) error {
+		_, _, _, err := web.GetFileInfoContext(ctx, att.Source, 1, 1)
 		return err
 	})
 	if err != nil {

@@ -61,8 +61,8 @@ func (i *installation) askSelf(ctx context.Context) (identity, error) {
 		OrgWide bool `json:"is_enterprise_install"` // which the library does not tell
 	}
 	var out *slack.AuthTestResponse
-	call, err := i.api.call(ctx, request{method: "auth.test", idempotent: true, more: &install}, func(ctx context.Context) (err error) {
-		out, err = i.api.web.AuthTestContext(ctx)
+	call, err := i.api.call(ctx, request{method: "auth.test", idempotent: true, more: &install}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.AuthTestContext(ctx)
 		return err
 	})
 	switch {
@@ -139,8 +139,8 @@ func (i *installation) examineIntake(ctx context.Context) doctor.Finding {
 	if !i.socketMode {
 		return doctor.Found("events", doctor.Skip, "events come over HTTP; only Slack can prove that SLACK_SIGNING_SECRET is right", "")
 	}
-	_, err := i.api.call(ctx, request{method: "apps.connections.open", idempotent: true, app: true}, func(ctx context.Context) error {
-		_, _, err := i.api.web.StartSocketModeContext(ctx)
+	_, err := i.api.call(ctx, request{method: "apps.connections.open", idempotent: true, app: true}, func(ctx context.Context, web *slack.Client) error {
+		_, _, err := web.StartSocketModeContext(ctx)
 		return err
 	})
 	if err != nil {

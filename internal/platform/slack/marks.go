@@ -111,12 +111,12 @@ func (k *keyed) lock(key string) (unlock func()) {
 
 // react makes one reaction call. What is already so is success.
 func (m *marks) react(ctx context.Context, method, channel, ts, emoji string) error {
-	set := m.api.web.AddReactionContext
+	set := (*slack.Client).AddReactionContext
 	if method == methodUnreact {
-		set = m.api.web.RemoveReactionContext
+		set = (*slack.Client).RemoveReactionContext
 	}
-	err := m.api.limited(ctx, "", request{method: method, idempotent: true}, func(ctx context.Context) error {
-		return set(ctx, emoji, slack.NewRefToMessage(channel, ts))
+	err := m.api.limited(ctx, "", request{method: method, idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		return set(web, ctx, emoji, slack.NewRefToMessage(channel, ts))
 	})
 	switch codeOf(err) {
 	case "already_reacted", "no_reaction":

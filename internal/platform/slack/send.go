@@ -115,8 +115,8 @@ func (s *sender) post(ctx context.Context, to place, delivery messages.DeliveryI
 		options = append(options, metadata(delivery))
 	}
 	var ts string
-	err := s.api.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context) (err error) {
-		_, ts, err = s.api.web.PostMessageContext(ctx, to.channel, options...)
+	err := s.api.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context, web *slack.Client) (err error) {
+		_, ts, err = web.PostMessageContext(ctx, to.channel, options...)
 		return err
 	})
 	if err == nil && !isTS(ts) {
@@ -231,8 +231,8 @@ func (s *sender) change(ctx context.Context, to place, ts string, edit platform.
 		options = append(options, s.claims.metadata(id))
 	}
 	r := request{method: methodUpdate, idempotent: true}
-	update := func(ctx context.Context) error {
-		_, _, _, err := s.api.web.UpdateMessageContext(ctx, to.channel, ts, options...)
+	update := func(ctx context.Context, web *slack.Client) error {
+		_, _, _, err := web.UpdateMessageContext(ctx, to.channel, ts, options...)
 		return err
 	}
 	if edit.Progress {
@@ -387,8 +387,8 @@ func (s *sender) Delete(ctx context.Context, ref messages.Ref) error {
 		s.streams.streamOver(st)
 		st.mu.Unlock()
 	}
-	err = s.api.limited(ctx, "", request{method: "chat.delete", idempotent: true}, func(ctx context.Context) error {
-		_, _, err := s.api.web.DeleteMessageContext(ctx, to.channel, ts)
+	err = s.api.limited(ctx, "", request{method: "chat.delete", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		_, _, err := web.DeleteMessageContext(ctx, to.channel, ts)
 		return err
 	})
 	if codeOf(err) == "message_not_found" {
@@ -416,8 +416,8 @@ func (s *sender) Link(ctx context.Context, key messages.ConversationKey) string 
 		return ""
 	}
 	link := ""
-	err = s.api.limited(ctx, "", request{method: "chat.getPermalink", idempotent: true}, func(ctx context.Context) (err error) {
-		link, err = s.api.web.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: at.channel, Ts: at.thread})
+	err = s.api.limited(ctx, "", request{method: "chat.getPermalink", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		link, err = web.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: at.channel, Ts: at.thread})
 		return err
 	})
 	if err != nil {

@@ -95,8 +95,8 @@ func (s *statuses) setStatus(ctx context.Context, to place, working bool) error 
 	if working {
 		status.Status = "is working…"
 	}
-	err := s.statusCall(ctx, to, working, request{method: "assistant.threads.setStatus", idempotent: true}, func(ctx context.Context) error {
-		return s.api.web.SetAssistantThreadsStatusContext(ctx, status)
+	err := s.statusCall(ctx, to, working, request{method: "assistant.threads.setStatus", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		return web.SetAssistantThreadsStatusContext(ctx, status)
 	})
 	switch codeOf(err) {
 	case "missing_scope", "unknown_method", "method_not_supported_for_channel_type", "feature_not_enabled", "no_permission", "not_allowed_token_type":
@@ -125,8 +125,8 @@ func (s *statuses) setSession(ctx context.Context, to place, working bool) error
 		state = sessionProcessing
 	}
 	var out *slack.AgentSessionSetStatusResponse
-	err := s.statusCall(ctx, to, working, request{method: "agents.sessions.setStatus", idempotent: true}, func(ctx context.Context) (err error) {
-		out, err = s.api.web.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: to.channel, ThreadTS: to.thread, Status: state})
+	err := s.statusCall(ctx, to, working, request{method: "agents.sessions.setStatus", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: to.channel, ThreadTS: to.thread, Status: state})
 		return err
 	})
 	switch {

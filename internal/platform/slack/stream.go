@@ -180,8 +180,8 @@ func (s *streams) openStream(ctx context.Context, to place, out messages.Outboun
 	if team != "" {
 		options = append(options, slack.MsgOptionRecipientUserID(user), slack.MsgOptionRecipientTeamID(team))
 	}
-	err = s.api.shed(ctx, to.channel+to.thread, request{method: "chat.startStream"}, func(ctx context.Context) (err error) {
-		_, ts, err = s.api.web.StartStreamContext(ctx, to.channel, options...)
+	err = s.api.shed(ctx, to.channel+to.thread, request{method: "chat.startStream"}, func(ctx context.Context, web *slack.Client) (err error) {
+		_, ts, err = web.StartStreamContext(ctx, to.channel, options...)
 		return err
 	})
 	switch {
@@ -294,8 +294,8 @@ func (s *streams) appendText(ctx context.Context, st *stream, text string) error
 // is in doubt: there is no key that would tell one from the other (contract
 // B4.5). st.mu is held.
 func (s *streams) appendTo(ctx context.Context, st *stream, more string) error {
-	err := s.api.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream"}, func(ctx context.Context) error {
-		_, _, err := s.api.web.AppendStreamContext(ctx, st.to.channel, st.ts, slack.MsgOptionMarkdownText(more))
+	err := s.api.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream"}, func(ctx context.Context, web *slack.Client) error {
+		_, _, err := web.AppendStreamContext(ctx, st.to.channel, st.ts, slack.MsgOptionMarkdownText(more))
 		return err
 	})
 	switch {
@@ -345,8 +345,8 @@ func (s *streams) stopStream(ctx context.Context, to place, ts, rest string, edi
 	id := messageID(to, ts)
 	stop := func(options ...slack.MsgOption) error {
 		r := request{method: "chat.stopStream", idempotent: true}
-		end := func(ctx context.Context) error {
-			_, _, err := s.api.web.StopStreamContext(ctx, to.channel, ts, options...)
+		end := func(ctx context.Context, web *slack.Client) error {
+			_, _, err := web.StopStreamContext(ctx, to.channel, ts, options...)
 			return err
 		}
 		if edit.Progress {
