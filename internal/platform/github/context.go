@@ -199,11 +199,11 @@ func (r *reader) stale(created, updated time.Time) bool {
 
 // comments quotes the last comments before the request, oldest first.
 func (r *reader) comments(ctx context.Context, total int) error {
-	var last []comment
+	var last []*comment
 	own, _ := parsePost(r.in.Message)
 	// GitHub lists them oldest first: begin at the end.
 	for page := max(1, (total+pageSize-1)/pageSize); page > 0 && len(last) < maxComments; page-- {
-		some, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments"}, func(g api) ([]comment, *github.Response, error) {
+		some, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments"}, func(g api) ([]*comment, *github.Response, error) {
 			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.IssueListCommentsOptions{
 				ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 			}))
@@ -213,7 +213,7 @@ func (r *reader) comments(ctx context.Context, total int) error {
 		}
 		last = append(some, last...)
 	}
-	last = slices.DeleteFunc(last, func(c comment) bool {
+	last = slices.DeleteFunc(last, func(c *comment) bool {
 		updated := c.GetUpdatedAt().Time
 		if r.h.me.isOurs(r.me, c) && marked(c.GetBody()) {
 			updated = c.GetCreatedAt().Time // its edits are ours
@@ -313,7 +313,7 @@ func (r *reader) reviews(ctx context.Context) error {
 // lines quotes the newest comments on lines of the diff, by thread, with the
 // piece of the diff that each thread is about.
 func (r *reader) lines(ctx context.Context) error {
-	all, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments on lines"}, func(g api) ([]comment, *github.Response, error) {
+	all, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments on lines"}, func(g api) ([]*comment, *github.Response, error) {
 		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.PullRequestListCommentsOptions{
 			Sort: "created", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLines},
 		}))
@@ -322,9 +322,9 @@ func (r *reader) lines(ctx context.Context) error {
 		return err
 	}
 	own, _ := parsePost(r.in.Message)
-	slices.SortFunc(all, func(a, b comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
+	slices.SortFunc(all, func(a, b *comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
 	if c := r.event.Comment; own.kind == postLine && c != nil && c.GetID() == own.id && c.GetDiffHunk() != "" {
-		r.quote("lines that the request is about", "", where(*c)+"\n"+hunk(c.GetDiffHunk()))
+		r.quote("lines that the request is about", "", where(c)+"\n"+hunk(c.GetDiffHunk()))
 	}
 	budget := r.share(1)
 	shown := make(map[int64]bool)
@@ -348,7 +348,7 @@ func (r *reader) lines(ctx context.Context) error {
 	return nil
 }
 
-func where(c comment) string {
+func where(c *comment) string {
 	return oneLine(c.GetPath(), 300) + ":" + strconv.Itoa(cmp.Or(c.GetLine(), c.GetOriginalLine()))
 }
 

@@ -333,7 +333,7 @@ func (a *account) warnPermissions(ctx context.Context) {
 }
 
 // isOurs reports whether the bot wrote a comment.
-func (a *account) isOurs(me identity, c comment) bool {
+func (a *account) isOurs(me identity, c *comment) bool {
 	if a.client.appID == "" {
 		return c.GetUser().GetID() == me.id
 	}

@@ -211,7 +211,7 @@ func (t *translator) commentEvent(p payload, in messages.Inbound) ([]messages.In
 	}
 	switch p.Action {
 	case "created":
-		return t.heard(ofComment(ofIssue(p), *p.Comment), in)
+		return t.heard(ofComment(ofIssue(p), p.Comment), in)
 	case "edited":
 		return t.ticked(p, in)
 	}
@@ -235,17 +235,17 @@ func (t *translator) lineEvent(p payload, in messages.Inbound) ([]messages.Inbou
 	if p.Action != "created" {
 		return nil, nil
 	}
-	return t.heard(ofLine(ofPull(p), *p.Comment), in)
+	return t.heard(ofLine(ofPull(p), p.Comment), in)
 }
 
-func ofComment(s said, c comment) said {
+func ofComment(s said, c *comment) said {
 	s.member = member(c.GetAuthorAssociation())
 	s.author, s.via, s.body, s.at = c.User, c.Via, c.GetBody(), c.GetCreatedAt().Time
 	s.post, s.alias = post{kind: postComment, id: c.GetID()}, "comment:"+strconv.FormatInt(c.GetID(), 10)
 	return s
 }
 
-func ofLine(s said, c comment) said {
+func ofLine(s said, c *comment) said {
 	s = ofComment(s, c)
 	s.post, s.alias = post{kind: postLine, id: c.GetID(), root: c.GetInReplyTo()}, "line:"+strconv.FormatInt(c.GetID(), 10)
 	return s
@@ -335,7 +335,7 @@ func (t *translator) closed(s said, when github.Timestamp, in messages.Inbound) 
 // wroteButtons reports whether a comment with buttons is the bot's own. With a
 // personal token that takes knowing who we are; before that is known nothing is
 // pressed.
-func (t *translator) wroteButtons(c comment) bool {
+func (t *translator) wroteButtons(c *comment) bool {
 	if t.me.isOurApp(c.Via) {
 		return true
 	}
@@ -374,7 +374,7 @@ func (t *translator) ticked(p payload, in messages.Inbound) ([]messages.Inbound,
 			pressed = append(pressed, id)
 		}
 	}
-	if len(pressed) == 0 || !t.wroteButtons(*p.Comment) {
+	if len(pressed) == 0 || !t.wroteButtons(p.Comment) {
 		return nil, nil
 	}
 	slices.Sort(pressed)

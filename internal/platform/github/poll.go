@@ -193,12 +193,12 @@ func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string)
 		}, func(i *github.Issue) (string, time.Time) {
 			return fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetUpdatedAt().Time
 		}, s.issue),
-		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, 0, &github.IssueListCommentsOptions{
 				Sort: new("updated"), Direction: new("asc"), Since: &since, ListOptions: p,
 			}))
 		}, commentID, s.comment),
-		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, 0, &github.PullRequestListCommentsOptions{
 				Sort: "updated", Direction: "asc", Since: since, ListOptions: p,
 			}))
@@ -206,7 +206,7 @@ func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string)
 	)
 }
 
-func commentID(c comment) (string, time.Time) {
+func commentID(c *comment) (string, time.Time) {
 	return strconv.FormatInt(c.GetID(), 10), c.GetUpdatedAt().Time
 }
 
@@ -331,16 +331,16 @@ func (s *sweeper) reviews(ctx context.Context, i *github.Issue, since time.Time)
 	return nil
 }
 
-func (s *sweeper) comment(ctx context.Context, c comment, since time.Time) error {
+func (s *sweeper) comment(ctx context.Context, c *comment, since time.Time) error {
 	return s.said(ctx, c, c.IssueURL, since, ofComment)
 }
 
-func (s *sweeper) line(ctx context.Context, c comment, since time.Time) error {
+func (s *sweeper) line(ctx context.Context, c *comment, since time.Time) error {
 	return s.said(ctx, c, c.GetPullRequestURL(), since, ofLine)
 }
 
 // said passes on a comment. One that was only edited is none.
-func (s *sweeper) said(ctx context.Context, c comment, address string, since time.Time, of func(said, comment) said) error {
+func (s *sweeper) said(ctx context.Context, c *comment, address string, since time.Time, of func(said, *comment) said) error {
 	number, err := strconv.Atoi(address[strings.LastIndexByte(address, '/')+1:])
 	if err != nil || number < 1 || c.GetID() < 1 || c.GetCreatedAt().Before(since) {
 		return nil //nolint:nilerr // a comment of nothing that is known
@@ -353,7 +353,7 @@ func (s *sweeper) said(ctx context.Context, c comment, address string, since tim
 		return s.passOver(ctx, err)
 	}
 	p := s.payload("created", i, c.User)
-	p.Comment = &c
+	p.Comment = c
 	return s.pass(ctx, p, func(p payload) said { return of(ofIssue(p), c) })
 }
 

@@ -235,7 +235,7 @@ func (s *sender) lookup(ctx context.Context, at place, to post, delivery string)
 		since = s.client.clock.Since(time.Unix(id.Time().UnixTime())).UTC()
 	}
 	list := op{name: "looking for a comment"}
-	found, err := s.search(me, delivery, postComment, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+	found, err := s.search(me, delivery, postComment, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: p}
 		if !since.IsZero() {
 			opts.Since = &since
@@ -245,12 +245,12 @@ func (s *sender) lookup(ctx context.Context, at place, to post, delivery string)
 	if err != nil || found.id != 0 || to.kind != postLine {
 		return found, err
 	}
-	return s.search(me, delivery, postLine, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+	return s.search(me, delivery, postLine, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
 		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, at.number, &github.PullRequestListCommentsOptions{Since: since, ListOptions: p}))
 	}))
 }
 
-func (s *sender) search(me identity, delivery string, kind postKind, all iter.Seq2[comment, error]) (post, error) {
+func (s *sender) search(me identity, delivery string, kind postKind, all iter.Seq2[*comment, error]) (post, error) {
 	for c, err := range all {
 		if err != nil {
 			return post{}, err

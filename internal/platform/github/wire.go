@@ -48,10 +48,10 @@ type app struct {
 }
 
 // asComments makes comments of those on an issue.
-func asComments(all []*github.IssueComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
-	out := make([]comment, 0, len(all))
+func asComments(all []*github.IssueComment, resp *github.Response, err error) ([]*comment, *github.Response, error) {
+	out := make([]*comment, 0, len(all))
 	for _, c := range slices.DeleteFunc(all, func(c *github.IssueComment) bool { return c == nil }) {
-		out = append(out, comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
+		out = append(out, &comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
 			ID: c.ID, Body: c.Body, User: c.User, HTMLURL: c.HTMLURL, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, AuthorAssociation: c.AuthorAssociation,
 		}})
 	}
@@ -59,10 +59,10 @@ func asComments(all []*github.IssueComment, resp *github.Response, err error) ([
 }
 
 // asLines makes comments of those on lines of a diff.
-func asLines(all []*github.PullRequestComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
-	out := make([]comment, 0, len(all))
+func asLines(all []*github.PullRequestComment, resp *github.Response, err error) ([]*comment, *github.Response, error) {
+	out := make([]*comment, 0, len(all))
 	for _, c := range slices.DeleteFunc(all, func(c *github.PullRequestComment) bool { return c == nil }) {
-		out = append(out, comment{PullRequestComment: *c})
+		out = append(out, &comment{PullRequestComment: *c})
 	}
 	return out, resp, err
 }
