@@ -37,7 +37,7 @@ func (a *Adapter) PullBody(body string, number int) string {
 // Translate reads a webhook.
 func (a *Adapter) Translate(ctx context.Context, event string, guid messages.EventID, raw []byte) ([]messages.Inbound, string) {
 	r := a.translator.translate(ctx, event, guid, raw)
-	return r.events, r.reason
+	return r.Events, r.Reason
 }
 
 // Pauses makes lookups call f instead of waiting.

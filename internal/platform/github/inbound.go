@@ -16,15 +16,6 @@ import (
 	"remote-agent/internal/platform"
 )
 
-// result is what an event means: events to accept, or, if it was not
-// understood, the reason to keep it as it is. Neither: nothing for the bot.
-type result struct {
-	events []messages.Inbound
-	reason string
-	event  messages.EventID
-	raw    []byte
-}
-
 // translator reads what people wrote, whichever way it was heard of.
 type translator struct {
 	client   *client
@@ -49,11 +40,11 @@ var handled = map[string]permission{
 
 // translate reads the payload of a webhook. Its event id is the delivery's, the
 // same for every redelivery (contract C3).
-func (t *translator) translate(ctx context.Context, event string, guid messages.EventID, raw []byte) result {
-	r := result{event: guid, raw: raw}
+func (t *translator) translate(ctx context.Context, event string, guid messages.EventID, raw []byte) platform.Meaning {
+	r := platform.Meaning{Event: guid, Raw: raw}
 	var p payload
 	if err := lenient(raw, &p); err != nil {
-		r.reason = "not a JSON object: " + platform.Cut(err.Error(), 200)
+		r.Reason = "not a JSON object: " + platform.Cut(err.Error(), 200)
 		return r
 	}
 	if _, known := handled[event]; !known {
@@ -65,7 +56,7 @@ func (t *translator) translate(ctx context.Context, event string, guid messages.
 	}
 	repo, ok := repoName(p.Repository.GetFullName())
 	if !ok {
-		r.reason = "the event lacks its repository"
+		r.Reason = "the event lacks its repository"
 		return r
 	}
 	if id := p.Installation.GetID(); id > 0 {
@@ -78,18 +69,18 @@ func (t *translator) translate(ctx context.Context, event string, guid messages.
 	var err error
 	switch event {
 	case "issues":
-		r.events, err = t.issueEvent(p, in)
+		r.Events, err = t.issueEvent(p, in)
 	case "pull_request":
-		r.events, err = t.pullEvent(p, in)
+		r.Events, err = t.pullEvent(p, in)
 	case "issue_comment":
-		r.events, err = t.commentEvent(p, in)
+		r.Events, err = t.commentEvent(p, in)
 	case "pull_request_review":
-		r.events, err = t.reviewEvent(p, in)
+		r.Events, err = t.reviewEvent(p, in)
 	case "pull_request_review_comment":
-		r.events, err = t.lineEvent(p, in)
+		r.Events, err = t.lineEvent(p, in)
 	}
 	if err != nil {
-		r.reason = err.Error()
+		r.Reason = err.Error()
 	}
 	return r
 }
@@ -117,12 +108,7 @@ func (t *translator) housekeeping(ctx context.Context, event string, p payload) 
 	return false
 }
 
-// malformed is the reason why something was not understood.
-type malformed string
-
-func (m malformed) Error() string { return string(m) }
-
-const errIncomplete = malformed("the event lacks its number, author or id")
+const errIncomplete = platform.Malformed("the event lacks its number, author or id")
 
 // said is something that a person wrote, whichever way it was heard of.
 type said struct {
@@ -410,10 +396,8 @@ func reference(s said) string {
 }
 
 // store makes durable what an event means; see platform.Store.
-func (t *translator) store(ctx context.Context, sink platform.Sink, r result) error {
-	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
-		Platform: Name, Account: t.site.name(), Event: r.event, Raw: r.raw, Reason: r.reason,
-	})
+func (t *translator) store(ctx context.Context, sink platform.Sink, r platform.Meaning) error {
+	kept, err := platform.Store(ctx, sink, Name, t.site.name(), r)
 	if kept {
 		t.observe("malformed")
 	}

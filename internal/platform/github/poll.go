@@ -437,5 +437,5 @@ func (s *sweeper) store(ctx context.Context, events []messages.Inbound) error {
 		return nil
 	}
 	s.p.observe("found")
-	return s.p.translator.store(ctx, s.sink, result{events: events, event: events[0].Event, raw: events[0].Raw})
+	return s.p.translator.store(ctx, s.sink, platform.Meaning{Events: events, Event: events[0].Event, Raw: events[0].Raw})
 }

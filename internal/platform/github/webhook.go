@@ -1,13 +1,10 @@
 package github
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -132,18 +129,7 @@ func readBody(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]by
 			return nil, http.StatusServiceUnavailable
 		}
 	}
-	var b bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= smallBody {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
-	case tooLarge:
-		return nil, http.StatusRequestEntityTooLarge
-	case err != nil && !errors.Is(err, io.EOF):
-		return nil, http.StatusBadRequest
-	}
-	return b.Bytes(), http.StatusOK
+	return platform.ReadBody(w, r, maxBody)
 }
 
 const (

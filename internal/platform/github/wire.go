@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v62/github"
+
+	"remote-agent/internal/platform"
 )
 
 // payload is what a webhook brings, and what a sweep finds in its place. The library's
@@ -77,20 +79,13 @@ func member(association string) bool {
 	return false
 }
 
-// lenient decodes a JSON object and overlooks fields of another type than expected,
-// which are empty then, and times that are none. What is essential is checked after
-// that.
+// lenient is platform.Lenient that also overlooks times that are none.
 func lenient(body []byte, out any) error {
-	err := json.Unmarshal(body, out)
+	err := platform.Lenient(body, out)
 	if _, badTime := errors.AsType[*time.ParseError](err); badTime {
 		// The library's type for times ends the decoding.
 		if body, err = withoutBadTimes(body); err == nil {
-			err = json.Unmarshal(body, out)
-		}
-	}
-	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
-		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-			return nil
+			err = platform.Lenient(body, out)
 		}
 	}
 	return err

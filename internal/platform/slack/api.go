@@ -14,6 +14,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -248,12 +249,12 @@ func (w wire) CloseIdleConnections() {
 // the call has worked, and with messages that it can decode.
 func (s *answer) take(raw []byte) []byte {
 	var top map[string]json.RawMessage
-	if lenient(raw, &s.head) != nil || json.Unmarshal(raw, &top) != nil {
+	if platform.Lenient(raw, &s.head) != nil || json.Unmarshal(raw, &top) != nil {
 		return raw
 	}
 	s.read = true
 	if s.more != nil {
-		_ = lenient(raw, s.more)
+		_ = platform.Lenient(raw, s.more)
 	}
 	for _, unread := range []string{"message", "view", "errors"} {
 		delete(top, unread)
@@ -285,7 +286,7 @@ func decodable(list json.RawMessage) json.RawMessage {
 			Text     string              `json:"text"`
 			Metadata slack.SlackMetadata `json:"metadata"`
 		}
-		if lenient(raw, &known) == nil {
+		if platform.Lenient(raw, &known) == nil {
 			out = append(out, known)
 		}
 	}
@@ -294,17 +295,6 @@ func decodable(list json.RawMessage) json.RawMessage {
 		return list
 	}
 	return lean
-}
-
-// lenient decodes JSON and overlooks fields of another type than expected.
-func lenient(body []byte, out any) error {
-	err := json.Unmarshal(body, out)
-	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
-		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-			return nil
-		}
-	}
-	return err
 }
 
 // ownHost reports whether the token may be sent to an address.

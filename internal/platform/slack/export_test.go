@@ -23,7 +23,7 @@ func Plain(text string) string { return plain(text, nil) }
 // Translate reads a payload of any kind.
 func (a *Adapter) Translate(ctx context.Context, kind string, payload []byte) ([]messages.Inbound, string, error) {
 	r, err := a.translator.translate(ctx, payloadKind(kind), payload)
-	return r.events, r.reason, err
+	return r.Events, r.Reason, err
 }
 
 // Runs reports whether Run has come so far that it looks after streams.

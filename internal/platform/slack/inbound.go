@@ -15,15 +15,6 @@ import (
 	"remote-agent/internal/platform"
 )
 
-// result is what a payload means: events to accept, or, if it was not
-// understood, the reason to keep it as it is. Neither: nothing for the bot.
-type result struct {
-	events []messages.Inbound
-	reason string
-	event  messages.EventID // of what is kept, if it could be read
-	raw    []byte           // the payload without credentials
-}
-
 // translator reads what Slack sends: events, interactions and slash commands.
 type translator struct {
 	me       *installation
@@ -62,7 +53,7 @@ func (t *translator) receive(ctx context.Context, sink platform.Sink, kind paylo
 	return t.store(ctx, sink, r)
 }
 
-func (t *translator) translate(ctx context.Context, kind payloadKind, payload []byte) (result, error) {
+func (t *translator) translate(ctx context.Context, kind payloadKind, payload []byte) (platform.Meaning, error) {
 	switch kind {
 	case kindEvent:
 		return t.translateEvent(ctx, payload)
@@ -71,14 +62,12 @@ func (t *translator) translate(ctx context.Context, kind payloadKind, payload []
 	case kindInteraction:
 		return t.translateInteraction(payload), nil
 	default:
-		return result{raw: payload, reason: "unknown kind of envelope"}, nil
+		return platform.Meaning{Raw: payload, Reason: "unknown kind of envelope"}, nil
 	}
 }
 
-func (t *translator) store(ctx context.Context, sink platform.Sink, r result) error {
-	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
-		Platform: Name, Account: t.me.ownAccount(), Event: r.event, Raw: r.raw, Reason: r.reason,
-	})
+func (t *translator) store(ctx context.Context, sink platform.Sink, r platform.Meaning) error {
+	kept, err := platform.Store(ctx, sink, Name, t.me.ownAccount(), r)
 	if kept {
 		t.observe("malformed")
 	}
@@ -101,15 +90,15 @@ func (t *translator) foreign(ctx context.Context, kind string) {
 
 // translateEvent reads an event of the Events API. It returns an error only if
 // it cannot be told yet whether the event is for the bot.
-func (t *translator) translateEvent(ctx context.Context, payload []byte) (result, error) {
-	r := result{raw: payload}
+func (t *translator) translateEvent(ctx context.Context, payload []byte) (platform.Meaning, error) {
+	r := platform.Meaning{Raw: payload}
 	var env envelope
-	if err := lenient(payload, &env); err != nil {
-		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(payload, &env); err != nil {
+		r.Reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
-	r.raw = stripped(payload)
-	r.event = eventID("ev", env.EventID)
+	r.Raw = stripped(payload)
+	r.Event = eventID("ev", env.EventID)
 	switch env.Type {
 	case "event_callback":
 	case "app_rate_limited":
@@ -121,15 +110,15 @@ func (t *translator) translateEvent(ctx context.Context, payload []byte) (result
 		return r, nil
 	}
 	var ev event
-	if err := lenient(env.Event, &ev); err != nil {
-		r.reason = "the event is not an object: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(env.Event, &ev); err != nil {
+		r.Reason = "the event is not an object: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
 	me, err := t.receiver(ctx, env)
 	if err != nil || me.user == "" {
 		return r, err
 	}
-	in := messages.Inbound{Account: me.account(), Raw: r.raw}
+	in := messages.Inbound{Account: me.account(), Raw: r.Raw}
 	var ok bool
 	switch ev.Type {
 	case "message", "app_mention":
@@ -145,20 +134,15 @@ func (t *translator) translateEvent(ctx context.Context, payload []byte) (result
 	default:
 		t.foreign(ctx, ev.Type)
 	}
-	if bad, is := err.(malformed); is { //nolint:errorlint // never wrapped
-		r.reason = string(bad)
+	if bad, is := err.(platform.Malformed); is { //nolint:errorlint // never wrapped
+		r.Reason = string(bad)
 		return r, nil
 	}
 	if ok {
-		r.events = []messages.Inbound{in}
+		r.Events = []messages.Inbound{in}
 	}
 	return r, err
 }
-
-// malformed is the reason why something was not understood.
-type malformed string
-
-func (m malformed) Error() string { return string(m) }
 
 // askTimeout is how long an event waits for Slack to tell who we are, which
 // matters only until it has told once.
@@ -229,7 +213,7 @@ func (t *translator) message(ctx context.Context, me identity, env envelope, ev 
 		return in, false, nil
 	}
 	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
-		return in, false, malformed("the message lacks its channel, user or timestamp")
+		return in, false, platform.Malformed("the message lacks its channel, user or timestamp")
 	}
 	p := place{account: in.Account, channel: ev.Channel}
 	in.Private = ev.ChannelType == "im" || ev.ChannelType == "" && strings.HasPrefix(ev.Channel, "D")
@@ -330,7 +314,7 @@ func external(me identity, env envelope, ev event) bool {
 // sends one when it adds a preview; then nobody edited.
 func editOf(ev event) (event, bool) {
 	var changed event
-	if lenient(ev.Message, &changed) != nil || changed.Edited.TS == "" {
+	if platform.Lenient(ev.Message, &changed) != nil || changed.Edited.TS == "" {
 		return changed, false
 	}
 	changed.Type, changed.Channel, changed.ChannelType = ev.Type, ev.Channel, ev.ChannelType
@@ -340,7 +324,7 @@ func editOf(ev event) (event, bool) {
 // stopPressed reads that somebody pressed Slack's own Stop.
 func stopPressed(me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
 	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.ThreadTS) {
-		return in, false, malformed("the event lacks its channel, user or thread")
+		return in, false, platform.Malformed("the event lacks its channel, user or thread")
 	}
 	in.Kind = messages.KindMessage
 	in.Conversation = makeKey(place{account: in.Account, channel: ev.Channel, thread: ev.ThreadTS})

@@ -18,11 +18,11 @@ const maxOpening = 2500
 // what tells it from others (contract B2). It asks for a conversation of its
 // own: a thread that is opened when there is something to say to all. Only a
 // command in a direct message is part of that.
-func (t *translator) translateCommand(payload []byte) result {
-	r := result{raw: withoutSecrets(payload)}
+func (t *translator) translateCommand(payload []byte) platform.Meaning {
+	r := platform.Meaning{Raw: withoutSecrets(payload)}
 	var s slash
-	if lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
-		r.reason = "the slash command lacks its team, channel, user or trigger"
+	if platform.Lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
+		r.Reason = "the slash command lacks its team, channel, user or trigger"
 		return r
 	}
 	in := messages.Inbound{
@@ -32,7 +32,7 @@ func (t *translator) translateCommand(payload []byte) result {
 		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80)},
 		Trigger: s.Trigger,
 		SentAt:  time.Now().UTC(),
-		Raw:     r.raw,
+		Raw:     r.Raw,
 	}
 	said := plain(s.Text, t.people.nameOf)
 	in.Text, in.Whispered = t.commands.subcommand(said)
@@ -45,7 +45,7 @@ func (t *translator) translateCommand(payload []byte) result {
 	in.Conversation = makeKey(at)
 	t.rememberURL(in, s.ResponseURL)
 	t.replyTo.Put(in.Conversation.ID, s.ResponseURL)
-	r.events = []messages.Inbound{in}
+	r.Events = []messages.Inbound{in}
 	return r
 }
 
@@ -58,11 +58,11 @@ func (t *translator) rememberURL(in messages.Inbound, url string) {
 }
 
 // translateInteraction reads that somebody pressed a button or sent a dialog.
-func (t *translator) translateInteraction(payload []byte) result {
-	r := result{raw: withoutSecrets(payload)}
+func (t *translator) translateInteraction(payload []byte) platform.Meaning {
+	r := platform.Meaning{Raw: withoutSecrets(payload)}
 	var p interaction
-	if err := lenient(payload, &p); err != nil {
-		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(payload, &p); err != nil {
+		r.Reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r
 	}
 	if p.Type == "view_closed" {
@@ -76,26 +76,26 @@ func (t *translator) translateInteraction(payload []byte) result {
 		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: platform.Cut(cmp.Or(p.User.Name, p.User.Username), 80)},
 		Trigger: p.Trigger,
 		SentAt:  time.Now().UTC(),
-		Raw:     r.raw,
+		Raw:     r.Raw,
 	}
 	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != team && p.User.TeamID != enterprise
 	if me := t.me.self.Load(); me != nil && p.User.TeamID == me.team {
 		in.Sender.External = false
 	}
 	if !isID(p.User.ID) || in.Account == "" || p.Trigger == "" {
-		r.reason = "the interaction lacks its user, team or trigger"
+		r.Reason = "the interaction lacks its user, team or trigger"
 		return r
 	}
 	switch p.Type {
 	case "block_actions":
-		r.events, r.reason = pressedButtons(p, in)
+		r.Events, r.Reason = pressedButtons(p, in)
 	case "view_submission":
-		r.events, r.reason = sentDialog(p, in)
+		r.Events, r.Reason = sentDialog(p, in)
 	default:
-		r.event = eventID("act", p.Trigger)
-		r.reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
+		r.Event = eventID("act", p.Trigger)
+		r.Reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
 	}
-	for _, e := range r.events {
+	for _, e := range r.Events {
 		t.rememberURL(e, p.ResponseURL)
 	}
 	return r
@@ -150,7 +150,7 @@ func sentDialog(p interaction, in messages.Inbound) ([]messages.Inbound, string)
 			Value string `json:"value"`
 		} `json:"values"`
 	}
-	if lenient(p.View.State, &state) != nil {
+	if platform.Lenient(p.View.State, &state) != nil {
 		return nil, "the dialog has no values"
 	}
 	in.Conversation, in.Message, in.Action = key, messages.MessageID(note.Message), note.Action

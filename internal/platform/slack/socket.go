@@ -215,7 +215,7 @@ func (s *socket) take(ctx context.Context, l *link, e socketmode.Event, arrived 
 	f := frame{link: l}
 	switch bad, refused := e.Data.(*socketmode.ErrorBadMessage); {
 	case refused: // by the library, for some field
-		if lenient(bad.Message, &f) != nil {
+		if platform.Lenient(bad.Message, &f) != nil {
 			f.Payload = bad.Message // kept as it is
 		}
 	case e.Type == socketmode.EventTypeHello:
@@ -259,7 +259,7 @@ func (s *socket) work(ctx context.Context, sink platform.Sink, arrived <-chan fr
 // pending is an envelope whose meaning is known.
 type pending struct {
 	frame
-	result
+	platform.Meaning
 }
 
 // storeBatch makes a batch durable and acknowledges it. If the batch cannot be
@@ -274,10 +274,10 @@ func (s *socket) storeBatch(ctx context.Context, sink platform.Sink, batch []fra
 		switch {
 		case err != nil:
 			alone = append(alone, pending{frame: f})
-		case len(r.events) > 0:
+		case len(r.Events) > 0:
 			together = append(together, pending{f, r})
-			events = append(events, r.events...)
-		case r.reason != "":
+			events = append(events, r.Events...)
+		case r.Reason != "":
 			alone = append(alone, pending{f, r})
 		default:
 			f.ack()
@@ -305,11 +305,11 @@ func (s *socket) storeOne(ctx context.Context, sink platform.Sink, p pending) {
 	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 	for ctx.Err() == nil {
 		var err error
-		if len(p.events) == 0 && p.reason == "" {
-			p.result, err = s.translator.translate(ctx, payloadKind(p.Type), p.Payload)
+		if len(p.Events) == 0 && p.Reason == "" {
+			p.Meaning, err = s.translator.translate(ctx, payloadKind(p.Type), p.Payload)
 		}
 		if err == nil {
-			err = s.translator.store(ctx, sink, p.result)
+			err = s.translator.store(ctx, sink, p.Meaning)
 		}
 		if err == nil {
 			p.ack()

@@ -94,15 +94,10 @@ func (h *webhook) verified(w http.ResponseWriter, r *http.Request) ([]byte, int)
 		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
-	in := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+bytes.MinRead))
-	_, err = in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, http.StatusRequestEntityTooLarge
-		}
-		return nil, http.StatusBadRequest
+	body, status := platform.ReadBody(w, r, maxBody)
+	if status != http.StatusOK {
+		return nil, status
 	}
-	body := in.Bytes()
 	if _, err := signature.Write(body); err != nil || signature.Ensure() != nil {
 		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
@@ -132,7 +127,7 @@ func challengeOf(body []byte) (string, bool) {
 		return "", false // spares large events a reading
 	}
 	var v envelope
-	if lenient(body, &v) != nil || v.Type != "url_verification" || v.Challenge == "" || len(v.Challenge) > 1024 {
+	if platform.Lenient(body, &v) != nil || v.Type != "url_verification" || v.Challenge == "" || len(v.Challenge) > 1024 {
 		return "", false
 	}
 	return v.Challenge, true

@@ -10,7 +10,7 @@ import (
 )
 
 // The wire types hold what is read of Slack's payloads and no more. They are
-// decoded with lenient: a field of another type than expected is empty, and
+// decoded with platform.Lenient: a field of another type than expected is empty, and
 // what is essential is checked after that. Where the library has a type for the
 // same, it says why that is not used.
 
@@ -119,7 +119,7 @@ func list[T any](raw json.RawMessage) []T {
 	var out []T
 	for _, e := range elements(raw) {
 		var v T
-		if lenient(e, &v) == nil {
+		if platform.Lenient(e, &v) == nil {
 			out = append(out, v)
 		}
 	}

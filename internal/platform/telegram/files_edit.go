@@ -20,11 +20,7 @@ var (
 // EditFile implements platform.FileEditor: media can be added to a text message (Bot API,
 // editMessageMedia). A server that is too old for that is fault.Unsupported.
 func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.File) error {
-	to, err := parseKey(ref.Conversation)
-	if err != nil {
-		return err
-	}
-	id, err := messageID(ref)
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
@@ -73,11 +69,7 @@ func uploadable(data []byte) error {
 
 // Delete implements platform.Deleter.
 func (a *Adapter) Delete(ctx context.Context, ref messages.Ref) error {
-	to, err := parseKey(ref.Conversation)
-	if err != nil {
-		return err
-	}
-	id, err := messageID(ref)
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}

@@ -105,11 +105,7 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 
 // Edit implements platform.Editor.
 func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
-	to, err := parseKey(edit.Ref.Conversation)
-	if err != nil {
-		return err
-	}
-	id, err := messageID(edit.Ref)
+	to, id, err := parseRef(edit.Ref)
 	if err != nil {
 		return err
 	}
@@ -227,11 +223,7 @@ func reaction(mark platform.Mark) []models.ReactionType {
 // Mark implements platform.Marker. A reaction is no message, so it does not count
 // against those of its chat, but it does against all calls together.
 func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
-	to, err := parseKey(ref.Conversation)
-	if err != nil {
-		return err
-	}
-	id, err := messageID(ref)
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
@@ -251,12 +243,17 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	return err
 }
 
-func messageID(ref messages.Ref) (int, error) {
+// parseRef returns where a message is and which it is.
+func parseRef(ref messages.Ref) (chat, int, error) {
+	to, err := parseKey(ref.Conversation)
+	if err != nil {
+		return to, 0, err
+	}
 	id, err := strconv.Atoi(string(ref.Message))
 	if err != nil || id <= 0 {
-		return 0, fault.Newf(fault.NotFound, "%q is not a Telegram message.", ref.Message)
+		return to, 0, fault.Newf(fault.NotFound, "%q is not a Telegram message.", ref.Message)
 	}
-	return id, nil
+	return to, id, nil
 }
 
 // noPreview keeps Telegram and its clients from fetching links: a preview of a

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -91,12 +89,8 @@ func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
 			w.WriteHeader(http.StatusUnsupportedMediaType)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
-		if err != nil {
-			status := http.StatusBadRequest
-			if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-				status = http.StatusRequestEntityTooLarge
-			}
+		body, status := platform.ReadBody(w, r, maxWebhookBody)
+		if status != http.StatusOK {
 			w.WriteHeader(status)
 			return
 		}
