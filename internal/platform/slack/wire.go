@@ -59,8 +59,7 @@ type event struct {
 	Message     json.RawMessage `json:"message"`              // of message_changed
 	Streams     json.RawMessage `json:"streaming_message_ts"` // of agent_session_stopped
 	Edited      struct {
-		TS   string `json:"ts"`
-		User string `json:"user"`
+		TS string `json:"ts"`
 	} `json:"edited"`
 	Tokens struct {
 		Bot []string `json:"bot"`
@@ -129,7 +128,6 @@ func list[T any](raw json.RawMessage) []T {
 // slash is what a slash command sends, as a form over HTTP and as JSON over
 // Socket Mode. slack.SlashCommand takes a flag in JSON only as a string.
 type slash struct {
-	Command      string `json:"command"`
 	Text         string `json:"text"`
 	Trigger      string `json:"trigger_id"`
 	ResponseURL  string `json:"response_url"`
@@ -137,7 +135,6 @@ type slash struct {
 	EnterpriseID string `json:"enterprise_id"`
 	OrgWide      flag   `json:"is_enterprise_install"`
 	ChannelID    string `json:"channel_id"`
-	ChannelName  string `json:"channel_name"`
 	UserID       string `json:"user_id"`
 	UserName     string `json:"user_name"`
 }
@@ -176,10 +173,7 @@ type interaction struct {
 	} `json:"message"`
 	Actions json.RawMessage `json:"actions"`
 	View    struct {
-		ID       string          `json:"id"`
-		Callback string          `json:"callback_id"`
 		Metadata string          `json:"private_metadata"`
-		Hash     string          `json:"hash"`
 		State    json.RawMessage `json:"state"`
 	} `json:"view"`
 }
@@ -190,7 +184,6 @@ type pressed struct {
 	Type     string `json:"type"`
 	ActionID string `json:"action_id"`
 	Value    string `json:"value"`
-	TS       string `json:"action_ts"`
 }
 
 // flag is a boolean that Slack writes as a boolean or as a string.
