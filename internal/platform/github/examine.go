@@ -2,9 +2,7 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -52,7 +50,7 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
 		names = append(names, name)
-		if missing := notAccepted(i); len(missing) > 0 {
+		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {
 			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
 		}
 	}
@@ -61,21 +59,6 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 			"accept them: Review request, on the installation's page at https://github.com/settings/installations")
 	}
 	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
-}
-
-// notAccepted returns the permissions that an installation lacks, sorted.
-func notAccepted(i *github.Installation) (missing []string) {
-	var granted map[string]string
-	if text, err := json.Marshal(i.GetPermissions()); err != nil || json.Unmarshal(text, &granted) != nil {
-		return nil
-	}
-	for name, level := range Permissions() {
-		if levelOf(granted[name]) < levelOf(level) {
-			missing = append(missing, name+": "+level)
-		}
-	}
-	slices.Sort(missing)
-	return missing
 }
 
 // examineDeliveries looks at the last webhooks that GitHub sent.

@@ -12,6 +12,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/url"
@@ -236,14 +237,14 @@ func (c Config) check() error {
 }
 
 func (c *Config) defaults() {
-	setDefault(&c.APIURL, defaultAPIURL)
-	setDefault(&c.WebURL, webOf(c.APIURL))
-	setDefault(&c.Mention, defaultMention)
-	setDefault(&c.PermissionTTL, 10*time.Second)
-	setDefault(&c.PollEvery, 45*time.Second)
-	setDefault(&c.SweepEvery, 5*time.Minute)
-	setDefault(&c.EditEvery, editEvery)
-	setDefault(&c.ContextBytes, defaultContext)
+	c.APIURL = cmp.Or(c.APIURL, defaultAPIURL)
+	c.WebURL = cmp.Or(c.WebURL, webOf(c.APIURL))
+	c.Mention = cmp.Or(c.Mention, defaultMention)
+	c.PermissionTTL = cmp.Or(c.PermissionTTL, 10*time.Second)
+	c.PollEvery = cmp.Or(c.PollEvery, 45*time.Second)
+	c.SweepEvery = cmp.Or(c.SweepEvery, 5*time.Minute)
+	c.EditEvery = cmp.Or(c.EditEvery, editEvery)
+	c.ContextBytes = cmp.Or(c.ContextBytes, defaultContext)
 	if c.Cursor == nil {
 		c.Cursor = &memoryCursor{values: make(map[string]string)}
 	}
@@ -252,13 +253,6 @@ func (c *Config) defaults() {
 	}
 	if c.Observe == nil {
 		c.Observe = func(string) {}
-	}
-}
-
-func setDefault[T comparable](target *T, value T) {
-	var zero T
-	if *target == zero {
-		*target = value
 	}
 }
 

@@ -292,16 +292,23 @@ func (a *account) MissingPermissions() []string {
 		}
 		return missing
 	}
-	for name, level := range Permissions() {
-		if levelOf(me.permissions[name]) < levelOf(level) {
-			missing = append(missing, name+": "+level)
-		}
-	}
+	missing = lacking(me.permissions)
 	if !a.poll {
 		for _, e := range Events() {
 			if !slices.Contains(me.events, e) {
 				missing = append(missing, "event: "+e)
 			}
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// lacking names, sorted, the permissions that the manifest asks for and that are missing.
+func lacking(granted map[string]string) (missing []string) {
+	for name, level := range Permissions() {
+		if levelOf(granted[name]) < levelOf(level) {
+			missing = append(missing, name+": "+level)
 		}
 	}
 	slices.Sort(missing)

@@ -101,13 +101,7 @@ func (i *installation) MissingScopes() []string {
 	if granted == nil {
 		return nil
 	}
-	var missing []string
-	for _, s := range Scopes() {
-		if !slices.Contains(*granted, s) {
-			missing = append(missing, s)
-		}
-	}
-	return missing
+	return slices.DeleteFunc(Scopes(), func(s string) bool { return slices.Contains(*granted, s) })
 }
 
 func (i *installation) warnScopes(ctx context.Context) {

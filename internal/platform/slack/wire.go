@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -74,12 +75,7 @@ type profile struct {
 }
 
 func (p profile) name() string {
-	for _, s := range []string{p.DisplayName, p.RealName, p.Name} {
-		if s = strings.TrimSpace(s); s != "" {
-			return platform.Cut(s, 80)
-		}
-	}
-	return ""
+	return platform.Cut(cmp.Or(strings.TrimSpace(p.DisplayName), strings.TrimSpace(p.RealName), strings.TrimSpace(p.Name)), 80)
 }
 
 // file is an attachment of a message. slack.File has some eighty fields, of which one

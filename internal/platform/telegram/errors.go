@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,12 +128,7 @@ func isInvalid(err error, texts ...string) bool {
 }
 
 func containsAny(s string, texts ...string) bool {
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }
 
 // scrubber returns what takes the token out of texts. The part behind its colon is
